@@ -1,0 +1,129 @@
+"""Checks that imports point downwards, and that nothing below a front end prints, reads, asks or exits."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+PACKAGE = Path(__file__).parent.parent / "src" / "interpreter"
+
+# From the ground up. A part may use the parts below its own floor.
+FLOORS: tuple[tuple[str, ...], ...] = (
+    ("errors", "version", "messages", "console_text", "settings"),
+    ("languages", "llm"),
+    ("computer_api",),
+    ("core", "loop", "blocks", "reply", "system_message", "frontend", "__init__"),
+    ("terminal", "__main__"),
+)
+FLOOR = {part: number for number, floor in enumerate(FLOORS) for part in floor}
+FRONT_ENDS = ("terminal", "__main__")
+# On these floors the parts are one thing and may use each other; elsewhere neighbours do not meet.
+OPEN_FLOORS = (0, 3)
+# Anyone may call this one from inside a function: it is the lazy way up to the terminal.
+SEAM = "frontend"
+# Programs of their own, which run in another process than the library.
+PROGRAMS = ("languages/supervisor.py", "languages/python/driver*.py", "languages/python/driver/*.py")
+
+FORBIDDEN_CALLS = frozenset(
+    {"print", "input", "exit", "quit", "breakpoint", "sys.exit", "os._exit", "getpass.getpass"}
+    | {f"sys.{stream}.write" for stream in ("stdout", "stderr")}
+    | {f"sys.stdin.{way}" for way in ("read", "readline", "readlines")}
+)
+
+
+class Import(NamedTuple):
+    line: int
+    part: str
+    lazy: bool
+
+
+def problems(package: Path = PACKAGE) -> list[str]:
+    """Every breach, as `file:line: what`."""
+    found: list[str] = []
+    for file in sorted(package.rglob("*.py")):
+        place = file.relative_to(package)
+        part = place.parts[0].removesuffix(".py")
+        if part not in FLOOR:
+            found.append(f"{place}:1: {part} has no floor yet: give it one in scripts/check_imports.py")
+            continue
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        found += [f"{place}:{line}: {what}" for line, what in _breaches(part, place, tree)]
+    return found
+
+
+def _breaches(part: str, place: Path, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for used in _imports(tree, place):
+        if reason := _refusal(part, used):
+            yield used.line, f"{part} imports {used.part}: {reason}"
+    if part in FRONT_ENDS or any(place.match(pattern) for pattern in PROGRAMS):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and (name := ast.unparse(node.func)) in FORBIDDEN_CALLS:
+            yield node.lineno, f"{name}() below a front end: yield a chunk or raise an error instead"
+        if isinstance(node, ast.Constant) and part != SEAM and _is_terminal(node.value):
+            yield node.lineno, f"names {node.value}: only {SEAM}.py loads the terminal"
+
+
+def _refusal(part: str, used: Import) -> str | None:
+    if used.part == part:
+        return None
+    if used.part not in FLOOR:
+        return "it does not exist, or has no floor yet"
+    if used.part == SEAM and used.lazy:
+        return None
+    mine, theirs = FLOOR[part], FLOOR[used.part]
+    if theirs > mine:
+        return "that points upwards"
+    if theirs == mine and mine not in OPEN_FLOORS:
+        return "neighbours do not import each other"
+    return None
+
+
+def _imports(tree: ast.Module, place: Path) -> Iterator[Import]:
+    """What the file imports of this package; imports for type checkers alone do not count."""
+    for node, lazy in _walk(tree, lazy=False):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{_base(node, place)}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            package, _, rest = name.partition(".")
+            if package == "interpreter":
+                yield Import(node.lineno, _part(rest), lazy)
+
+
+def _walk(node: ast.AST, lazy: bool) -> Iterator[tuple[ast.AST, bool]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
+            continue
+        inside = lazy or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        yield child, inside
+        yield from _walk(child, inside)
+
+
+def _base(node: ast.ImportFrom, place: Path) -> str:
+    if node.level == 0:
+        return node.module or ""
+    folder = ("interpreter", *place.parts[:-1])
+    return ".".join([*folder[: len(folder) + 1 - node.level], *filter(None, [node.module])])
+
+
+def _part(name: str) -> str:
+    """The part that a dotted name is in; what is no part is a public name of the package itself."""
+    first = name.partition(".")[0]
+    return first if first in FLOOR else "__init__"
+
+
+def _is_terminal(value: object) -> bool:
+    return isinstance(value, str) and value.startswith("interpreter.terminal")
+
+
+if __name__ == "__main__":
+    breaches = problems()
+    print("\n".join(breaches) or "Imports point downwards.")
+    sys.exit(bool(breaches))

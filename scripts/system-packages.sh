@@ -1,0 +1,30 @@
+#!/bin/sh
+# Installs the programs that the tests drive and that are missing; where it may not, says what to type.
+set -eu
+
+missing=""
+for pair in node:nodejs zsh:zsh tmux:tmux; do
+    command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair##*:}"
+done
+[ -n "$missing" ] || exit 0
+
+command="apt-get install --yes --no-install-recommends$missing"
+if ! command -v apt-get >/dev/null 2>&1; then
+    echo "Tests that need these programs will be skipped; install them to run all:$missing"
+    exit 0
+fi
+if [ "$(id -u)" = 0 ]; then
+    as_root=""
+elif sudo -n true 2>/dev/null; then
+    as_root="sudo "
+else
+    echo "Tests that need them will be skipped. To run all: sudo $command"
+    exit 0
+fi
+echo "Installing$missing"
+export DEBIAN_FRONTEND=noninteractive
+# The package lists of a fresh machine may be empty or old, so a first failure is not the last word.
+if ! ${as_root}$command >/dev/null 2>&1; then
+    ${as_root}apt-get update --quiet >/dev/null 2>&1 || true
+    ${as_root}$command >/dev/null || echo "Could not install them; tests that need them will be skipped. To try again: $command"
+fi
