@@ -1,0 +1,142 @@
+"""Every error of ours: what is wrong, and what to do about it."""
+
+from __future__ import annotations
+
+
+class InterpreterError(Exception):
+    """The base of all errors that this package raises on purpose."""
+
+
+class SessionStartError(InterpreterError):
+    """A live session could not be started."""
+
+    def __init__(self, language: str, detail: str) -> None:
+        super().__init__(f"The {language} session could not start: {detail.strip() or 'it ended without a word'}")
+
+
+class LanguageNotFound(InterpreterError):
+    """A block asks for a language that is not there."""
+
+
+class BusyError(InterpreterError):
+    """A turn is still going on."""
+
+
+class NotAvailableYet(InterpreterError):
+    """A feature of the original that this version does not have yet."""
+
+
+class SettingError(InterpreterError):
+    """A setting does not exist, or cannot take this value."""
+
+
+class SettingTypeError(SettingError, TypeError):
+    """A value of the wrong type for a setting."""
+
+
+class SettingValueError(SettingError, ValueError):
+    """A value of the right type that the setting does not allow."""
+
+
+class UnknownSettingError(SettingError, AttributeError):
+    """A name that is no setting; the message names the closest one that is."""
+
+
+class UsageError(InterpreterError):
+    """A command line that cannot be understood."""
+
+
+class UnknownMessageError(InterpreterError):
+    """A message that cannot be told to a model."""
+
+
+class ModelError(InterpreterError):
+    """The model could not be asked, or did not answer as it should.
+
+    `detail` is what the server itself said, `status` its HTTP status, `retry_after` the wait it asked for,
+    `reason` a word or two for a line that has no room for more.
+    """
+
+    reason = "model error"
+    retryable = False
+
+    def __init__(
+        self, message: str, *, detail: str = "", status: int | None = None, retry_after: float | None = None
+    ) -> None:
+        super().__init__(f"{message} The server says: {detail}" if detail else message)
+        self.detail = detail
+        self.status = status
+        self.retry_after = retry_after
+
+
+class ProviderNotFoundError(ModelError):
+    """The model string names a provider that is not known."""
+
+
+class MissingKeyError(ModelError):
+    """The provider wants a key and there is none."""
+
+
+class WrongKeyError(ModelError):
+    """The provider refuses the key."""
+
+
+class UnknownModelError(ModelError):
+    """The server does not have the model."""
+
+
+class RequestRefusedError(ModelError):
+    """The server does not take the request as it is; `params` are the fields it objects to, if it said so."""
+
+    params: frozenset[str] = frozenset()
+
+
+class ContextTooLongError(ModelError):
+    """The conversation does not fit into the model's window."""
+
+
+class QuotaExceededError(ModelError):
+    """The account has nothing left to pay with."""
+
+
+class RateLimitedError(ModelError):
+    """Too many requests for now."""
+
+    reason = "rate limit"
+    retryable = True
+
+
+class ModelOverloadedError(ModelError):
+    """The server has a problem of its own."""
+
+    reason = "server problem"
+    retryable = True
+
+
+class ModelUnreachableError(ModelError):
+    """No connection to the server."""
+
+    reason = "no connection"
+    retryable = True
+
+
+class ModelTimeoutError(ModelError):
+    """The server took the request and then kept silent for too long."""
+
+    reason = "no answer"
+    retryable = True
+
+
+class BrokenStreamError(ModelError):
+    """The reply ended in the middle; what had come of it was yielded before."""
+
+    reason = "connection lost"
+    retryable = True
+
+
+class ReplyCutError(ModelError):
+    """The reply reached its limit in the middle of a block, so the block is not whole."""
+
+
+class NotAStreamError(ModelError):
+    """What came back is not the answer of a model server."""

@@ -1,0 +1,20 @@
+"""Settings: one table, and the objects whose attributes are checked against it."""
+
+from interpreter.settings.group import SettingsGroup, apply, from_environment, headless_defaults, sources
+from interpreter.settings.row import Default, Setting
+from interpreter.settings.table import SETTINGS, setting
+from interpreter.settings.values import check_value, parse_value
+
+__all__ = [
+    "SETTINGS",
+    "Default",
+    "Setting",
+    "SettingsGroup",
+    "apply",
+    "check_value",
+    "from_environment",
+    "headless_defaults",
+    "parse_value",
+    "setting",
+    "sources",
+]

@@ -1,0 +1,150 @@
+"""Objects whose public attributes are settings: checked when set, defaults made when first read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar
+
+from interpreter.errors import UnknownSettingError
+from interpreter.settings.row import Setting
+from interpreter.settings.table import GROUPS, SETTINGS, setting
+from interpreter.settings.values import check_value, parse_value
+
+# A weaker source never replaces what a stronger one said.
+STRENGTH = {"default": 0, "profile": 1, "environment": 2, "flag": 3, "code": 3}
+
+
+class SettingsGroup:
+    """Base of the objects that hold settings: `class Llm(SettingsGroup, group="llm")`.
+
+    Names declared on the class (attributes, methods, properties, annotations) and names that begin with an
+    underscore are free. A subclass that names no group is someone's own: it may have attributes of its own.
+    """
+
+    _group: ClassVar[str]
+    _rows: ClassVar[Mapping[str, Setting]]
+    _declared: ClassVar[frozenset[str]]
+    _ours: ClassVar[bool]
+
+    def __init_subclass__(cls, group: str | None = None, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        cls._ours = group is not None
+        if group is not None:
+            cls._group = group
+            cls._rows = GROUPS[group]
+        cls._declared = frozenset(_declared_names(cls))
+
+    def __getattr__(self, name: str) -> Any:
+        # Also reached when a property raised AttributeError: then its own words are the ones to show.
+        if name.startswith("_") or name in vars(SettingsGroup) or hasattr(type(self), name):
+            return object.__getattribute__(self, name)
+        row = self._rows.get(name)
+        if row is None:
+            if name in self._declared:
+                return object.__getattribute__(self, name)
+            raise _unknown(self, name)
+        if row.alias_of:
+            owner, target = _owner(self, row.alias_of)
+            return getattr(owner, target)
+        return self.__dict__.setdefault(name, row.default_value())
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        row = None if name.startswith("_") else self._rows.get(name)
+        if row is not None:
+            _store(self, row, value, "code")
+        elif name.startswith("_") or self._is_free(name):
+            object.__setattr__(self, name, value)
+        else:
+            raise _unknown(self, name)
+
+    def _is_free(self, name: str) -> bool:
+        return name in self._declared or (not self._ours and not closest_setting(name, self._group, 0.8))
+
+
+def apply(group: SettingsGroup, values: Mapping[str, Any], source: str = "profile") -> None:
+    """Set many settings; keys may be dotted or nested: `{"llm.model": x}`, `{"llm": {"model": x}}`."""
+    for name, value in values.items():
+        owner, leaf = _owner(group, name)
+        row = owner._rows.get(leaf)
+        if row is not None:
+            if STRENGTH[_source(owner, row)] <= STRENGTH[source]:
+                _store(owner, row, value, source)
+        elif isinstance(value, Mapping) and isinstance(getattr(owner, leaf), SettingsGroup):
+            apply(getattr(owner, leaf), value, source)
+        elif leaf in owner._declared and not callable(getattr(type(owner), leaf, None)):
+            setattr(owner, leaf, value)
+        else:
+            raise _unknown(owner, leaf)
+
+
+def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    """The settings that environment variables give, by dotted name."""
+    given = [row for row in SETTINGS if row.env and environ.get(row.env)]
+    return {row.name: parse_value(row, environ[row.env], row.env) for row in given}
+
+
+def headless_defaults() -> dict[str, Any]:
+    """What differs where nobody is there to ask; give it to `apply` with the source `default`."""
+    return {row.name: row.headless for row in SETTINGS if row.headless is not None}
+
+
+def sources(group: SettingsGroup) -> dict[str, str]:
+    """Who gave each setting of this object its value: default, profile, environment, flag or code."""
+    return {row.name: _source(group, row) for row in group._rows.values()}
+
+
+def closest_setting(name: str, group: str = "", cutoff: float = 0.6) -> str | None:
+    """The setting that somebody who wrote `name` most likely meant, as a dotted name."""
+    from difflib import get_close_matches
+
+    from interpreter.settings.table import MEANT
+
+    leaf = name.rpartition(".")[2]
+    if leaf in MEANT:
+        return MEANT[leaf]
+    ranked = sorted(SETTINGS, key=lambda row: (row.group != group, bool(row.alias_of)))
+    same = [row.name for row in ranked if row.leaf == leaf]
+    by_leaf = {row.leaf: row.name for row in reversed(ranked)}
+    close = get_close_matches(leaf, by_leaf, n=1, cutoff=cutoff)
+    return same[0] if same else by_leaf[close[0]] if close else None
+
+
+def _declared_names(cls: type) -> Iterator[str]:
+    for base in cls.__mro__[:-1]:
+        yield from vars(base)
+        yield from base.__annotations__
+
+
+def _owner(group: SettingsGroup, name: str) -> tuple[SettingsGroup, str]:
+    *parts, leaf = name.split(".")
+    for part in parts:
+        inner = getattr(group, part)
+        if not isinstance(inner, SettingsGroup):
+            raise _unknown(group, name)
+        group = inner
+    return group, leaf
+
+
+def _store(group: SettingsGroup, row: Setting, value: Any, source: str) -> None:
+    value = check_value(row, value)
+    if row.alias_of:
+        owner, _ = _owner(group, row.alias_of)
+        _store(owner, setting(row.alias_of), value, source)
+        return
+    object.__setattr__(group, row.leaf, value)
+    group.__dict__.setdefault("_sources", {})[row.leaf] = source
+
+
+def _source(group: SettingsGroup, row: Setting) -> str:
+    if row.alias_of:
+        owner, leaf = _owner(group, row.alias_of)
+        return _source(owner, owner._rows[leaf])
+    given: dict[str, str] = group.__dict__.get("_sources", {})
+    return given.get(row.leaf, "default")
+
+
+def _unknown(group: SettingsGroup, name: str) -> UnknownSettingError:
+    full = f"{group._group}.{name}" if group._group else name
+    close = closest_setting(name, group._group)
+    advice = f"Did you mean {close}?" if close else "docs/settings.md lists all of them."
+    return UnknownSettingError(f"There is no setting named {full}. {advice}")

@@ -1,0 +1,424 @@
+"""The one table of settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from types import MappingProxyType
+
+from interpreter.settings.row import Default, Setting
+
+ASKING = "Model"
+RUNNING = "Running code"
+APPROVAL = "Approval and safety"
+PROMPTS = "What the model is told"
+LOOPING = "Loop mode"
+SHOWING = "Terminal"
+KEEPING = "Conversations"
+COMPUTER = "The computer API"
+IGNORED = "Accepted for old scripts, without effect"
+
+_NOTHING_SENT = "nothing is ever sent to anyone but the model you chose"
+_NO_API = "the computer API is not there yet"
+_NO_SKILLS = "skills are not there yet"
+
+_BREAKERS = (
+    "The task is done.",
+    "The task is impossible.",
+    "Let me know what you'd like to do next.",
+    "Please provide more information.",
+)
+
+
+def _prompt(name: str) -> Default:
+    return Default(partial(_read_prompt, name), f"the text of `prompts/{name}.md`")
+
+
+def _read_prompt(name: str) -> str:
+    from pathlib import Path
+
+    file = Path(__file__).parent.parent / "prompts" / f"{name}.md"
+    return file.read_text(encoding="utf-8").strip()
+
+
+def _conversations_folder() -> str:
+    import os
+
+    from platformdirs import user_config_dir
+
+    return os.path.join(user_config_dir("open-interpreter"), "conversations")
+
+
+def _current_folder() -> str:
+    import os
+
+    return os.getcwd()
+
+
+# fmt: off
+SETTINGS: tuple[Setting, ...] = (
+    # The model
+    Setting(
+        "llm.model", "str", "gpt-4o",
+        "Model to ask, with a provider in front where it needs one: `gpt-4o`, `ollama/llama3.1`, "
+        "`openai/my-model`.",
+        ASKING, flag="--model", short="-m", env="INTERPRETER_MODEL",
+    ),
+    Setting(
+        "llm.temperature", "float", 0,
+        "How freely the model words things; 0 is the most predictable, None leaves it to the server.",
+        ASKING, optional=True, minimum=0, flag="--temperature", short="-t",
+    ),
+    Setting(
+        "llm.supports_vision", "bool", None,
+        "Whether the model can look at images; None finds out.",
+        ASKING, optional=True, flag="--llm_supports_vision", short="-lsv", no_flag="--no-llm_supports_vision",
+    ),
+    Setting(
+        "llm.supports_functions", "bool", None,
+        "Whether the model can call tools; without, it writes its code in fenced blocks. None finds out.",
+        ASKING, optional=True, flag="--llm_supports_functions", short="-lsf",
+        no_flag="--no-llm_supports_functions",
+    ),
+    Setting(
+        "llm.context_window", "int", None,
+        "How many tokens the model can read; None finds out.",
+        ASKING, optional=True, minimum=1, flag="--context_window", short="-cw",
+    ),
+    Setting(
+        "llm.max_tokens", "int", None,
+        "How many tokens one reply may have; None leaves it to the server.",
+        ASKING, optional=True, minimum=1, flag="--max_tokens", short="-x",
+    ),
+    Setting(
+        "llm.max_budget", "float", None,
+        "Stop before the model has cost more than this many US dollars.",
+        ASKING, optional=True, minimum=0, flag="--max_budget", short="-b",
+        later="budgets are not counted yet, so this one will not stop anything",
+    ),
+    Setting(
+        "llm.api_base", "str", None,
+        "Address of the model server, up to and with its `/v1`.",
+        ASKING, optional=True, flag="--api_base", short="-ab", env="INTERPRETER_API_BASE",
+    ),
+    Setting(
+        "llm.api_key", "str", None,
+        "Key for the model server; None takes the provider's own variable.",
+        ASKING, optional=True, flag="--api_key", short="-ak", secret=True,
+    ),
+    Setting(
+        "llm.api_version", "str", None,
+        "API version, for the servers that want one.",
+        ASKING, optional=True, flag="--api_version", short="-av",
+    ),
+    Setting(
+        "llm.timeout", "float", 600,
+        "Longest silence of the model server, in seconds, before it counts as lost.",
+        ASKING, minimum=0.001, flag="--llm_timeout",
+    ),
+    Setting(
+        "llm.connect_timeout", "float", 10,
+        "How many seconds the model server has to take the connection.",
+        ASKING, minimum=0.001,
+    ),
+    Setting(
+        "llm.max_retries", "int", 4,
+        "How often a request is sent again after a rate limit, an overload or a lost connection.",
+        ASKING, minimum=0, flag="--max_retries",
+    ),
+    Setting(
+        "llm.max_retry_wait", "float", 120,
+        "Longest wait, in seconds, that a rate limit may ask for.",
+        ASKING, minimum=0,
+    ),
+    Setting(
+        "llm.completions", "callable", None,
+        "Your own way to the model: called with `model`, `messages`, `stream` and what else is set, it "
+        "yields OpenAI chunk dicts. None asks the server.",
+        ASKING, optional=True,
+    ),
+    Setting(
+        "llm.vision_renderer", "callable", None,
+        "Turns an image into words for a model without vision; None leaves images out.",
+        ASKING, optional=True, later="images are not described yet",
+    ),
+    # Running code
+    Setting(
+        "auto_run", "bool", False,
+        "Run code without asking first.",
+        APPROVAL, flag="--auto_run", short="-y",
+    ),
+    Setting(
+        "safe_mode", "str", "off",
+        "Scan code for dangers before it runs: never, when you say so, or always.",
+        APPROVAL, choices=("off", "ask", "auto"), flag="--safe_mode", short="-safe",
+        later="code is not scanned yet; every block is shown and asked for instead, with -y too",
+    ),
+    Setting(
+        "offline", "bool", False,
+        "Use nothing beyond this machine but the model server that you named.",
+        APPROVAL, flag="--offline", short="-o", env="INTERPRETER_OFFLINE",
+    ),
+    Setting(
+        "workspace", "path", Default(_current_folder, "the current folder"),
+        "Folder that the work is about; it stays when code changes the directory.",
+        RUNNING, flag="--workspace", env="INTERPRETER_WORKSPACE",
+    ),
+    Setting(
+        "max_output", "int", 2800,
+        "How many characters of a block's output the model gets: its beginning and its end, with a note"
+        " on the rest.",
+        RUNNING, minimum=0, flag="--max_output", short="-xo",
+    ),
+    Setting(
+        "max_blocks", "int", 50,
+        "How many blocks may run in one turn; None is no limit.",
+        RUNNING, optional=True, minimum=1, flag="--max_blocks",
+    ),
+    Setting(
+        "block_timeout", "float", None,
+        "Stop a block after this many seconds; None lets it run.",
+        RUNNING, optional=True, minimum=0.001, flag="--block_timeout", env="INTERPRETER_BLOCK_TIMEOUT",
+        headless=300,
+    ),
+    Setting(
+        "computer.python", "path", None,
+        "Python that runs the blocks: a path, `in-process` for the one that runs us, with your objects "
+        "in reach and no protection from crashes; None takes the active virtual environment, else our "
+        "own.",
+        RUNNING, optional=True, flag="--python", env="INTERPRETER_PYTHON",
+    ),
+    Setting(
+        "computer.shell", "path", None,
+        "Shell that runs the blocks; None takes `$SHELL` if it is bash or zsh, else bash.",
+        RUNNING, optional=True, flag="--shell",
+    ),
+    Setting(
+        "computer.shell_rc", "bool", False,
+        "Load the shell's own start-up files.",
+        RUNNING, flag="--shell_rc",
+    ),
+    Setting(
+        "computer.active_line_detection", "bool", True,
+        "Report which line is running.",
+        RUNNING, env="INTERPRETER_ACTIVE_LINE_DETECTION",
+    ),
+    # Prompts
+    Setting(
+        "system_message", "str", _prompt("system"),
+        "What the model is told about its job.",
+        PROMPTS, flag="--system_message", short="-sm",
+    ),
+    Setting(
+        "custom_instructions", "str", "",
+        "Your own words to the model, after the system message.",
+        PROMPTS, flag="--custom_instructions", short="-ci",
+    ),
+    Setting(
+        "llm.execution_instructions", "str or False", _prompt("execution"),
+        "How a model without tools is told to write code; empty or False leaves it out.",
+        PROMPTS, optional=True,
+    ),
+    Setting("user_message_template", "str", "{content}", "How your message goes to the model.", PROMPTS),
+    Setting(
+        "always_apply_user_message_template", "bool", False,
+        "Use that template for all of your messages, not only for the last.",
+        PROMPTS,
+    ),
+    Setting(
+        "code_output_template", "str", _prompt("code_output"),
+        "How output goes to a model without tools.",
+        PROMPTS,
+    ),
+    Setting(
+        "empty_code_output_template", "str", _prompt("empty_code_output"),
+        "What a model without tools is told when a block printed nothing.",
+        PROMPTS,
+    ),
+    Setting(
+        "code_output_sender", "str", "user",
+        "In whose name output goes to a model without tools.",
+        PROMPTS, choices=("user", "assistant"),
+    ),
+    Setting(
+        "shrink_images", "bool", True,
+        "Scale images above 5 MB down before they go to the model.",
+        PROMPTS, later="images are sent as they are",
+    ),
+    # Loop mode
+    Setting(
+        "loop", "bool", False,
+        "Keep asking the model to go on until it says one of the closing sentences.",
+        LOOPING, flag="--loop",
+    ),
+    Setting("loop_message", "str", _prompt("loop"), "What the model is told each time.", LOOPING),
+    Setting(
+        "loop_breakers", "list of str", Default(lambda: list(_BREAKERS), "; ".join(_BREAKERS)),
+        "The sentences that end the loop.",
+        LOOPING,
+    ),
+    # The terminal
+    Setting(
+        "plain_text_display", "bool", False,
+        "Print plain text: no colours, no Markdown, no boxes.",
+        SHOWING, flag="--plain", short="-pl",
+    ),
+    Setting(
+        "highlight_active_line", "bool", True,
+        "Mark the line that is running.",
+        SHOWING, no_flag="--no_highlight_active_line", short="-nhl",
+    ),
+    Setting(
+        "multi_line", "bool", True,
+        'Let a message that begins with `"""` go over several lines.',
+        SHOWING, flag="--multi_line", short="-ml",
+    ),
+    Setting(
+        "in_terminal_interface", "bool", False,
+        "Whether the terminal holds this interpreter; it sets this itself.",
+        SHOWING,
+    ),
+    Setting("verbose", "bool", False, "Tell more about what happens.", SHOWING, flag="--verbose", short="-v"),
+    Setting(
+        "debug", "bool", False,
+        "Tell everything about what happens.",
+        SHOWING, flag="--debug", short="-debug",
+    ),
+    Setting(
+        "speak_messages", "bool", False,
+        "Read the model's messages aloud.",
+        SHOWING, flag="--speak_messages", short="-sp", later="messages are not spoken yet",
+    ),
+    # Conversations
+    Setting("messages", "list", Default(list, "an empty list"), "The conversation so far.", KEEPING),
+    Setting(
+        "conversation_history", "bool", True,
+        "Save the conversation as it happens.",
+        KEEPING, later="conversations are not saved yet",
+    ),
+    Setting(
+        "conversation_filename", "str", None,
+        "File that the conversation is saved in; None until it has a name.",
+        KEEPING, optional=True,
+    ),
+    Setting(
+        "conversation_history_path", "path",
+        Default(_conversations_folder, "`conversations` in the configuration folder"),
+        "Folder that conversations are saved in.",
+        KEEPING,
+    ),
+    # The computer API
+    Setting(
+        "computer.import_computer_api", "bool", False,
+        "Let code use the `computer` object.",
+        COMPUTER, later=_NO_API,
+    ),
+    Setting(
+        "computer.import_skills", "bool", False,
+        "Load your skills into the Python session.",
+        COMPUTER, later=_NO_SKILLS,
+    ),
+    Setting("computer.save_skills", "bool", True, "Let code save new skills.", COMPUTER, later=_NO_SKILLS),
+    Setting(
+        "computer.skills_path", "path", None,
+        "Folder of your skills; None is `skills` in the configuration folder.",
+        COMPUTER, optional=True, later=_NO_SKILLS,
+    ),
+    Setting("computer.emit_images", "bool", True, "Give the model the images that code shows.", COMPUTER),
+    Setting(
+        "computer.system_message", "str", None,
+        "What the model is told about the `computer` object; None lists it.",
+        COMPUTER, optional=True, later=_NO_API,
+    ),
+    Setting(
+        "computer.max_output", "int", None,
+        "As `max_output`, for `computer.run` alone; None is the same.",
+        COMPUTER, optional=True, minimum=0,
+    ),
+    Setting(
+        "computer.offline", "bool", None,
+        "As `offline`, for the computer API; None is the same.",
+        COMPUTER, optional=True,
+    ),
+    Setting(
+        "computer.verbose", "bool", None,
+        "As `verbose`, for the computer API; None is the same.",
+        COMPUTER, optional=True,
+    ),
+    Setting(
+        "computer.debug", "bool", None,
+        "As `debug`, for the computer API; None is the same.",
+        COMPUTER, optional=True,
+    ),
+    Setting(
+        "import_computer_api", "bool", False,
+        "The same as `computer.import_computer_api`.",
+        COMPUTER, alias_of="computer.import_computer_api",
+    ),
+    Setting(
+        "import_skills", "bool", False,
+        "The same as `computer.import_skills`.",
+        COMPUTER, alias_of="computer.import_skills",
+    ),
+    Setting(
+        "skills_path", "path", None,
+        "The same as `computer.skills_path`.",
+        COMPUTER, optional=True, alias_of="computer.skills_path",
+    ),
+    Setting(
+        "sync_computer", "bool", False,
+        "Keep the `computer` object of the session and yours alike.",
+        COMPUTER, later=_NO_API,
+    ),
+    Setting(
+        "os", "bool", False,
+        "Let the model see the screen and use mouse and keyboard.",
+        COMPUTER, flag="--os", short="-os", later="control of the screen is not there yet",
+    ),
+    # Without effect
+    Setting(
+        "disable_telemetry", "bool", False,
+        "There is no telemetry to turn off.",
+        IGNORED, flag="--disable_telemetry", short="-dt", env="DISABLE_TELEMETRY", inert=_NOTHING_SENT,
+    ),
+    Setting("anonymized_telemetry", "bool", False, "There is no telemetry.", IGNORED, inert=_NOTHING_SENT),
+    Setting(
+        "contribute_conversation", "bool", False,
+        "Conversations are never sent anywhere.",
+        IGNORED, flag="--contribute_conversation", inert=_NOTHING_SENT,
+    ),
+    Setting(
+        "computer.api_base", "str", None,
+        "There is no hosted API behind the `computer` object.",
+        IGNORED, optional=True, inert=_NOTHING_SENT,
+    ),
+)
+# fmt: on
+
+# Names that people use for a setting, from old versions and from pages that were wrong.
+MEANT: Mapping[str, str] = MappingProxyType(
+    {
+        "local": "offline",
+        "safe": "safe_mode",
+        "plain": "plain_text_display",
+        "function_calling_llm": "llm.supports_functions",
+        "vision": "llm.supports_vision",
+        "budget": "llm.max_budget",
+        "timeout": "block_timeout",
+        "cwd": "workspace",
+    }
+)
+
+_BY_NAME = {row.name: row for row in SETTINGS}
+
+GROUPS: Mapping[str, Mapping[str, Setting]] = MappingProxyType(
+    {
+        group: MappingProxyType({row.leaf: row for row in SETTINGS if row.group == group})
+        for group in ("", "llm", "computer")
+    }
+)
+
+
+def setting(name: str) -> Setting:
+    """The row of a setting, by its dotted name."""
+    return _BY_NAME[name]

@@ -1,0 +1,102 @@
+"""What every test gets: a home of its own, no keys, no network, no process left behind."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import shutil
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+SOURCE = Path(__file__).parent.parent / "src"
+SYSTEM_PACKAGES = {"node": "nodejs", "zsh": "zsh", "tmux": "tmux"}
+_MARK = "TEST_RUN_MARK"
+_PRIVATE_PREFIXES = ("INTERPRETER_", "OPENAI_", "ANTHROPIC_", "OLLAMA_", "GROQ_", "XDG_")
+_PRIVATE_NAMES = ("DISABLE_TELEMETRY", "EDITOR", "VISUAL", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    sys.addaudithook(_refuse_foreign_address)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("needs"):
+        for program in mark.args:
+            if shutil.which(program) is None:
+                package = SYSTEM_PACKAGES.get(program, program)
+                pytest.skip(f"{program} is not installed: apt-get install {package}")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fresh home folder, and an environment without keys or settings."""
+    folder = tmp_path_factory.mktemp("home")
+    for name in list(os.environ):
+        if name.startswith(_PRIVATE_PREFIXES) or name.endswith("_API_KEY") or name in _PRIVATE_NAMES:
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("PYTHONPATH", str(SOURCE))
+    return folder
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_strays_at_the_end() -> Iterator[None]:
+    mark = uuid.uuid4().hex
+    os.environ[_MARK + "_ALL"] = mark
+    yield
+    _assert_none_left(_MARK + "_ALL", mark)
+
+
+@pytest.fixture
+def no_strays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No process that the test started, however remotely, outlives it."""
+    mark = uuid.uuid4().hex
+    monkeypatch.setenv(_MARK, mark)
+    yield
+    _assert_none_left(_MARK, mark)
+
+
+def _assert_none_left(name: str, mark: str) -> None:
+    _, alive = psutil.wait_procs(_marked(name, mark), timeout=10)
+    told = [f"{process.pid} {' '.join(_command(process))[:120]}" for process in alive]
+    for process in alive:
+        process.kill()
+    assert not told, "processes left behind:\n" + "\n".join(told)
+
+
+def _marked(name: str, mark: str) -> list[psutil.Process]:
+    """Processes that inherited the mark: it survives a double fork, which a walk over children does not."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            # In an environment as the process got it, so this test process itself does not count.
+            if process.pid != os.getpid() and process.environ().get(name) == mark:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline() or [process.name()]
+    except psutil.Error:
+        return ["(gone)"]
+
+
+def _refuse_foreign_address(event: str, args: tuple[Any, ...]) -> None:
+    if event != "socket.connect" or not isinstance(args[1], tuple) or not isinstance(args[1][0], str):
+        return
+    host = args[1][0].partition("%")[0]
+    try:
+        near = host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        near = False
+    if not near:
+        raise PermissionError(f"a test tried to reach {host}: tests stay on this machine")
