@@ -1,0 +1,116 @@
+"""What a program's output looks like when it has settled: progress bars at their last state, no escapes, bounded."""
+
+from __future__ import annotations
+
+import re
+
+LONGEST_LINE = 1024 * 1024  # past this a line is settled in pieces, so that memory stays bounded
+ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_]|[()#][0-9A-Za-z])")
+OPEN_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]{0,4096}\x1b?|[()#])?\Z")
+SPECIAL = re.compile(r"[\r\b\x1b]")
+TOKEN = re.compile(r"\r+\n|[\r\n\b]|" + ESCAPE.pattern + r"|\x1b|[^\r\n\b\x1b]+")
+
+
+class ConsoleText:
+    """Takes raw output piece by piece and gives the text that a reader would want.
+
+    Cost is linear in what is written and memory is bounded by the limit, however the pieces are cut.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._settled = HeadAndTail(limit)
+        self._line = ""  # the line that may still be overwritten
+        self._column = 0
+        self._held = ""  # an escape sequence, or a carriage return, whose rest has not come yet
+
+    def write(self, piece: str) -> None:
+        text = self._held + piece
+        self._held = ""
+        if not SPECIAL.search(text):
+            self._plain(text)
+            return
+        unfinished = OPEN_ESCAPE.search(text)
+        if unfinished:
+            text, self._held = text[: unfinished.start()], unfinished.group()
+        trailing = len(text) - len(text.rstrip("\r"))
+        if trailing and not self._held:
+            text, self._held = text[:-trailing], "\r"
+        for token in TOKEN.findall(text):
+            self._token(token)
+
+    def text(self, path: str | None = None) -> str:
+        """Everything so far; what is left out is replaced by a notice, with the path of the whole if given."""
+        return self._settled.text(self._line, path)
+
+    @property
+    def cut(self) -> bool:
+        """Whether something is left out."""
+        return self._settled.total + len(self._line) > self._settled.limit
+
+    def _plain(self, text: str) -> None:
+        head, newline, last = text.rpartition("\n")
+        if newline:
+            first, newline2, rest = head.partition("\n")
+            self._overwrite(first)
+            self._settled.write(self._line + "\n" + (rest + "\n" if newline2 else ""))
+            self._line, self._column = "", 0
+        self._overwrite(last)
+
+    def _token(self, token: str) -> None:
+        if token.endswith("\n"):
+            self._settled.write(self._line + "\n")
+            self._line, self._column = "", 0
+        elif token == "\r":
+            self._column = 0
+        elif token == "\b":
+            self._column = max(0, self._column - 1)
+        elif token in ("\x1b[K", "\x1b[0K"):
+            self._line = self._line[: self._column]
+        elif token == "\x1b[2K":
+            self._line = " " * self._column
+        elif not token.startswith("\x1b"):
+            self._overwrite(token)
+
+    def _overwrite(self, text: str) -> None:
+        end = self._column + len(text)
+        self._line = self._line[: self._column] + text + self._line[end:]
+        self._column = end
+        if len(self._line) > LONGEST_LINE:
+            self._settled.write(self._line)
+            self._line, self._column = "", 0
+
+
+class HeadAndTail:
+    """The first and the last part of a long text, joined by a notice."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.total = 0
+        self._head = ""  # everything, as long as it fits; then its first part
+        self._tail = ""
+        self._head_size = limit // 3
+        self._tail_size = limit - self._head_size
+
+    def write(self, text: str) -> None:
+        self.total += len(text)
+        if self.total <= self.limit:
+            self._head += text
+            return
+        if not self._tail:
+            everything = self._head + text
+            self._head, text = everything[: self._head_size], everything[self._head_size :]
+        self._tail += text
+        if len(self._tail) > 2 * self._tail_size:
+            self._tail = self._tail[-self._tail_size :] if self._tail_size else ""
+
+    def text(self, rest: str, path: str | None) -> str:
+        """The whole with `rest` behind it, or its ends."""
+        total = self.total + len(rest)
+        everything = self._head + self._tail + rest
+        if total <= self.limit:
+            return everything
+        head = everything[: self._head_size]
+        tail = everything[len(everything) - self._tail_size :]
+        where = f"; the whole output is in {path}" if path else ""
+        notice = f"[... {total - len(head) - len(tail):,} of {total:,} characters left out{where} ...]"
+        return f"{head}\n{notice}\n{tail}"

@@ -1,0 +1,182 @@
+"""LMC messages and chunks: the grammar of the stream, and how a stream folds into stored messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, TypedDict
+
+from interpreter.console_text import ConsoleText
+
+DEFAULT_MAX_OUTPUT = 2800
+
+UNFLAGGED = frozenset({"confirmation", "input_request", "decision", "status"})
+"""Types that travel alone, without start and end."""
+
+EPHEMERAL = UNFLAGGED | {"reasoning", "review"}
+"""Types that are streamed and never stored."""
+
+
+class Message(TypedDict, total=False):
+    """What is stored: who said what."""
+
+    role: str
+    type: str
+    format: str
+    content: Any
+    recipient: str
+    mime: str
+    exit_code: int | None
+    ended: str
+    truncated: str
+
+
+class Chunk(Message, total=False):
+    """What is streamed: a piece of a message, or the flag that begins or ends one."""
+
+    start: bool
+    end: bool
+    stream: str
+    password: bool
+
+
+class Framer:
+    """Adds the start and end flags: a group is all that has the same role, type and format.
+
+    Console output and active lines share one group, and its flags carry no format.
+    """
+
+    def __init__(self) -> None:
+        self._open: Chunk | None = None
+
+    def frame(self, chunk: Chunk) -> Generator[Chunk]:
+        """The chunk with the flags that it makes necessary around it."""
+        if chunk["type"] in UNFLAGGED:
+            if chunk["type"] == "confirmation":
+                yield from self.close()
+            yield chunk
+            return
+        if chunk.get("end"):
+            yield from self.close()
+            return
+        if chunk.get("content") == "":
+            return
+        flag = group_of(chunk)
+        if flag != self._open:
+            yield from self.close()
+            self._open = flag
+            yield {**flag, "start": True}
+        yield chunk
+
+    def close(self) -> Generator[Chunk]:
+        """End the group that is open, if one is."""
+        if self._open is not None:
+            flag, self._open = self._open, None
+            yield {**flag, "end": True}
+
+
+def group_of(chunk: Chunk) -> Chunk:
+    """The fields that all chunks of a group share."""
+    group: Chunk = {"role": chunk["role"], "type": chunk["type"]}
+    if "format" in chunk and chunk["type"] != "console":
+        group["format"] = chunk["format"]
+    if "recipient" in chunk:
+        group["recipient"] = chunk["recipient"]
+    if "mime" in chunk:
+        group["mime"] = chunk["mime"]
+    return group
+
+
+class Fold:
+    """Turns a stream of chunks into stored messages, as it comes.
+
+    `messages` gives the list to append to: it is looked up each time, since users replace it.
+    """
+
+    def __init__(self, messages: Callable[[], list[Message]], max_output: int = DEFAULT_MAX_OUTPUT) -> None:
+        self._messages = messages
+        self._max_output = max_output
+        self._message: Message | None = None
+        self._parts: list[str] = []
+        self._unjoined = 0
+        self._console: ConsoleText | None = None
+        self._heard = True  # whether the computer said anything about the block that ran last
+
+    def add(self, chunk: Chunk) -> None:
+        """Take one chunk of the stream."""
+        if chunk["type"] in EPHEMERAL:
+            return
+        if chunk.get("start") or chunk.get("end"):
+            self.close()
+        elif chunk.get("format") == "active_line":
+            if chunk["content"] is None:
+                self._end_block(chunk)
+        elif chunk.get("content") not in ("", None):
+            self._append(chunk)
+
+    def close(self) -> None:
+        """End the message that is open: its content is whole from now on."""
+        self._join()
+        self._message = None
+        self._console = None
+
+    def _append(self, chunk: Chunk) -> None:
+        if self._message is None:
+            self._begin(chunk)
+        if not isinstance(chunk["content"], str):
+            assert self._message is not None
+            self._message["content"] = chunk["content"]
+        elif self._console is not None:
+            self._console.write(chunk["content"])
+            self._show_console()
+        else:
+            self._parts.append(chunk["content"])
+            self._unjoined += len(chunk["content"])
+            assert self._message is not None
+            if self._unjoined * 8 > len(self._message["content"]):  # seldom enough to stay linear
+                self._join()
+
+    def _begin(self, chunk: Chunk) -> None:
+        message: Message = {"role": chunk["role"], "type": chunk["type"]}
+        for key in ("format", "recipient", "mime"):
+            if key in chunk:
+                message[key] = chunk[key]
+        message["content"] = ""
+        self._message = message
+        self._messages().append(message)
+        if chunk["type"] == "console" and "mime" not in chunk:
+            self._console = ConsoleText(self._max_output)
+        self._heard = chunk["role"] == "computer"
+
+    def _join(self) -> None:
+        if self._parts and self._message is not None:
+            self._message["content"] += "".join(self._parts)
+        self._parts, self._unjoined = [], 0
+
+    def _show_console(self, path: str | None = None) -> None:
+        if self._message is not None and self._console is not None:
+            self._message["content"] = self._console.text(path)
+
+    def _end_block(self, chunk: Chunk) -> None:
+        """The block is over: mark its output with how it ended, if that is worth telling."""
+        abnormal = chunk.get("ended", "done") != "done" or chunk.get("exit_code")
+        if self._console is None and (abnormal or not self._heard):
+            self._begin({"role": "computer", "type": "console", "format": "output"})
+        self._show_console(chunk.get("truncated"))
+        message = self._message
+        if message is None:
+            return
+        if abnormal:
+            message["exit_code"] = chunk.get("exit_code")
+            message["ended"] = chunk.get("ended", "done")
+        if chunk.get("truncated") and self._console is not None and self._console.cut:
+            message["truncated"] = chunk["truncated"]
+
+
+def fold(chunks: Iterable[Chunk], max_output: int = DEFAULT_MAX_OUTPUT) -> list[Message]:
+    """The messages that a whole stream of chunks makes."""
+    messages: list[Message] = []
+    folding = Fold(lambda: messages, max_output)
+    for chunk in chunks:
+        folding.add(chunk)
+    folding.close()
+    return messages
