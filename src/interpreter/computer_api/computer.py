@@ -1,0 +1,228 @@
+"""The computer that blocks run on: its languages, and one way to run a block in any of them."""
+
+from __future__ import annotations
+
+import inspect
+import traceback
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from interpreter.errors import InterpreterError, LanguageNotFound, NotAvailableYet
+from interpreter.languages.base import BaseLanguage
+from interpreter.messages import Chunk, Fold, Framer, Message
+from interpreter.settings import SettingsGroup
+
+if TYPE_CHECKING:
+    from interpreter.core import OpenInterpreter
+    from interpreter.languages.jobs import Job
+    from interpreter.languages.surroundings import OnInput, Surroundings
+
+Language = type[BaseLanguage]
+
+NOT_YET = frozenset(
+    "mouse keyboard display clipboard mail sms calendar contacts browser os vision skills docs ai files".split()
+)
+
+
+class Computer(SettingsGroup, group="computer"):
+    """The user's computer, as the loop, the library and later the code itself see it."""
+
+    def __init__(self, interpreter: OpenInterpreter | None = None) -> None:
+        self._interpreter = interpreter
+        self._languages: list[Language] | None = None
+        self._running: dict[Language, BaseLanguage] = {}
+        self._active: BaseLanguage | None = None
+        self._shared: Surroundings | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        if name in NOT_YET:
+            raise NotAvailableYet(f"computer.{name} is not there yet: this version runs code, and no more.")
+        return super().__getattr__(name)
+
+    # -- languages ---------------------------------------------------------------------------------------------
+
+    @property
+    def languages(self) -> list[Language]:
+        """The classes of the languages that blocks may use; assign or append your own."""
+        if self._languages is None:
+            from interpreter.languages import built_in_languages
+
+            self._languages = built_in_languages()
+        return self._languages
+
+    @languages.setter
+    def languages(self, classes: list[Language]) -> None:
+        for dropped in set(self._running) - set(classes):
+            self._running.pop(dropped).terminate()
+        self._languages = list(classes)
+
+    @property
+    def terminal(self) -> Computer:
+        """The original kept its languages one level deeper; scripts still reach them there."""
+        return self
+
+    def get_language(self, name: str) -> Language | None:
+        """The language of that name or alias, however it is capitalised."""
+        wanted = name.strip().lower()
+        for language in self.languages:
+            if wanted == language.name.lower() or wanted in (alias.lower() for alias in language.aliases):
+                return language
+        return None
+
+    def _instance(self, name: str) -> BaseLanguage:
+        language = self.get_language(name)
+        if language is None:
+            raise LanguageNotFound(unknown_language(name, self.languages))
+        if language not in self._running:
+            self._running[language] = self._make(language)
+        return self._running[language]
+
+    def _make(self, language: Language) -> BaseLanguage:
+        if language.name == "Python" and self.python == "in-process":
+            from interpreter.languages.python.in_process import InProcessPython
+
+            return InProcessPython()
+        wants_computer = any(
+            parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+            for parameter in inspect.signature(language).parameters.values()
+        )
+        return language(self) if wants_computer else language()  # type: ignore[call-arg]
+
+    def describe_languages(self) -> str:
+        """The languages with what runs them, in words for the model."""
+        from interpreter.languages.live import LiveLanguage
+
+        described = []
+        for language in self.languages:
+            instance = self._instance(language.name)
+            name = language.name.lower()
+            if isinstance(instance, LiveLanguage):
+                name += f" ({instance.version() or 'not installed'})"
+            described.append(name)
+        return ", ".join(described)
+
+    # -- what the sessions share ---------------------------------------------------------------------------------
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """What the live sessions share, with the settings as they are now."""
+        from interpreter.languages.surroundings import Surroundings
+
+        if self._shared is None:
+            self._shared = Surroundings()
+            if self._interpreter is not None:
+                self._shared.cwd = self._interpreter.workspace
+        shared, owner = self._shared, self._interpreter
+        shared.python, shared.shell, shared.shell_rc = self.python, self.shell, self.shell_rc
+        shared.active_lines = self.active_line_detection
+        if owner is not None:
+            shared.timeout = owner.block_timeout
+            shared.max_output = self.max_output or owner.max_output
+        return shared
+
+    @property
+    def on_input(self) -> OnInput | None:
+        """Asked when code wants input: `(prompt, is_password) -> answer`, None for end of file."""
+        return self.surroundings.on_input
+
+    @on_input.setter
+    def on_input(self, ask: OnInput | None) -> None:
+        self.surroundings.on_input = ask
+
+    # -- running -------------------------------------------------------------------------------------------------
+
+    def run(self, language: str, code: str, stream: bool = False, display: bool = False) -> Any:
+        """Run code; the messages it made, or with `stream` a generator of its chunks."""
+        chunks = self._run_and_show(language, code) if display else self.stream(language, code)
+        return chunks if stream else collect(chunks, self.surroundings.max_output)
+
+    def exec(self, code: str) -> Any:
+        """Run a shell command."""
+        return self.run("shell", code)
+
+    def stream(self, language: str, code: str) -> Generator[Chunk]:
+        """Run code and yield its chunks; what goes wrong is part of the output."""
+        try:
+            self._active = self._instance(language)
+            _ = self.surroundings  # the settings as they are now
+            with closing(generator(self._active.run(code))) as chunks:
+                yield from chunks
+        except InterpreterError as error:
+            yield failure(f"{error}\n")
+        except Exception:  # a user's own language may raise anything, and the model should read it
+            yield failure(traceback.format_exc())
+        finally:
+            self._active = None
+
+    def _run_and_show(self, language: str, code: str) -> Iterator[Chunk]:
+        from interpreter.frontend import show_chunks
+
+        return show_chunks(self._interpreter, self.stream(language, code))
+
+    def warm(self, language: str) -> None:
+        """Start a language's session ahead of its first block, without waiting for it."""
+        from interpreter.languages.live import LiveLanguage
+
+        if self.get_language(language) is None:
+            return
+        instance = self._instance(language)
+        if isinstance(instance, LiveLanguage):
+            _ = self.surroundings
+            instance.start()
+
+    def send_keys(self, keys: bytes) -> None:
+        """Hand what somebody typed to the shell block that is running."""
+        send = getattr(self._active, "send_keys", None)
+        if send is not None:
+            send(keys)
+
+    def detach(self) -> None:
+        """Move the running block to the background."""
+        detach = getattr(self._active, "detach", None)
+        if detach is not None:
+            detach()
+
+    @property
+    def jobs(self) -> list[Job]:
+        """The blocks that were moved to the background."""
+        return [job for language in self._running.values() for job in getattr(language, "jobs", ())]
+
+    def stop(self) -> None:
+        """End the running block; from any thread."""
+        active = self._active
+        if active is not None:
+            active.stop()
+
+    def terminate(self) -> None:
+        """End all sessions and everything they started."""
+        running, self._running = self._running, {}
+        for language in running.values():
+            language.terminate()
+
+
+def unknown_language(name: str, languages: list[Language]) -> str:
+    known = ", ".join(language.name.lower() for language in languages)
+    return f"`{name}` is disabled or not supported here. Languages to use: {known}."
+
+
+def generator(chunks: Iterable[Chunk]) -> Generator[Chunk]:
+    """A user's language may return any iterable; a generator can be closed."""
+    yield from chunks
+
+
+def failure(text: str) -> Chunk:
+    return {"type": "console", "format": "output", "content": text, "stream": "stderr"}
+
+
+def collect(chunks: Iterator[Chunk], max_output: int) -> list[Message]:
+    """The messages of one block, without role."""
+    messages: list[Message] = []
+    fold, framer = Fold(lambda: messages, max_output), Framer()
+    for chunk in chunks:
+        for framed in framer.frame({**chunk, "role": "computer"}):
+            fold.add(framed)
+    fold.close()
+    for message in messages:
+        message.pop("role", None)
+    return [message for message in messages if message["content"] != "" or "ended" in message]

@@ -1,0 +1,39 @@
+"""What a language must offer; users subclass it to add their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from interpreter.messages import Chunk
+
+
+class BaseLanguage:
+    """A language that blocks can be written in.
+
+    A subclass sets `name` and yields chunks from `run`:
+
+        class Shout(BaseLanguage):
+            name = "shout"
+
+            def run(self, code):
+                yield {"type": "console", "format": "output", "content": code.upper()}
+
+    `__init__` may take nothing, or one argument, which is then the `computer`.
+    """
+
+    name: str = "baselanguage"
+    aliases: Sequence[str] = ()
+    file_extension: str | None = None
+    system_message: str | None = None
+
+    def run(self, code: str) -> Iterator[Chunk]:
+        """Run the code and yield what happens as chunks without a role."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how to run code")
+
+    def stop(self) -> None:
+        """End the block that is running; may be called from another thread."""
+
+    def terminate(self) -> None:
+        """Let go of everything the language holds; the next run starts afresh."""

@@ -1,0 +1,170 @@
+"""A language with a live session: blocks go in, chunks come out, state stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from typing import Protocol
+
+from interpreter.languages.base import BaseLanguage
+from interpreter.languages.block import Channels
+from interpreter.languages.displays import console, display_chunks
+from interpreter.languages.frames import Frame
+from interpreter.languages.jobs import Job
+from interpreter.languages.session import Launch, Session
+from interpreter.languages.surroundings import Surroundings
+from interpreter.messages import Chunk
+
+
+class HasSurroundings(Protocol):
+    surroundings: Surroundings
+
+
+class LiveLanguage(BaseLanguage):
+    """The part that Python, shell and JavaScript have in common; they say how to launch and what to add."""
+
+    def __init__(self, computer: HasSurroundings | None = None) -> None:
+        self.surroundings = computer.surroundings if computer is not None else Surroundings()
+        self.session: Session | None = None
+        self.jobs: list[Job] = []
+        self._cwd: str | None = None  # where the session is, as far as we know
+        self._env: dict[str, str | None] = {}  # the exported variables it was told of
+
+    # -- what a language says of itself ------------------------------------------------------------------------
+
+    def launch(self) -> Launch:
+        """How its session is started."""
+        raise NotImplementedError
+
+    def version(self) -> str | None:
+        """What runs it, for the model to know, such as `Node.js 20.11`; None if it is not installed."""
+        raise NotImplementedError
+
+    def channels(self) -> Channels:
+        """The channels of the next block: by default two pipes, their writing ends sent along."""
+        (out, out_writer), (err, err_writer) = os.pipe(), os.pipe()
+        return Channels(reads=[(out, "stdout"), (err, "stderr")], sends=[out_writer, err_writer])
+
+    def fields(self) -> Frame:
+        """What else the driver is told with the next block."""
+        return {}
+
+    def exited(self, event: Frame) -> Iterator[Chunk]:
+        """The worker ended during a block: say so, and close the block."""
+        if event["startup"]:
+            yield {**console(event["startup"]), "stream": "stderr"}
+        reason = how_it_ended(event["code"])
+        lost = f"The {self.name} session ended ({reason}). Its variables are lost; the next block starts a new one."
+        yield {**console(lost + "\n"), "stream": "stderr"}
+        yield self.closing(event["code"], "timed_out" if event["why"] == "timed_out" else "died")
+
+    # -- running -----------------------------------------------------------------------------------------------
+
+    def start(self) -> Session:
+        """The session, started if there is none; the worker may still be getting ready."""
+        if self.session is None:
+            launch = self.launch()
+            self.session = Session(launch, self.name)
+            self.session.start()
+            self._cwd, self._env = launch.cwd, dict(self.surroundings.exported)
+        return self.session
+
+    def run(self, code: str) -> Iterator[Chunk]:
+        session = self.start()
+        if not session.alive:
+            self._cwd, self._env = session.launch.cwd, {}
+        news = self.surroundings.news_for(self._env, self._cwd)
+        fields = {**news, **self.fields()}
+        for event in session.run(code, self.channels(), fields, self.surroundings.timeout):
+            yield from self._chunks(event)
+
+    def _chunks(self, event: Frame) -> Iterator[Chunk]:
+        match event["event"]:
+            case "stream":
+                chunk = console(event["text"])
+                yield {**chunk, "stream": "stderr"} if event["name"] == "stderr" else chunk
+            case "active_line":
+                yield {"type": "console", "format": "active_line", "content": event["line"]}
+            case "display":
+                yield from display_chunks(event["data"])
+            case "input_request":
+                yield {"type": "input_request", "content": event["prompt"], "password": bool(event.get("password"))}
+                self._answer(event)
+            case "done":
+                self._take_news(event)
+                yield self.closing(event.get("exit_code"), how_done(event))
+            case "exited":
+                yield from self.exited(event)
+            case "detached":
+                yield from self._detached()
+
+    def _answer(self, event: Frame) -> None:
+        asked = self.surroundings.on_input
+        answer = asked(event["prompt"], bool(event.get("password"))) if asked else None
+        reply: Frame = {"eof": True} if answer is None else {"text": answer}
+        assert self.session is not None
+        self.session.send({"op": "input", "block": event["block"], **reply})
+
+    def _take_news(self, event: Frame) -> None:
+        """Where the block left the working directory and the exported variables."""
+        if event.get("cwd"):
+            self._cwd = self.surroundings.cwd = event["cwd"]
+        if event.get("env"):
+            self.surroundings.exported.update(event["env"])
+        self._env = dict(self.surroundings.exported)
+
+    def _detached(self) -> Iterator[Chunk]:
+        assert self.session is not None and self.session.block is not None
+        job = Job(self.name, self.session, self.session.block)
+        self.jobs.append(job)
+        self.session = None
+        yield console(
+            f"Still running in the background (process group {job.pid}). Its output goes to {job.path}; "
+            f"new {self.name} blocks run in a new session.\n"
+        )
+        yield {**self.closing(None, "background"), "truncated": job.path}
+
+    def closing(self, exit_code: int | None, ended: str) -> Chunk:
+        """The chunk that ends a block."""
+        chunk: Chunk = {"type": "console", "format": "active_line", "content": None}
+        chunk |= {"exit_code": exit_code, "ended": ended}
+        block = self.session.block if self.session else None
+        if block is not None and block.spool.length > self.surroundings.max_output:
+            chunk["truncated"] = block.spool.keep()
+        return chunk
+
+    def stop(self) -> None:
+        if self.session is not None:
+            self.session.interrupt()
+
+    def detach(self) -> None:
+        """Move the running block to the background."""
+        if self.session is not None:
+            self.session.detach()
+
+    def terminate(self) -> None:
+        session, self.session = self.session, None
+        jobs, self.jobs = self.jobs, []
+        if session is not None:
+            session.close()
+        for job in jobs:
+            job.stop()
+
+    def __del__(self) -> None:
+        self.terminate()
+
+
+def how_done(event: Frame) -> str:
+    if event["status"] == "interrupted":
+        return "timed_out" if event["why"] == "timed_out" else "interrupted"
+    return "done" if event["status"] == "ok" else "error"
+
+
+def how_it_ended(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"

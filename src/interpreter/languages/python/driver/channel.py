@@ -1,0 +1,175 @@
+"""The line to the host: JSON frames, one per line, each written whole; descriptors come with some of them."""
+
+from __future__ import annotations
+
+import _socket
+import array
+import json
+import os
+import select
+from _thread import RLock, allocate_lock, get_ident
+from collections import deque
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Deque, Dict, List, Optional
+
+    from .interrupts import Interrupts
+
+    Frame = Dict[str, Any]
+
+READ_SIZE = 65536
+MOST_DESCRIPTORS = 8
+CLOSE_ON_EXEC = getattr(_socket, "MSG_CMSG_CLOEXEC", 0)
+
+
+class Channel:
+    """Any thread may send; one at a time receives, as a rule the main one."""
+
+    def __init__(self, fd: int, interrupts: Interrupts) -> None:
+        self._fd = fd
+        self._socket = _socket.socket(fileno=fd)
+        self._socket.setblocking(True)
+        self._interrupts = interrupts
+        self._main = get_ident()
+        self._lock = RLock()
+        self._receiving = Turn()
+        self._outgoing: Deque[bytes] = deque()
+        self._writing = False
+        self._unfinished: List[bytes] = []
+        self._frames: Deque[Frame] = deque()
+        self._descriptors: Deque[int] = deque()
+        self._readable = select.poll()
+        self._readable.register(fd, select.POLLIN)
+
+    def send(self, frame: Frame) -> None:
+        self.write(encoded(frame))
+
+    def write(self, frame: bytes) -> None:
+        """Send the bytes of a whole frame; an interrupt waits until it is out."""
+        with self._interrupts, self._lock:
+            self._outgoing.append(frame)
+            if self._writing:
+                return  # a finalizer or a signal handler, in the middle of this thread's writing
+            self._writing = True
+            try:
+                while self._outgoing:
+                    self._write_out(self._outgoing.popleft())
+            except OSError:
+                self._outgoing.clear()  # the host is gone, and the supervisor is about to end us
+            finally:
+                self._writing = False
+
+    def _write_out(self, data: bytes) -> None:
+        sent = os.write(self._fd, data)
+        while sent < len(data):
+            sent += os.write(self._fd, memoryview(data)[sent:])
+
+    def receive(self) -> Optional[Frame]:
+        """For the main thread: the next frame; None when the host is gone."""
+        with self._receiving:
+            return self._receive()
+
+    def wait_for(self, op: str) -> Optional[Frame]:
+        """For the main thread: the next frame of this kind; others keep for later."""
+        with self._receiving:
+            return self._wait_for(op)
+
+    def sync(self) -> None:
+        """Have the host read what is in the block's pipes; not from a thread while the main one receives."""
+        if self._receiving.is_mine():
+            return  # a finalizer or a signal handler, while this thread waits for an answer
+        with self._interrupts:
+            if self._receiving.acquire(get_ident() == self._main):
+                try:
+                    self.send({"event": "sync"})
+                    self._wait_for("synced")
+                finally:
+                    self._receiving.release()
+
+    def _wait_for(self, op: str) -> Optional[Frame]:
+        others: List[Frame] = []
+        try:
+            while True:
+                frame = self._receive()
+                if frame is None or frame.get("op") == op:
+                    return frame
+                others.append(frame)
+        finally:
+            self._frames.extendleft(reversed(others))
+
+    def _receive(self) -> Optional[Frame]:
+        while not self._frames:
+            self._readable.poll()  # an interrupt may cut in here, where nothing is lost
+            with self._interrupts:
+                if not self._read():
+                    return None
+        return self._frames.popleft()
+
+    def _read(self) -> bool:
+        space = _socket.CMSG_SPACE(MOST_DESCRIPTORS * array.array("i").itemsize)
+        try:
+            data, ancillary, _, _ = self._socket.recvmsg(READ_SIZE, space, CLOSE_ON_EXEC)
+        except OSError:
+            return False
+        for level, kind, payload in ancillary:
+            if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
+                numbers = array.array("i")
+                numbers.frombytes(payload[: len(payload) - len(payload) % numbers.itemsize])
+                self._descriptors.extend(numbers)
+        if b"\n" in data:
+            whole, _, rest = data.rpartition(b"\n")
+            lines = b"".join([*self._unfinished, whole]).split(b"\n")
+            self._unfinished = [rest]
+            self._frames.extend(json.loads(line) for line in lines if line)
+        else:
+            self._unfinished.append(data)
+        return bool(data)
+
+    def take_descriptors(self, count: int) -> List[int]:
+        """The oldest descriptors that came along, at most so many."""
+        return [self._descriptors.popleft() for _ in range(min(count, len(self._descriptors)))]
+
+    def leave(self) -> None:
+        """In a process that the user's code forked: this line is not ours there."""
+        self._lock = RLock()
+        self._outgoing.clear()
+        self._socket.close()
+
+
+class Turn:
+    """A lock that knows whose turn it is."""
+
+    def __init__(self) -> None:
+        self._lock, self._owner = allocate_lock(), 0
+
+    def is_mine(self) -> bool:
+        return self._owner == get_ident()
+
+    def acquire(self, wait: bool = True) -> bool:
+        if self._lock.acquire(wait):
+            self._owner = get_ident()
+            return True
+        return False
+
+    def release(self) -> None:
+        self._owner = 0
+        self._lock.release()
+
+    def __enter__(self) -> None:
+        self.acquire()
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+
+def encoded(frame: Frame) -> bytes:
+    return to_bytes(json.dumps(frame, ensure_ascii=False, separators=(",", ":"))) + b"\n"
+
+
+def to_bytes(text: str) -> bytes:
+    """UTF-8, with what is no character (half a surrogate pair) replaced."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()

@@ -1,0 +1,92 @@
+"""From an object to the forms in which it can be shown, without IPython."""
+
+from __future__ import annotations
+
+import json
+from binascii import b2a_base64
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Optional
+
+METHODS = {
+    "text/html": "_repr_html_",
+    "text/markdown": "_repr_markdown_",
+    "image/svg+xml": "_repr_svg_",
+    "image/png": "_repr_png_",
+    "image/jpeg": "_repr_jpeg_",
+    "text/latex": "_repr_latex_",
+    "application/json": "_repr_json_",
+    "application/javascript": "_repr_javascript_",
+}
+
+
+def bundle_of(value: Any, png_of_figure: Callable[[Any], bytes]) -> Dict[str, Any]:
+    """All forms of a value, by MIME type; `text/plain` is always among them."""
+    data: Dict[str, Any] = {"text/plain": plain(value)}
+    if isinstance(value, type):
+        return data
+    offered = called(value, "_repr_mimebundle_", include=None, exclude=None)
+    if isinstance(offered, tuple):
+        offered = offered[0]
+    if isinstance(offered, dict):
+        data.update(offered)
+    else:
+        for mime, method in METHODS.items():
+            form = called(value, method)
+            if isinstance(form, tuple):
+                form = form[0]  # (data, metadata)
+            if form is not None:
+                data[mime] = form
+    if is_figure(value):
+        data["image/png"] = png_of_figure(value)
+    return sendable(data)
+
+
+def is_figure(value: Any) -> bool:
+    """Whether this is a matplotlib figure; matplotlib is not imported to find out."""
+    names = [(base.__module__, base.__name__) for base in type(value).__mro__]
+    return ("matplotlib.figure", "Figure") in names
+
+
+def called(value: Any, method: str, **arguments: Any) -> Any:
+    """What a rich representation method gives; None if it is not there or fails."""
+    try:
+        function: Optional[Callable[..., Any]] = getattr(value, method, None)
+        if not callable(function) or looks_magic(value):
+            return None
+        return function(**arguments)
+    except Exception:  # noqa: BLE001 -- a broken picture of a value must not hide the value
+        return None
+
+
+def looks_magic(value: Any) -> bool:
+    """Whether a value claims to have every attribute, as mocks and proxies do."""
+    return getattr(value, "_no_value_has_this_attribute_", None) is not None
+
+
+def plain(value: Any) -> str:
+    try:
+        return repr(value)
+    except Exception as error:  # noqa: BLE001 -- whatever a user's __repr__ raises
+        return "<%s object whose repr() raised %s: %s>" % (type(value).__name__, type(error).__name__, error)
+
+
+def sendable(data: Dict[str, Any]) -> Dict[str, Any]:
+    """The same bundle as text: bytes decoded or in base64, and nothing that JSON cannot hold."""
+    whole = {mime: as_text(mime, form) for mime, form in data.items() if form is not None}
+    if all(isinstance(form, str) for form in whole.values()):
+        return whole
+    try:
+        json.dumps(whole)
+    except (TypeError, ValueError, RecursionError):
+        return {mime: form for mime, form in whole.items() if isinstance(form, str)}
+    return whole
+
+
+def as_text(mime: str, form: Any) -> Any:
+    if not isinstance(form, bytes):
+        return form
+    if mime.startswith("text/") or mime.endswith(("+xml", "/json", "/javascript")):
+        return form.decode("utf-8", "replace")
+    return b2a_base64(form, newline=False).decode()

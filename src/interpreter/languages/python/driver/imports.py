@@ -1,0 +1,60 @@
+"""Imports of our own that the user's files cannot disturb, and notice of imports that concern us."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, Callable, Dict, Optional
+
+
+def trusted_import(name: str) -> Any:
+    """Import a module for ourselves: never a file of that name in the working directory."""
+    if name in sys.modules:
+        return importlib.import_module(name)
+    kept = sys.path[:]
+    sys.path[:] = [entry for entry in kept if entry not in ("", ".")]
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path[:] = kept
+
+
+class ImportWatch:
+    """Calls back once when a module has been imported, whoever imports it."""
+
+    def __init__(self) -> None:
+        self._actions: Dict[str, Callable[[ModuleType], None]] = {}
+
+    def on_import(self, name: str, action: Callable[[ModuleType], None]) -> None:
+        if name in sys.modules:
+            action(sys.modules[name])
+            return
+        self._actions[name] = action
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Optional[Any]:
+        action = self._actions.pop(name, None)
+        if action is None:
+            return None
+        if not self._actions:
+            sys.meta_path.remove(self)
+        spec = importlib.util.find_spec(name)
+        if spec is not None and spec.loader is not None:
+            after_execution(spec.loader, action)
+        return spec
+
+
+def after_execution(loader: Any, action: Callable[[ModuleType], None]) -> None:
+    execute = loader.exec_module
+
+    def exec_module(module: ModuleType) -> None:
+        execute(module)
+        action(module)
+
+    loader.exec_module = exec_module

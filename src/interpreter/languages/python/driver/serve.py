@@ -1,0 +1,206 @@
+"""The walk of a block through a Python worker: read its frame, take its pipes, run it, say how it ended."""
+
+from __future__ import annotations
+
+import builtins
+import gc
+import os
+import sys
+import types
+
+from .active_lines import ActiveLines
+from .channel import Channel
+from .event_loop import EventLoop
+from .figures import Figures
+from .imports import ImportWatch
+from .interrupts import Interrupts
+from .report import Report
+from .streams import Input, Output, make_getpass, make_input, plain_output
+from .tracebacks import outcome
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from io import TextIOWrapper
+    from typing import Any, Optional
+
+    from .channel import Frame
+
+ENGINE = "INTERPRETER_PYTHON_ENGINE"  # "bare": do without IPython even where it is
+
+
+def serve(data_fd: int) -> int:
+    """Run blocks until the host says that it is enough, or is gone."""
+    gc.disable()  # nothing that start-up makes is garbage
+    worker = Worker(data_fd)
+    gc.enable()
+    gc.freeze()
+    sys.path.insert(0, "")  # not before we have our own imports
+    worker.say_ready()
+    while True:
+        frame = worker.channel.receive()
+        if frame is None or frame.get("op") == "close":
+            return 0
+        if frame.get("op") == "run":
+            worker.run(frame)
+
+
+class Worker:
+    """A session's process: its streams, its namespace and the engine that runs code in it."""
+
+    _stdout: TextIOWrapper
+
+    def __init__(self, data_fd: int) -> None:
+        self.interrupts = Interrupts()
+        self.interrupts.install()
+        self.channel = Channel(data_fd, self.interrupts)
+        self.report = Report(self.channel)
+        self._main = sys.modules["__main__"] = types.ModuleType("__main__")
+        self._main.__dict__["__builtins__"] = builtins
+        self._take_streams()
+        self._watch = ImportWatch()
+        self._figures = Figures(self.report.display)
+        self._figures.choose_backend(self._watch)
+        self._lines = ActiveLines(self.report.active_line)
+        self._engine = self._make_engine()
+        self._watch.on_import("getpass", self._take_getpass)
+        os.register_at_fork(before=self._flush, after_in_child=self._leave)
+
+    def say_ready(self) -> None:
+        version = "%d.%d.%d" % sys.version_info[:3]
+        ready = {"event": "ready", "language": "python", "version": version, "engine": self._engine.name}
+        self.channel.send(ready)
+
+    def run(self, frame: Frame) -> None:
+        """Run one block."""
+        self.report.begin(int(frame["block"]), self.channel.take_descriptors(2))
+        self._prepare(frame)
+        error: Optional[BaseException] = None
+        try:
+            try:
+                self.interrupts.arm()
+                error = self._engine.run(str(frame["code"]), bool(frame.get("colors")))
+                error = self._show_figures() or error
+            finally:
+                self.interrupts.disarm()
+        except KeyboardInterrupt as interrupt:  # it came between the user's code and ours
+            error = interrupt
+        status, exit_code = outcome(error)
+        self._flush_everything()
+        if self.report.forked:
+            os._exit(exit_code)
+        self._choose_stdout(self.report.mark_threads())
+        self.report.end({"status": status, "exit_code": exit_code, **where()})
+
+    # -- around a block --------------------------------------------------------------------------------------
+
+    def _prepare(self, frame: Frame) -> None:
+        self.interrupts.install()
+        self._figures.begin()
+        self._lines.enabled = bool(frame.get("active_lines", True))
+        if self._stdout.closed:
+            self._stdout = sys.__stdout__ = plain_output("stdout", 1)  # type: ignore[misc]
+        for stream, ours in (("stdout", self._stdout), ("stderr", self._stderr), ("stdin", self._stdin)):
+            if getattr(getattr(sys, stream), "closed", True):
+                setattr(sys, stream, ours)
+        self._choose_stdout(self.report.mark_threads())
+        for name, value in (frame.get("env") or {}).items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+        if frame.get("cwd"):
+            try:
+                os.chdir(frame["cwd"])
+            except OSError as error:
+                self.report.stream("stderr", "The working directory stays as it was: %s\n" % error)
+
+    def _show_figures(self) -> Optional[BaseException]:
+        try:
+            self._figures.show_open()
+        except Exception as error:  # noqa: BLE001 -- drawing runs the user's code
+            self._engine.tell(error)
+            return error
+        return None
+
+    def _flush_everything(self) -> None:
+        flush(self._stdout)
+        self._threaded.flush_everything()
+        self._stderr.flush_everything()
+        if "ctypes" in sys.modules:
+            flush_c_streams(sys.modules["ctypes"])
+
+    # -- start-up --------------------------------------------------------------------------------------------
+
+    def _take_streams(self) -> None:
+        self._stderr = Output("stderr", 2, self._say_error)
+        self._threaded = Output("stdout", 1, lambda text: self.report.stream("stdout", text))
+        self._stdin = Input(self.report.ask)
+        self._stdout = plain_output("stdout", 1)
+        self.report.flush = self._flush
+        sys.stdout = sys.__stdout__ = self._stdout  # type: ignore[misc]
+        sys.stderr = sys.__stderr__ = self._stderr  # type: ignore[assignment, misc]
+        sys.stdin = sys.__stdin__ = self._stdin  # type: ignore[assignment, misc]
+        builtins.input = make_input(self.report.ask)
+
+    def _say_error(self, text: str) -> None:
+        flush(self._stdout)
+        self.report.stream("stderr", text)
+
+    def _choose_stdout(self, threads: bool) -> None:
+        """Where threads of an earlier block may still print, each line must say whose it is."""
+        if sys.stdout is self._stdout or sys.stdout is self._threaded:
+            sys.stdout = self._threaded if threads else self._stdout
+
+    def _take_getpass(self, module: Any) -> None:
+        module.getpass = make_getpass(self.report.ask)
+
+    def _make_engine(self) -> Any:
+        lines, loop = self._lines, EventLoop(self.interrupts)
+        wanted = os.environ.pop(ENGINE, "ipython")
+        if wanted != "bare":
+            try:
+                from .ipython import IPythonEngine
+            except ImportError:
+                pass  # this Python has none, or one that is too old
+            else:
+                return IPythonEngine(self._main, self.report, lines, loop, self._figures)
+        from .bare import Bare
+
+        engine = Bare(self._main.__dict__, self.report, lines, loop, self._figures)
+        builtins.display = engine.display  # type: ignore[attr-defined]
+        builtins.clear_output = engine.clear_output  # type: ignore[attr-defined]
+        return engine
+
+    # -- forks of the user's code ----------------------------------------------------------------------------
+
+    def _flush(self) -> None:
+        for stream in (self._stdout, self._threaded, self._stderr):
+            flush(stream)
+
+    def _leave(self) -> None:
+        """In a child of the user's making: it writes to its descriptors and has no line to the host."""
+        self.report.leave()
+        self.interrupts.leave()
+        self._choose_stdout(threads=False)
+
+
+def flush(stream: Any) -> None:
+    try:
+        stream.flush()
+    except (OSError, ValueError, RuntimeError):
+        pass  # closed by the user's code, or in the middle of a write that a signal handler interrupted
+
+
+def where() -> Frame:
+    try:
+        return {"cwd": os.getcwd()}
+    except OSError:
+        return {}  # somebody removed it
+
+
+def flush_c_streams(ctypes: Any) -> None:
+    """What C code has printed into its own buffers belongs to this block."""
+    try:
+        ctypes.CDLL(None).fflush(None)
+    except (OSError, AttributeError):
+        pass  # no C library to ask

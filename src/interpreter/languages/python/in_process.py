@@ -1,0 +1,182 @@
+"""Python in the caller's own process, for those who embed us and want their live objects in reach."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from interpreter.languages.base import BaseLanguage
+from interpreter.languages.displays import console, display_chunks
+from interpreter.languages.live import HasSurroundings
+from interpreter.languages.python.by_thread import ByThread, Interrupt
+from interpreter.languages.python.driver.active_lines import ActiveLines
+from interpreter.languages.python.driver.bare import Bare
+from interpreter.languages.python.driver.commands import shell_program
+from interpreter.languages.python.driver.event_loop import EventLoop
+from interpreter.languages.python.driver.figures import Figures
+from interpreter.languages.python.driver.streams import Input, Output, make_input
+from interpreter.languages.python.driver.tracebacks import outcome
+from interpreter.languages.surroundings import Surroundings
+from interpreter.messages import Chunk
+
+STDOUT, STDERR, STDIN = ByThread(sys, "stdout"), ByThread(sys, "stderr"), ByThread(sys, "stdin")
+INPUT = ByThread(builtins, "input")
+
+
+class InProcessPython(BaseLanguage):
+    """Runs blocks in the caller's own process and thread, with the caller's objects in reach.
+
+    There is no crash protection: code that ends or crashes the process ends the caller. What a block prints
+    is captured from the calling thread only and comes statement by statement; what its child processes write
+    goes where the caller's own output goes, except for `!commands`. Whenever no statement is running, the
+    caller has its own streams and its own working directory.
+    """
+
+    name = "Python"
+    aliases = ("py", "python3")
+    file_extension = "py"
+
+    def __init__(
+        self, computer: HasSurroundings | None = None, namespace: dict[str, Any] | None = None
+    ) -> None:
+        self.surroundings = computer.surroundings if computer is not None else Surroundings()
+        self.namespace = sys.modules["__main__"].__dict__ if namespace is None else namespace
+        self._host_cwd = working_directory()
+        self._interrupt = Interrupt()
+        self._outlet = Outlet(self.surroundings)
+        self._figures = Figures(self._outlet.display)
+        self._lines = ActiveLines(self._outlet.active_line)
+        self._engine = Bare(
+            self.namespace, self._outlet, self._lines, EventLoop(), self._figures, run_captured
+        )
+        self.namespace.setdefault("display", self._engine.display)
+
+    def run(self, code: str) -> Iterator[Chunk]:
+        self._prepare()
+        steps = self._steps(code)
+        error: BaseException | None = None
+        more = True
+        while more:
+            try:
+                with self._inside():
+                    step = next(steps, self)
+                more = step is not self
+                error = step if isinstance(step, BaseException) else error
+            except KeyboardInterrupt as interrupt:  # it came between the user's code and ours
+                error, more = interrupt, False
+            yield from self._outlet.take()
+        yield closing(error)
+        if isinstance(error, KeyboardInterrupt) and not self._interrupt.asked:
+            raise KeyboardInterrupt
+
+    def stop(self) -> None:
+        self._interrupt.ask()
+
+    def _prepare(self) -> None:
+        self._interrupt.begin()
+        self._lines.enabled = self.surroundings.active_lines
+        self._figures.begin()
+        if working_directory() != self._host_cwd:  # the caller went somewhere, and the session goes along
+            self._host_cwd = self.surroundings.cwd = working_directory()
+
+    def _steps(self, code: str) -> Iterator[BaseException | None]:
+        older = self._figures.open()
+        yield from self._engine.steps(code)
+        try:
+            self._figures.show_open(older)
+        except Exception as error:  # noqa: BLE001 -- drawing runs the user's code
+            self._engine.tell(error)
+            yield error
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        """While a statement runs: its streams for this thread, and the session's working directory."""
+        with ExitStack() as stack:
+            stack.enter_context(STDOUT.replaced(self._outlet.stdout))
+            stack.enter_context(STDERR.replaced(self._outlet.stderr))
+            stack.enter_context(STDIN.replaced(Input(self._outlet.ask)))
+            stack.enter_context(INPUT.replaced(make_input(self._outlet.ask)))
+            stack.enter_context(self._working_directory())
+            stack.enter_context(self._interrupt.may_strike())
+            yield
+
+    @contextmanager
+    def _working_directory(self) -> Iterator[None]:
+        host = working_directory()
+        if self.surroundings.cwd != host:
+            os.chdir(self.surroundings.cwd)
+        try:
+            yield
+        finally:
+            self.surroundings.cwd = working_directory()
+            if self.surroundings.cwd != host:
+                os.chdir(host)
+
+
+class Outlet:
+    """Where a block's output becomes chunks."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+        self._chunks: list[Chunk] = []
+        self.stdout = Output("stdout", 1, lambda text: self.stream("stdout", text))
+        self.stderr = Output("stderr", 2, lambda text: self.stream("stderr", text))
+
+    def take(self) -> list[Chunk]:
+        """The chunks since the last time."""
+        self.flush()
+        chunks, self._chunks = self._chunks, []
+        return chunks
+
+    def flush(self) -> None:
+        self.stdout.flush_everything()
+        self.stderr.flush_everything()
+
+    def stream(self, name: str, text: str) -> None:
+        chunk = console(text)
+        self._chunks.append({**chunk, "stream": "stderr"} if name == "stderr" else chunk)
+
+    def display(self, data: dict[str, Any], display_id: str | None = None, update: bool = False) -> None:
+        self.flush()
+        self._chunks += display_chunks(data)
+
+    def clear(self, wait: bool) -> None:
+        """Nothing: chunks that went out cannot be called back."""
+
+    def active_line(self, line: int) -> None:
+        self._chunks.append({"type": "console", "format": "active_line", "content": line})
+
+    def ask(self, prompt: str, password: bool = False) -> str | None:
+        self.flush()
+        self._chunks.append({"type": "input_request", "content": prompt, "password": password})
+        return self._surroundings.on_input(prompt, password) if self._surroundings.on_input else None
+
+
+def closing(error: BaseException | None) -> Chunk:
+    """The chunk that ends a block."""
+    status, exit_code = outcome(error)
+    ended = "done" if status == "ok" else status
+    chunk: Chunk = {"type": "console", "format": "active_line", "content": None}
+    return {**chunk, "exit_code": exit_code, "ended": ended}
+
+
+def run_captured(command: str) -> int:
+    """Run a shell command and print what it writes."""
+    both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    shell = {"shell": True, "executable": shell_program(), "stdin": subprocess.DEVNULL}
+    with subprocess.Popen(command, text=True, errors="replace", **shell, **both) as process:  # type: ignore
+        for line in process.stdout:
+            sys.stdout.write(line)
+    return int(process.returncode)
+
+
+def working_directory() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return os.sep  # somebody removed it

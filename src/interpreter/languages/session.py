@@ -1,0 +1,523 @@
+"""The host's side of a live session: start it, run blocks in it, interrupt it, end it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from interpreter.errors import SessionStartError
+from interpreter.languages.block import Block, Channel, Channels
+from interpreter.languages.frames import Frame, Lines, decode, encode
+from interpreter.languages.reader import READ_SIZE, Reader
+from interpreter.languages.spool import Spool, outputs_folder
+
+SUPERVISOR = Path(__file__).with_name("supervisor.py")
+SIGINT = 2
+SWEEP_AFTER = 0.4  # seconds from an interrupt until the block's children are killed
+KILL_AFTER = 1.0  # seconds from an interrupt until the worker is killed
+REMEMBERED_BLOCKS = 32  # finished blocks whose late output still finds its place
+SOCKET_BUFFER = 1024 * 1024
+
+
+class Dialect(Protocol):
+    """How to talk to a worker that does not read JSON; its own frames are JSON lines all the same."""
+
+    def greet(self, folder: Path) -> bytes:
+        """The first words to a new worker."""
+
+    def encode(self, frame: Frame, folder: Path) -> bytes:
+        """A frame in the worker's own words; the folder is the session's, for files that go along."""
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How a session's processes are started."""
+
+    # ["driver", path]: a file run in the supervisor's Python; ["exec", program, ...]: a program that gets the data
+    # socket's number for {data}; ["stdin", program, ...]: a program whose standard input is the data socket
+    worker: list[str]
+    dialect: Dialect | None = None
+    python: str = sys.executable  # runs the supervisor
+    env: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+    cwd: str | None = None
+
+
+class Session:
+    """A worker process that keeps its state from block to block, under a supervisor of its own."""
+
+    def __init__(self, launch: Launch, name: str) -> None:
+        self.launch, self.name = launch, name
+        self.ready: Frame | None = None  # what the worker said of itself when it was ready
+        self.exit_code: int | None = None  # of the last worker that ended
+        self.pid: int | None = None
+        self.block: Block | None = None  # the newest one
+        self._blocks: OrderedDict[int, Block] = OrderedDict()
+        self._alive = False
+        self._folder: Path | None = None
+        self._terminal: Channel | None = None
+        self._writing = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    # -- life ------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start the supervisor and a worker; returns before the worker is ready."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            argv = [self.launch.python, str(SUPERVISOR), str(theirs.fileno()), *self.launch.worker]
+            try:
+                self._process = subprocess.Popen(
+                    argv,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    pass_fds=[theirs.fileno()],
+                    env=self.launch.env,
+                    cwd=nearest_folder(self.launch.cwd),
+                    start_new_session=True,
+                )
+            except OSError as error:
+                ours.close()
+                raise SessionStartError(self.name, f"{argv[0]}: {error.strerror}") from error
+        self._control = Control(self, ours)
+        self._reader = Reader(f"{self.name} session")
+        self._reader.watch(self._control)
+        self._spawn()
+
+    def _spawn(self) -> None:
+        """Have the supervisor fork a worker with a fresh data socket."""
+        ours, theirs = socket.socketpair()
+        for end in (ours, theirs):
+            end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
+        self._alive, self.ready, self.exit_code = True, None, None
+        self._data = Data(self, ours)
+        self._startup = Startup()
+        self._reader.watch(self._data)
+        self._reader.watch(self._startup)
+        null = os.open(os.devnull, os.O_RDWR)
+        fds = [theirs.fileno(), null, self._startup.writer, self._startup.writer]
+        try:
+            self._control.say("spawn", fds)
+        finally:
+            theirs.close()
+            os.close(null)
+            os.close(self._startup.writer)
+        if self.launch.dialect:
+            self._write(self.launch.dialect.greet(self.folder))
+
+    @property
+    def alive(self) -> bool:
+        """Whether a worker is there, as far as is known."""
+        return self._alive
+
+    @property
+    def folder(self) -> Path:
+        """A private folder that goes when the session does."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="interpreter-", dir=memory_folder()))
+            self._control.say(f"folder {self._folder}")
+        return self._folder
+
+    def close(self) -> None:
+        """End the worker and every process that came from it."""
+        if self._process is None:
+            return
+        process, self._process = self._process, None
+        for block in self._blocks.values():
+            block.let_go()
+        self._control.shut()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()  # something cannot be killed, such as a program running as another user
+            process.wait()
+        self._reader.stop()
+        self._alive = False
+        for block in self._blocks.values():
+            block.finished = True
+            block.release_held()
+            block.spool.close()
+        if self._folder is not None:
+            import shutil
+
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    # -- blocks ----------------------------------------------------------------------------------------------
+
+    def run(
+        self, code: str, channels: Channels | None = None, fields: Frame | None = None, timeout: float | None = None
+    ) -> Iterator[Frame]:
+        """Run a block and yield its events; the last one is `done`, `exited` or `detached`.
+
+        Leaving the iteration early interrupts the block and waits until it has ended. After an interrupt by
+        KeyboardInterrupt in this thread the remaining events still come, then KeyboardInterrupt is raised.
+        """
+        self._settle(self.block)
+        block = self._begin(code, channels or Channels(), fields or {})
+        try:
+            yield from self._events(block, timeout)
+        finally:
+            self._settle(block)
+            if block.finished:
+                block.let_go()  # late output is for the spool: nobody takes it from the queue
+
+    def _begin(self, code: str, channels: Channels, fields: Frame) -> Block:
+        if self._process is None:
+            self.start()
+        elif not self._alive:
+            self._spawn()
+        number = self.block.number + 1 if self.block else 1
+        block = Block(number, code, Spool(outputs_folder()))
+        self.block = self._blocks[number] = block
+        self._control.wait()  # an interrupt on its way is for the block before
+        if self._terminal:
+            self._terminal.block = block
+        while len(self._blocks) > REMEMBERED_BLOCKS:
+            self._forget_oldest()
+        block.held = channels.held
+        for fd, name in channels.reads:
+            channel = Channel(block, fd, name)
+            block.channels.append(channel)
+            self._reader.watch(channel)
+        frame = {"op": "run", "block": number, "code": code, **channels.fields, **fields}
+        try:
+            self.send(frame, channels.sends)
+        finally:
+            for fd in channels.sends:
+                os.close(fd)
+        return block
+
+    def _forget_oldest(self) -> None:
+        oldest = next((block for block in self._blocks.values() if not block.running), None)
+        if oldest is None:
+            oldest = next(iter(self._blocks.values()))
+        del self._blocks[oldest.number]
+        oldest.spool.close()
+
+    def _events(self, block: Block, timeout: float | None) -> Iterator[Frame]:
+        clock = Clock(timeout)
+        raised = False
+        while True:
+            try:
+                event = block.get(clock.remaining())
+            except queue.Empty:
+                self._escalate(block, clock)
+                continue
+            except KeyboardInterrupt:
+                raised = True
+                self.interrupt()
+                continue
+            match event["event"]:
+                case "interrupt":
+                    clock.interrupted()
+                    continue
+                case "done" | "exited" | "detached":
+                    yield {**event, "why": clock.why}
+                    break
+            yield event
+        if raised:
+            raise KeyboardInterrupt
+
+    def _escalate(self, block: Block, clock: Clock) -> None:
+        match clock.stage:
+            case "running":
+                clock.why = "timed_out"
+                self.interrupt()
+            case "asked":
+                self._control.say(f"sweep {block.started}")
+                self._control.command(f"signal {SIGINT}")
+            case "swept":
+                clock.why = clock.why if clock.why == "timed_out" else "killed"
+                self._control.say("kill")
+        clock.advance()
+
+    def _settle(self, block: Block | None) -> None:
+        """See to it that a block has ended, whether or not anybody still listens."""
+        if block is None or block.finished or not block.attached:
+            return
+        self.interrupt()
+        with contextlib.suppress(KeyboardInterrupt):
+            for _ in self._events(block, None):
+                pass  # its output is in the spool
+
+    def interrupt(self) -> None:
+        """Ask the running block to end, as Ctrl-C does; from any thread."""
+        block = self.block
+        if block is not None and not block.finished and block.attached:
+            self._control.command(f"signal {SIGINT}")
+            block.nudge({"event": "interrupt"})
+
+    def detach(self) -> None:
+        """Leave the running block to itself: its output goes to its spool from now on."""
+        block = self.block
+        if block is not None and not block.finished and block.attached:
+            block.let_go()
+            block.nudge({"event": "detached"})
+
+    def send(self, frame: Frame, fds: list[int] | None = None) -> None:
+        """Send a frame to the driver; a worker that is gone is noticed by its exit, not here."""
+        dialect = self.launch.dialect
+        self._write(dialect.encode(frame, self.folder) if dialect else encode(frame), fds)
+
+    def _write(self, data: bytes, fds: list[int] | None = None) -> None:
+        with self._writing, contextlib.suppress(OSError):
+            sent = socket.send_fds(self._data.socket, [data], fds) if fds else 0
+            self._data.socket.sendall(data[sent:])
+
+    # -- the controlling terminal --------------------------------------------------------------------------------
+
+    def take_terminal(self, theirs: int, ours: Channel) -> None:
+        """Give the worker a controlling terminal; what appears there belongs to the block that runs."""
+        self._terminal = ours
+        self._reader.watch(ours)
+        self._control.command("terminal 1", [theirs])
+
+    def leave_terminal(self) -> None:
+        """Take it away again: nothing can ask anybody any more."""
+        self._terminal = None
+        self._control.command("terminal 0")
+
+    # -- what the reader's thread calls ------------------------------------------------------------------------
+
+    def _received(self, frame: Frame) -> None:
+        match frame["event"]:
+            case "ready":
+                self.ready = frame
+                return
+            case "sync":
+                if self.block:
+                    self.block.drain_channels()
+                self.send({"op": "synced"})
+                return
+        block = self._blocks.get(frame.get("block", 0))
+        if block is None or (block.finished and frame["event"] != "stream"):
+            return
+        if frame["event"] == "done":
+            self._finish(block, frame)
+        else:
+            block.put(frame)
+
+    def _finish(self, block: Block, frame: Frame) -> None:
+        block.drain_channels()
+        if self._terminal:
+            self._terminal.drain()
+        block.finished = True
+        block.release_held()
+        block.put(frame)
+
+    def _worker_exited(self, code: int) -> None:
+        self._data.drain()
+        self._startup.drain()
+        self._alive, self.exit_code = False, code
+        block = self.block
+        if block is not None and not block.finished:
+            startup = "" if self.ready else self._startup.text()
+            self._finish(block, {"event": "exited", "code": code, "startup": startup})
+
+
+def memory_folder() -> str | None:
+    """Where files are held in memory and for this user, so that a session's state touches no disk; or None."""
+    for path in (os.environ.get("XDG_RUNTIME_DIR"), "/dev/shm"):
+        if path and os.access(path, os.W_OK | os.X_OK):
+            return path
+    return None
+
+
+def nearest_folder(path: str | None) -> str | None:
+    """The folder itself, or what is left above it when it was deleted."""
+    while path is not None and not os.path.isdir(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    return path
+
+
+class Clock:
+    """When a block has to be pressed next, and why it ended if it was."""
+
+    def __init__(self, timeout: float | None) -> None:
+        self._until = None if timeout is None else time.monotonic() + timeout
+        self.stage = "running"
+        self.why: str | None = None
+
+    def remaining(self) -> float | None:
+        return None if self._until is None else max(0.0, self._until - time.monotonic())
+
+    def interrupted(self) -> None:
+        if self.stage in ("running", "asked"):
+            self.stage = "asked"
+            self.why = self.why or "interrupted"
+            self._until = time.monotonic() + SWEEP_AFTER
+
+    def advance(self) -> None:
+        match self.stage:
+            case "running":
+                self.stage, self._until = "asked", time.monotonic() + SWEEP_AFTER
+            case "asked":
+                self.stage, self._until = "swept", time.monotonic() + KILL_AFTER - SWEEP_AFTER
+            case _:
+                self.stage, self._until = "killed", None
+
+
+class Control:
+    """The line to the supervisor."""
+
+    order = 2  # an exit is news only after everything the worker said
+
+    def __init__(self, session: Session, ours: socket.socket) -> None:
+        self.session, self.socket = session, ours
+        self._lines = Lines()
+        self._writing = threading.Lock()
+        self._ordered = 0  # orders that were given and not yet obeyed
+        self._obeyed = threading.Condition()
+
+    def fileno(self) -> int:
+        return self.socket.fileno()
+
+    def say(self, command: str, fds: list[int] | None = None) -> None:
+        with self._writing, contextlib.suppress(OSError):  # a supervisor that is gone took everything along
+            socket.send_fds(self.socket, [command.encode() + b"\n"], fds or [])
+
+    def command(self, command: str, fds: list[int] | None = None) -> None:
+        """Say something that the supervisor confirms."""
+        with self._obeyed:
+            self._ordered += 1
+        self.say(command, fds)
+
+    def wait(self) -> None:
+        """Wait until all orders are obeyed."""
+        with self._obeyed:
+            self._obeyed.wait_for(lambda: self._ordered <= 0)
+
+    def _confirm(self, count: int) -> None:
+        with self._obeyed:
+            self._ordered -= count
+            self._obeyed.notify_all()
+
+    def shut(self) -> None:
+        with contextlib.suppress(OSError):
+            self.socket.shutdown(socket.SHUT_WR)
+
+    def ready(self) -> bool:
+        try:
+            data = self.socket.recv(READ_SIZE)
+        except OSError:
+            data = b""
+        for line in self._lines.feed(data):
+            match line.decode().split():
+                case ["spawned", pid]:
+                    self.session.pid = int(pid)
+                case ["exited", _, code]:
+                    self.session._worker_exited(int(code))
+                case ["obeyed"]:
+                    self._confirm(1)
+        if not data:
+            self._confirm(self._ordered)
+            if self.session.alive:
+                self.session._worker_exited(-9)  # somebody killed the supervisor
+        return bool(data)
+
+    def ended(self) -> None:
+        self.socket.close()
+
+
+class Data:
+    """The line to the worker."""
+
+    order = 0
+
+    def __init__(self, session: Session, ours: socket.socket) -> None:
+        self.session, self.socket = session, ours
+        self._lines = Lines()
+
+    def fileno(self) -> int:
+        return self.socket.fileno()
+
+    def ready(self) -> bool:
+        try:
+            data = self.socket.recv(READ_SIZE)
+        except OSError:
+            data = b""
+        self._take(data)
+        return bool(data)
+
+    def drain(self) -> None:
+        """Take everything that was sent until now."""
+        with contextlib.suppress(OSError):
+            while data := self.socket.recv(READ_SIZE, socket.MSG_DONTWAIT):
+                self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        frames = [frame for line in self._lines.feed(data) if (frame := decode(line))]
+        for frame in joined(frames):
+            self.session._received(frame)
+
+    def ended(self) -> None:
+        self.socket.close()
+
+
+def joined(frames: list[Frame]) -> Iterator[Frame]:
+    """The same frames with neighbouring pieces of one stream put together."""
+    texts: list[str] = []
+    last: Frame = {}
+    for frame in frames:
+        if frame["event"] != "stream":
+            if texts:
+                yield {**last, "text": "".join(texts)}
+                texts = []
+            yield frame
+            last = {}
+            continue
+        if texts and (frame["name"] != last["name"] or frame["block"] != last["block"]):
+            yield {**last, "text": "".join(texts)}
+            texts = []
+        last = frame
+        texts.append(frame["text"])
+    if texts:
+        yield {**last, "text": "".join(texts)}
+
+
+class Startup:
+    """What a worker writes before its first block: the reason, when it cannot start."""
+
+    order = 1
+    LIMIT = 64 * 1024
+
+    def __init__(self) -> None:
+        self.reader, self.writer = os.pipe()
+        os.set_blocking(self.reader, False)
+        self._data = b""
+        self._open = True
+
+    def fileno(self) -> int:
+        return self.reader
+
+    def ready(self) -> bool:
+        try:
+            data = os.read(self.reader, READ_SIZE)
+        except BlockingIOError:
+            return True
+        self._data = (self._data + data)[-self.LIMIT :]
+        return bool(data)
+
+    def drain(self) -> None:
+        with contextlib.suppress(OSError):
+            while self._open and (data := os.read(self.reader, READ_SIZE)):
+                self._data = (self._data + data)[-self.LIMIT :]
+
+    def text(self) -> str:
+        return self._data.decode("utf-8", "replace")
+
+    def ended(self) -> None:
+        self._open = False
+        os.close(self.reader)

@@ -1,0 +1,281 @@
+"""The first process of a live session: forks the worker, relays signals, reaps, and leaves nothing behind.
+
+It runs on Python 3.8 and later and imports next to nothing, so that a worker forked from it is a clean interpreter.
+Commands come as lines on the control socket; its closing, whatever ended the host, ends every descendant.
+
+    spawn              fork a worker; four descriptors come along: data, stdin, stdout, stderr
+    signal S           send signal S to the worker's process group
+    sweep TICKS        kill what started at or after TICKS (clock ticks since boot), the worker excepted
+    kill               kill the worker
+    terminal 1         make the terminal that comes along the controlling one of the session
+    terminal 0         have none again
+    folder PATH        delete this folder at the end
+
+Answers: `spawned PID`, `exited PID CODE` (the code negative for a signal), and `obeyed` after signal and terminal.
+The controlling terminal is ours, not the worker's: or its end would hang up on what it leaves in the background.
+"""
+
+from __future__ import annotations
+
+import _signal as signal  # type: ignore[import-not-found]
+import _socket
+import os
+import select
+import sys
+
+TYPE_CHECKING = False  # importing typing would take longer than all the rest
+if TYPE_CHECKING:
+    from typing import Any
+
+PR_SET_CHILD_SUBREAPER = 36
+TIOCSCTTY = 0x540E if sys.platform == "linux" else 0x20007461
+TIOCNOTTY = 0x5422 if sys.platform == "linux" else 0x20007471
+IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTTOU, signal.SIGTTIN, signal.SIGTSTP)
+
+
+class Supervisor:
+    def __init__(self, control_fd: int, worker: list[str]) -> None:
+        self.control = _socket.socket(fileno=control_fd)
+        self.worker = worker  # ["driver", path]; or "exec" or "stdin" (there is the data socket), program, arguments
+        self.pid: int | None = None
+        self.terminal: int | None = None
+        self.folder: str | None = None
+        self.fds: list[int] = []
+        self.pending = b""
+        self.wake, self.waker = os.pipe()
+        os.set_blocking(self.wake, False)
+        os.set_blocking(self.waker, False)
+        os.set_inheritable(control_fd, False)
+
+    def serve(self) -> None:
+        """Answer the host until it is gone, then end every descendant."""
+        for number in IGNORED:
+            signal.signal(number, signal.SIG_IGN)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.signal(signal.SIGTERM, lambda *_: None)
+        signal.set_wakeup_fd(self.waker)
+        poll = select.poll()
+        poll.register(self.control.fileno(), select.POLLIN)
+        poll.register(self.wake, select.POLLIN)
+        while True:
+            ready = [fd for fd, _ in poll.poll()]
+            if self.wake in ready and signal.SIGTERM in os.read(self.wake, 4096):
+                break
+            self.reap()
+            if self.control.fileno() in ready and not self.receive():
+                break
+        end_descendants()
+        if self.folder:
+            import shutil
+
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def receive(self) -> bool:
+        """Carry out the commands that arrived; False when the host is gone."""
+        try:
+            data, ancillary, _, _ = self.control.recvmsg(65536, _socket.CMSG_SPACE(4 * 8))
+        except OSError:
+            return False
+        for level, kind, payload in ancillary:
+            if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
+                whole = len(payload) - len(payload) % 4
+                self.fds += [int.from_bytes(payload[i : i + 4], sys.byteorder) for i in range(0, whole, 4)]
+        if not data:
+            return False
+        *lines, self.pending = (self.pending + data).split(b"\n")
+        for line in lines:
+            self.obey(*line.decode().split(" ", 1))
+        return True
+
+    def obey(self, command: str, argument: str = "") -> None:
+        if command == "spawn":
+            fds, self.fds = self.fds[:4], self.fds[4:]
+            self.spawn(fds)
+        elif command == "signal":
+            if self.pid:
+                send_signal(-self.pid, int(argument))
+            self.say("obeyed")
+        elif command == "sweep":
+            for pid in descendants(started_from=int(argument)):
+                if pid != self.pid:
+                    send_signal(pid, signal.SIGKILL)
+        elif command == "kill" and self.pid:
+            send_signal(self.pid, signal.SIGKILL)
+        elif command == "terminal":
+            self.take_terminal() if argument == "1" else self.leave_terminal()
+            self.say("obeyed")
+        elif command == "folder":
+            self.folder = argument
+
+    def spawn(self, fds: list[int]) -> None:
+        sys.stdout.flush()
+        pid = os.fork()
+        if pid == 0:
+            self.become_worker(fds)  # never returns into the loop
+        self.lead(pid)
+        for fd in fds:
+            os.close(fd)
+        first, self.pid = self.pid is None, pid
+        self.say("spawned %d" % pid)
+        if first:
+            adopt_orphans()
+
+    def lead(self, pid: int) -> None:
+        """Make the worker the leader of a process group, the one that the terminal's keys go to."""
+        try:
+            os.setpgid(pid, pid)
+        except OSError:
+            pass  # it has done so itself, and gone on
+        if self.terminal is not None:
+            os.tcsetpgrp(self.terminal, pid)
+
+    def take_terminal(self) -> None:
+        import fcntl
+
+        self.terminal = self.fds.pop(0)
+        fcntl.ioctl(self.terminal, TIOCSCTTY, 0)
+        if self.pid:
+            os.tcsetpgrp(self.terminal, self.pid)
+
+    def leave_terminal(self) -> None:
+        import fcntl
+
+        if self.terminal is not None:
+            os.tcsetpgrp(self.terminal, os.getpgrp())  # the group in front is hung up on
+            fcntl.ioctl(self.terminal, TIOCNOTTY)
+            os.close(self.terminal)
+            self.terminal = None
+
+    def become_worker(self, fds: list[int]) -> None:
+        """In the child: put the descriptors in place and run the driver or the program."""
+        signal.set_wakeup_fd(-1)
+        for number in IGNORED + (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
+        for fd in (self.wake, self.waker, self.control.detach(), *([self.terminal] if self.terminal else [])):
+            os.close(fd)
+        os.setpgid(0, 0)  # no session of its own: a leader would take the next terminal it opens for its own
+        data, *streams = fds
+        if self.worker[0] == "stdin":
+            os.close(streams[0])
+            streams[0] = data
+        for target, fd in enumerate(streams):
+            os.dup2(fd, target, inheritable=True)
+            os.close(fd)
+        if self.worker[0] == "driver":
+            os.set_inheritable(data, False)
+            run_driver(self.worker[1], data)
+        if self.worker[0] == "exec":
+            os.set_inheritable(data, True)
+        argv = [word.replace("{data}", str(data)) for word in self.worker[1:]]
+        try:
+            os.execvp(argv[0], argv)
+        except OSError as error:
+            os.write(2, ("%s: %s\n" % (argv[0], error.strerror)).encode())
+            os._exit(127)
+
+    def reap(self) -> None:
+        while True:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self.pid:
+                self.pid = None
+                code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
+                self.say("exited %d %d" % (pid, code))
+
+    def say(self, line: str) -> None:
+        try:
+            self.control.sendall(line.encode() + b"\n")
+        except OSError:
+            pass  # the host is gone: the next poll sees it and ends everything
+
+
+def run_driver(path: str, data_fd: int) -> None:
+    """Run a Python driver in this very process, as if it had been started by itself."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    sys.argv = [""]
+    folder = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [entry for entry in sys.path if entry != folder]  # the user's imports must not find our files
+    scope: dict[str, Any] = {"__name__": "interpreter_driver", "__file__": path}
+    with open(path, "rb") as file:
+        source = file.read()
+    status = 0
+    try:
+        exec(compile(source, path, "exec"), scope)
+        status = scope["main"](data_fd) or 0
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError):
+                pass
+        if sys.exc_info()[0] is None:
+            os._exit(status)
+
+
+def adopt_orphans() -> None:
+    """Have the orphans of this session handed to us, so that none escapes (Linux)."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def descendants(started_from: int = 0) -> list[int]:
+    """Every process below this one that started at or after the given clock tick."""
+    parents, started = process_table()
+    found: list[int] = []
+    frontier = [os.getpid()]
+    while frontier:
+        above = frontier.pop()
+        below = [pid for pid, parent in parents.items() if parent == above]
+        frontier += below
+        found += below
+    return [pid for pid in found if started.get(pid, started_from) >= started_from]
+
+
+def process_table() -> tuple[dict[int, int], dict[int, int]]:
+    if not os.path.exists("/proc/self/stat"):
+        return process_table_by_ps()
+    parents: dict[int, int] = {}
+    started: dict[int, int] = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open("/proc/%s/stat" % name, "rb") as file:
+                    fields = file.read().rpartition(b")")[2].split()
+            except OSError:
+                continue  # it ended while we looked
+            parents[int(name)], started[int(name)] = int(fields[1]), int(fields[19])
+    return parents, started
+
+
+def process_table_by_ps() -> tuple[dict[int, int], dict[int, int]]:
+    """Without /proc (macOS; untested): parents only, so a sweep takes every descendant."""
+    rows = os.popen("ps -axo pid=,ppid=").read().split("\n")
+    pairs = [row.split() for row in rows if row.strip()]
+    return {int(pid): int(parent) for pid, parent in pairs}, {}
+
+
+def end_descendants() -> None:
+    while True:
+        for pid in descendants():
+            send_signal(pid, signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def send_signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        pass  # gone already, or no longer ours (a set-uid program)
+
+
+if __name__ == "__main__":
+    Supervisor(int(sys.argv[1]), sys.argv[2:]).serve()

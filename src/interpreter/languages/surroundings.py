@@ -1,0 +1,42 @@
+"""What the live sessions of one computer share: the working directory, exported variables, and who can be asked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from interpreter.languages.frames import Frame
+
+OnInput = Callable[[str, bool], "str | None"]
+
+
+@dataclass
+class Surroundings:
+    """Shared by all languages of a computer; `cd` in one is seen by the others."""
+
+    cwd: str = field(default_factory=os.getcwd)
+    exported: dict[str, str | None] = field(default_factory=dict)  # None: unset since
+    on_input: OnInput | None = None  # (prompt, is it a password) -> the answer, or None for end of file
+    keyboard: bool = False  # whether somebody's keys can reach a shell block
+    colors: bool = False
+    timeout: float | None = None
+    max_output: int = 2800
+    python: str | None = None
+    shell: str | None = None
+    shell_rc: bool = False
+    active_lines: bool = True
+    size: tuple[int, int] = (80, 24)  # columns, lines
+
+    def environment(self) -> dict[str, str]:
+        """The variables for a new session."""
+        merged: dict[str, str | None] = {**os.environ, **self.exported}
+        return {name: value for name, value in merged.items() if value is not None}
+
+    def news_for(self, seen: dict[str, str | None], cwd: str | None) -> Frame:
+        """What a session that knew `seen` and was in `cwd` has to be told before its next block."""
+        changed = {name: value for name, value in self.exported.items() if seen.get(name, "\0") != value}
+        news: Frame = {"env": changed} if changed else {}
+        if cwd != self.cwd:
+            news["cwd"] = self.cwd
+        return news

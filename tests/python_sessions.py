@@ -1,0 +1,90 @@
+"""Python sessions for tests: both engines, and what a block did in a form that is easy to ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from interpreter.languages.python.language import Python
+from interpreter.languages.surroundings import Surroundings
+
+ENGINES = ("ipython", "bare")
+
+
+@dataclass
+class Ran:
+    """What a block said and how it ended."""
+
+    chunks: list[dict[str, Any]] = field(default_factory=list)
+
+    def outputs(self, **wanted: Any) -> list[str]:
+        return [
+            chunk["content"]
+            for chunk in self.chunks
+            if chunk.get("format") == "output"
+            and all(chunk.get(key) == value for key, value in wanted.items())
+        ]
+
+    @property
+    def text(self) -> str:
+        """Everything for the console, in order."""
+        return "".join(self.outputs())
+
+    @property
+    def stdout(self) -> str:
+        return "".join(self.outputs(stream=None))
+
+    @property
+    def stderr(self) -> str:
+        return "".join(self.outputs(stream="stderr"))
+
+    def of_type(self, kind: str) -> list[dict[str, Any]]:
+        return [chunk for chunk in self.chunks if chunk["type"] == kind]
+
+    @property
+    def lines(self) -> list[int]:
+        """The active lines."""
+        found = [chunk["content"] for chunk in self.chunks if chunk.get("format") == "active_line"]
+        return [line for line in found if line is not None]
+
+    @property
+    def ended(self) -> str:
+        return str(self.chunks[-1]["ended"])
+
+    @property
+    def exit_code(self) -> int | None:
+        code: int | None = self.chunks[-1]["exit_code"]
+        return code
+
+
+class PythonSession(Python):
+    """A Python session with its own surroundings."""
+
+    def __init__(self, engine: str = "ipython", python: str | None = None) -> None:
+        self.surroundings = Surroundings(python=python)
+        super().__init__(self)
+        self.surroundings.exported["INTERPRETER_PYTHON_ENGINE"] = engine
+        self.engine = engine
+
+    def do(self, code: str) -> Ran:
+        """Run a block to its end."""
+        return Ran([dict(chunk) for chunk in self.run(code)])
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def session(request: pytest.FixtureRequest) -> Iterator[PythonSession]:
+    """One session for all tests of a module, with each engine."""
+    python = PythonSession(request.param)
+    yield python
+    python.terminate()
+
+
+@pytest.fixture(params=ENGINES)
+def fresh(request: pytest.FixtureRequest) -> Iterator[PythonSession]:
+    """A session of a test's own, with each engine."""
+    python = PythonSession(request.param)
+    yield python
+    python.terminate()

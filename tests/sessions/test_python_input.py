@@ -1,0 +1,104 @@
+"""Code that asks: the question goes to the user, the answer goes back; with nobody there, end of file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from python_sessions import PythonSession, session
+
+__all__ = ["session"]
+
+
+@pytest.fixture
+def asked(session: PythonSession) -> Iterator[list[tuple[str, bool]]]:
+    """Somebody answers each question with its number."""
+    questions: list[tuple[str, bool]] = []
+
+    def answer(prompt: str, password: bool) -> str:
+        questions.append((prompt, password))
+        return f"answer {len(questions)}"
+
+    session.surroundings.on_input = answer
+    yield questions
+    session.surroundings.on_input = None
+
+
+def test_input(session: PythonSession, asked: list[tuple[str, bool]]) -> None:
+    ran = session.do("print('before')\nname = input('Name? ')\nprint('hello', name)")
+    assert asked == [("Name? ", False)]
+    assert ran.stdout == "before\nhello answer 1\n"
+    (request,) = ran.of_type("input_request")
+    assert (request["content"], request["password"]) == ("Name? ", False)
+
+
+def test_passwords(session: PythonSession, asked: list[tuple[str, bool]]) -> None:
+    code = "import getpass\nfrom getpass import getpass as ask\nprint(getpass.getpass(), ask('PIN: '))"
+    ran = session.do(code)
+    assert asked == [("Password: ", True), ("PIN: ", True)]
+    assert ran.stdout == "answer 1 answer 2\n"
+
+
+def test_stdin(session: PythonSession, asked: list[tuple[str, bool]]) -> None:
+    code = "import sys\nprint(repr(sys.stdin.readline()), repr(sys.stdin.buffer.readline()), sys.stdin.read(3))"
+    assert session.do(code).stdout == "'answer 1\\n' b'answer 2\\n' ans\n"
+    assert session.do("print(next(sys.stdin))").stdout == "wer 3\n\n"
+
+
+def test_odd_prompts(session: PythonSession, asked: list[tuple[str, bool]]) -> None:
+    session.do("input(5); input('\\ud800 🎉'); input()")
+    assert asked == [("5", False), ("\ufffd 🎉", False), ("", False)]
+
+
+def test_text_before_the_question_comes_first(session: PythonSession, asked: list[tuple[str, bool]]) -> None:
+    ran = session.do("import os\nprint('part', end='')\nos.system('echo child')\ninput('?')\nprint('after')")
+    kinds = [chunk["type"] for chunk in ran.chunks if chunk.get("format") != "active_line"]
+    assert kinds[-2:] == ["input_request", "console"]
+    assert "child" in ran.stdout
+
+
+@pytest.mark.parametrize("code", ["input('?')", "import getpass; getpass.getpass()", "import sys; next(sys.stdin)"])
+def test_with_nobody_there_it_is_the_end_of_file(session: PythonSession, code: str) -> None:
+    ran = session.do(code)
+    assert "EOFError" in ran.stderr or "StopIteration" in ran.stderr
+    assert ran.ended == "error"
+
+
+def test_with_nobody_there_reading_gives_nothing(session: PythonSession) -> None:
+    code = "import sys\nprint([sys.stdin.read(), sys.stdin.readline(), list(sys.stdin)])"
+    assert session.do(code).stdout == "['', '', []]\n"
+
+
+def test_children_and_threads_get_the_end_of_file(session: PythonSession) -> None:
+    assert session.do("import os\nprint(os.system('read x'))").stdout == "256\n"
+    code = """
+import threading
+def ask():
+    try: input("?")
+    except EOFError as error: print(type(error).__name__)
+thread = threading.Thread(target=ask); thread.start(); thread.join()
+"""
+    assert session.do(code).stdout == "EOFError\n"
+
+
+def test_the_user_may_decline(session: PythonSession) -> None:
+    session.surroundings.on_input = lambda prompt, password: None
+    try:
+        assert "EOFError" in session.do("input('?')").stderr
+    finally:
+        session.surroundings.on_input = None
+
+
+def test_an_interrupt_while_asking(session: PythonSession) -> None:
+    def interrupted(prompt: str, password: bool) -> str:
+        session.stop()
+        return "too late"
+
+    session.surroundings.on_input = interrupted
+    try:
+        ran = session.do("while True:\n    input('?')")
+        assert ran.ended == "interrupted"
+    finally:
+        session.surroundings.on_input = None
+    assert session.do("print('next')").text == "next\n"

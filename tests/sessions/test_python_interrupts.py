@@ -1,0 +1,141 @@
+"""One interrupt ends a block promptly, the state stays, and the next block gets only its own output."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from python_sessions import PythonSession, Ran, fresh, session
+
+__all__ = ["fresh", "session"]
+
+READY = "print('ready', flush=True)\n"
+
+
+def interrupted_when_ready(python: PythonSession, code: str) -> Ran:
+    """Run code and press Ctrl-C as soon as it says that it is ready."""
+    ran = Ran()
+    for chunk in python.run(code):
+        ran.chunks.append(dict(chunk))
+        if "ready" in str(chunk.get("content")):
+            threading.Thread(target=python.stop).start()
+    return ran
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        READY + "while True: pass",
+        READY + "import time\ntime.sleep(1000)",
+        READY + "while True: print('x' * 1000)",
+        "import sys\n" + READY + "while True: print('x' * 1000, file=sys.stderr)",
+        READY + "while True: display('x')",
+        "import threading\n" + READY + "threading.Event().wait()",
+        "import asyncio\n" + READY + "await asyncio.sleep(1000)",
+        "import asyncio\nasync def spin():\n    while True: pass\n" + READY + "await spin()",
+        "import asyncio\n" + READY + "asyncio.run(asyncio.sleep(1000))",
+        "import subprocess\n" + READY + "subprocess.run(['sleep', '1000'])",
+        READY + "!sleep 1000",
+        READY + "def f():\n    try:\n        while True: pass\n    finally:\n        print('cleaned up')\nf()",
+    ],
+)
+def test_the_block_ends_and_the_state_stays(session: PythonSession, code: str) -> None:
+    session.do("kept = 5")
+    ran = interrupted_when_ready(session, code)
+    assert ran.ended == "interrupted"
+    assert ran.exit_code == 130
+    assert "KeyboardInterrupt" in ran.stderr
+    assert "_interpreter_driver" not in ran.stderr
+    assert ("cleaned up" in ran.stdout) == ("cleaned up" in code)
+    assert session.do("print(kept)").text == "5\n"
+
+
+@pytest.mark.parametrize("start", ["os.system", "subprocess.call(shell=True, args=", "get_ipython().system"])
+def test_a_child_that_ignores_the_interrupt(session: PythonSession, start: str) -> None:
+    if "ipython" in start and session.engine != "ipython":
+        start = "__magic__.system"
+    call = start if "(" in start else start + "("
+    session.do("import os, subprocess\nkept = 6")
+    ran = interrupted_when_ready(session, f"{call}\"trap '' INT; echo ready; while :; do sleep 1; done\")")
+    assert ran.ended in ("interrupted", "done")
+    assert session.do("print(kept)").text == "6\n"
+
+
+def test_await_is_cancelled_cleanly(session: PythonSession) -> None:
+    code = """
+import asyncio
+async def work():
+    try:
+        print("ready", flush=True)
+        await asyncio.sleep(1000)
+    except asyncio.CancelledError:
+        await asyncio.sleep(0)
+        print("cancelled")
+        raise
+background = asyncio.create_task(asyncio.sleep(1000))
+await work()
+"""
+    ran = interrupted_when_ready(session, code)
+    assert "cancelled\n" in ran.stdout
+    assert ran.ended == "interrupted"
+    ran = session.do("print(background.done())\nbackground.cancel()\nawait asyncio.sleep(0, 'on')")
+    assert ran.text == "False\n'on'\n"
+
+
+def test_code_that_will_not_stop_is_killed(fresh: PythonSession) -> None:
+    ran = interrupted_when_ready(fresh, READY + "sum(range(10**11))")
+    assert ran.ended == "died"
+    assert "lost" in ran.stderr
+    assert fresh.do("print('new')").text == "new\n"
+
+
+def test_code_that_swallows_one_interrupt_gets_another(session: PythonSession) -> None:
+    code = READY + "import time\ntry:\n    time.sleep(1000)\nexcept KeyboardInterrupt:\n    time.sleep(1000)"
+    assert interrupted_when_ready(session, code).ended == "interrupted"
+
+
+def test_leaving_the_stream_ends_the_block(session: PythonSession) -> None:
+    for _ in range(5):
+        running = session.run(READY + "while True: print('old')")
+        for chunk in running:
+            if "ready" in str(chunk.get("content")):
+                break
+        running.close()
+        assert session.do("print('new')").text == "new\n"
+
+
+def test_interrupts_between_blocks_are_nothing(session: PythonSession) -> None:
+    session.do("kept = 7")
+    assert session.session is not None
+    for _ in range(20):
+        session.session._control.say("signal 2")
+        assert session.do("kept").ended in ("done", "interrupted")
+    assert session.do("kept").stdout == "7\n"
+
+
+def test_an_interrupt_at_any_moment_leaves_a_working_session(session: PythonSession) -> None:
+    """Many interrupts while frames are written in both directions: none is torn."""
+    code = "import sys\nfor i in range(10**9):\n    print('line', i, file=sys.stderr)\n    display(i)"
+    for count in range(10):
+        running = session.run(code)
+        for _ in range(count * 3 + 1):
+            next(running)
+        running.close()
+        assert session.do("print('whole')").text == "whole\n"
+
+
+def test_an_interrupt_of_a_first_block_that_starts(fresh: PythonSession) -> None:
+    threading.Timer(0.02, fresh.stop).start()
+    ran = fresh.do("import time\nwhile True: time.sleep(0.01)")
+    assert ran.ended == "interrupted"
+
+
+def test_a_time_limit(session: PythonSession) -> None:
+    session.surroundings.timeout = 0.2
+    try:
+        ran = session.do("while True: pass")
+    finally:
+        session.surroundings.timeout = None
+    assert ran.ended == "timed_out"
+    assert session.do("1").stdout == "1\n"
