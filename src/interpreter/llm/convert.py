@@ -1,0 +1,186 @@
+"""From stored messages to the messages of a chat request.
+
+A message goes out in the same form every time, so that what a server has cached of the conversation holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from interpreter.console_text import SPECIAL, ConsoleText
+from interpreter.errors import UnknownMessageError
+from interpreter.llm.images import image_part, image_url
+from interpreter.messages import EPHEMERAL, Message
+
+AS_IS = "{content}"
+_NEVER_TOLD = EPHEMERAL | {"error", "command"}
+_ENDED = {
+    "interrupted": "interrupted",
+    "timed_out": "stopped, it took too long",
+    "background": "still running in the background",
+    "died": "the session died",
+}
+
+
+@dataclass(frozen=True)
+class Forms:
+    """How things are put to the model."""
+
+    user_template: str = AS_IS
+    always_use_user_template: bool = False
+    output_template: str = AS_IS
+    empty_output_template: str = "No output"
+    output_sender: str = "user"
+    shrink_images: bool = True
+    vision: bool = False
+    describe: Callable[..., str] | None = None
+
+
+@dataclass
+class Memory:
+    """The forms in which things went out before."""
+
+    templates: dict[tuple[int, str], str] = field(default_factory=dict)
+    pictures: dict[tuple[str, str], str | None] = field(default_factory=dict)
+
+
+class Chat(Protocol):
+    """What a conversation is put into: with tools, or as plain text."""
+
+    def system(self, text: str) -> None: ...
+    def user(self, text: str) -> None: ...
+    def say(self, text: str) -> None: ...
+    def code(self, language: str, code: str) -> None: ...
+    def output(self, text: str) -> None: ...
+    def picture(self, parts: list[dict[str, Any]], shown_by_code: bool) -> None: ...
+    def finish(self) -> list[dict[str, Any]]: ...
+
+
+def convert(messages: Sequence[Message], chat: Chat, forms: Forms, memory: Memory) -> list[dict[str, Any]]:
+    """The whole conversation as chat messages; the work grows with its length, no faster."""
+    templates = _templates(messages, forms, memory)
+    for position, message in enumerate(messages):
+        if message.get("recipient", "assistant") != "assistant" or message.get("type") in _NEVER_TOLD:
+            continue
+        _tell(message, chat, forms, memory, templates.get(position, AS_IS))
+    return chat.finish()
+
+
+def _templates(messages: Sequence[Message], forms: Forms, memory: Memory) -> dict[int, str]:
+    """The template of each user message: the one it went out with before, else the rule of the settings."""
+    said = [at for at, m in enumerate(messages) if m.get("role") == "user" and m.get("type") == "message"]
+    templates: dict[int, str] = {}
+    remembered: dict[tuple[int, str], str] = {}
+    for at in said:
+        key = (at, str(messages[at]["content"]))
+        rule = forms.user_template if forms.always_use_user_template or at == said[-1] else AS_IS
+        templates[at] = remembered[key] = memory.templates.get(key, rule)
+    memory.templates = remembered
+    return templates
+
+
+def _tell(message: Message, chat: Chat, forms: Forms, memory: Memory, template: str) -> None:
+    role, kind, content = message.get("role"), message.get("type"), message.get("content", "")
+    match kind:
+        case "message" if role == "system":
+            chat.system(str(content).strip())
+        case "message" if role == "assistant":
+            chat.say(str(content).strip())
+        case "message" if role == "user":
+            chat.user(template.replace("{content}", str(content)).strip())
+        case "message":
+            chat.output(str(content).strip())
+        case "code":
+            _tell_code(message, chat)
+        case "console":
+            if message.get("format") != "active_line":
+                chat.output(_console_text(message))
+        case "image":
+            _tell_image(message, chat, forms, memory)
+        case "file":
+            chat.user(str(content).strip())
+        case _:
+            raise UnknownMessageError(
+                f"A message of type {kind!r} cannot be told to a model: {_excerpt(message)}"
+            )
+
+
+def _tell_code(message: Message, chat: Chat) -> None:
+    role, language, code = message.get("role"), message.get("format", ""), str(message["content"])
+    if role == "assistant":
+        chat.code(language, code)
+    elif role == "user":
+        chat.user(fenced(language, code))
+    else:
+        chat.output(f"[{language} was shown to the user]")
+
+
+def fenced(language: str, code: str) -> str:
+    """A fenced block, its fence longer than any in the code."""
+    fence = "```"
+    while fence in code:
+        fence += "`"
+    return f"{fence}{language}\n{code}\n{fence}"
+
+
+def _console_text(message: Message) -> str:
+    text = str(message.get("content") or "")
+    if SPECIAL.search(text):
+        settled = ConsoleText(len(text))
+        settled.write(text)
+        text = settled.text()
+    return "\n".join(filter(None, (text.strip(), _how_it_ended(message))))
+
+
+def _how_it_ended(message: Message) -> str:
+    """One line on a block that did not end well; none on the others."""
+    notes = [_ENDED[message["ended"]]] if message.get("ended") in _ENDED else []
+    if message.get("exit_code"):
+        notes.append(f"exit code {message['exit_code']}")
+    return f"[{', '.join(notes)}]" if notes else ""
+
+
+def _tell_image(message: Message, chat: Chat, forms: Forms, memory: Memory) -> None:
+    shown_by_code = message.get("role") != "user"
+    words = _words_for(message, forms, memory, shown_by_code)
+    if words is not None:
+        chat.output(words) if shown_by_code else chat.user(words)
+        return
+    url = _remembered(message, memory, lambda: image_url(message, forms.shrink_images))
+    if url is None:
+        chat.user(f"[The image {message['content']} could not be read.]")
+        return
+    about = f"The image at {message['content']}:" if message.get("format") == "path" else None
+    about = "This image is part of the output of the last code." if shown_by_code else about
+    parts = [{"type": "text", "text": about}] if about else []
+    chat.picture([*parts, image_part(url)], shown_by_code)
+
+
+def _words_for(message: Message, forms: Forms, memory: Memory, shown_by_code: bool) -> str | None:
+    """What is said in place of an image; None if the image itself is sent."""
+    if message.get("format") == "description":
+        return str(message["content"]).strip()
+    if forms.vision:
+        return None
+    describe = forms.describe
+    if describe is not None:
+        description = _remembered(message, memory, lambda: str(describe(lmc=message)))
+        return f"[An image. It shows: {description}]"
+    return (
+        "[An image was shown to the user.]"
+        if shown_by_code
+        else "[The user added an image, which you cannot see.]"
+    )
+
+
+def _remembered(message: Message, memory: Memory, make: Callable[[], str | None]) -> str | None:
+    key = (message.get("format", ""), str(message["content"]))
+    if key not in memory.pictures:
+        memory.pictures[key] = make()
+    return memory.pictures[key]
+
+
+def _excerpt(message: Message) -> str:
+    return f"{message!r:.80}"

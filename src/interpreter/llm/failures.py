@@ -1,0 +1,188 @@
+"""From what a server answers when it fails to a typed error that says what to do.
+
+Told apart by the status and by the fields `code`, `type` and `param`; words are only passed on, never read.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from interpreter.errors import (
+    ContextTooLongError,
+    MissingKeyError,
+    ModelError,
+    ModelOverloadedError,
+    ModelTimeoutError,
+    NotAStreamError,
+    QuotaExceededError,
+    RateLimitedError,
+    RequestRefusedError,
+    UnknownModelError,
+    WrongKeyError,
+)
+from interpreter.llm.providers import Endpoint
+from interpreter.llm.retry import retry_after
+
+_QUOTA = frozenset(
+    {"insufficient_quota", "billing_hard_limit_reached", "insufficient_balance", "billing_error"}
+)
+_KEY = frozenset({"invalid_api_key", "authentication_error", "invalid_authentication", "permission_error"})
+_MODEL = frozenset({"model_not_found", "model_not_available", "unknown_model", "deploymentnotfound"})
+_CONTEXT = frozenset(
+    {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "request_too_large"}
+)
+_RATE = frozenset({"rate_limit_exceeded", "rate_limit_error", "too_many_requests", "rate_limit_reached"})
+_OVERLOADED = frozenset(
+    {"overloaded_error", "server_error", "internal_server_error", "api_error", "engine_overloaded"}
+)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What a server said about its failure."""
+
+    status: int | None = None
+    codes: frozenset[str] = frozenset()
+    params: frozenset[str] = frozenset()
+    detail: str = ""
+    is_structured: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def read_failure(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
+    """The failure that a response with an error status tells of."""
+    try:
+        data = json.loads(body)
+    except ValueError:
+        kind = headers.get("content-type", "").partition(";")[0]
+        return Failure(
+            status, detail="" if "html" in kind else _short(body.decode("utf-8", "replace")), headers=headers
+        )
+    return failure_of(data, status, headers)
+
+
+def failure_of(data: Any, status: int | None = None, headers: Mapping[str, str] | None = None) -> Failure:
+    """The failure that an error object tells of; servers wrap theirs in several ways."""
+    if isinstance(data, list) and data:
+        data = data[0]
+    if not isinstance(data, dict):
+        return Failure(status, detail=_short(str(data)), headers=headers or {})
+    inner = data.get("error") or data
+    fields = inner if isinstance(inner, dict) else {"message": inner}
+    codes = {str(fields.get(key)).lower() for key in ("code", "type", "status") if fields.get(key)}
+    params = {str(fields["param"])} if fields.get("param") else set()
+    detail = data.get("detail")
+    if isinstance(detail, list):  # as FastAPI and pydantic tell of fields that they do not know
+        params |= {str(part) for item in detail if isinstance(item, dict) for part in item.get("loc", ())}
+    message = fields.get("message") or detail or ""
+    if status is None and isinstance(fields.get("code"), int):
+        status = fields["code"]
+    words = message if isinstance(message, str) else json.dumps(message)
+    return Failure(status, frozenset(codes), frozenset(params), _short(words), True, headers or {})
+
+
+def error_for(failure: Failure, endpoint: Endpoint) -> ModelError:
+    """The error to raise."""
+    status, codes = failure.status, failure.codes
+    if status == 402 or codes & _QUOTA:
+        return _error(
+            QuotaExceededError, failure, f"The account at {endpoint.provider} has no quota left: {_PAY}"
+        )
+    if codes & _CONTEXT or status == 413:
+        return _error(
+            ContextTooLongError, failure, f"The conversation is too long for {endpoint.model}. {_SHORTEN}"
+        )
+    if codes & _MODEL or (status == 404 and (failure.is_structured or "model" in failure.params)):
+        return _error(UnknownModelError, failure, _unknown_model(endpoint))
+    if status in (401, 403) or codes & _KEY:
+        return _key_error(failure, endpoint)
+    if status == 429 or codes & _RATE:
+        return _error(RateLimitedError, failure, f"{_who(endpoint)} takes no more requests for now. {_LATER}")
+    if status == 408:
+        return _error(ModelTimeoutError, failure, f"{_who(endpoint)} gave up waiting. {_LATER}")
+    if (status is not None and status >= 500) or (status is None and codes & _OVERLOADED):
+        return _error(
+            ModelOverloadedError,
+            failure,
+            f"{_who(endpoint)} has a problem of its own{_http(status)}. {_LATER}",
+        )
+    if status is not None and (status < 400 or status == 404 or status == 405):
+        return _error(NotAStreamError, failure, _wrong_address(endpoint, failure))
+    return _refused(failure, endpoint)
+
+
+def not_a_stream(endpoint: Endpoint, content_type: str) -> NotAStreamError:
+    kind = content_type.partition(";")[0] or "something without a content type"
+    return NotAStreamError(
+        f"{_who(endpoint)} answered with {kind}, not with a model's reply. {_check_base(endpoint)}"
+    )
+
+
+_PAY = "top it up at the provider, or use another model or key."
+_LATER = "Try again later, or use another model."
+_SHORTEN = "Start a new conversation, shorten it, or use a model with a larger window."
+
+
+def _who(endpoint: Endpoint) -> str:
+    return f"The server at {endpoint.base_url}"
+
+
+def _http(status: int | None) -> str:
+    return f" (HTTP {status})" if status else ""
+
+
+def _error(kind: type[ModelError], failure: Failure, words: str) -> ModelError:
+    wait = retry_after(failure.headers)
+    error = kind(words, detail=failure.detail, status=failure.status, retry_after=wait)
+    if failure.headers.get("x-should-retry") == "false":
+        error.retryable = False
+    return error
+
+
+def _key_error(failure: Failure, endpoint: Endpoint) -> ModelError:
+    if not endpoint.key:
+        words = f"{_who(endpoint)} wants a key. Pass --api_key (in Python: interpreter.llm.api_key)."
+        return _error(MissingKeyError, failure, words)
+    words = (
+        f"{_who(endpoint)} refuses the key{_http(failure.status)}. Check the key and what it may be used "
+        "for, then set it in the environment or pass --api_key (in Python: interpreter.llm.api_key)."
+    )
+    return _error(WrongKeyError, failure, words)
+
+
+def _unknown_model(endpoint: Endpoint) -> str:
+    if endpoint.provider.startswith("ollama"):
+        name = endpoint.model
+        return f"Ollama has no model named {name!r}. Get it with `ollama pull {name}`, or see `ollama list`."
+    return (
+        f"{_who(endpoint)} has no model named {endpoint.model!r}, or your key may not use it. Its list is "
+        f"at {endpoint.base_url}/models; choose one with --model (in Python: interpreter.llm.model)."
+    )
+
+
+def _wrong_address(endpoint: Endpoint, failure: Failure) -> str:
+    moved = failure.headers.get("location")
+    if moved:
+        return f"{_who(endpoint)} sends its visitors on to {moved}. Set api_base to the address it moved to."
+    return f"There is no model server at {endpoint.base_url}{_http(failure.status)}. {_check_base(endpoint)}"
+
+
+def _check_base(endpoint: Endpoint) -> str:
+    return "Check --api_base (in Python: interpreter.llm.api_base); most addresses end in /v1."
+
+
+def _refused(failure: Failure, endpoint: Endpoint) -> RequestRefusedError:
+    words = (
+        f"{_who(endpoint)} does not take the request{_http(failure.status)}. Check the settings of the model."
+    )
+    error = RequestRefusedError(words, detail=failure.detail, status=failure.status)
+    error.params = failure.params
+    return error
+
+
+def _short(text: str, limit: int = 500) -> str:
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,164 @@
+"""Text mode: from streamed Markdown to message and code chunks, the same however the text is cut."""
+
+from __future__ import annotations
+
+import re
+
+from interpreter.messages import Chunk
+
+DEFAULT_LANGUAGE = "python"
+LONGEST_FENCE_LINE = 256  # a longer line is never a fence, so that only little is ever held back
+
+_MAYBE_OPENS = re.compile(r"[ \t]*(?:`{0,2}|~{0,2}|`{3,}[^`]*|~{3,}.*)\Z")
+_OPENS = re.compile(r"(?P<indent>[ \t]*)(?P<fence>`{3,}(?=[^`]*\Z)|~{3,})(?P<info>.*)\Z")
+# Weak models put the fence behind their words; a language right behind it tells it from inline code.
+_MAYBE_OPENS_LATE = re.compile(r"(?<!`)`++(?:(?<=```)[A-Za-z][\w+#-]{0,40}+[ \t]{0,40}+)?\Z")
+_OPENS_LATE = re.compile(r"(?<!`)(?P<fence>`{3,}+)(?P<info>[A-Za-z][\w+#-]{0,40}+)[ \t]{0,40}+\Z")
+_LANGUAGE = re.compile(r"[A-Za-z][A-Za-z+#-]*")
+
+
+def language_of(info: str) -> str:
+    """The language that a fence's info string names; "python3 title=x" and "{.r}" name one too."""
+    found = _LANGUAGE.search(info)
+    return found.group() if found else DEFAULT_LANGUAGE
+
+
+class FenceParser:
+    """Takes the reply piece by piece; holds back only what may be part of a fence."""
+
+    def __init__(self) -> None:
+        self._held = ""  # the end of the text so far whose meaning is not known yet
+        self._return_held = False
+        self._line_is_plain = False  # what the current line is has been decided: it is no fence
+        self._block: _Block | None = None
+        self._out: list[Chunk] = []
+
+    def feed(self, text: str) -> list[Chunk]:
+        """The chunks that this piece makes certain."""
+        text = self._with_plain_newlines(text)
+        *lines, rest = text.split("\n")
+        for line in lines:
+            self._end_line(line)
+        if rest:
+            self._continue_line(rest)
+        return self._take()
+
+    def finish(self, close: bool = True) -> list[Chunk]:
+        """What is left when the reply has ended; with `close` a block that is still open ends with it."""
+        if self._return_held:
+            self._return_held = False
+            self._continue_line("\r")
+        if self._held:
+            self._settle_line(self._held, ended=False)
+        if self._block is not None and close:
+            self._close_block(self._block)
+        return self._take()
+
+    @property
+    def in_block(self) -> bool:
+        return self._block is not None
+
+    def _with_plain_newlines(self, text: str) -> str:
+        if self._return_held:
+            text = "\r" + text
+        self._return_held = text.endswith("\r")
+        if self._return_held:
+            text = text[:-1]
+        return text.replace("\r\n", "\n") if "\r" in text else text
+
+    def _take(self) -> list[Chunk]:
+        out, self._out = self._out, []
+        return out
+
+    def _end_line(self, text: str) -> None:
+        self._settle_line(self._held + text, ended=True)
+        self._held = ""
+        self._line_is_plain = False
+
+    def _continue_line(self, text: str) -> None:
+        self._held += text
+        if self._block is not None:
+            self._continue_code(self._block)
+        else:
+            self._continue_prose()
+
+    def _settle_line(self, line: str, ended: bool) -> None:
+        """The rest of a line is known."""
+        if self._block is not None:
+            self._settle_code(self._block, line)
+        elif (opening := self._opening(line)) and ended:
+            self._open_block(line, opening)
+        else:
+            self._prose(line + "\n" if ended else line)
+
+    def _opening(self, line: str) -> re.Match[str] | None:
+        opening = None
+        if not self._line_is_plain and len(line) <= LONGEST_FENCE_LINE:
+            opening = _OPENS.match(line)
+        return opening or _OPENS_LATE.search(line)
+
+    def _continue_prose(self) -> None:
+        if not self._line_is_plain:
+            if len(self._held) <= LONGEST_FENCE_LINE and _MAYBE_OPENS.match(self._held):
+                return
+            self._line_is_plain = True
+        late = _MAYBE_OPENS_LATE.search(self._held)
+        certain = late.start() if late else len(self._held)
+        self._prose(self._held[:certain])
+        self._held = self._held[certain:]
+
+    def _prose(self, text: str) -> None:
+        if text:
+            self._out.append({"type": "message", "content": text})
+
+    def _open_block(self, line: str, opening: re.Match[str]) -> None:
+        self._prose(line[: opening.start()])
+        indent = len(opening.groupdict().get("indent") or "")
+        self._block = _Block(opening["fence"], indent, language_of(opening["info"]))
+
+    def _continue_code(self, block: _Block) -> None:
+        if self._line_is_plain:
+            self._code(block, self._held)
+            self._held = ""
+        elif len(self._held) > LONGEST_FENCE_LINE or not block.maybe_closes.match(self._held):
+            self._begin_code_line(block, self._held)
+            self._line_is_plain = True
+            self._held = ""
+
+    def _settle_code(self, block: _Block, line: str) -> None:
+        if self._line_is_plain:
+            self._code(block, line)
+        elif len(line) <= LONGEST_FENCE_LINE and block.closes.match(line):
+            self._close_block(block)
+        else:
+            self._begin_code_line(block, line)
+
+    def _begin_code_line(self, block: _Block, line: str) -> None:
+        indent = len(line) - len(line.lstrip(" \t"))
+        line = line[min(indent, block.indent) :]
+        self._code(block, line if block.is_empty else "\n" + line)
+        block.is_empty = False
+
+    def _code(self, block: _Block, text: str) -> None:
+        if text:
+            self._out.append({"type": "code", "format": block.language, "content": text})
+            block.is_blank = False
+
+    def _close_block(self, block: _Block) -> None:
+        if block.is_blank:
+            self._out.append({"type": "code", "format": block.language, "content": ""})
+        self._out.append({"type": "code", "format": block.language, "end": True})
+        self._block = None
+
+
+class _Block:
+    """A fence that is open."""
+
+    def __init__(self, fence: str, indent: int, language: str) -> None:
+        self.indent = indent
+        self.language = language
+        self.is_empty = True  # no line yet
+        self.is_blank = True  # no character yet
+        mark = fence[0]
+        self.maybe_closes = re.compile(rf"[ \t]*{mark}*[ \t]*\Z")
+        self.closes = re.compile(rf"[ \t]{{0,{indent + 3}}}{mark}{{{len(fence)},}}[ \t]*\Z")

@@ -1,0 +1,203 @@
+"""Llm: the model as the loop sees it; messages go in, chunks come out."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from interpreter.errors import BrokenStreamError, ModelError, ReplyCutError, RequestRefusedError
+from interpreter.llm.capabilities import calls_tools, sees_images
+from interpreter.llm.chat_completions import ChatCompletions
+from interpreter.llm.convert import Forms, Memory, convert
+from interpreter.llm.parse import ReplyParser
+from interpreter.llm.providers import resolve
+from interpreter.llm.retry import wait_before_retry
+from interpreter.llm.text_chat import TextChat
+from interpreter.llm.tokens import estimate_messages, estimate_size, estimate_text
+from interpreter.llm.tool import execute_tool
+from interpreter.llm.tool_chat import ToolChat
+from interpreter.llm.wire import Wire
+from interpreter.messages import Chunk, Message
+from interpreter.settings import SettingsGroup
+
+if TYPE_CHECKING:
+    from interpreter.core import OpenInterpreter
+
+Completions = Callable[..., Iterator[dict[str, Any]]]
+
+
+class Llm(SettingsGroup, group="llm"):
+    """A model and how it is asked; every setting `llm.*` is an attribute."""
+
+    def __init__(self, interpreter: OpenInterpreter) -> None:
+        self._interpreter = interpreter
+        self._completions: Completions | None = None
+        self._is_loaded = False
+        self._wire = Wire()
+        self._chat_completions = ChatCompletions()
+        self._memory = Memory()
+        self._running: dict[threading.Event, None] = {}  # in the order of their start
+
+    @property
+    def interpreter(self) -> OpenInterpreter:
+        """Whom this model works for."""
+        return self._interpreter
+
+    @property
+    def completions(self) -> Completions:
+        """How the model is asked: called with `model`, `messages`, `stream` and what else is set, it yields
+        chunk dicts in OpenAI's shape. Assign your own; it may call the one that was there before.
+        """
+        return self._completions or self._ask_server
+
+    @completions.setter
+    def completions(self, way: Completions | None) -> None:
+        self._completions = way
+
+    def load(self) -> None:
+        """Make ready; nothing has to be, so far."""
+        self._is_loaded = True
+
+    def cancel(self) -> None:
+        """End what the model is being asked, from any thread; a read that waits ends at once."""
+        for cancelled in list(self._running):
+            cancelled.set()
+        self._wire.cut()
+
+    def run(self, messages: Sequence[Message]) -> Iterator[Chunk]:
+        """Ask the model; its reply as chunks without a role. The first message is the only system message."""
+        cancelled = threading.Event()
+        self._running[cancelled] = None
+        try:
+            yield from self._run(self._params(messages), cancelled)
+        finally:
+            self._running.pop(cancelled, None)
+
+    def _run(self, params: dict[str, Any], cancelled: threading.Event) -> Iterator[Chunk]:
+        """Ask, and ask again after a failure that may pass, as long as nothing has been said."""
+        attempt = 0
+        while True:
+            silent = True
+            try:
+                for chunk in self._reply(params, cancelled):
+                    silent = False
+                    yield chunk
+                return
+            except ModelError as error:
+                attempt += 1
+                again = silent and error.retryable and attempt <= self.max_retries
+                seconds = wait_before_retry(error, attempt, self.max_retry_wait) if again else None
+                if seconds is None:
+                    raise
+                status = {"reason": error.reason, "seconds": seconds, "attempt": attempt}
+            yield {"type": "status", "format": "retry", "content": status}
+            if cancelled.wait(seconds):
+                return
+
+    def _reply(self, params: dict[str, Any], cancelled: threading.Event) -> Iterator[Chunk]:
+        """One reply; when it breaks off, what had come is yielded before the error is raised."""
+        parser = ReplyParser(fences="tools" not in params)
+        came = False
+        ask = self._completions or partial(self._ask_server, cancelled=cancelled)
+        try:
+            for piece in ask(**params):
+                came = True
+                yield from parser.feed(piece)
+                if cancelled.is_set():
+                    break
+        except ModelError:
+            yield from parser.finish(close=False)
+            raise
+        if cancelled.is_set():
+            yield from parser.finish(close=False)
+            return
+        if not came:
+            raise BrokenStreamError("The model's reply is empty. Try again.")
+        yield from self._end(parser, params)
+
+    def _end(self, parser: ReplyParser, params: dict[str, Any]) -> Iterator[Chunk]:
+        was_cut = parser.finish_reason == "length"
+        yield from parser.finish(close=not was_cut)
+        yield {"type": "status", "format": "usage", "content": _usage(parser, params)}
+        if was_cut and parser.in_block:
+            raise ReplyCutError(
+                "The reply reached its limit of tokens in the middle of a block, so the block is not run. "
+                "Raise --max_tokens (in Python: interpreter.llm.max_tokens), or ask for smaller steps."
+            )
+
+    def _ask_server(
+        self, model: str, cancelled: threading.Event | None = None, **params: Any
+    ) -> Iterator[dict[str, Any]]:
+        """The usual way to the model: over HTTP."""
+        where = {name: params.get(name) for name in ("api_base", "api_key", "api_version")}
+        endpoint = resolve(model, os.environ, **where)
+        # Somebody's own way that calls this one does not know of the signal; it is that of the newest run.
+        cancelled = cancelled or next(reversed(self._running), None) or threading.Event()
+        timeouts = (self.timeout, self.connect_timeout)
+        while True:
+            try:
+                yield from self._wire.ask(self._chat_completions, endpoint, params, cancelled, timeouts)
+                return
+            except RequestRefusedError as error:
+                if not self._chat_completions.gives_in(endpoint, error, params):
+                    raise
+
+    def _params(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """The request: what is not set is not in it."""
+        assert messages[0].get("role") == "system", "the first message must be the system message"
+        tools = self._decided(self.supports_functions, calls_tools)
+        params: dict[str, Any] = {
+            "model": self.model,
+            "messages": self._chat(messages, tools),
+            "stream": True,
+        }
+        if tools:
+            params["tools"] = [execute_tool(self._languages())]
+        for name in ("max_tokens", "temperature", "api_base", "api_key", "api_version"):
+            if getattr(self, name) is not None:
+                params[name] = getattr(self, name)
+        return params
+
+    def _chat(self, messages: Sequence[Message], tools: bool) -> list[dict[str, Any]]:
+        forms = self._forms()
+        if tools:
+            return convert(messages, ToolChat(), forms, self._memory)
+        if self.execution_instructions:
+            system = messages[0]
+            text = f"{system['content']}\n\n{self.execution_instructions}".strip()
+            messages = [{**system, "content": text}, *messages[1:]]
+        return convert(messages, TextChat(forms), forms, self._memory)
+
+    def _forms(self) -> Forms:
+        interpreter = self._interpreter
+        return Forms(
+            user_template=interpreter.user_message_template,
+            always_use_user_template=interpreter.always_apply_user_message_template,
+            output_template=interpreter.code_output_template,
+            empty_output_template=interpreter.empty_code_output_template,
+            output_sender=interpreter.code_output_sender,
+            shrink_images=interpreter.shrink_images,
+            vision=self._decided(self.supports_vision, sees_images),
+            describe=self.vision_renderer,
+        )
+
+    def _decided(self, setting: bool | None, by_name: Callable[[str, str | None], bool]) -> bool:
+        return setting if setting is not None else by_name(self.model, self.api_base)
+
+    def _languages(self) -> list[str]:
+        return [language.name.lower() for language in self._interpreter.computer.languages]
+
+
+def _usage(parser: ReplyParser, params: dict[str, Any]) -> dict[str, Any]:
+    """What the reply has cost in tokens: as the server counts, else estimated."""
+    counted = parser.usage or {}
+    if counted.get("prompt_tokens") is None:
+        read = estimate_messages(params["messages"]) + estimate_text(str(params.get("tools", "")))
+        written = estimate_size(parser.written)
+        return {"input_tokens": read, "output_tokens": written, "estimated": True}
+    usage = {"input_tokens": counted["prompt_tokens"], "output_tokens": counted.get("completion_tokens") or 0}
+    cached = (counted.get("prompt_tokens_details") or {}).get("cached_tokens")
+    return usage | ({"cached_tokens": cached} if cached else {}) | {"estimated": False}

@@ -1,0 +1,191 @@
+"""From the chunks of a model's reply, in OpenAI's shape, to message, code and reasoning chunks of ours."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from interpreter.llm.fences import FenceParser
+from interpreter.llm.tolerance import Mender
+from interpreter.llm.tool_call import CallArguments
+from interpreter.messages import Chunk
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class ReplyParser:
+    """Takes a reply chunk by chunk. `finish_reason` and `usage` are what the server said of them so far."""
+
+    def __init__(self, *, fences: bool) -> None:
+        self.finish_reason: str | None = None
+        self.usage: Mapping[str, Any] | None = None
+        self.written = 0  # characters that the model wrote, whatever they are
+        self._fences = FenceParser() if fences else None
+        self._calls = _Calls()
+        self._mender = Mender()
+        self._words = _Pairing()
+        self._waiting: deque[_Call | list[Chunk]] = deque()  # what came behind a call that is not whole yet
+
+    def feed(self, chunk: Mapping[str, Any]) -> list[Chunk]:
+        """The chunks that this piece of the reply makes certain."""
+        if chunk.get("usage"):
+            self.usage = chunk["usage"]
+        out: list[Chunk] = []
+        for choice in chunk.get("choices") or ():
+            delta = choice.get("delta") or {}
+            if choice.get("finish_reason"):
+                self.finish_reason = choice["finish_reason"]
+            reasoning = delta.get("reasoning_content") or delta.get("reasoning")
+            if reasoning and isinstance(reasoning, str):
+                self.written += len(reasoning)
+                out.append({"type": "reasoning", "content": reasoning})
+            if delta.get("content"):
+                out += self._say(_text_of(delta["content"]))
+            if delta.get("tool_calls") or delta.get("function_call"):
+                out += self._call(delta.get("tool_calls") or [{"function": delta["function_call"]}])
+            break  # more than one choice was never asked for
+        return out
+
+    def finish(self, close: bool = True) -> list[Chunk]:
+        """What is left at the end; without `close` a block that has no end yet gets none."""
+        chunks = self._fences.finish(close) if self._fences else []
+        if chunks:
+            self._queue(chunks)
+        for call in self._calls.all:
+            call.finish(close)
+            if not call.is_waiting and call.out:
+                self._waiting.append(call)
+        return self._mender.feed(self._drain(everything=True)) + self._mender.finish()
+
+    @property
+    def in_block(self) -> bool:
+        """Whether a block has begun and not ended; to be asked behind `finish(close=False)`."""
+        unfinished = any(not call.arguments.complete for call in self._calls.all)
+        return unfinished or (self._fences is not None and self._fences.in_block)
+
+    def _say(self, text: str) -> list[Chunk]:
+        self.written += len(text)
+        text = self._words.whole(text)
+        chunks: list[Chunk]
+        if self._fences is not None:
+            chunks = self._fences.feed(text)
+        else:
+            chunks = [{"type": "message", "content": text}] if text else []
+        if self._waiting:
+            self._queue(chunks)
+            return self._mender.feed(self._drain())
+        return self._mender.feed(chunks)
+
+    def _call(self, deltas: list[Mapping[str, Any]]) -> list[Chunk]:
+        for delta in deltas:
+            call = self._calls.of(delta)
+            self.written += call.add(delta)
+            if not call.is_waiting:
+                call.is_waiting = True
+                self._waiting.append(call)
+        return self._mender.feed(self._drain())
+
+    def _queue(self, chunks: list[Chunk]) -> None:
+        if self._waiting and isinstance(self._waiting[-1], list):
+            self._waiting[-1].extend(chunks)
+        else:
+            self._waiting.append(list(chunks))
+
+    def _drain(self, everything: bool = False) -> list[Chunk]:
+        """Everything up to the first call that is not whole, and what that one has so far."""
+        out: list[Chunk] = []
+        while self._waiting:
+            first = self._waiting[0]
+            if isinstance(first, list):
+                out += first
+            else:
+                out += first.take()
+                if not first.arguments.complete and not everything:
+                    break
+                first.is_waiting = False
+            self._waiting.popleft()
+        return out
+
+
+class _Call:
+    """One tool call of the reply."""
+
+    def __init__(self, call_id: str, name: str) -> None:
+        self.id = call_id
+        self.arguments = CallArguments(name)
+        self.out: list[Chunk] = []
+        self.is_waiting = False
+        self._characters = _Pairing()
+
+    def add(self, delta: Mapping[str, Any]) -> int:
+        text = _arguments_of(delta)
+        self.id = self.id or delta.get("id") or ""
+        if text:
+            self.out += self.arguments.feed(self._characters.whole(text))
+        return len(text)
+
+    def take(self) -> list[Chunk]:
+        out, self.out = self.out, []
+        return out
+
+    def finish(self, close: bool) -> None:
+        self.out += self.arguments.finish(close)
+
+
+class _Calls:
+    """Which call a delta belongs to; servers leave indexes and ids out, repeat them, or give wrong ones."""
+
+    def __init__(self) -> None:
+        self.all: list[_Call] = []
+        self._by_index: dict[Any, _Call] = {}
+
+    def of(self, delta: Mapping[str, Any]) -> _Call:
+        index, call_id = delta.get("index"), delta.get("id") or ""
+        name = (delta.get("function") or {}).get("name") or ""
+        last = self.all[-1] if self.all else None
+        call = last if index is None else self._by_index.get(index)
+        if call is None or _is_another(call, call_id, name, delta):
+            call = _Call(call_id, name)
+            self.all.append(call)
+        if index is not None:
+            self._by_index[index] = call
+        return call
+
+
+def _is_another(call: _Call, call_id: str, name: str, delta: Mapping[str, Any]) -> bool:
+    """Whether a delta in the place of this call begins another one."""
+    if call_id and call.id and call_id != call.id:
+        return bool(name) or call.arguments.complete
+    return bool(name) and call.arguments.complete and bool(_arguments_of(delta).strip())
+
+
+def _arguments_of(delta: Mapping[str, Any]) -> str:
+    arguments = (delta.get("function") or {}).get("arguments")
+    if arguments is None:
+        return ""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def _text_of(content: Any) -> str:
+    """Content as text; some servers send a list of parts."""
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text") or "" for part in content if isinstance(part, dict))
+
+
+class _Pairing:
+    """Joins characters that a server cut into the halves of a UTF-16 pair; a lone half is replaced."""
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def whole(self, text: str) -> str:
+        if not self._half and (text.isascii() or not _SURROGATE.search(text)):
+            return text
+        text = self._half + text
+        self._half = text[-1] if "\ud800" <= text[-1:] < "\udc00" else ""
+        text = text.removesuffix(self._half) if self._half else text
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,0 +1,274 @@
+"""Tool mode: from the streamed arguments of a call to code chunks, while the JSON arrives."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from interpreter.llm.fences import DEFAULT_LANGUAGE
+from interpreter.llm.json_string import scan
+from interpreter.messages import Chunk
+
+RAW_NAMES = frozenset({"python", "functions"})
+"""Names that models invent for the tool, with bare code as the arguments."""
+
+_CALL_BEGINS = re.compile(r"\{\s*[\"']?(?P<word>\w*)(?P<colon>[\"']?\s*:)?")
+_SPACE = re.compile(r"\s*")
+_BARE_KEY = re.compile(r"\w+")
+
+
+def begins_call(text: str) -> bool | None:
+    """Whether the text begins like `{"language": ..., "code": ...}`; None if it may still come to that."""
+    if not text:
+        return None
+    begun = _CALL_BEGINS.match(text)
+    if begun is None:
+        return False
+    word = begun["word"]
+    if begun["colon"]:
+        return word in ("language", "code")
+    unfinished = text[begun.end() :].strip("\"' \t\r\n") == ""
+    return None if unfinished and ("language".startswith(word) or "code".startswith(word)) else False
+
+
+class CallArguments:
+    """Takes the arguments of one call piece by piece; each JSON object in them is one block.
+
+    It holds back a few characters at most, except code that comes before its language.
+    """
+
+    def __init__(self, name: str = "execute") -> None:
+        self.complete = False
+        self.keys: list[str] = []
+        self._may_be_raw = name in RAW_NAMES
+        self._text = ""
+        self._at = 0
+        self._step = self._start
+        self._key = ""
+        self._quote = '"'
+        self._other = _OtherValue()
+        self._inner: CallArguments | None = None
+        self._language: str | None = None
+        self._word = ""  # the language as far as it has come
+        self._early: list[str] = []  # code that came before its language
+        self._blank = True
+        self._out: list[Chunk] = []
+
+    def feed(self, text: str) -> list[Chunk]:
+        """The chunks that this piece makes certain."""
+        self._text = self._text[self._at :] + text
+        self._at = 0
+        while self._step():
+            pass
+        return self._take()
+
+    def finish(self, close: bool = True) -> list[Chunk]:
+        """What is left when the reply has ended; with `close` a block that is still open ends with it."""
+        if self._inner is not None:
+            return self._inner.finish(close)
+        if self._step in (self._start, self._raw):
+            self._step = self._raw
+            self._raw()
+        elif self._step == self._other_value:
+            self._give(self._other.decoded())
+        if not self.complete:
+            self._settle_language()
+            if close:
+                self._end_block()
+        return self._take()
+
+    def _take(self) -> list[Chunk]:
+        out, self._out = self._out, []
+        return out
+
+    # Steps: each takes what it can from the text and says whether the next one may go on.
+
+    def _start(self) -> bool:
+        self._skip_space()
+        first = self._peek()
+        if not first:
+            return False
+        is_call = begins_call(self._text[self._at :]) if self._may_be_raw else first == "{"
+        if is_call is None:
+            return False
+        if is_call:
+            self._at += 1
+            self._step = self._key_or_end
+        elif first == '"' and not self._may_be_raw:
+            self._at += 1
+            self._inner = CallArguments()
+            self._step = self._whole_in_a_string
+        else:
+            self._step = self._raw
+        return True
+
+    def _raw(self) -> bool:
+        self._emit(self._text[self._at :])
+        self._at = len(self._text)
+        return False
+
+    def _whole_in_a_string(self) -> bool:
+        assert self._inner is not None
+        scanned = scan(self._text, self._at)
+        self._at = scanned.at
+        self._out += self._inner.feed(scanned.text)
+        self.complete = self._inner.complete
+        if scanned.ended:
+            self._step = self._nothing_more
+        return False
+
+    def _nothing_more(self) -> bool:
+        self._at = len(self._text)
+        return False
+
+    def _key_or_end(self) -> bool:
+        self._skip_space()
+        first = self._peek()
+        if first == "}":
+            self._end_object()
+        elif first and first in "\"'":
+            end = self._text.find(first, self._at + 1)
+            if end < 0:
+                return False
+            self._key, self._at = self._text[self._at + 1 : end], end
+            self._step = self._colon
+        elif bare := _BARE_KEY.match(self._text, self._at):
+            if bare.end() == len(self._text):
+                return False
+            self._key, self._at = bare.group(), bare.end() - 1
+            self._step = self._colon
+        self._at += bool(
+            first
+        )  # past the brace or the key, or past a comma or something that has no place here
+        return bool(first)
+
+    def _colon(self) -> bool:
+        self._skip_space()
+        if self._peek() == ":":
+            self._at += 1
+            self.keys.append(self._key)
+            self._step = self._value
+        elif self._peek():
+            self._step = self._key_or_end
+        return bool(self._peek())
+
+    def _value(self) -> bool:
+        self._skip_space()
+        first = self._peek()
+        if first and first in "\"'":
+            self._quote = first
+            self._at += 1
+            self._step = self._string_value
+        elif first:
+            self._other = _OtherValue()
+            self._step = self._other_value
+        return bool(first)
+
+    def _string_value(self) -> bool:
+        scanned = scan(self._text, self._at, self._quote, lenient=self._key == "code")
+        self._at = scanned.at
+        self._give(scanned.text)
+        if scanned.ended:
+            self._value_ended()
+        return scanned.ended
+
+    def _other_value(self) -> bool:
+        while self._at < len(self._text):
+            if self._other.ends_before(self._text[self._at]):
+                self._give(self._other.decoded())
+                self._value_ended()
+                return True
+            self._at += 1
+        return False
+
+    def _after(self) -> bool:
+        """Behind an object: another one may follow, as if it were a call of its own."""
+        start = self._text.find("{", self._at)
+        self._at = start + 1 if start >= 0 else len(self._text)
+        if start >= 0:
+            self.complete = False
+            self._step = self._key_or_end
+        return start >= 0
+
+    # What is found.
+
+    def _give(self, text: str) -> None:
+        if self._key == "language":
+            self._word += text
+        elif self._key == "code":
+            self._emit(text)
+
+    def _value_ended(self) -> None:
+        self._step = self._key_or_end
+        if self._key == "language":
+            self._settle_language()
+
+    def _emit(self, code: str) -> None:
+        if not code:
+            return
+        if self._language is None and self._step != self._raw:
+            self._early.append(code)
+            return
+        self._blank = False
+        self._out.append({"type": "code", "format": self._language or DEFAULT_LANGUAGE, "content": code})
+
+    def _end_object(self) -> None:
+        self._end_block()
+        self.complete = True
+        self._step = self._after
+
+    def _settle_language(self) -> str:
+        self._language = self._language or self._word.strip() or DEFAULT_LANGUAGE
+        early, self._early = "".join(self._early), []
+        self._emit(early)
+        return self._language
+
+    def _end_block(self) -> None:
+        language = self._settle_language()
+        if self._blank:
+            self._out.append({"type": "code", "format": language, "content": ""})
+        self._out.append({"type": "code", "format": language, "end": True})
+        self._language, self._word, self._blank = None, "", True
+
+    def _peek(self) -> str:
+        return self._text[self._at : self._at + 1]
+
+    def _skip_space(self) -> None:
+        found = _SPACE.match(self._text, self._at)
+        self._at = found.end() if found else self._at
+
+
+class _OtherValue:
+    """A value that is no string: read to its end, then decoded."""
+
+    def __init__(self) -> None:
+        self._characters: list[str] = []
+        self._depth = 0
+        self._in_string = False
+        self._escaped = False
+
+    def ends_before(self, character: str) -> bool:
+        if not self._in_string and self._depth == 0 and character in ",}":
+            return True
+        self._characters.append(character)
+        if self._escaped:
+            self._escaped = False
+        elif self._in_string:
+            self._escaped = character == "\\"
+            self._in_string = character != '"'
+        elif character == '"':
+            self._in_string = True
+        else:
+            self._depth += (character in "[{") - (character in "]}")
+        return False
+
+    def decoded(self) -> str:
+        """Lines joined, null as nothing, anything else as it was written."""
+        text = "".join(self._characters).strip()
+        try:
+            value = json.loads(text)
+        except ValueError:
+            return text
+        if isinstance(value, list) and all(isinstance(line, str) for line in value):
+            return "\n".join(value)
+        return "" if value is None else text

@@ -1,0 +1,86 @@
+"""A model behind a real socket, asked through `Llm.run`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from interpreter import BaseLanguage, OpenInterpreter
+from interpreter.llm import Llm
+from interpreter.messages import Chunk, Message
+from model_server import ModelServer
+
+SYSTEM: Message = {"role": "system", "type": "message", "content": "Be brief."}
+HELLO: Message = {"role": "user", "type": "message", "content": "Hello"}
+
+
+class Python(BaseLanguage):
+    name = "Python"
+
+
+class Shell(BaseLanguage):
+    name = "Shell"
+
+
+@dataclass
+class Asking:
+    llm: Llm
+    server: ModelServer
+
+    def stream(self, *messages: Message) -> Iterator[Chunk]:
+        return self.llm.run([SYSTEM, *(messages or [HELLO])])
+
+    def chunks(self, *messages: Message) -> list[Chunk]:
+        """The whole reply without what it cost."""
+        return [chunk for chunk in self.stream(*messages) if chunk.get("format") != "usage"]
+
+    def until_error(self, kind: type[Exception]) -> tuple[list[Chunk], Any]:
+        """What comes before the error, and the error."""
+        chunks: list[Chunk] = []
+        with pytest.raises(kind) as caught:
+            chunks.extend(self.stream())
+        return chunks, caught.value
+
+
+Start = Callable[..., Asking]
+
+
+@pytest.fixture
+def asking() -> Iterator[Start]:
+    """`asking(reply, ..., server={...}, setting=value)` gives a model that answers with these replies."""
+    opened: list[Asking] = []
+
+    def start(*replies: Any, server: dict[str, Any] | None = None, **settings: Any) -> Asking:
+        served = ModelServer(replies, **(server or {})).start()
+        interpreter = OpenInterpreter()
+        interpreter.computer.languages = [Python, Shell]
+        settings = {"api_base": served.base_url, "model": "gpt-4o", "api_key": "key"} | settings
+        for name, value in settings.items():
+            setattr(interpreter.llm, name, value)
+        opened.append(Asking(interpreter.llm, served))
+        return opened[-1]
+
+    yield start
+    for each in opened:
+        each.server.close()
+
+
+def folded(chunks: Sequence[Chunk]) -> list[Any]:
+    """Messages as strings, finished blocks as (language, code), one without an end as (code,)."""
+    out: list[Any] = []
+    code: list[str] | None = None
+    for chunk in chunks:
+        if chunk["type"] == "message":
+            assert code is None, "words in the middle of a block"
+            joins = bool(out) and isinstance(out[-1], str)
+            out.append(out.pop() + chunk["content"] if joins else chunk["content"])
+        elif chunk["type"] == "code" and chunk.get("end"):
+            assert code is not None, "a block that ends and never began"
+            out.append((chunk["format"], "".join(code)))
+            code = None
+        elif chunk["type"] == "code":
+            code = [*(code or []), chunk["content"]]
+    return out if code is None else [*out, ("".join(code),)]

@@ -1,0 +1,3 @@
+from asking import asking
+
+__all__ = ["asking"]

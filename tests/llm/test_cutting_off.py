@@ -1,0 +1,113 @@
+"""A model that is being asked can be cut off at any moment, from any thread."""
+
+from __future__ import annotations
+
+import os
+import queue
+import signal
+import threading
+
+import pytest
+
+from asking import Start, folded
+from interpreter.messages import Chunk
+from model_server import Reply, stall, text, tool_call
+
+
+def test_cancel_from_another_thread_ends_a_read_that_waits(asking: Start) -> None:
+    model = asking(text("Hello").then(stall()), text("again"))
+    heard: queue.SimpleQueue[Chunk | None] = queue.SimpleQueue()
+
+    def read() -> None:
+        for chunk in model.stream():
+            heard.put(chunk)
+        heard.put(None)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    assert heard.get(timeout=20) == {"type": "message", "content": "Hello"}
+    model.llm.cancel()
+    assert heard.get(timeout=20) is None
+    thread.join(20)
+    assert model.server.requests[0].disconnected.wait(20)
+    assert folded(model.chunks()) == ["again"]
+
+
+def test_cancel_ends_the_wait_for_the_first_word(asking: Start) -> None:
+    """Before the answer begins, even its headers."""
+    reached, never = threading.Event(), threading.Event()
+
+    def slow(body: object) -> Reply:
+        reached.set()
+        never.wait(20)
+        return text("late")
+
+    model = asking(slow, text("again"))
+    seen = []
+    thread = threading.Thread(target=lambda: seen.extend(model.stream()))
+    thread.start()
+    assert reached.wait(20)
+    model.llm.cancel()
+    thread.join(20)
+    assert not thread.is_alive()
+    assert seen == []
+    never.set()
+    assert folded(model.chunks()) == ["again"]
+
+
+def test_cancel_on_a_connection_that_was_used_before(asking: Start) -> None:
+    model = asking(text("one"), text("two").then(stall()), text("three"))
+    assert folded(model.chunks()) == ["one"]
+    chunks = model.stream()
+    assert next(chunks)["content"] == "two"
+    model.llm.cancel()
+    assert list(chunks) == []
+    assert folded(model.chunks()) == ["three"]
+
+
+def test_what_was_held_back_comes_out_when_cancelled(asking: Start) -> None:
+    model = asking(text("Hi\n``").then(stall()), supports_functions=False)
+    chunks = model.stream()
+    said = [next(chunks)]
+    model.llm.cancel()
+    assert folded(said + list(chunks)) == ["Hi\n``"]
+
+
+def test_a_block_that_is_cut_off_has_no_end(asking: Start) -> None:
+    cut = Reply(tool_call("python", "print(1)", 8).deltas[:-1])
+    model = asking(cut.then(stall()))
+    chunks = model.stream()
+    seen = [next(chunks)]
+    assert model.server.stalled.wait(20)
+    model.llm.cancel()
+    assert not any(chunk.get("end") for chunk in seen + list(chunks))
+
+
+def test_leaving_the_stream_closes_the_connection(asking: Start) -> None:
+    model = asking(text("Hello").then(stall()))
+    for _ in model.stream():
+        break
+    assert model.server.requests[0].disconnected.wait(20)
+
+
+def test_ctrl_c_passes_through_at_once(asking: Start) -> None:
+    model = asking(text("Hello").then(stall()), text("again"))
+    chunks = model.stream()
+    next(chunks)
+
+    def press() -> None:
+        model.server.stalled.wait(20)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    presser = threading.Thread(target=press)
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - the signal may come before the read
+        presser.start()
+        next(chunks)
+    presser.join()
+    assert folded(model.chunks()) == ["again"]
+
+
+def test_cancel_with_nothing_under_way_does_nothing(asking: Start) -> None:
+    model = asking(text("Hi"))
+    model.llm.cancel()
+    assert folded(model.chunks()) == ["Hi"]

@@ -1,0 +1,28 @@
+"""What the model is told before anyone has said a word stays short."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from asking import Python, Shell
+from interpreter import OpenInterpreter
+from interpreter.llm.tokens import estimate_text
+from interpreter.llm.tool import execute_tool
+
+
+def test_the_default_prompt_and_the_tool_take_at_most_450_tokens() -> None:
+    interpreter = OpenInterpreter()
+    interpreter.computer.languages = [Python, Shell]
+    seen: dict[str, Any] = {}
+
+    def look(**params: Any) -> Iterator[dict[str, Any]]:
+        seen.update(params)
+        yield {"choices": [{"delta": {"content": "Hi"}}]}
+
+    interpreter.llm.completions = look
+    interpreter.chat("hi", display=False)
+    [system, _] = seen["messages"]
+    tool = json.dumps(execute_tool(["python", "shell", "javascript"]))
+    assert 100 < estimate_text(system["content"]) + estimate_text(tool) <= 450

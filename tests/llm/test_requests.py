@@ -1,0 +1,196 @@
+"""What goes over the wire: the request's body, its address and its key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from asking import SYSTEM, Start, folded
+from interpreter import OpenInterpreter
+from interpreter.errors import RequestRefusedError
+from interpreter.messages import Message
+from model_server import error, text, tool_call
+
+ASK: Message = {"role": "user", "type": "message", "content": "Hi"}
+
+
+def body_of(model: Any) -> dict[str, Any]:
+    model.chunks(ASK)
+    body: dict[str, Any] = model.server.requests[-1].body
+    return body
+
+
+def test_tool_mode_sends_the_one_tool(asking: Start) -> None:
+    body = body_of(asking(text("Hi"), max_tokens=100))
+    [tool] = body.pop("tools")
+    assert body == {
+        "model": "gpt-4o",
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}],
+        "max_tokens": 100,
+        "temperature": 0,
+    }
+    assert tool["type"] == "function"
+    assert tool["function"]["name"] == "execute"
+    parameters = tool["function"]["parameters"]
+    assert parameters["properties"]["language"]["enum"] == ["python", "shell"]
+    assert parameters["required"] == ["language", "code"]
+
+
+def test_text_mode_says_how_to_write_code_and_sends_no_tool(asking: Start) -> None:
+    model = asking(text("Hi"), text("Hi"), supports_functions=False)
+    body = body_of(model)
+    assert "tools" not in body
+    assert body["messages"][0]["content"] == f"Be brief.\n\n{model.llm.execution_instructions}"
+    model.llm.execution_instructions = False
+    assert body_of(model)["messages"][0]["content"] == "Be brief."
+
+
+def test_what_is_not_set_is_not_sent(asking: Start) -> None:
+    body = body_of(asking(text("Hi"), temperature=None))
+    assert not {"temperature", "max_tokens", "api_base", "api_key", "api_version"} & set(body)
+
+
+@pytest.mark.parametrize("temperature", [0, 0.0, 0.7])
+def test_a_temperature_that_is_set_is_sent_0_too(asking: Start, temperature: float) -> None:
+    assert body_of(asking(text("Hi"), temperature=temperature))["temperature"] == temperature
+
+
+@pytest.mark.parametrize(
+    ("model", "tools"),
+    [
+        ("gpt-4o", True),
+        ("openai/gpt-4o-mini", True),
+        ("ollama/llama3.1", False),
+        ("local", False),
+        ("my-model", False),
+    ],
+)
+def test_whether_a_model_gets_tools_when_nobody_said(asking: Start, model: str, tools: bool) -> None:
+    assert ("tools" in body_of(asking(text("Hi"), model=model))) is tools
+
+
+@pytest.mark.parametrize(
+    ("field", "instead"), [("temperature", None), ("max_tokens", "max_completion_tokens")]
+)
+def test_a_server_that_objects_to_a_field_is_asked_without_it(
+    asking: Start, field: str, instead: str | None
+) -> None:
+    objection = error(
+        400, {"error": {"message": "Unsupported.", "code": "unsupported_value", "param": field}}
+    )
+    model = asking(objection, text("Hi"), text("Hi"), max_tokens=50)
+    assert folded(model.chunks()) == ["Hi"]
+    model.chunks()
+    first, *later = [request.body for request in model.server.requests]
+    assert field in first
+    for body in later:
+        assert field not in body
+        assert instead is None or body[instead] == 50
+    assert len(later) == 2
+
+
+def test_a_server_that_does_not_know_stream_options_is_asked_without(asking: Start) -> None:
+    model = asking(text("Hi"), text("Hi"), server={"include_usage_rejected": True})
+    assert folded(model.chunks()) == folded(model.chunks()) == ["Hi"]
+    assert ["stream_options" in request.body for request in model.server.requests] == [True, False, False]
+
+
+def test_so_is_one_that_lists_the_fields_it_does_not_know(asking: Start) -> None:
+    unknown = error(
+        422, {"detail": [{"type": "extra_forbidden", "loc": ["body", "stream_options"], "msg": "?"}]}
+    )
+    assert folded(asking(unknown, text("Hi")).chunks()) == ["Hi"]
+
+
+def test_an_objection_that_cannot_be_met_is_an_error(asking: Start) -> None:
+    objection = error(400, {"error": {"message": "No.", "param": "temperature"}})
+    model = asking(objection, objection)
+    model.until_error(RequestRefusedError)
+    assert len(model.server.requests) == 2
+
+
+def test_a_second_request_begins_as_the_first_one_did(asking: Start) -> None:
+    model = asking(tool_call("python", "1"), text("Done."))
+    code: Message = {"role": "assistant", "type": "code", "format": "python", "content": "1"}
+    result: Message = {"role": "computer", "type": "console", "format": "output", "content": "1"}
+    model.chunks(ASK)
+    model.chunks(ASK, code, result)
+    first, second = [request.body for request in model.server.requests]
+    assert second["messages"][: len(first["messages"])] == first["messages"]
+    assert second["tools"] == first["tools"]
+
+
+def test_text_that_cannot_be_encoded_is_sent_all_the_same(asking: Start) -> None:
+    model = asking(text("Hi"))
+    model.chunks({"role": "user", "type": "message", "content": "half \ud83d"})
+    assert model.server.requests[0].messages[-1]["content"] == "half ?"
+
+
+def test_azure_has_its_own_address_and_key(asking: Start) -> None:
+    model = asking(text("Hi"), model="azure/my-gpt", api_version="2024-06-01")
+    model.llm.api_base = model.server.address
+    assert folded(model.chunks()) == ["Hi"]
+    [request] = model.server.requests
+    assert request.path == "/openai/deployments/my-gpt/chat/completions?api-version=2024-06-01"
+    assert request.headers["api-key"] == "key"
+    assert "authorization" not in request.headers
+
+
+def test_your_own_way_to_the_model(asking: Start) -> None:
+    model = asking(max_tokens=7)
+    seen: list[dict[str, Any]] = []
+
+    def mine(**params: Any) -> Any:
+        seen.append(params)
+        yield {"choices": [{"delta": {"content": "Mine"}}]}
+
+    model.llm.completions = mine
+    assert folded(model.chunks(ASK)) == ["Mine"]
+    assert seen[0]["messages"][0]["content"] == SYSTEM["content"]
+    assert {
+        "model",
+        "messages",
+        "stream",
+        "tools",
+        "max_tokens",
+        "temperature",
+        "api_base",
+        "api_key",
+    } == set(seen[0])
+    assert model.server.requests == []
+
+
+def test_your_own_way_may_go_through_the_usual_one(asking: Start) -> None:
+    model = asking(text("Hi"))
+    usual = model.llm.completions
+
+    def logged(**params: Any) -> Any:
+        yield from usual(**params, top_p=0.5)
+
+    model.llm.completions = logged
+    assert folded(model.chunks()) == ["Hi"]
+    assert model.server.requests[0].body["top_p"] == 0.5
+    model.llm.completions = None
+    assert model.llm.completions == usual
+
+
+def test_your_own_way_needs_neither_key_nor_known_provider() -> None:
+    interpreter = OpenInterpreter()
+    interpreter.llm.model = "nobody/x"
+    interpreter.llm.completions = lambda **params: iter([{"choices": [{"delta": {"content": "Mine"}}]}])
+    assert folded([*interpreter.llm.run([SYSTEM, ASK])]) == ["Mine"]
+
+
+def test_an_error_of_your_own_way_is_yours(asking: Start) -> None:
+    model = asking()
+
+    def failing(**params: Any) -> Any:
+        yield {"choices": [{"delta": {"content": "a"}}]}
+        raise ZeroDivisionError
+
+    model.llm.completions = failing
+    chunks, _ = model.until_error(ZeroDivisionError)
+    assert folded(chunks) == ["a"]

@@ -1,0 +1,84 @@
+"""A failure that may pass is met by asking again, after a wait that is told, and never after a word."""
+
+from __future__ import annotations
+
+import threading
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import pytest
+
+from asking import Start, folded
+from interpreter.errors import ModelOverloadedError, RateLimitedError, WrongKeyError
+from interpreter.llm.retry import retry_after, wait_before_retry
+from model_server import broken, error, text
+
+
+def test_a_rate_limit_waits_as_long_as_it_is_told_to(asking: Start) -> None:
+    limited = error(429, "slow down", {"retry-after-ms": "20"})
+    chunks = asking(limited, limited, text("Hi")).chunks()
+    assert [chunk["content"] for chunk in chunks[:2]] == [
+        {"reason": "rate limit", "seconds": 0.02, "attempt": 1},
+        {"reason": "rate limit", "seconds": 0.02, "attempt": 2},
+    ]
+    assert folded(chunks) == ["Hi"]
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 529, 408])
+def test_trouble_at_the_server_is_asked_again(asking: Start, status: int) -> None:
+    chunks = asking(error(status, headers={"Retry-After": "0"}), text("Hi")).chunks()
+    assert [chunk["type"] for chunk in chunks] == ["status", "message"]
+
+
+def test_it_gives_up_after_as_many_times_as_are_set(asking: Start) -> None:
+    model = asking(*[error(503, headers={"Retry-After": "0"})] * 3, max_retries=2)
+    chunks, _ = model.until_error(ModelOverloadedError)
+    assert [chunk["content"]["attempt"] for chunk in chunks] == [1, 2]
+    assert len(model.server.requests) == 3
+
+
+def test_a_wait_longer_than_allowed_is_an_error_at_once(asking: Start) -> None:
+    chunks, caught = asking(error(429, headers={"Retry-After": "3600"})).until_error(RateLimitedError)
+    assert chunks == []
+    assert caught.retry_after == 3600
+
+
+def test_what_will_not_pass_is_not_asked_again(asking: Start) -> None:
+    model = asking(error(401), text("no"))
+    model.until_error(WrongKeyError)
+    model.server.add()
+    refused = asking(error(500, headers={"x-should-retry": "false"}), text("no"))
+    refused.until_error(ModelOverloadedError)
+    assert len(model.server.requests) == len(refused.server.requests) == 1
+
+
+def test_no_text_comes_twice(asking: Start) -> None:
+    model = asking(text("Hel").then(broken()), text("Hello"))
+    with pytest.raises(Exception, match="broke off"):
+        model.chunks()
+    assert len(model.server.requests) == 1
+
+
+def test_cancel_ends_the_wait(asking: Start) -> None:
+    model = asking(error(429, headers={"Retry-After": "100"}))
+    chunks = model.stream()
+    assert next(chunks)["content"]["seconds"] == 100
+    threading.Timer(0.05, model.llm.cancel).start()
+    assert list(chunks) == []
+
+
+def test_the_wait_that_a_server_asks_for() -> None:
+    soon = format_datetime(datetime.now(UTC) + timedelta(seconds=50), usegmt=True)
+    long_ago = "Wed, 21 Oct 2015 07:28:00 GMT"
+    assert retry_after({}) is None
+    assert retry_after({"retry-after": "1.5"}) == 1.5
+    assert retry_after({"retry-after-ms": "250", "retry-after": "9"}) == 0.25
+    assert 45 < (retry_after({"retry-after": soon}) or 0) <= 50
+    assert retry_after({"retry-after": long_ago}) == retry_after({"retry-after": "-3"}) == 0
+    assert retry_after({"retry-after": "soon"}) is retry_after({"retry-after": "nan"}) is None
+
+
+def test_waits_grow_when_the_server_says_nothing() -> None:
+    trouble = ModelOverloadedError("x")
+    waits = [wait_before_retry(trouble, attempt, 120) or 0 for attempt in (1, 2, 3, 4, 20)]
+    assert 0.3 < waits[0] < waits[1] < waits[2] < waits[3] < waits[4] == 120
