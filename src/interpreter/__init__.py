@@ -1,0 +1,57 @@
+"""Open Interpreter, written anew: a language model writes code, and it runs on your computer.
+
+The public names are made when they are first asked for: importing this package costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from interpreter.computer_api import Computer
+    from interpreter.core import OpenInterpreter
+    from interpreter.languages.base import BaseLanguage
+    from interpreter.version import __version__
+
+    interpreter: OpenInterpreter
+    computer: Computer
+    AsyncInterpreter: type[OpenInterpreter]
+
+__all__ = ["AsyncInterpreter", "BaseLanguage", "OpenInterpreter", "__version__", "computer", "interpreter"]
+
+
+def __getattr__(name: str) -> Any:
+    value = _make(name)
+    globals()[name] = value
+    return value
+
+
+def _make(name: str) -> Any:
+    match name:
+        case "OpenInterpreter":
+            from interpreter.core import OpenInterpreter
+
+            return OpenInterpreter
+        case "BaseLanguage":
+            from interpreter.languages.base import BaseLanguage
+
+            return BaseLanguage
+        case "__version__":
+            from interpreter.version import __version__
+
+            return __version__
+        case "interpreter":
+            from interpreter.core import OpenInterpreter
+
+            return OpenInterpreter()
+        case "computer":
+            return (globals().get("interpreter") or __getattr__("interpreter")).computer
+        case "AsyncInterpreter":
+            from interpreter.errors import NotAvailableYet
+
+            raise NotAvailableYet("AsyncInterpreter and the server are not there yet; use OpenInterpreter.")
+    raise AttributeError(f"module 'interpreter' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,86 @@
+"""A block on its way to being run: what the user decides about it, and what the turn allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+REPEATS = 2  # identical runs with identical results before a third is refused
+
+
+class PendingBlock:
+    """A block that waits for the user's word; going on without one is consent."""
+
+    def __init__(self, language: str, code: str) -> None:
+        self.language, self.code = language, code
+        self.edited = False
+        self.declined = False
+        self.words: str | None = None
+
+    def edit(self, code: str) -> None:
+        """Run this instead."""
+        self.code = code
+        self.edited = True
+
+    def decline(self, words: str | None = None) -> None:
+        """Do not run it; words, if given, go to the model at once."""
+        self.declined = True
+        self.words = words
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a block is not even asked about, and whether the turn ends with it."""
+
+    words: str
+    final: bool
+
+
+class BlockGuard:
+    """Keeps a turn from going round in circles or on for ever."""
+
+    def __init__(self, max_blocks: int | None) -> None:
+        self.blocks = 0
+        self._max = max_blocks
+        self._last: tuple[str, str, list[Any]] | None = None
+        self._same = 0
+        self._refused = False
+        self._prose = 0
+
+    @property
+    def exhausted(self) -> bool:
+        return self._max is not None and self.blocks >= self._max
+
+    def count(self) -> None:
+        """Something other than a run that takes the turn a step further."""
+        self.blocks += 1
+
+    def refusal(self, language: str, code: str) -> Refusal | None:
+        """Why this block must not run, if so."""
+        if self.exhausted:
+            words = f"Not run: the limit of {self._max} blocks in one turn (`max_blocks`) is reached."
+            return Refusal(words, final=True)
+        if not self.repeats(language, code) or self._same < REPEATS:
+            return None
+        self.blocks += 1
+        words = "Not run: this very block has just run twice with the same result. Try another way, or say what is missing."
+        refusal = Refusal(words, final=self._refused)
+        self._refused = True
+        return refusal
+
+    def repeats(self, language: str, code: str) -> bool:
+        """Whether the block that ran last was the same."""
+        return self._last is not None and self._last[:2] == (language, code)
+
+    def ran(self, language: str, code: str, result: list[Any]) -> None:
+        """A block ran and this came of it."""
+        self.blocks += 1
+        this = (language, code, result)
+        self._same = self._same + 1 if this == self._last else 1
+        self._last, self._refused = this, False
+
+    def first_prose_block(self) -> bool:
+        """Whether the model may be asked to go on after a block of prose: once in a row."""
+        self._prose += 1
+        self.blocks += 1
+        return self._prose == 1

@@ -1,0 +1,217 @@
+"""OpenInterpreter: the object people hold; its settings, its messages and chat()."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any
+
+from interpreter.errors import BusyError, UsageError
+from interpreter.settings import SettingsGroup, apply
+
+if TYPE_CHECKING:
+    from interpreter.blocks import PendingBlock
+    from interpreter.computer_api import Computer
+    from interpreter.llm import Llm
+    from interpreter.messages import Chunk, Message
+
+
+class OpenInterpreter(SettingsGroup, group=""):
+    """Says to a model what you want, and runs the code that the model writes.
+
+    Every setting of docs/settings.md is an argument and an attribute. `messages` is a plain list that you may
+    read, assign and change between turns.
+    """
+
+    messages: list[Message]
+    llm: Llm
+    computer: Computer
+    pending: PendingBlock | None
+    responding: bool
+    last_messages_count: int
+
+    def __init__(
+        self,
+        messages: list[Message] | None = None,
+        llm: Llm | None = None,
+        computer: Computer | None = None,
+        **settings: Any,
+    ) -> None:
+        self.messages = messages if messages is not None else []
+        self.pending = None
+        self.responding = False
+        self.last_messages_count = 0
+        self._rendered: dict[str, str] = {}
+        self._cancel = threading.Event()
+        self._idle = threading.Event()
+        self._idle.set()
+        self._turn: Generator[Chunk] | None = None
+        self._thread_error: BaseException | None = None
+        if llm is not None:
+            self.llm = llm
+        if computer is not None:
+            self.computer = computer
+        apply(self, settings, "code")
+
+    def __getattr__(self, name: str) -> Any:
+        # Made on first use: neither is needed to print a version or a settings table.
+        if name == "llm":
+            from interpreter.llm import Llm
+
+            self.llm = Llm(self)
+            return self.llm
+        if name == "computer":
+            from interpreter.computer_api import Computer
+
+            self.computer = Computer(self)
+            return self.computer
+        return super().__getattr__(name)
+
+    # -- chatting ------------------------------------------------------------------------------------------------
+
+    def chat(
+        self,
+        message: str | Message | list[Message] | None = None,
+        display: bool = True,
+        stream: bool = False,
+        blocking: bool = True,
+    ) -> Any:
+        """Say something; the new messages, or with `stream` a generator of chunks, or None if not blocking."""
+        if not blocking:
+            self._idle.clear()
+            threading.Thread(target=self._chat_in_background, args=(message, display), daemon=True).start()
+            return None
+        chunks = self._streaming_chat(message, display)
+        if stream:
+            return chunks
+        for _ in chunks:
+            pass
+        return self.messages[self.last_messages_count :]
+
+    def _streaming_chat(self, message: Any = None, display: bool = True) -> Iterator[Chunk]:
+        if display:
+            from interpreter.frontend import show_chat
+
+            return show_chat(self, message)
+        if message is None:
+            raise UsageError("chat() needs a message when display is False.")
+        return self._respond(message)
+
+    def _respond(self, message: Any) -> Iterator[Chunk]:
+        from interpreter.loop import Turn
+
+        self._end_abandoned_turn()
+        self._store(message)
+        self._cancel.clear()
+        self._begin_responding()
+        turn = Turn(self).run()
+        assert isinstance(turn, Generator)
+        self._turn = turn
+        try:
+            yield from turn
+        finally:
+            self._turn = None
+            self._end_responding()
+
+    def _store(self, message: Any) -> None:
+        """Add what the user said; a list replaces the conversation."""
+        if isinstance(message, str):
+            self.messages.append({"role": "user", "type": "message", "content": message})
+        elif isinstance(message, dict):
+            self.messages.append({"role": "user", "type": "message", **message})  # type: ignore[typeddict-item]
+        elif isinstance(message, list):
+            self.messages = message
+        else:
+            raise UsageError(f"chat() takes a string, a message or a list of messages, not {type(message).__name__}.")
+        self.last_messages_count = len(self.messages)
+
+    def _chat_in_background(self, message: Any, display: bool) -> None:
+        try:
+            self.chat(message, display=display)
+        except Exception as error:  # raised to whoever waits
+            self._thread_error = error
+        finally:
+            self._idle.set()
+
+    def _begin_responding(self) -> None:
+        self.responding = True
+        self._idle.clear()
+
+    def _end_responding(self) -> None:
+        self.responding = False
+        self._idle.set()
+
+    def _end_abandoned_turn(self) -> None:
+        """A turn that somebody left in the middle ends when the next one begins."""
+        turn, self._turn = self._turn, None
+        if turn is None:
+            return
+        try:
+            turn.close()
+        except ValueError as error:
+            self._turn = turn
+            raise BusyError(
+                "This interpreter is still responding in another thread: wait() for it, cancel() it, "
+                "or use another OpenInterpreter()."
+            ) from error
+
+    def wait(self) -> list[Message]:
+        """Wait until a chat that does not block is over; its new messages."""
+        self._idle.wait()
+        error, self._thread_error = self._thread_error, None
+        if error is not None:
+            raise error
+        return self.messages[self.last_messages_count :]
+
+    def cancel(self) -> None:
+        """End the turn, from any thread; everything so far is kept."""
+        self._cancel.set()
+        if "llm" in self.__dict__:
+            self.llm.cancel()
+        if "computer" in self.__dict__:
+            self.computer.stop()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the turn that is running has been told to end."""
+        return self._cancel.is_set()
+
+    def reset(self) -> None:
+        """Forget the conversation and end all sessions."""
+        self._end_abandoned_turn()
+        if "computer" in self.__dict__:
+            self.computer.terminate()
+        self.messages = []
+        self.last_messages_count = 0
+        self._rendered = {}
+        self.conversation_filename = None
+
+    # -- shown by a front end --------------------------------------------------------------------------------------
+
+    def display_message(self, markdown: str) -> None:
+        """Show Markdown to the user."""
+        from interpreter.frontend import show_message
+
+        show_message(self, markdown)
+
+    def local_setup(self) -> None:
+        """Ask which local model to use."""
+        from interpreter.frontend import local_setup
+
+        local_setup(self)
+
+    def get_oi_dir(self) -> str:
+        """The folder of profiles, conversations and models."""
+        from platformdirs import user_config_dir
+
+        return user_config_dir("open-interpreter")
+
+    @property
+    def anonymous_telemetry(self) -> bool:
+        """Nothing is ever sent."""
+        return False
+
+    @property
+    def will_contribute(self) -> bool:
+        """Nothing is ever sent."""
+        return False

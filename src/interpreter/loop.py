@@ -1,0 +1,217 @@
+"""One turn: ask the model, approve the block, run it, record it, ask again."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from interpreter.blocks import BlockGuard, PendingBlock
+from interpreter.computer_api.computer import unknown_language
+from interpreter.errors import InterpreterError
+from interpreter.messages import Chunk, Fold, Framer, Message
+from interpreter.reply import Reply
+from interpreter.system_message import system_message
+
+if TYPE_CHECKING:
+    from interpreter.core import OpenInterpreter
+
+PROSE_LANGUAGES = frozenset({"text", "markdown", "plaintext"})
+DECLINED = "I have declined to run this code."
+
+
+class Turn:
+    """What happens between the user's message and the moment they are asked again."""
+
+    def __init__(self, interpreter: OpenInterpreter) -> None:
+        self.interpreter = interpreter
+        self.guard = BlockGuard(interpreter.max_blocks)
+        self.over = False
+        self._framer = Framer()
+        self._fold = Fold(lambda: interpreter.messages, interpreter.max_output)
+
+    def run(self) -> Generator[Chunk]:
+        """Every chunk of the turn, recorded before it is yielded."""
+        try:
+            with closing(self._converse()) as chunks:
+                for chunk in chunks:
+                    yield from self._emit(chunk)
+            yield from self._close_group()
+        except (KeyboardInterrupt, InterpreterError):
+            yield from self._close_group()
+            raise
+        finally:
+            self._fold.close()
+            self.interpreter.pending = None
+
+    def _emit(self, chunk: Chunk) -> Generator[Chunk]:
+        for framed in self._framer.frame(chunk):
+            self._fold.add(framed)
+            yield framed
+
+    def _close_group(self) -> Generator[Chunk]:
+        for flag in self._framer.close():
+            self._fold.add(flag)
+            yield flag
+
+    # -- the walk ------------------------------------------------------------------------------------------------
+
+    def _converse(self) -> Generator[Chunk]:
+        """Ask, and as long as blocks ran, ask again."""
+        prodding = False
+        while not self.over:
+            count = self.guard.blocks
+            prose_only = yield from self._ask(prodding)
+            prodding = False
+            if not (self.over or self.guard.blocks > count or (prose_only and self.guard.first_prose_block())):
+                if not self._wants_more():
+                    return
+                prodding = True
+                self.guard.count()
+                yield {"role": "assistant", "type": "message", "content": "\n\n"}
+            yield {"role": "assistant", "type": "message", "end": True}  # what comes next is another reply
+
+    def _ask(self, prodding: bool) -> Generator[Chunk, None, bool]:
+        """One reply of the model, its blocks run as they come; gives whether it had a block of prose."""
+        reply = Reply(self.interpreter.llm.run(self._messages(prodding)))
+        prose = False
+        code: list[str] = []
+        with closing(reply):
+            for chunk in reply:
+                if self.interpreter.cancelled:
+                    self.over = True
+                    return prose
+                if chunk["type"] != "code":
+                    yield {**chunk, "role": "computer" if chunk["type"] == "status" else "assistant"}
+                elif chunk["format"].lower() in PROSE_LANGUAGES:
+                    yield from as_prose(chunk, begun=prose)
+                    prose = not chunk.get("end") or prose
+                elif not chunk.get("end"):
+                    if not code:
+                        self._warm(chunk["format"])
+                    code.append(chunk["content"])
+                    yield {**chunk, "role": "assistant"}
+                else:
+                    yield {**chunk, "role": "assistant"}
+                    reply.read_on_in_background()
+                    if not self.over:
+                        yield from self._block(chunk["format"], "".join(code))
+                    code = []
+        return prose
+
+    def _messages(self, prodding: bool) -> list[Message]:
+        interpreter = self.interpreter
+        messages = [system_message(interpreter), *interpreter.messages]
+        if prodding:
+            messages.append({"role": "user", "type": "message", "content": interpreter.loop_message})
+        return messages
+
+    def _wants_more(self) -> bool:
+        """Whether loop mode asks the model to go on."""
+        interpreter = self.interpreter
+        if not interpreter.loop or self.over or self.guard.exhausted or not interpreter.messages:
+            return False
+        last = interpreter.messages[-1]
+        said = str(last.get("content", ""))
+        return last["role"] == "assistant" and not any(phrase in said for phrase in interpreter.loop_breakers)
+
+    def _warm(self, language: str) -> None:
+        """Start the session while the code is still arriving; what fails here fails again, visibly, in the block."""
+        try:
+            self.interpreter.computer.warm(language)
+        except InterpreterError:
+            pass
+
+    # -- a block -------------------------------------------------------------------------------------------------
+
+    def _block(self, language: str, code: str) -> Generator[Chunk]:
+        """Ask for approval, run the block, and record what came of it."""
+        refusal = self.guard.refusal(language, code)
+        if refusal is not None:
+            self.over = refusal.final
+            yield decision("denied", "guard", refusal.words)
+            yield from self._say(f"{refusal.words}\n")
+            return
+        if self.interpreter.computer.get_language(language) is None:
+            self.over = self.guard.repeats(language, code)
+            self.guard.ran(language, code, [])
+            yield from self._say(f"{unknown_language(language, self.interpreter.computer.languages)}\n")
+            return
+        pending = PendingBlock(language, code)
+        yield from self._approve(pending)
+        if pending.declined:
+            self._decline(pending)
+            return
+        before = len(self.interpreter.messages)
+        yield from self._execute(pending)
+        output = [message.get("content") for message in self.interpreter.messages[before:]]
+        self.guard.ran(language, pending.code, output)
+        self.over = self.over or self.interpreter.cancelled
+
+    def _approve(self, pending: PendingBlock) -> Generator[Chunk]:
+        interpreter = self.interpreter
+        if interpreter.auto_run:
+            return
+        message = last_code(interpreter.messages)
+        interpreter.pending = pending
+        shown: Chunk = {"type": "code", "format": pending.language, "content": pending.code}
+        yield {"role": "computer", "type": "confirmation", "format": "execution", "content": shown}
+        interpreter.pending = None
+        if message is not None:
+            if not pending.edited:
+                pending.code = message["content"]  # the original's way: scripts rewrite the stored message
+            message["content"] = pending.code
+        if pending.declined:
+            yield decision("declined", "user", pending.words or "")
+        elif pending.code != shown["content"]:
+            yield decision("edited", "user", "")
+
+    def _decline(self, pending: PendingBlock) -> None:
+        messages = self.interpreter.messages
+        messages.append({"role": "user", "type": "message", "content": DECLINED})
+        if pending.words:
+            messages.append({"role": "user", "type": "message", "content": pending.words})
+            self.guard.count()
+        else:
+            self.over = True
+
+    def _execute(self, pending: PendingBlock) -> Generator[Chunk]:
+        if not pending.code.strip():
+            yield from self._say("The block was empty: nothing ran.\n")
+            return
+        ended: Chunk | None = None
+        with closing(self.interpreter.computer.stream(pending.language, pending.code)) as chunks:
+            for chunk in chunks:
+                ended = chunk if "ended" in chunk else None
+                yield {**chunk, "role": "computer"}
+        if ended is None:
+            yield {"role": "computer", "type": "console", "format": "active_line", "content": None}
+
+    def _say(self, text: str) -> Generator[Chunk]:
+        """Tell the model something in the place of a block's output."""
+        yield {"role": "computer", "type": "console", "format": "output", "content": text}
+        yield {"role": "computer", "type": "console", "format": "active_line", "content": None}
+
+
+def as_prose(chunk: Chunk, begun: bool) -> Iterator[Chunk]:
+    """A block in no programming language is something the model says."""
+    if chunk.get("end"):
+        text = "\n```\n"
+    else:
+        text = chunk["content"] if begun else "```text\n" + chunk["content"]
+    yield {"role": "assistant", "type": "message", "content": text}
+
+
+def decision(outcome: str, by: str, reason: str) -> Chunk:
+    return {
+        "role": "computer",
+        "type": "decision",
+        "format": outcome,
+        "content": {"by": by, "reason": reason},
+    }
+
+
+def last_code(messages: list[Message]) -> Message | None:
+    """The stored message of the block that is being asked about."""
+    last = messages[-1] if messages else None
+    return last if last is not None and last["role"] == "assistant" and last["type"] == "code" else None

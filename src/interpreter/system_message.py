@@ -1,0 +1,57 @@
+"""The system message of a turn: the user's text, what languages add, and `{{ code }}` spans rendered once."""
+
+from __future__ import annotations
+
+import getpass
+import platform
+import re
+from typing import TYPE_CHECKING
+
+from interpreter.messages import Message
+from interpreter.settings import sources
+
+if TYPE_CHECKING:
+    from interpreter.core import OpenInterpreter
+
+SITUATION = "You are on {system} as {user}, in {cwd}. Languages: {languages}."
+SPAN = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+
+
+def system_message(interpreter: OpenInterpreter) -> Message:
+    """The message that stands before all others."""
+    parts = [interpreter.system_message]
+    if sources(interpreter)["system_message"] == "default":
+        parts.append(situation(interpreter))
+    parts += [language.system_message or "" for language in interpreter.computer.languages]
+    parts += [interpreter.custom_instructions, interpreter.computer.system_message or ""]
+    text = "\n\n".join(part.strip() for part in parts if part.strip())
+    return {"role": "system", "type": "message", "content": render(interpreter, text)}
+
+
+def situation(interpreter: OpenInterpreter) -> str:
+    """Where the model is; told once, since a later change would cost the server's cache of the conversation."""
+    rendered = interpreter._rendered
+    if SITUATION not in rendered:
+        rendered[SITUATION] = SITUATION.format(
+            system=f"{platform.system()} {platform.release()}",
+            user=getpass.getuser(),
+            cwd=interpreter.computer.surroundings.cwd,
+            languages=interpreter.computer.describe_languages(),
+        )
+    return rendered[SITUATION]
+
+
+def render(interpreter: OpenInterpreter, text: str) -> str:
+    """Replace each span by what its Python prints; the same text is rendered once, so that prompt caches hold."""
+    if "{{" not in text:
+        return text
+    rendered = interpreter._rendered
+    if text not in rendered:
+        rendered[text] = SPAN.sub(lambda span: output_of(interpreter, span.group(1).strip()), text)
+    return rendered[text]
+
+
+def output_of(interpreter: OpenInterpreter, code: str) -> str:
+    messages = interpreter.computer.run("python", code)
+    texts = [m["content"] for m in messages if m["type"] == "console" and m.get("recipient") != "user"]
+    return "".join(texts).strip()
