@@ -16,7 +16,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("languages", "llm"),
     ("computer_api",),
     ("core", "loop", "blocks", "reply", "system_message", "frontend", "__init__"),
-    ("terminal", "__main__"),
+    ("terminal",),
+    ("__main__",),
 )
 FLOOR = {part: number for number, floor in enumerate(FLOORS) for part in floor}
 FRONT_ENDS = ("terminal", "__main__")

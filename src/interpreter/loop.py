@@ -73,7 +73,7 @@ class Turn:
 
     def _ask(self, prodding: bool) -> Generator[Chunk, None, bool]:
         """One reply of the model, its blocks run as they come; gives whether it had a block of prose."""
-        reply = Reply(self.interpreter.llm.run(self._messages(prodding)))
+        reply = Reply(self.interpreter.llm.run(self._messages(prodding)), self.interpreter.llm.cancel)
         prose = False
         code: list[str] = []
         with closing(reply):

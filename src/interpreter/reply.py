@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from interpreter.messages import Chunk
 
@@ -15,10 +15,11 @@ class Reply:
     Code that waits for approval can take minutes: a server does not wait that long for us to read on.
     """
 
-    def __init__(self, chunks: Iterator[Chunk]) -> None:
+    def __init__(self, chunks: Iterator[Chunk], cut: Callable[[], None]) -> None:
         self._chunks = chunks
+        self._cut = cut  # ends a read that waits
         self._rest: queue.SimpleQueue[Chunk | BaseException | None] | None = None
-        self._closed = False
+        self._closed = self._ended = False
 
     def __iter__(self) -> Reply:
         return self
@@ -51,11 +52,14 @@ class Reply:
         except Exception as error:  # handed to the turn, which raises it
             rest.put(error)
         finally:
+            self._ended = True
             if isinstance(self._chunks, Generator):
                 self._chunks.close()
 
     def close(self) -> None:
         """Nobody wants the rest."""
         self._closed = True
-        if self._rest is None and isinstance(self._chunks, Generator):
+        if self._rest is not None and not self._ended:
+            self._cut()
+        elif self._rest is None and isinstance(self._chunks, Generator):
             self._chunks.close()

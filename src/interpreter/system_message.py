@@ -34,11 +34,18 @@ def situation(interpreter: OpenInterpreter) -> str:
     if SITUATION not in rendered:
         rendered[SITUATION] = SITUATION.format(
             system=f"{platform.system()} {platform.release()}",
-            user=getpass.getuser(),
+            user=user_name(),
             cwd=interpreter.computer.surroundings.cwd,
             languages=interpreter.computer.describe_languages(),
         )
     return rendered[SITUATION]
+
+
+def user_name() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a number without a name, as containers have
+        return "an unnamed user"
 
 
 def render(interpreter: OpenInterpreter, text: str) -> str:

@@ -173,7 +173,7 @@ def test_what_is_for_others_is_left_out(told: Any) -> None:
 
 @BOTH
 def test_a_block_that_did_not_end_well_is_told_how(told: Any) -> None:
-    ends = {
+    ends: dict[str, dict[str, Any]] = {
         "[exit code 3]": {"exit_code": 3, "ended": "error"},
         "[interrupted]": {"exit_code": None, "ended": "interrupted"},
         "[stopped, it took too long]": {"ended": "timed_out"},

@@ -43,7 +43,7 @@ def test_cancel_ends_the_wait_for_the_first_word(asking: Start) -> None:
         return text("late")
 
     model = asking(slow, text("again"))
-    seen = []
+    seen: list[Chunk] = []
     thread = threading.Thread(target=lambda: seen.extend(model.stream()))
     thread.start()
     assert reached.wait(20)

@@ -1,6 +1,9 @@
 """Text mode: fenced blocks in a reply become code, however the reply is cut into pieces."""
 
+from __future__ import annotations
+
 import re
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,16 +13,18 @@ from asking import folded
 from interpreter.llm.fences import FenceParser, language_of
 
 
-def parse(pieces):
+def parse(pieces: list[str]) -> list[Any]:
     parser = FenceParser()
     chunks = [chunk for piece in pieces for chunk in parser.feed(piece)]
     return folded(chunks + parser.finish())
 
 
-def reference(text):
+def reference(text: str) -> list[Any]:
     """The same, said for a whole text: line by line, with no state but the open fence."""
     lines = text.replace("\r\n", "\n").split("\n")
-    out, prose, block = [], "", None
+    out: list[Any] = []
+    prose = ""
+    block: Any = None
     for number, line in enumerate(lines):
         last = number == len(lines) - 1
         if block:
@@ -73,7 +78,7 @@ REPLIES = {
 
 
 @pytest.mark.parametrize("text", REPLIES.values(), ids=REPLIES.keys())
-def test_every_cut_in_two_and_every_character_alone_give_the_same(text):
+def test_every_cut_in_two_and_every_character_alone_give_the_same(text: str) -> None:
     whole = reference(text)
     assert parse([text]) == whole
     assert parse(list(text)) == whole
@@ -92,19 +97,19 @@ def test_every_cut_in_two_and_every_character_alone_give_the_same(text):
     ).map("".join),
     st.data(),
 )
-def test_any_split_of_any_text_gives_what_the_whole_text_means(text, data):
+def test_any_split_of_any_text_gives_what_the_whole_text_means(text: str, data: Any) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
     pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     assert parse(pieces) == parse([text]) == parse(list(text)) == reference(text)
 
 
-def test_a_line_too_long_for_a_fence_is_not_one():
+def test_a_line_too_long_for_a_fence_is_not_one() -> None:
     opening = ("```" + "x" * 300 + "\nprose\n", " " * 300 + "```python\n1\n```", "`" * 400 + "py\n1\n")
     for text in (*opening, "```\n" + "`" * 300):
         assert parse([text]) == parse(list(text)) == reference(text)
 
 
-def test_code_is_seen_while_it_arrives():
+def test_code_is_seen_while_it_arrives() -> None:
     parser = FenceParser()
     assert parser.feed("Hi\n```pyth") == [{"type": "message", "content": "Hi\n"}]
     assert parser.feed("on\nprint(1") == [{"type": "code", "format": "python", "content": "print(1"}]
@@ -112,7 +117,7 @@ def test_code_is_seen_while_it_arrives():
     assert parser.feed("`\n") == [{"type": "code", "format": "python", "end": True}]
 
 
-def test_what_blocks_and_prose_become():
+def test_what_blocks_and_prose_become() -> None:
     two = ["a\n", ("python", "x = 1"), "b\n\n", ("shell", "ls"), "c"]
     assert parse([REPLIES["two blocks and prose"]]) == two
     assert parse([REPLIES["indented"]]) == ["1. First:\n", ("python", "if x:\n    y"), "2. done"]
@@ -123,7 +128,7 @@ def test_what_blocks_and_prose_become():
     assert parse([REPLIES["wrong closer"]]) == [("python", "~~~\n``\n    ```")]
 
 
-def test_the_work_grows_with_the_length_of_the_reply_not_with_its_square():
+def test_the_work_grows_with_the_length_of_the_reply_not_with_its_square() -> None:
     """Counted in characters that the parser holds: never more than a line that may be a fence."""
     parser = FenceParser()
     held = 0

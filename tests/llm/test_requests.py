@@ -129,6 +129,21 @@ def test_text_that_cannot_be_encoded_is_sent_all_the_same(asking: Start) -> None
     assert model.server.requests[0].messages[-1]["content"] == "half ?"
 
 
+def test_a_proxy_is_not_asked_for_a_server_on_this_machine(
+    asking: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
+    monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
+    assert folded(asking(text("Hi")).chunks()) == ["Hi"]
+
+
+def test_load_sends_nothing(asking: Start) -> None:
+    model = asking(text("Hi"))
+    model.llm.load()
+    assert model.server.requests == []
+    asking(api_base=None, api_key=None).llm.load()
+
+
 def test_azure_has_its_own_address_and_key(asking: Start) -> None:
     model = asking(text("Hi"), model="azure/my-gpt", api_version="2024-06-01")
     model.llm.api_base = model.server.address

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from interpreter.llm.capabilities import calls_tools, sees_images
 from interpreter.llm.chat_completions import ChatCompletions
 from interpreter.llm.convert import Forms, Memory, convert
 from interpreter.llm.parse import ReplyParser
-from interpreter.llm.providers import resolve
+from interpreter.llm.providers import Endpoint, resolve
 from interpreter.llm.retry import wait_before_retry
 from interpreter.llm.text_chat import TextChat
 from interpreter.llm.tokens import estimate_messages, estimate_size, estimate_text
@@ -25,6 +26,8 @@ from interpreter.settings import SettingsGroup
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
+
+_WHERE = ("api_base", "api_key", "api_version")
 
 Completions = Callable[..., Iterator[dict[str, Any]]]
 
@@ -58,7 +61,9 @@ class Llm(SettingsGroup, group="llm"):
         self._completions = way
 
     def load(self) -> None:
-        """Make ready; nothing has to be, so far."""
+        """Load what asking needs, so that the first question does not wait for it; nothing is sent."""
+        with contextlib.suppress(ModelError):
+            self._wire.client(self._endpoint())
         self._is_loaded = True
 
     def cancel(self) -> None:
@@ -82,9 +87,10 @@ class Llm(SettingsGroup, group="llm"):
         while True:
             silent = True
             try:
-                for chunk in self._reply(params, cancelled):
-                    silent = False
-                    yield chunk
+                with contextlib.closing(self._reply(params, cancelled)) as reply:
+                    for chunk in reply:
+                        silent = False
+                        yield chunk
                 return
             except ModelError as error:
                 attempt += 1
@@ -97,13 +103,14 @@ class Llm(SettingsGroup, group="llm"):
             if cancelled.wait(seconds):
                 return
 
-    def _reply(self, params: dict[str, Any], cancelled: threading.Event) -> Iterator[Chunk]:
+    def _reply(self, params: dict[str, Any], cancelled: threading.Event) -> Generator[Chunk]:
         """One reply; when it breaks off, what had come is yielded before the error is raised."""
         parser = ReplyParser(fences="tools" not in params)
         came = False
         ask = self._completions or partial(self._ask_server, cancelled=cancelled)
+        pieces = iter(ask(**params))
         try:
-            for piece in ask(**params):
+            for piece in pieces:
                 came = True
                 yield from parser.feed(piece)
                 if cancelled.is_set():
@@ -111,6 +118,9 @@ class Llm(SettingsGroup, group="llm"):
         except ModelError:
             yield from parser.finish(close=False)
             raise
+        finally:
+            if isinstance(pieces, Generator):
+                pieces.close()
         if cancelled.is_set():
             yield from parser.finish(close=False)
             return
@@ -132,8 +142,7 @@ class Llm(SettingsGroup, group="llm"):
         self, model: str, cancelled: threading.Event | None = None, **params: Any
     ) -> Iterator[dict[str, Any]]:
         """The usual way to the model: over HTTP."""
-        where = {name: params.get(name) for name in ("api_base", "api_key", "api_version")}
-        endpoint = resolve(model, os.environ, **where)
+        endpoint = resolve(model, os.environ, **{name: params.get(name) for name in _WHERE})
         # Somebody's own way that calls this one does not know of the signal; it is that of the newest run.
         cancelled = cancelled or next(reversed(self._running), None) or threading.Event()
         timeouts = (self.timeout, self.connect_timeout)
@@ -144,6 +153,9 @@ class Llm(SettingsGroup, group="llm"):
             except RequestRefusedError as error:
                 if not self._chat_completions.gives_in(endpoint, error, params):
                     raise
+
+    def _endpoint(self) -> Endpoint:
+        return resolve(self.model, os.environ, **{name: getattr(self, name) for name in _WHERE})
 
     def _params(self, messages: Sequence[Message]) -> dict[str, Any]:
         """The request: what is not set is not in it."""
@@ -156,7 +168,7 @@ class Llm(SettingsGroup, group="llm"):
         }
         if tools:
             params["tools"] = [execute_tool(self._languages())]
-        for name in ("max_tokens", "temperature", "api_base", "api_key", "api_version"):
+        for name in ("max_tokens", "temperature", *_WHERE):
             if getattr(self, name) is not None:
                 params[name] = getattr(self, name)
         return params

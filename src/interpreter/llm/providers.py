@@ -67,7 +67,14 @@ class Endpoint:
     key: str | None = None
     query: Mapping[str, str] = field(default_factory=dict)
     key_header: str = "Authorization"
-    is_local: bool = False
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether the server is on this machine."""
+        host = self.base_url.partition("://")[2].partition("/")[0]
+        return any(
+            fnmatchcase(host, pattern) for pattern in ("localhost*", "127.*", "[[]::1[]]*", "0.0.0.0*")
+        )
 
     @property
     def headers(self) -> dict[str, str]:
@@ -96,7 +103,7 @@ def resolve(
         return Endpoint("azure", name, base_url, key, {"api-version": version}, "api-key")
     if key is None and base_url == row.base_url and not row.is_local:
         raise _missing_key(row)
-    return Endpoint(row.prefix, name, base_url, key, is_local=row.is_local or _is_loopback(base_url))
+    return Endpoint(row.prefix, name, base_url, key)
 
 
 def identify(model: str, api_base: str | None = None) -> tuple[str, str]:
@@ -135,11 +142,6 @@ def _ollama_address(host: str) -> str:
     name = "127.0.0.1" if name in ("", "0.0.0.0", "[::]") else name
     port = port or ("443" if scheme == "https" else "80" if found else "11434")
     return f"{scheme or 'http'}://{name}:{port}{slash}{path}"
-
-
-def _is_loopback(base_url: str) -> bool:
-    host = base_url.partition("://")[2].partition("/")[0]
-    return any(fnmatchcase(host, pattern) for pattern in ("localhost*", "127.*", "[[]::1[]]*", "0.0.0.0*"))
 
 
 def _missing_key(row: Provider) -> MissingKeyError:

@@ -21,10 +21,17 @@ from interpreter.errors import (
 from interpreter.llm.failures import error_for, failure_of, not_a_stream, read_failure
 from interpreter.llm.providers import Endpoint
 from interpreter.llm.sse import event_data
+from interpreter.version import __version__
 
 if TYPE_CHECKING:
     import httpx
 
+_HEADERS = {
+    "Content-Type": "application/json",
+    "Accept": "text/event-stream",
+    "Accept-Encoding": "identity",  # a compressed stream comes late and in lumps
+    "User-Agent": f"open-interpreter/{__version__}",
+}
 _ENOUGH = 7
 _EVENT_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
@@ -48,9 +55,9 @@ class Wire:
     """Keeps connections open from one request to the next, and can shut them all at once."""
 
     def __init__(self) -> None:
-        self._clients: dict[str, httpx.Client] = {}
+        self._clients: dict[tuple[bool, bool], httpx.Client] = {}
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal handler may cut off the thread that holds it
         weakref.finalize(self, _close_all, self._clients)
 
     def ask(
@@ -76,7 +83,7 @@ class Wire:
     def cut(self) -> None:
         """End whatever is being read or written, from any thread."""
         with self._lock:
-            for connection in self._sockets:
+            for connection in list(self._sockets):
                 _shut(connection)
 
     @contextlib.contextmanager
@@ -97,32 +104,31 @@ class Wire:
         silence, connecting = timeouts
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         with _network_errors(endpoint):
-            request = self._client(endpoint.base_url).build_request(
+            client = self.client(endpoint)
+            request = client.build_request(
                 "POST",
                 endpoint.base_url + path,
                 params=dict(endpoint.query) or None,
-                headers={
-                    "Content-Type": "application/json",
-                    "Accept": "text/event-stream",
-                    **endpoint.headers,
-                },
+                headers={**_HEADERS, **endpoint.headers},
                 content=content,
                 timeout=httpx.Timeout(silence, connect=connecting, pool=None),
                 extensions={"trace": lambda event, info: self._note_socket(event, info, cancelled)},
             )
-            response = self._client(endpoint.base_url).send(request, stream=True)
+            response = client.send(request, stream=True)
             with contextlib.closing(response):
                 yield response
 
-    def _client(self, base_url: str) -> httpx.Client:
-        """One client for each scheme: reading certificates costs more than a request that needs none."""
+    def client(self, endpoint: Endpoint) -> httpx.Client:
+        """The client for an endpoint; the first one costs a moment, since it loads httpx."""
         import httpx
 
-        scheme = base_url.partition("://")[0]
+        # Reading certificates costs more than a request that needs none; a proxy has no way to this machine.
+        is_secure, is_near = endpoint.base_url.startswith("https:"), endpoint.is_loopback
         with self._lock:
-            if scheme not in self._clients:
-                self._clients[scheme] = httpx.Client(verify=True if scheme == "https" else _trusts_nobody())
-            return self._clients[scheme]
+            if (is_secure, is_near) not in self._clients:
+                trust = httpx.create_ssl_context() if is_secure else _trusts_nobody()
+                self._clients[is_secure, is_near] = httpx.Client(verify=trust, trust_env=not is_near)
+            return self._clients[is_secure, is_near]
 
     def _note_socket(self, event: str, info: Mapping[str, Any], cancelled: threading.Event) -> None:
         """Called by httpx: a connection was made."""
@@ -135,7 +141,7 @@ class Wire:
             _shut(connection)
 
 
-def _close_all(clients: dict[str, httpx.Client]) -> None:
+def _close_all(clients: dict[tuple[bool, bool], httpx.Client]) -> None:
     for client in clients.values():
         client.close()
 
@@ -178,14 +184,12 @@ def _network_errors(endpoint: Endpoint) -> Iterator[None]:
 def _unreachable(endpoint: Endpoint, detail: str) -> ModelUnreachableError:
     if endpoint.provider.startswith("ollama"):
         advice = "Is Ollama running? Start it with `ollama serve`."
-    elif endpoint.is_local:
+    elif endpoint.is_loopback:
         advice = "Start the model server, or check --api_base."
     else:
         advice = "Check the network, and --api_base if you set it."
     error = ModelUnreachableError(f"Nothing answers at {endpoint.base_url} ({detail}). {advice}")
-    error.retryable = (
-        not endpoint.is_local
-    )  # on this machine a server that is not there will not come by waiting
+    error.retryable = not endpoint.is_loopback  # a server that is not there will not come by waiting
     return error
 
 
