@@ -63,7 +63,7 @@ class BlockGuard:
         if not self.repeats(language, code) or self._same < REPEATS:
             return None
         self.blocks += 1
-        words = "Not run: this very block has just run twice with the same result. Try another way, or say what is missing."
+        words = "Not run: this very block has just run twice with the same result. Try another way, or ask."
         refusal = Refusal(words, final=self._refused)
         self._refused = True
         return refusal

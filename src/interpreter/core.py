@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import BusyError, UsageError
-from interpreter.settings import SettingsGroup, apply
+from interpreter.settings import SettingsGroup, apply, from_environment
 
 if TYPE_CHECKING:
     from interpreter.blocks import PendingBlock
@@ -51,7 +52,9 @@ class OpenInterpreter(SettingsGroup, group=""):
             self.llm = llm
         if computer is not None:
             self.computer = computer
+        apply(self, from_environment(os.environ), "environment")
         apply(self, settings, "code")
+        _ = self.workspace  # by default where we are now, wherever the program goes later
 
     def __getattr__(self, name: str) -> Any:
         # Made on first use: neither is needed to print a version or a settings table.
@@ -122,13 +125,15 @@ class OpenInterpreter(SettingsGroup, group=""):
         elif isinstance(message, list):
             self.messages = message
         else:
-            raise UsageError(f"chat() takes a string, a message or a list of messages, not {type(message).__name__}.")
+            raise UsageError(
+                f"chat() takes a string, a message or a list of messages, not {type(message).__name__}."
+            )
         self.last_messages_count = len(self.messages)
 
     def _chat_in_background(self, message: Any, display: bool) -> None:
         try:
             self.chat(message, display=display)
-        except Exception as error:  # raised to whoever waits
+        except Exception as error:  # noqa: BLE001 - raised to whoever waits
             self._thread_error = error
         finally:
             self._idle.set()

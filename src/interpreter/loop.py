@@ -63,7 +63,9 @@ class Turn:
             count = self.guard.blocks
             prose_only = yield from self._ask(prodding)
             prodding = False
-            if not (self.over or self.guard.blocks > count or (prose_only and self.guard.first_prose_block())):
+            if not (
+                self.over or self.guard.blocks > count or (prose_only and self.guard.first_prose_block())
+            ):
                 if not self._wants_more():
                     return
                 prodding = True
@@ -150,7 +152,7 @@ class Turn:
 
     def _approve(self, pending: PendingBlock) -> Generator[Chunk]:
         interpreter = self.interpreter
-        if interpreter.auto_run:
+        if interpreter.auto_run and interpreter.safe_mode == "off":
             return
         message = last_code(interpreter.messages)
         interpreter.pending = pending

@@ -49,7 +49,7 @@ class Reply:
                 if self._closed:
                     break
             rest.put(None)
-        except Exception as error:  # handed to the turn, which raises it
+        except Exception as error:  # noqa: BLE001 - handed to the turn, which raises it
             rest.put(error)
         finally:
             self._ended = True

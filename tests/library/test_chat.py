@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from conversation import Chatting
 from interpreter import OpenInterpreter
 from interpreter.errors import BusyError, InterpreterError, SettingError, UsageError
-from conversation import Chatting
 from model_replies import error, stall, text, tool_call
 
 
@@ -21,7 +21,7 @@ def test_a_dict_is_a_message_and_the_user_is_its_default_role(chatting: Chatting
 
 
 def test_a_list_replaces_the_conversation(chatting: Chatting) -> None:
-    interpreter, server = chatting(text("one"), text("two"))
+    interpreter, _ = chatting(text("one"), text("two"))
     interpreter.chat("a", display=False)
     interpreter.chat([{"role": "user", "type": "message", "content": "fresh"}], display=False)
     assert [message["content"] for message in interpreter.messages] == ["fresh", "two"]
@@ -85,8 +85,13 @@ def test_reset_forgets_the_conversation_and_the_variables(chatting: Chatting) ->
 
 
 def test_several_instances_at_once_on_threads(chatting: Chatting) -> None:
-    pairs = [chatting(tool_call("python", f"n = {n}; print(n)"), text(f"I am {n}."), auto_run=True) for n in range(3)]
-    threads = [threading.Thread(target=pair[0].chat, args=("go",), kwargs={"display": False}) for pair in pairs]
+    pairs = [
+        chatting(tool_call("python", f"n = {n}; print(n)"), text(f"I am {n}."), auto_run=True)
+        for n in range(3)
+    ]
+    threads = [
+        threading.Thread(target=pair[0].chat, args=("go",), kwargs={"display": False}) for pair in pairs
+    ]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -96,7 +101,11 @@ def test_several_instances_at_once_on_threads(chatting: Chatting) -> None:
 
 
 def test_inside_a_running_event_loop(chatting: Chatting) -> None:
-    interpreter, _ = chatting(tool_call("python", "import asyncio; await asyncio.sleep(0); print('in')"), text("Done."), auto_run=True)
+    interpreter, _ = chatting(
+        tool_call("python", "import asyncio; await asyncio.sleep(0); print('in')"),
+        text("Done."),
+        auto_run=True,
+    )
 
     async def main() -> Any:
         return interpreter.chat("go", display=False)

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from interpreter.errors import InterpreterError
 from conversation import Chatting
+from interpreter.errors import InterpreterError
 from model_replies import broken, error, text, tool_call
 
 
@@ -95,7 +95,9 @@ def test_the_host_may_run_the_code_itself_and_go_on(chatting: Chatting) -> None:
     for chunk in interpreter.chat("go", display=False, stream=True):
         if chunk["type"] == "confirmation":
             break
-    interpreter.messages.append({"role": "computer", "type": "console", "format": "output", "content": "mine\n"})
+    interpreter.messages.append(
+        {"role": "computer", "type": "console", "format": "output", "content": "mine\n"}
+    )
     interpreter.chat("and?", display=False)
     sent = server.requests[1].body["messages"]
     assert any(message["role"] == "tool" and message["content"] == "mine" for message in sent)
@@ -207,7 +209,9 @@ def test_an_error_of_the_model_leaves_the_session_usable(chatting: Chatting) -> 
 
 
 def test_loop_mode_goes_on_until_the_model_says_that_it_is_done(chatting: Chatting) -> None:
-    interpreter, server = chatting(text("Working."), tool_call("echo", "x"), text("The task is done."), loop=True, auto_run=True)
+    interpreter, server = chatting(
+        text("Working."), tool_call("echo", "x"), text("The task is done."), loop=True, auto_run=True
+    )
     interpreter.chat("go", display=False)
     assert len(server.requests) == 3
     assert server.requests[1].body["messages"][-1]["role"] == "user"

@@ -35,7 +35,14 @@ def test_settles_as_a_terminal_would(raw: str, text: str) -> None:
     assert settled(raw) == text
 
 
-@given(st.lists(st.sampled_from(["a", "bc", "\r", "\n", "\r\n", "\b", "\x1b[31m", "\x1b[K", "\x1b]0;t\x07", "🎉", "\x1b"])), st.data())
+@given(
+    st.lists(
+        st.sampled_from(
+            ["a", "bc", "\r", "\n", "\r\n", "\b", "\x1b[31m", "\x1b[K", "\x1b]0;t\x07", "🎉", "\x1b"]
+        )
+    ),
+    st.data(),
+)
 def test_any_split_settles_to_the_same_text(tokens: list[str], data: st.DataObject) -> None:
     raw = "".join(tokens)
     cuts = sorted(data.draw(st.sets(st.integers(0, len(raw)))))

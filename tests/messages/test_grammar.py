@@ -41,7 +41,10 @@ def test_console_flags_carry_no_format_and_output_shares_a_group_with_active_lin
 
 def test_a_plot_interrupts_the_console_group() -> None:
     image: Chunk = {"role": "computer", "type": "image", "format": "base64.png", "content": "aaaa"}
-    shape = [(chunk["type"], chunk.get("format"), chunk.get("start"), chunk.get("end")) for chunk in framed(LINE, image, LAST)]
+    shape = [
+        (chunk["type"], chunk.get("format"), chunk.get("start"), chunk.get("end"))
+        for chunk in framed(LINE, image, LAST)
+    ]
     assert shape == [
         ("console", None, True, None),
         ("console", "active_line", None, None),
@@ -80,7 +83,10 @@ def test_status_does_not_cut_a_message_in_two() -> None:
 def test_ephemeral_chunks_are_not_stored() -> None:
     reasoning: Chunk = {"role": "assistant", "type": "reasoning", "content": "hmm"}
     ask: Chunk = {"role": "computer", "type": "input_request", "content": "name?"}
-    assert [message["type"] for message in fold(framed(reasoning, CODE, LINE, ask, OUTPUT, LAST))] == ["code", "console"]
+    assert [message["type"] for message in fold(framed(reasoning, CODE, LINE, ask, OUTPUT, LAST))] == [
+        "code",
+        "console",
+    ]
 
 
 def test_a_block_without_output_is_stored_with_an_empty_one() -> None:
@@ -136,7 +142,9 @@ def test_flags_are_balanced_and_never_nested(chunks: list[Chunk]) -> None:
 @pytest.mark.parametrize("size", [10, 100_000])
 def test_long_output_keeps_its_head_and_tail_and_says_where_the_whole_is(size: int) -> None:
     text = "a" * size + "z" * size
-    stored = fold(framed(CODE, {**OUTPUT, "content": text}, {**LAST, "truncated": "whole.txt"}), max_output=300)[-1]
+    stored = fold(
+        framed(CODE, {**OUTPUT, "content": text}, {**LAST, "truncated": "whole.txt"}), max_output=300
+    )[-1]
     if size == 10:
         assert stored["content"] == text
         return

@@ -86,7 +86,7 @@ def test_display_of_anything(session: PythonSession) -> None:
     ran = session.do("print('a')\ndisplay(1, 'two', [3], None, Rich)\nprint('b')")
     assert ran.stdout.startswith("a\n1\n'two'\n[3]\nNone\n")
     assert ran.stdout.endswith("b\n")
-    assert session.do("display(object())").stdout.startswith("<object object at")
+    assert "object at 0x" in session.do("display(object())").stdout
 
 
 def test_displays_can_be_changed(session: PythonSession) -> None:

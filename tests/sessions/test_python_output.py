@@ -80,9 +80,7 @@ def test_text_that_is_no_text(session: PythonSession) -> None:
 
 
 def test_bytes_that_are_no_text(session: PythonSession) -> None:
-    code = (
-        "import sys\nsys.stdout.buffer.write(bytes(range(256)) + b'\\n')\nsys.stdout.buffer.write(b'ok\\n');"
-    )
+    code = "import sys\nsys.stdout.buffer.write(bytes(range(256)) + b'\\n')\nsys.stdout.buffer.write(b'ok\\n');"
     ran = session.do(code)
     assert "\ufffd" in ran.stdout
     assert ran.stdout.endswith("ok\n")
@@ -134,8 +132,7 @@ def test_closing_and_replacing_streams(session: PythonSession) -> None:
     assert session.do("print('open again')").stdout == "open again\n"
     session.do("import io\nsys.stdout = io.StringIO()\nprint('caught')")
     assert (
-        session.do("sys.stdout, caught = sys.__stdout__, sys.stdout\nprint(caught.getvalue())").stdout
-        == "caught\n\n"
+        session.do("sys.stdout, caught = sys.__stdout__, sys.stdout\nprint(caught.getvalue())").stdout == "caught\n\n"
     )
     session.do("import contextlib\nwith contextlib.redirect_stdout(io.StringIO()) as out:\n    print(1)")
     assert session.do("out.getvalue()").stdout == "'1\\n'\n"
@@ -248,10 +245,7 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
     assert ran.stdout.endswith("[1, 4, 9]\n")
     assert ran.stdout.count("working\n") == 3
     assert ran.stderr == ""
-    code = (
-        "with multiprocessing.get_context('spawn').Pool(1) as pool:\n    print(pool.map(os.path.{}, ['a/b']))"
-    )
-    ran = session.do(code.format("basename"))
+    ran = session.do("with multiprocessing.get_context('spawn').Pool(1) as pool:\n    print(pool.map(len, ['abc']))")
     assert ran.stdout == "[3]\n", ran.stderr
 
 

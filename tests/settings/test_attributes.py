@@ -181,6 +181,11 @@ def test_declared_and_private_names_are_free(interpreter: Interpreter) -> None:
     assert (interpreter._cache, interpreter.responding, interpreter.chat()) == (1, True, "patched")
 
 
+def test_settings_are_offered_for_completion(interpreter: Interpreter) -> None:
+    assert {"auto_run", "chat", "llm"} <= set(dir(interpreter))
+    assert "model" in dir(interpreter.llm)
+
+
 def test_a_declared_name_without_a_value_says_so_itself(interpreter: Interpreter) -> None:
     with pytest.raises(AttributeError, match="'Llm' object has no attribute 'interpreter'"):
         _ = interpreter.llm.interpreter

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 Language = type[BaseLanguage]
 
 NOT_YET = frozenset(
-    "mouse keyboard display clipboard mail sms calendar contacts browser os vision skills docs ai files".split()
+    """
+    mouse keyboard display clipboard mail sms calendar contacts browser os vision skills docs ai files
+    """.split()
 )
 
 
@@ -82,7 +84,7 @@ class Computer(SettingsGroup, group="computer"):
         if language.name == "Python" and self.python == "in-process":
             from interpreter.languages.python.in_process import InProcessPython
 
-            return InProcessPython()
+            return InProcessPython(self)
         wants_computer = any(
             parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
             for parameter in inspect.signature(language).parameters.values()
@@ -150,7 +152,7 @@ class Computer(SettingsGroup, group="computer"):
                 yield from chunks
         except InterpreterError as error:
             yield failure(f"{error}\n")
-        except Exception:  # a user's own language may raise anything, and the model should read it
+        except Exception:  # noqa: BLE001 - a user's own language may raise anything, and the model should read it
             yield failure(traceback.format_exc())
         finally:
             self._active = None

@@ -9,14 +9,8 @@ __all__ = ["BaseLanguage", "built_in_languages"]
 
 def built_in_languages() -> list[type[BaseLanguage]]:
     """The languages that come with the package, most used first."""
+    from interpreter.languages.javascript.language import JavaScript
     from interpreter.languages.python.language import Python
-    out = [Python]
-    try:
-        from interpreter.languages.shell.language import Shell
-        out.append(Shell)
-    except ImportError: pass
-    try:
-        from interpreter.languages.javascript.language import JavaScript
-        out.append(JavaScript)
-    except ImportError: pass
-    return out
+    from interpreter.languages.shell.language import Shell
+
+    return [Python, Shell, JavaScript]

@@ -52,7 +52,7 @@ class Channel:
         return bool(data)
 
     def drain(self) -> None:
-        """Take everything that was written until now, and not much more of what a job in the background still writes."""
+        """Take everything that was written until now, and little more of what a background job still writes."""
         taken = 0
         while taken < MOST_HELD:
             try:

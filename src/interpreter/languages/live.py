@@ -18,7 +18,8 @@ from interpreter.messages import Chunk
 
 
 class HasSurroundings(Protocol):
-    surroundings: Surroundings
+    @property
+    def surroundings(self) -> Surroundings: ...
 
 
 class LiveLanguage(BaseLanguage):
@@ -89,7 +90,11 @@ class LiveLanguage(BaseLanguage):
             case "display":
                 yield from display_chunks(event["data"])
             case "input_request":
-                yield {"type": "input_request", "content": event["prompt"], "password": bool(event.get("password"))}
+                yield {
+                    "type": "input_request",
+                    "content": event["prompt"],
+                    "password": bool(event.get("password")),
+                }
                 self._answer(event)
             case "done":
                 self._take_news(event)

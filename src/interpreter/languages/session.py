@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
+import shutil
 import socket
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from interpreter.languages.spool import Spool, outputs_folder
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 SIGINT = 2
 SWEEP_AFTER = 0.4  # seconds from an interrupt until the block's children are killed
+AGAIN_AFTER = 0.6  # until it is interrupted once more: while os.system() waits for a child, it takes none
 KILL_AFTER = 1.0  # seconds from an interrupt until the worker is killed
 REMEMBERED_BLOCKS = 32  # finished blocks whose late output still finds its place
 SOCKET_BUFFER = 1024 * 1024
@@ -49,6 +51,7 @@ class Launch:
     # socket's number for {data}; ["stdin", program, ...]: a program whose standard input is the data socket
     worker: list[str]
     dialect: Dialect | None = None
+    interrupt_frames: bool = False  # for a driver that cannot notice a signal while it is busy
     python: str = sys.executable  # runs the supervisor
     env: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     cwd: str | None = None
@@ -94,6 +97,8 @@ class Session:
         self._control = Control(self, ours)
         self._reader = Reader(f"{self.name} session")
         self._reader.watch(self._control)
+        if self._folder is not None:
+            self._control.say(f"folder {self._folder}")
         self._spawn()
 
     def _spawn(self) -> None:
@@ -103,7 +108,7 @@ class Session:
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
         self._alive, self.ready, self.exit_code = True, None, None
         self._data = Data(self, ours)
-        self._startup = Startup()
+        self._startup = Startup(self)
         self._reader.watch(self._data)
         self._reader.watch(self._startup)
         null = os.open(os.devnull, os.O_RDWR)
@@ -150,14 +155,16 @@ class Session:
             block.release_held()
             block.spool.close()
         if self._folder is not None:
-            import shutil
-
             shutil.rmtree(self._folder, ignore_errors=True)
 
     # -- blocks ----------------------------------------------------------------------------------------------
 
     def run(
-        self, code: str, channels: Channels | None = None, fields: Frame | None = None, timeout: float | None = None
+        self,
+        code: str,
+        channels: Channels | None = None,
+        fields: Frame | None = None,
+        timeout: float | None = None,
     ) -> Iterator[Frame]:
         """Run a block and yield its events; the last one is `done`, `exited` or `detached`.
 
@@ -174,6 +181,10 @@ class Session:
                 block.let_go()  # late output is for the spool: nobody takes it from the queue
 
     def _begin(self, code: str, channels: Channels, fields: Frame) -> Block:
+        if self._process is not None and self._control.lost:
+            self._process.wait()
+            self._process = None
+            self._reader.stop()
         if self._process is None:
             self.start()
         elif not self._alive:
@@ -210,10 +221,11 @@ class Session:
         clock = Clock(timeout)
         raised = False
         while True:
+            if clock.remaining() == 0:  # also while there is always something to read
+                self._escalate(block, clock)
             try:
                 event = block.get(clock.remaining())
             except queue.Empty:
-                self._escalate(block, clock)
                 continue
             except KeyboardInterrupt:
                 raised = True
@@ -237,8 +249,10 @@ class Session:
                 self.interrupt()
             case "asked":
                 self._control.say(f"sweep {block.started}")
-                self._control.command(f"signal {SIGINT}")
+                self._signal(block)
             case "swept":
+                self._signal(block)
+            case "pressed":
                 clock.why = clock.why if clock.why == "timed_out" else "killed"
                 self._control.say("kill")
         clock.advance()
@@ -256,8 +270,15 @@ class Session:
         """Ask the running block to end, as Ctrl-C does; from any thread."""
         block = self.block
         if block is not None and not block.finished and block.attached:
-            self._control.command(f"signal {SIGINT}")
+            self._signal(block)
             block.nudge({"event": "interrupt"})
+
+    def _signal(self, block: Block) -> None:
+        if self.launch.interrupt_frames:
+            self.send({"op": "interrupt", "block": block.number})
+            if self.ready is None:
+                return  # it could not catch a signal yet
+        self._control.command(f"signal {SIGINT}")
 
     def detach(self) -> None:
         """Leave the running block to itself: its output goes to its spool from now on."""
@@ -306,8 +327,10 @@ class Session:
             return
         if frame["event"] == "done":
             self._finish(block, frame)
-        else:
-            block.put(frame)
+            return
+        if self.launch.dialect:
+            block.drain_channels()  # such a worker frames nothing it prints: that came before
+        block.put(frame)
 
     def _finish(self, block: Block, frame: Frame) -> None:
         block.drain_channels()
@@ -364,7 +387,9 @@ class Clock:
             case "running":
                 self.stage, self._until = "asked", time.monotonic() + SWEEP_AFTER
             case "asked":
-                self.stage, self._until = "swept", time.monotonic() + KILL_AFTER - SWEEP_AFTER
+                self.stage, self._until = "swept", time.monotonic() + AGAIN_AFTER - SWEEP_AFTER
+            case "swept":
+                self.stage, self._until = "pressed", time.monotonic() + KILL_AFTER - AGAIN_AFTER
             case _:
                 self.stage, self._until = "killed", None
 
@@ -380,6 +405,7 @@ class Control:
         self._writing = threading.Lock()
         self._ordered = 0  # orders that were given and not yet obeyed
         self._obeyed = threading.Condition()
+        self.lost = False  # somebody killed the supervisor
 
     def fileno(self) -> int:
         return self.socket.fileno()
@@ -422,9 +448,10 @@ class Control:
                 case ["obeyed"]:
                     self._confirm(1)
         if not data:
+            self.lost = True
             self._confirm(self._ordered)
             if self.session.alive:
-                self.session._worker_exited(-9)  # somebody killed the supervisor
+                self.session._worker_exited(-9)
         return bool(data)
 
     def ended(self) -> None:
@@ -488,12 +515,13 @@ def joined(frames: list[Frame]) -> Iterator[Frame]:
 
 
 class Startup:
-    """What a worker writes before its first block: the reason, when it cannot start."""
+    """A worker's own stdout and stderr: before it is ready, the reason why it cannot start; then the block's."""
 
     order = 1
     LIMIT = 64 * 1024
 
-    def __init__(self) -> None:
+    def __init__(self, session: Session) -> None:
+        self.session = session
         self.reader, self.writer = os.pipe()
         os.set_blocking(self.reader, False)
         self._data = b""
@@ -507,13 +535,20 @@ class Startup:
             data = os.read(self.reader, READ_SIZE)
         except BlockingIOError:
             return True
-        self._data = (self._data + data)[-self.LIMIT :]
+        self._take(data)
         return bool(data)
 
     def drain(self) -> None:
         with contextlib.suppress(OSError):
             while self._open and (data := os.read(self.reader, READ_SIZE)):
-                self._data = (self._data + data)[-self.LIMIT :]
+                self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        if self.session.ready is None or self.session.block is None:
+            self._data = (self._data + data)[-self.LIMIT :]
+        elif data:
+            text = data.decode("utf-8", "replace")
+            self.session.block.put({"event": "stream", "name": "stderr", "text": text})
 
     def text(self) -> str:
         return self._data.decode("utf-8", "replace")

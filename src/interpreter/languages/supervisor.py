@@ -36,7 +36,9 @@ IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTTOU, signal.
 class Supervisor:
     def __init__(self, control_fd: int, worker: list[str]) -> None:
         self.control = _socket.socket(fileno=control_fd)
-        self.worker = worker  # ["driver", path]; or "exec" or "stdin" (there is the data socket), program, arguments
+        self.worker = (
+            worker  # ["driver", path]; or "exec" or "stdin" (there is the data socket), program, arguments
+        )
         self.pid: int | None = None
         self.terminal: int | None = None
         self.folder: str | None = None
@@ -109,9 +111,11 @@ class Supervisor:
 
     def spawn(self, fds: list[int]) -> None:
         sys.stdout.flush()
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # a driver takes it when it is ready to
         pid = os.fork()
         if pid == 0:
             self.become_worker(fds)  # never returns into the loop
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         self.lead(pid)
         for fd in fds:
             os.close(fd)
@@ -149,7 +153,7 @@ class Supervisor:
     def become_worker(self, fds: list[int]) -> None:
         """In the child: put the descriptors in place and run the driver or the program."""
         signal.set_wakeup_fd(-1)
-        for number in IGNORED + (signal.SIGCHLD, signal.SIGTERM):
+        for number in (*IGNORED, signal.SIGCHLD, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
         for fd in (self.wake, self.waker, self.control.detach(), *([self.terminal] if self.terminal else [])):
             os.close(fd)
@@ -167,6 +171,7 @@ class Supervisor:
         if self.worker[0] == "exec":
             os.set_inheritable(data, True)
         argv = [word.replace("{data}", str(data)) for word in self.worker[1:]]
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         try:
             os.execvp(argv[0], argv)
         except OSError as error:
@@ -195,10 +200,11 @@ class Supervisor:
 
 def run_driver(path: str, data_fd: int) -> None:
     """Run a Python driver in this very process, as if it had been started by itself."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.argv = [""]
     folder = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [entry for entry in sys.path if entry != folder]  # the user's imports must not find our files
+    sys.path[:] = [
+        entry for entry in sys.path if entry != folder
+    ]  # the user's imports must not find our files
     scope: dict[str, Any] = {"__name__": "interpreter_driver", "__file__": path}
     with open(path, "rb") as file:
         source = file.read()

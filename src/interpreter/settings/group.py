@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar
 
 from interpreter.errors import UnknownSettingError
@@ -35,13 +35,11 @@ class SettingsGroup:
         cls._declared = frozenset(_declared_names(cls))
 
     def __getattr__(self, name: str) -> Any:
-        # Also reached when a property raised AttributeError: then its own words are the ones to show.
-        if name.startswith("_") or name in vars(SettingsGroup) or hasattr(type(self), name):
-            return object.__getattribute__(self, name)
         row = self._rows.get(name)
+        # A property that raised AttributeError also leads here: its own words are the ones to show.
+        if name.startswith("_") or hasattr(type(self), name) or (row is None and name in self._declared):
+            return object.__getattribute__(self, name)
         if row is None:
-            if name in self._declared:
-                return object.__getattribute__(self, name)
             raise _unknown(self, name)
         if row.alias_of:
             owner, target = _owner(self, row.alias_of)
@@ -56,6 +54,9 @@ class SettingsGroup:
             object.__setattr__(self, name, value)
         else:
             raise _unknown(self, name)
+
+    def __dir__(self) -> Iterable[str]:
+        return {*super().__dir__(), *self._rows}
 
     def _is_free(self, name: str) -> bool:
         return name in self._declared or (not self._ours and not closest_setting(name, self._group, 0.8))

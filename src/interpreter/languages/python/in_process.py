@@ -41,9 +41,7 @@ class InProcessPython(BaseLanguage):
     aliases = ("py", "python3")
     file_extension = "py"
 
-    def __init__(
-        self, computer: HasSurroundings | None = None, namespace: dict[str, Any] | None = None
-    ) -> None:
+    def __init__(self, computer: HasSurroundings | None = None, namespace: dict[str, Any] | None = None) -> None:
         self.surroundings = computer.surroundings if computer is not None else Surroundings()
         self.namespace = sys.modules["__main__"].__dict__ if namespace is None else namespace
         self._host_cwd = working_directory()
@@ -51,9 +49,8 @@ class InProcessPython(BaseLanguage):
         self._outlet = Outlet(self.surroundings)
         self._figures = Figures(self._outlet.display)
         self._lines = ActiveLines(self._outlet.active_line)
-        self._engine = Bare(
-            self.namespace, self._outlet, self._lines, EventLoop(), self._figures, run_captured
-        )
+        self._loop = EventLoop()
+        self._engine = Bare(self.namespace, self._outlet, self._lines, self._loop, self._figures, run_captured)
         self.namespace.setdefault("display", self._engine.display)
 
     def run(self, code: str) -> Iterator[Chunk]:
@@ -76,6 +73,12 @@ class InProcessPython(BaseLanguage):
 
     def stop(self) -> None:
         self._interrupt.ask()
+
+    def terminate(self) -> None:
+        self._loop.close()
+
+    def __del__(self) -> None:
+        self.terminate()
 
     def _prepare(self) -> None:
         self._interrupt.begin()

@@ -25,9 +25,7 @@ if TYPE_CHECKING:
         """What a block says goes here."""
 
         def stream(self, name: str, text: str) -> None: ...
-        def display(
-            self, data: Dict[str, Any], display_id: Optional[str] = None, update: bool = False
-        ) -> None: ...
+        def display(self, data: Dict[str, Any], display_id: Optional[str] = None, update: bool = False) -> None: ...
         def clear(self, wait: bool) -> None: ...
         def flush(self) -> None: ...
 
@@ -181,10 +179,7 @@ class Display:
 def statements(tree: ast.Module, code: str) -> List[Tuple[Any, bool]]:
     quiet = code.rstrip().endswith(";")
     last = len(tree.body) - 1
-    return [
-        (node, index == last and isinstance(node, ast.Expr) and not quiet)
-        for index, node in enumerate(tree.body)
-    ]
+    return [(node, index == last and isinstance(node, ast.Expr) and not quiet) for index, node in enumerate(tree.body)]
 
 
 def remember_source(name: str, code: str) -> None:

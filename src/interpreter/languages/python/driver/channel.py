@@ -12,7 +12,7 @@ from collections import deque
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Deque, Dict, List, Optional
+    from typing import Any, Callable, Deque, Dict, List, Optional
 
     from .interrupts import Interrupts
 
@@ -67,13 +67,13 @@ class Channel:
 
     def receive(self) -> Optional[Frame]:
         """For the main thread: the next frame; None when the host is gone."""
-        with self._receiving:
-            return self._receive()
+        with self._interrupts, self._receiving:
+            return self._receive(self._wait)
 
     def wait_for(self, op: str) -> Optional[Frame]:
         """For the main thread: the next frame of this kind; others keep for later."""
-        with self._receiving:
-            return self._wait_for(op)
+        with self._interrupts, self._receiving:
+            return self._wait_for(op, self._wait)
 
     def sync(self) -> None:
         """Have the host read what is in the block's pipes; not from a thread while the main one receives."""
@@ -83,27 +83,29 @@ class Channel:
             if self._receiving.acquire(get_ident() == self._main):
                 try:
                     self.send({"event": "sync"})
-                    self._wait_for("synced")
+                    self._wait_for("synced", self._readable.poll)
                 finally:
                     self._receiving.release()
 
-    def _wait_for(self, op: str) -> Optional[Frame]:
+    def _wait(self) -> None:
+        self._interrupts.wait(self._readable.poll)  # an interrupt cuts in here, where nothing is lost
+
+    def _wait_for(self, op: str, wait: Callable[[], Any]) -> Optional[Frame]:
         others: List[Frame] = []
         try:
             while True:
-                frame = self._receive()
+                frame = self._receive(wait)
                 if frame is None or frame.get("op") == op:
                     return frame
                 others.append(frame)
         finally:
             self._frames.extendleft(reversed(others))
 
-    def _receive(self) -> Optional[Frame]:
+    def _receive(self, wait: Callable[[], Any]) -> Optional[Frame]:
         while not self._frames:
-            self._readable.poll()  # an interrupt may cut in here, where nothing is lost
-            with self._interrupts:
-                if not self._read():
-                    return None
+            wait()
+            if not self._read():
+                return None
         return self._frames.popleft()
 
     def _read(self) -> bool:

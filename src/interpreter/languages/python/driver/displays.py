@@ -21,7 +21,7 @@ METHODS = {
 }
 
 
-def bundle_of(value: Any, png_of_figure: Callable[[Any], bytes]) -> Dict[str, Any]:
+def bundle_of(value: Any, png_of_figure: Callable[[Any], Optional[bytes]]) -> Dict[str, Any]:
     """All forms of a value, by MIME type; `text/plain` is always among them."""
     data: Dict[str, Any] = {"text/plain": plain(value)}
     if isinstance(value, type):

@@ -43,6 +43,10 @@ class EventLoop:
             if self._interrupts is not None:
                 self._interrupts.cancel = None
 
+    def close(self) -> None:
+        if self._loop is not None:
+            self._loop.close()
+
     def was_interrupted(self, error: BaseException) -> bool:
         """Whether this is the cancellation that an interrupt asked for."""
         return self.interrupted and isinstance(error, trusted_import("asyncio").CancelledError)
@@ -59,7 +63,9 @@ class EventLoop:
     def _cancel(self, task: asyncio.Task[Any]) -> bool:
         """Take an interrupt: cancel what waits; code in the middle of a step gets the exception itself."""
         asyncio = trusted_import("asyncio")
-        if self._loop is None or asyncio.current_task(self._loop) is not None or self.interrupted:
+        if self._loop is None or not self._loop.is_running() or self.interrupted:
+            return False
+        if asyncio.current_task(self._loop) is not None:
             return False
         self.interrupted = True
         self._loop.call_soon_threadsafe(task.cancel)

@@ -34,23 +34,27 @@ class Figures:
     def begin(self) -> None:
         self._shown.clear()
 
-    def png(self, figure: Any) -> bytes:
-        """A figure as an image; it is not shown again at the end of the block."""
+    def png(self, figure: Any) -> Optional[bytes]:
+        """A figure as an image, if it is not empty; it is not shown again at the end of the block."""
         self._shown.add(id(figure))
+        if not (figure.axes or figure.lines or figure.texts or figure.images or figure.patches):
+            return None
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", bbox_inches="tight", dpi=figure.dpi)
         return buffer.getvalue()
 
     def show(self, figure: Any) -> None:
-        image = b2a_base64(self.png(figure), newline=False).decode()
-        self._display({"image/png": image, "text/plain": repr(figure)})
+        image = self.png(figure)
+        if image is not None:
+            encoded = b2a_base64(image, newline=False).decode()
+            self._display({"image/png": encoded, "text/plain": repr(figure)})
 
     def show_open(self, older: Sequence[Any] = ()) -> None:
         """Show the figures that are open, except for these older ones, and close them."""
         figures = [figure for figure in self.open() if figure not in older]
         try:
             for figure in figures:
-                if id(figure) not in self._shown and (figure.axes or figure.lines or figure.texts):
+                if id(figure) not in self._shown:
                     self.show(figure)
         finally:
             for figure in figures:

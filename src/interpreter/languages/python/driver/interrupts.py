@@ -8,7 +8,7 @@ from _thread import get_ident
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Callable, Optional
+    from typing import Any, Callable, Optional
 
 
 class Interrupts:
@@ -16,8 +16,10 @@ class Interrupts:
 
     def __init__(self) -> None:
         self.armed = False  # the user's code is running
+        self.starting = True  # an interrupt now is for the first block, which is already waiting
         self.held = 0  # our own code is doing something that must not be cut in two
         self.waiting = False  # an interrupt came while it was held
+        self.window = False  # it is held, and yet may strike: our code waits, and is ready for it
         self.cancel: Optional[Callable[[], bool]] = None  # takes an interrupt in the stead of an exception
         self._main = get_ident()
         self._handler = self._handle
@@ -26,6 +28,7 @@ class Interrupts:
         """Put our handler in place, also after user code has put in its own."""
         if signal.getsignal(signal.SIGINT) is not self._handler:
             signal.signal(signal.SIGINT, self._handler)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
     def leave(self) -> None:
         """In a process that the user's code forked: Ctrl-C means there what it means everywhere."""
@@ -34,10 +37,12 @@ class Interrupts:
 
     def _handle(self, signum: int, frame: Optional[FrameType]) -> None:
         if not self.armed:
+            self.waiting = self.starting
             return
-        if self.held:
+        if self.held and not self.window:
             self.waiting = True
             return
+        self.window = False
         if self.cancel is not None and self.cancel():
             return
         raise KeyboardInterrupt
@@ -54,9 +59,26 @@ class Interrupts:
             self.waiting = False
             self._handle(signal.SIGINT, None)
 
+    def wait(self, wait: Callable[[], Any]) -> None:
+        """Call something that waits, and let an interrupt end it even where interrupts are put off."""
+        if get_ident() != self._main:
+            wait()
+            return
+        self.window = True
+        try:
+            if self.waiting:
+                self.waiting = False
+                self._handle(signal.SIGINT, None)
+            wait()
+        finally:
+            self.window = False
+
     def arm(self) -> None:
-        self.waiting = False
+        """The user's code starts; raises the interrupt that came while the process did."""
         self.armed = True
+        early, self.waiting, self.starting = self.starting and self.waiting, False, False
+        if early:
+            raise KeyboardInterrupt
 
     def disarm(self) -> None:
         self.armed = False

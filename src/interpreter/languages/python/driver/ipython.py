@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .figures import Figures
     from .report import Report
 
-if IPython.version_info[0] < 7:
+if IPython.version_info[:2] < (7, 20):
     raise ImportError("IPython is too old")
 if hasattr(interactiveshell, "PickleShareDB"):
     interactiveshell.PickleShareDB = lambda path: {}  # older ones make a folder for it at once
@@ -46,9 +46,7 @@ class IPythonEngine:
 
     name = "ipython"
 
-    def __init__(
-        self, main: ModuleType, report: Report, lines: ActiveLines, loop: EventLoop, figures: Figures
-    ) -> None:
+    def __init__(self, main: ModuleType, report: Report, lines: ActiveLines, loop: EventLoop, figures: Figures) -> None:
         self._lines = lines
         config = Config()
         config.HistoryManager.enabled = False  # it would start a thread
@@ -70,6 +68,7 @@ class IPythonEngine:
         if shell.colors.lower() != wanted:
             shell.colors = wanted
         self._lines.begin(offset=leading_empty_lines(code))
+        shell.depth = 0
         result = shell.run_cell(code, store_history=True)
         shell.forget_outputs()
         error: Optional[BaseException] = result.error_before_exec or result.error_in_exec
@@ -118,7 +117,7 @@ class Shell(InteractiveShell):  # type: ignore[misc]
     loop: EventLoop
 
     def __init__(self, **arguments: Any) -> None:
-        self._depth = 0
+        self.depth = 0  # of run_cell() within run_cell()
         self._starts: List[int] = []  # where the statements begin that are still to run
         super().__init__(displayhook_class=ResultHook, display_pub_class=Publisher, **arguments)
         self.InteractiveTB.tb_offset = 0  # our frames are taken out by name
@@ -138,15 +137,15 @@ class Shell(InteractiveShell):  # type: ignore[misc]
     # -- running ---------------------------------------------------------------------------------------------
 
     async def run_ast_nodes(self, nodelist: List[Any], *arguments: Any, **options: Any) -> Any:
-        if self._depth == 0:
+        if self.depth == 0:
             self._starts = [first_line(node) for node in nodelist]
         return await super().run_ast_nodes(nodelist, *arguments, **options)
 
     async def run_code(self, code_obj: CodeType, result: Any = None, *, async_: bool = False) -> bool:
         """Run a statement; True if it failed."""
-        if self._depth == 0:
+        if self.depth == 0:
             self.lines.enter(code_obj, self._starts.pop(0) if self._starts else 1)
-        self._depth += 1
+        self.depth += 1
         try:
             if async_:
                 await eval(code_obj, self.user_global_ns, self.user_ns)
@@ -156,7 +155,7 @@ class Shell(InteractiveShell):  # type: ignore[misc]
             self._failed(error, result)
             return True
         finally:
-            self._depth -= 1
+            self.depth -= 1
         return False
 
     def _failed(self, error: BaseException, result: Any) -> None:

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List
 
 NAME = "__magic__"
-COMMAND = re.compile(
-    r"(?P<indent>\s*)(?P<target>[\w.,\[\]'\" ]+?\s*=\s*)?(?P<sign>!!?|%(?=\w))(?P<rest>.+)\Z"
-)
+COMMAND = re.compile(r"(?P<indent>\s*)(?P<target>[\w.,\[\]'\" ]+?\s*=\s*)?(?P<sign>!!?|%(?=\w))(?P<rest>.+)\Z")
 CELL = re.compile(r"\s*%%(\w+)[ \t]*([^\n]*)\n?(.*)\Z", re.DOTALL)
 
 
@@ -48,6 +46,8 @@ def translated(code: str, parse: Callable[[str], Any]) -> str:
 
 def rewrite(lines: List[str], at: int) -> bool:
     """Turn the command in a line into a call; False if there is none."""
+    while 0 < at < len(lines) and lines[at - 1].endswith("\\"):  # the parser may stop in its last line
+        at -= 1
     match = COMMAND.match(lines[at]) if 0 <= at < len(lines) else None
     if match is None:
         return False

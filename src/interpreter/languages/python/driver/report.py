@@ -36,23 +36,23 @@ class Report:
         self._channel = channel
         self._main = get_ident()
         self._pipes: List[int] = []  # where children write; empty between blocks
+        self._null = clear_of_streams(os.open(os.devnull, os.O_RDWR))
 
     # -- from block to block ---------------------------------------------------------------------------------
 
     def begin(self, number: int, pipes: List[int]) -> None:
         """From now on standard output and error, of children too, are these pipes."""
-        self.number, self._pipes = number, pipes
-        for pipe, target in zip(pipes, DESCRIPTORS.values()):
+        self.number, self._pipes = number, [clear_of_streams(pipe) for pipe in pipes]
+        for pipe, target in zip(self._pipes, DESCRIPTORS.values()):
             os.dup2(pipe, target)
 
     def end(self, done: Frame) -> None:
         """Let go of the block's pipes, so that they close when its last child does."""
         pipes, self._pipes = self._pipes, []
-        null = os.open(os.devnull, os.O_RDWR)
         for target in DESCRIPTORS.values():
-            os.dup2(null, target)
-        for fd in [null, *pipes]:
-            os.close(fd)
+            os.dup2(self._null, target)
+        for pipe in pipes:
+            os.close(pipe)
         self._channel.send({"event": "done", "block": self.number, **done})
 
     def leave(self) -> None:
@@ -93,9 +93,7 @@ class Report:
         if self.forked or not self._pipes or get_ident() != self._main:
             return None
         self.flush()
-        self._send(
-            encoded({"event": "input_request", "block": self.number, "prompt": prompt, "password": password})
-        )
+        self._send(encoded({"event": "input_request", "block": self.number, "prompt": prompt, "password": password}))
         while True:
             frame = self._channel.wait_for("input")
             if frame is None or frame.get("eof"):
@@ -137,6 +135,15 @@ class Report:
         for thread in others:
             thread.__dict__.setdefault("_interpreter_block", self.number)
         return bool(others)
+
+
+def clear_of_streams(fd: int) -> int:
+    """The descriptor itself, or another for it where user code has left the number of a stream free."""
+    if fd > 2:
+        return fd
+    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(fd)
+    return moved
 
 
 def write_to_descriptor(fd: int, text: str) -> None:

@@ -84,6 +84,7 @@ class Worker:
                 self.interrupts.disarm()
         except KeyboardInterrupt as interrupt:  # it came between the user's code and ours
             error = interrupt
+            self._engine.tell(interrupt)
         status, exit_code = outcome(error)
         self._flush_everything()
         if self.report.forked:

@@ -10,7 +10,7 @@ PACKAGE = "_interpreter_driver"
 
 
 def main(data_fd: int) -> int:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # until the driver's own handler is there
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # until the driver's own handler is there
     package = types.ModuleType(PACKAGE)
     package.__path__ = [os.path.dirname(os.path.abspath(__file__))]
     sys.modules[PACKAGE] = package

@@ -20,9 +20,7 @@ def plain_output(name: str, fd: int) -> io.TextIOWrapper:
     """A stream that writes to a descriptor line by line, as Python's own does to a terminal."""
     raw = io.FileIO(fd, "w", closefd=False)
     raw.name = "<%s>" % name
-    return io.TextIOWrapper(
-        io.BufferedWriter(raw), encoding="utf-8", errors="backslashreplace", line_buffering=True
-    )
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding="utf-8", errors="backslashreplace", line_buffering=True)
 
 
 class Output(io.TextIOBase):

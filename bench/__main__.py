@@ -1,0 +1,47 @@
+"""Prints the table of budgets: `make bench`, and with the original beside it `make bench-original`."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+from functools import partial
+
+from bench import blocks, replies, start
+from bench.subject import OURS, ROOT, Subject
+from bench.table import layout, rows
+
+ORIGINAL = "open-interpreter[server]==0.4.3"
+# 0.4.3 imports pkg_resources, which newer versions of setuptools do not have.
+ORIGINAL_NEEDS = "setuptools<80"
+
+
+def original() -> Subject:
+    """The original in a virtual environment of its own, installed once."""
+    folder = ROOT / ".bench" / "original"
+    if not (folder / "bin" / "interpreter").exists():
+        print(f"Installing {ORIGINAL} into {folder.relative_to(ROOT)}: some minutes", file=sys.stderr)
+        start.new_environment("original", ORIGINAL, ORIGINAL_NEEDS)
+    return Subject("0.4.3", folder / "bin" / "python")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser.add_argument("--original", action="store_true", help="measure 0.4.3 as well, installing it once")
+    parser.add_argument("--install", action="store_true", help="also install the core afresh; slow")
+    parser.add_argument("--only", default="", help="only the measurements whose name has this in it")
+    options = parser.parse_args()
+    measurements = start.MEASUREMENTS + blocks.MEASUREMENTS + replies.MEASUREMENTS
+    if options.install or options.original:
+        measurements = start.INSTALL + measurements
+    chosen = [each for each in measurements if options.only in each.what]
+    table = rows(chosen, OURS, original() if options.original else None, partial(print, file=sys.stderr))
+    machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+    print(f"\n{machine}; best of several runs\n")
+    print(layout(table))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,36 @@
+"""What the probes share; like them it runs in ours and in the original."""
+
+import json
+import sys
+
+ARGUMENTS = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
+
+
+def ready():
+    """An interpreter that asks the scripted server and has nothing else to do."""
+    from interpreter import interpreter
+
+    interpreter.offline = True
+    interpreter.disable_telemetry = True
+    interpreter.conversation_history = False
+    interpreter.llm.model = "openai/scripted"
+    interpreter.llm.api_base = ARGUMENTS["api_base"]
+    interpreter.llm.api_key = "x"
+    interpreter.llm.supports_functions = True
+    interpreter.llm.supports_vision = False
+    interpreter.llm.context_window = 1_000_000
+    interpreter.llm.max_tokens = 4096
+    return interpreter
+
+
+def warmed():
+    """The same, after one short chat, so that what is loaded on first use is loaded."""
+    interpreter = ready()
+    interpreter.chat("hi", display=False)
+    interpreter.messages = []
+    return interpreter
+
+
+def tell(**result):
+    # The original prints as it likes: the result is the last line.
+    print("\n" + json.dumps(result), flush=True)

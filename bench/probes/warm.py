@@ -1,0 +1,6 @@
+"""One short chat."""
+
+from common import tell, warmed
+
+warmed()
+tell()

@@ -1,0 +1,139 @@
+"""What it costs to install, to import and to start."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pyte
+
+from bench.subject import OURS, ROOT, ProbeFailure, Subject, cpu, environment, once, probe
+from bench.table import Measurement
+
+IMPORT = "from interpreter import interpreter"
+
+
+def run_cpu(python: Path, code: str) -> float:
+    return cpu([str(python), "-c", code], 5 if python == OURS.python else 2)
+
+
+def memory(python: Path, code: str) -> float:
+    return float(probe(python, "memory", code=code)["megabytes"])
+
+
+def version_cpu(subject: Subject) -> float:
+    return cpu([str(subject.program), "--version"], 2 if subject.is_original else 5)
+
+
+def start_to_prompt(subject: Subject) -> float:
+    flags = ["--model", "openai/none", "--api_base", "http://127.0.0.1:9/v1", "--api_key", "x", "--offline"]
+    command = [str(subject.program), *flags]
+    return min(_start_once(command) for _ in range(1 if subject.is_original else 5))
+
+
+def bare_prompt() -> float:
+    code = "from prompt_toolkit import PromptSession; PromptSession().prompt('> ')"
+    return min(_start_once([sys.executable, "-c", code]) for _ in range(5))
+
+
+def _start_once(command: list[str]) -> float:
+    """Seconds until a key that was pressed at the prompt is shown."""
+    began = time.perf_counter()
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.execve(command[0], command, environment())
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    screen = pyte.Screen(80, 24)
+    try:
+        _read_until(terminal, screen, ">", began)
+        os.write(terminal, b"Q")
+        _read_until(terminal, screen, "> Q", began)
+        return time.perf_counter() - began
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(terminal)
+
+
+def _read_until(terminal: int, screen: pyte.Screen, prompt: str, began: float, limit: float = 60) -> None:
+    """Read until the line with the cursor begins so."""
+    stream = pyte.ByteStream(screen)
+    while not screen.display[screen.cursor.y].startswith(prompt):
+        left = limit - (time.perf_counter() - began)
+        if not select.select([terminal], [], [], max(0, left))[0]:
+            raise ProbeFailure(f"no prompt within {limit:.0f} s")
+        try:
+            seen = os.read(terminal, 65536)
+        except OSError:
+            words = [line for line in screen.display if line.strip()]
+            raise ProbeFailure(f"ended: {(words or ['no word'])[-1].strip()[:50]}") from None
+        stream.feed(seen)
+        # A terminal that is asked where its cursor is must answer.
+        if b"\x1b[6n" in seen:
+            os.write(terminal, f"\x1b[{screen.cursor.y + 1};{screen.cursor.x + 1}R".encode())
+
+
+def fresh_core() -> Subject:
+    """A virtual environment with the core alone, as a user installs it."""
+    return Subject("core", new_environment("core", str(ROOT)))
+
+
+def new_environment(name: str, *packages: str) -> Path:
+    """The Python of a fresh virtual environment that has these packages."""
+    folder = ROOT / ".bench" / name
+    python = folder / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--clear", folder], check=True)
+    # The newest pip, because older ones try versions of 0.4.3's dependencies for ever.
+    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "pip"]
+    subprocess.run(pip, check=True)
+    if subprocess.run([python, "-m", "pip", "install", "--quiet", *packages]).returncode:
+        raise ProbeFailure("pip could not install it")
+    return python
+
+
+@once
+def installed(subject: Subject) -> tuple[int, float]:
+    """How many packages, and how many megabytes of them."""
+    measured = subject if subject.is_original else fresh_core()
+    [folder] = measured.python.parent.parent.glob("lib/python3.*/site-packages")
+    packages = [
+        each for each in folder.glob("*.dist-info") if not each.name.startswith(("pip-", "setuptools-"))
+    ]
+    size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
+    return len(packages), size / 1e6
+
+
+MEASUREMENTS = [
+    Measurement(
+        "`interpreter --version`, CPU", "s", version_cpu, lambda: run_cpu(OURS.python, "pass"), budget=0.10
+    ),
+    Measurement(
+        f"`{IMPORT}`, CPU",
+        "s",
+        lambda it: run_cpu(it.python, IMPORT),
+        lambda: run_cpu(OURS.python, "pass"),
+        budget=0.10,
+    ),
+    Measurement(
+        "the same, memory",
+        "MB",
+        lambda it: memory(it.python, IMPORT),
+        lambda: memory(OURS.python, "pass"),
+        budget=40,
+    ),
+    Measurement("start to a prompt that takes a key", "s", start_to_prompt, bare_prompt, budget=0.35),
+]
+
+INSTALL = [
+    Measurement("packages in a core install", "", lambda it: installed(it)[0], budget=45),
+    Measurement("size of a core install", "MB", lambda it: installed(it)[1], budget=130),
+]

@@ -1,0 +1,102 @@
+'use strict';
+// Child processes that share our stdout and stderr write into the pipes of the block that starts them: each block has
+// its own, so that what a child writes late does not turn up in a later block.
+
+const childProcess = require('child_process');
+const { closeSync, constants, openSync } = require('fs');
+const { syncBuiltinESMExports } = require('module');
+const blocks = require('./blocks.cjs');
+const link = require('./link.cjs');
+
+const { O_NONBLOCK, O_WRONLY } = constants;
+
+function install() {
+  const { spawn } = childProcess.ChildProcess.prototype;
+  childProcess.ChildProcess.prototype.spawn = function (options) {
+    return spawned(this, options, (own) => spawn.call(this, own));
+  };
+  for (const name of ['spawnSync', 'execSync', 'execFileSync']) {
+    const original = childProcess[name];
+    childProcess[name] = { [name]: (...args) => runSync(original, args) }[name];
+  }
+  syncBuiltinESMExports();
+}
+
+function spawned(child, options, spawn) {
+  const block = blocks.owner();
+  if (block?.cancelled) throw new blocks.Interrupted();
+  const pipes = new Pipes(block, options?.stdio);
+  try {
+    if (pipes.used) syncNow(block);
+    return spawn(pipes.used ? { ...options, stdio: pipes.stdio } : options);
+  } finally {
+    pipes.close();
+    if (block && child.pid !== undefined) watch(child, block, pipes.used);
+  }
+}
+
+function watch(child, block, shares) {
+  block.children.add(child);
+  child.prependOnceListener('exit', () => {
+    block.children.delete(child);
+    if (shares) syncNow(block);
+    block.changed();
+  });
+}
+
+function runSync(original, args) {
+  const block = blocks.owner();
+  const at = args.findIndex((arg) => arg !== null && typeof arg === 'object' && !Array.isArray(arg));
+  const pipes = new Pipes(block, args[at]?.stdio);
+  if (!pipes.used) return original(...args);
+  try {
+    syncNow(block);
+    return original(...args.map((arg, i) => (i === at ? { ...arg, stdio: pipes.stdio } : arg)));
+  } finally {
+    pipes.close();
+    syncNow(block);
+  }
+}
+
+/** What was printed before a child starts comes before what the child prints, and so on. */
+function syncNow(block) {
+  if (block && block === blocks.current()) link.sync();
+}
+
+/** The stdio option of a child with the block's own pipes where it said 'inherit', 1, 2 or process.stdout. */
+class Pipes {
+  constructor(block, stdio) {
+    this.opened = new Map();
+    const entries = stdio === 'inherit' ? ['inherit', 'inherit', 'inherit'] : stdio;
+    this.stdio = Array.isArray(entries) && block ? entries.map((entry, at) => this.own(block, entry, at)) : stdio;
+    this.used = this.opened.size > 0;
+  }
+
+  own(block, entry, at) {
+    const fd = entry === 'inherit' ? at : (entry?.fd ?? entry);
+    const path = block.pipes[fd];
+    if (path === undefined) return entry;
+    if (!this.opened.has(fd)) this.opened.set(fd, openPipe(path));
+    return this.opened.get(fd);
+  }
+
+  close() {
+    for (const fd of this.opened.values()) if (typeof fd === 'number') closeSync(fd);
+  }
+}
+
+/** A writing end that blocks, as children expect it; 'ignore' when the host no longer reads. */
+function openPipe(path) {
+  let probe;
+  try {
+    probe = openSync(path, O_WRONLY | O_NONBLOCK); // fails at once where a plain open would wait for a reader
+    return openSync(path, O_WRONLY);
+  } catch (error) {
+    if (error.code !== 'ENXIO' && error.code !== 'ENOENT') throw error;
+    return 'ignore';
+  } finally {
+    if (probe !== undefined) closeSync(probe);
+  }
+}
+
+module.exports = { install };

@@ -1,0 +1,61 @@
+'use strict';
+// After its last expression a block waits a while for what it left going on: timers that are about to fire, requests,
+// child processes. What takes longer goes on, and what it prints then still belongs to that block.
+
+const { createHook } = require('async_hooks');
+const blocks = require('./blocks.cjs');
+const { hooks } = require('./interrupts.cjs');
+const timers = require('./timers.cjs');
+
+const LINGER = 2000; // milliseconds
+// Timers are known better, and these are there to stay.
+const STAYING = new Set(['Timeout', 'Immediate', 'TCPServerWrap', 'UDPWrap', 'FSEventWrap', 'StatWatcher']);
+const SOCKETS = new Set(['TCPSocketWrap', 'TCPWrap', 'TLSWrap']);
+
+/** Resolves when nothing is left to wait for. */
+async function linger(block) {
+  await new Promise((resolve) => timers.setImmediate(resolve)); // node looks for unhandled rejections in between
+  const deadline = Date.now() + LINGER;
+  if (!pending(block, deadline)) return;
+  await new Promise((resolve) => {
+    const enough = () => block.ended || (block.late ? !block.questions.size : !pending(block, deadline));
+    const check = () => {
+      checking = false;
+      if (!enough()) return;
+      block.watchers.delete(recheck);
+      hooks.delete(hook);
+      hook.disable();
+      timers.clearTimeout(timeout);
+      resolve();
+    };
+    let checking = false;
+    const recheck = () => {
+      if (!checking) blocks.outside(() => timers.setImmediate(check));
+      checking = true;
+    };
+    block.watchers.add(recheck);
+    const timeout = blocks.outside(() => timers.setTimeout(expire, LINGER, block));
+    // Whatever ends, ends with a callback; those of our own are outside of every block.
+    const hook = createHook({ after: () => blocks.inside() && recheck() });
+    hooks.add(hook);
+    hook.enable();
+  });
+}
+
+function expire(block) {
+  block.late = true;
+  block.changed();
+}
+
+function pending(block, deadline) {
+  if (block.questions.size || block.stdin?.waits() || timers.due(block, deadline)) return true;
+  const now = blocks.activeKinds();
+  const serving = now.has('TCPServerWrap'); // its connections stay open for a while
+  for (const [kind, count] of now) {
+    if (STAYING.has(kind) || (serving && SOCKETS.has(kind))) continue;
+    if (count > (block.active.get(kind) ?? 0)) return true;
+  }
+  return false;
+}
+
+module.exports = { linger };

@@ -1,0 +1,120 @@
+'use strict';
+// The driver of a JavaScript session: `node main.cjs FD`, where FD is the socket to the host.
+
+const { isPromise } = require('util').types;
+const blocks = require('./blocks.cjs');
+const children = require('./children.cjs');
+const { showResult } = require('./display.cjs');
+const { evaluate } = require('./evaluate.cjs');
+const globals = require('./globals.cjs');
+const { withImports } = require('./imports.cjs');
+const input = require('./input.cjs');
+const interrupts = require('./interrupts.cjs');
+const { linger } = require('./lingering.cjs');
+const link = require('./link.cjs');
+const { uncaught } = require('./report.cjs');
+const streams = require('./streams.cjs');
+const timers = require('./timers.cjs');
+
+const EXIT_CODES = { ok: 0, error: 1, interrupted: 130 };
+
+function receive(frame) {
+  const block = blocks.current();
+  const concerned = block && frame.block === block.number;
+  if (frame.op === 'run') run(frame);
+  else if (frame.op === 'close') process.exit(0);
+  else if (frame.op === 'input' && concerned && block.questions.size) input.answered(block, frame);
+  else if (frame.op === 'interrupt' && concerned) stop(block);
+}
+
+function run(frame) {
+  const block = blocks.begin(frame);
+  interrupts.running.run(block, execute, block, frame);
+}
+
+async function execute(block, frame) {
+  try {
+    prepare(frame);
+    if (frame.active_lines) link.send({ event: 'active_line', block: block.number, line: 1 });
+    let value = await evaluate(withImports(frame.code), block.name);
+    if (isPromise(value)) value = await value; // a script's `main()` is part of the block
+    await showResult(block, value);
+  } catch (error) {
+    fail(block, error);
+  }
+  await linger(block);
+  finish(block, block.failed ? 'error' : 'ok');
+}
+
+function prepare({ cwd, env = {} }) {
+  for (const [name, value] of Object.entries(env)) {
+    if (value === null) delete process.env[name];
+    else process.env[name] = value;
+  }
+  if (cwd) process.chdir(cwd);
+  globals.settleIn(whereWeAre() ?? '/');
+  if (!process.listeners('SIGINT').includes(ignore)) process.on('SIGINT', ignore);
+}
+
+function whereWeAre() {
+  try {
+    return process.cwd();
+  } catch {
+    return undefined; // somebody removed the folder
+  }
+}
+
+/** An error that the program did not catch. */
+function fail(block, error) {
+  if (!block || block.cancelled || link.asked(block.number)) return;
+  block.failed = true;
+  link.sendStream(block.number, 'stderr', uncaught(error));
+}
+
+/** The host wants the block to end; its children heard of it too, and the host ends those that do not listen. */
+function stop(block) {
+  interrupts.recover();
+  const again = block.cancelled;
+  block.cancelled = true;
+  timers.clear(block);
+  link.ended(block.number);
+  if (again || !block.children.size) return finish(block, 'interrupted');
+  for (const child of block.children) child.kill('SIGINT'); // one that was just starting has missed it
+  block.watchers.add(() => block.children.size || finish(block, 'interrupted'));
+}
+
+function finish(block, status) {
+  if (block.ended) return;
+  if (link.asked(block.number) && !block.cancelled) return stop(block);
+  interrupts.hold();
+  block.ended = true;
+  block.questions.clear();
+  block.changed();
+  streams.flush(block);
+  // A listener for Ctrl-C lives as long as its block: later it would take the interrupt of another one for its own.
+  for (const listener of process.listeners('SIGINT')) if (listener !== ignore) process.off('SIGINT', listener);
+  const cwd = whereWeAre();
+  link.send({ event: 'done', block: block.number, status, exit_code: EXIT_CODES[status], ...(cwd && { cwd }) });
+  link.ended(block.number);
+  interrupts.dismiss();
+  interrupts.release();
+}
+
+function ignore() {}
+
+function reportUncaught(error, event) {
+  if (error instanceof interrupts.Aftermath) return;
+  if (process.listenerCount(event) > 1) return; // the program takes care of it
+  fail(blocks.owner(), error);
+}
+
+process.on('SIGINT', ignore);
+process.on('uncaughtException', (error) => reportUncaught(error, 'uncaughtException'));
+process.on('unhandledRejection', (error) => reportUncaught(error, 'unhandledRejection'));
+const descriptor = Number(process.argv[2]);
+timers.install();
+streams.install();
+children.install();
+input.install();
+globals.install();
+link.open(descriptor, { event: 'ready', language: 'javascript', version: process.versions.node }, receive);

@@ -1,0 +1,34 @@
+'use strict';
+// How values and errors look: as in node's own console, stacks cut down to the program's frames.
+
+const path = require('path');
+const { inspect } = require('util');
+const { BlockSyntaxError } = require('./evaluate.cjs');
+
+const FRAME = /^\s+at /;
+
+/** The text of an error that nobody caught. */
+function uncaught(error) {
+  if (error instanceof BlockSyntaxError) return `${error.message}\n`;
+  return `Uncaught ${cut(inspected(error))}\n`;
+}
+
+function inspected(error) {
+  try {
+    return inspect(error);
+  } catch (reason) {
+    return `a value that cannot be shown (${reason?.constructor?.name})`; // its own code runs to show it, and failed
+  }
+}
+
+/** Without the frames of node and of this driver. */
+function cut(text) {
+  const lines = [];
+  for (const line of text.split('\n')) {
+    if (!FRAME.test(line) || !(line.includes('node:') || line.includes(__dirname + path.sep))) lines.push(line);
+    else if (line.endsWith(' {') && lines.length) lines.push(lines.pop() + ' {'); // the error's properties follow
+  }
+  return lines.join('\n');
+}
+
+module.exports = { uncaught };

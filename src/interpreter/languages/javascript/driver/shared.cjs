@@ -1,0 +1,10 @@
+'use strict';
+// What the main thread and the reader's thread tell each other without a message: places in their shared numbers.
+
+module.exports = {
+  ENDED: 0, // the newest block that has ended
+  ASKED: 3, // the newest block that was asked to end
+  MAIL: 1, // grows with every frame that was handed over
+  WRITTEN: 2, // grows when the reader has written what the main thread could not
+  INTERRUPT: Symbol.for('interpreter.interrupt'), // where the main thread keeps the function that ends a busy block
+};

@@ -1,0 +1,130 @@
+"""How blocks are put to a live bash or zsh, and where its state is between two shells."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from shlex import quote
+
+from interpreter.languages.frames import Frame
+from interpreter.languages.shell.pieces import cut
+
+HERE = Path(__file__).parent
+WHOLE = b"# whole\n"  # how the driver ends a state that was saved to its end
+RUN = {
+    "bash": "\\. ${{__oi_over:-{file}}} <>{stdin} 2>&1",
+    # an error or an interrupt ends a zsh unless somebody takes it
+    "zsh": "{{ \\. ${{__oi_over:-{file}}} <>{stdin} 2>&1; }} always "
+    "{{ TRY_BLOCK_ERROR=0 TRY_BLOCK_INTERRUPT=0; }}",
+}
+REACHED = (
+    "\n__oi_reached=$?\n"  # the last line of every piece but the last: an error may leave a file earlier
+)
+# With the last word each line is safe under errexit.
+AROUND = {
+    "bash": "{call} && :",
+    "zsh": "builtin trap >|$__oi_folder/trap; {call} && :; builtin trap __oi_exit EXIT",
+}
+
+
+class Dialect:
+    """Speaks to one session's shell, and remembers what it said to the last one."""
+
+    def __init__(self, shell: str, term: str, rc: bool = False, state: bytes | None = None) -> None:
+        self.shell = shell
+        self.kind = "zsh" if Path(shell).name == "zsh" else "bash"
+        self._term, self._rc = term, rc
+        self._state = state  # to begin with; later it is in the session's folder
+        self._block = 0
+        self._files: list[Path] = []
+
+    # -- to the shell ----------------------------------------------------------------------------------------
+
+    def greet(self, folder: Path) -> bytes:
+        """A new shell gets our functions, and the state that the last one left."""
+        driver, place = quote(str(HERE / f"driver.{self.kind}")), quote(str(folder))
+        lines = ["exec >/dev/null 2>&1", f"\\. {driver}", f"__oi_folder={place}"]
+        state = folder / "state.first"
+        if self._block == 0 and self._state is not None:
+            state.write_bytes(self._state)
+        elif self._block == 0 and self._rc:
+            snapshot = f"\\. {driver}; __oi_snapshot {place} {quote(str(state))}"
+            lines.append(f"{quote(self.shell)} -i -c {quote(snapshot)} </dev/null")
+        else:
+            state = self.last_state(folder) or state
+        if state.name == "state.exit":
+            state = state.replace(folder / "state.first")
+        lines += [f"\\. {quote(str(state))} && :", self._around(f"__oi_start {place}"), "__oi_ready && :"]
+        return script(lines)
+
+    def encode(self, frame: Frame, folder: Path) -> bytes:
+        """A block, with what the other languages changed before it; the shell needs no other frame."""
+        if frame["op"] != "run":
+            return b""
+        self._block = frame["block"]
+        lines = [assignment(name, value) for name, value in frame.get("env", {}).items()]
+        if frame["term"] != self._term:
+            self._term = frame["term"]
+            lines.append(assignment("TERM", self._term))
+        if "cwd" in frame:
+            lines.append(f"builtin cd -- {quote(frame['cwd'])} || :")
+        lines.append(f"__oi_enter {self._block} {quote(frame['tty'])} && :")
+        for line, file in self._write(frame, folder):
+            if frame["active_lines"]:
+                lines.append(f"__oi_at {self._block} {line} && :")
+            lines.append(RUN[self.kind].format(file=quote(str(file)), stdin=quote(frame["stdin"])))
+        lines += ["__oi_status=$? __oi_block=", self._around(f'__oi_leave {self._block} "$@"')]
+        return script(lines)
+
+    def _around(self, call: str) -> str:
+        return AROUND[self.kind].format(call=call)
+
+    def _write(self, frame: Frame, folder: Path) -> list[tuple[int, Path]]:
+        """Put the block's pieces into files, instead of the last one's, and say where each begins."""
+        for file in self._files:
+            file.unlink(missing_ok=True)
+        code = frame["code"]
+        pieces = cut(code) if frame["active_lines"] else [(1, code)]
+        if len(pieces) == 1:
+            pieces = [(pieces[0][0], code)]
+        else:  # the shell counts lines from the beginning of a file
+            pieces = [(line, "\n" * (line - 1) + piece) for line, piece in pieces]
+            pieces[:-1] = [(line, text + REACHED) for line, text in pieces[:-1]]
+        self._files = [folder / "exports"]
+        written: list[tuple[int, Path]] = []
+        for line, text in pieces:
+            file = folder / (f"block{self._block}" if not written else f"block{self._block}.{line}")
+            file.write_bytes(text.encode("utf-8", "surrogateescape"))
+            written.append((line, file))
+        self._files += [file for _, file in written]
+        return written
+
+    # -- from the shell --------------------------------------------------------------------------------------
+
+    def report(self, folder: Path) -> bytes | None:
+        """Where the last block left the directory and the exported variables, if it got to say so."""
+        try:
+            return (folder / "exports").read_bytes()
+        except FileNotFoundError:
+            return None
+
+    def last_state(self, folder: Path) -> Path | None:
+        """The newest state that was saved to its end."""
+        saved = ("exit", str(self._block % 2), str((self._block - 1) % 2), "first")
+        return next((path for name in saved if is_whole(path := folder / f"state.{name}")), None)
+
+
+def script(lines: list[str]) -> bytes:
+    return "".join(line + "\n" for line in lines).encode("utf-8", "surrogateescape")
+
+
+def assignment(name: str, value: str | None) -> str:
+    return f"unset {name} || :" if value is None else f"export {name}={quote(value)} || :"
+
+
+def is_whole(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            file.seek(-len(WHOLE), 2)
+            return file.read() == WHOLE
+    except OSError:
+        return False

@@ -1,0 +1,144 @@
+"""The shell in a live session: bash or zsh."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from interpreter.errors import SessionStartError
+from interpreter.languages.block import Channels
+from interpreter.languages.displays import console
+from interpreter.languages.frames import Frame
+from interpreter.languages.live import LiveLanguage, how_it_ended
+from interpreter.languages.session import Launch, Session
+from interpreter.languages.shell.dialect import Dialect
+from interpreter.languages.shell.exports import Exports
+from interpreter.languages.shell.terminal import Keyboard, output_terminal
+from interpreter.languages.version import program_version
+from interpreter.messages import Chunk
+
+PAGERS = ("PAGER", "GIT_PAGER", "MANPAGER", "SYSTEMD_PAGER", "AWS_PAGER", "PSQL_PAGER")
+NOT_FOR_US = ("BASH_ENV", "ENV")  # files that a shell without a prompt would run at its start
+
+
+class Shell(LiveLanguage):
+    """Directory, variables, functions, aliases and options stay from block to block, beyond an `exit` too."""
+
+    name = "Shell"
+    aliases = ("bash", "sh", "zsh", "batch", "bat")
+    file_extension = "sh"
+
+    _dialect: Dialect
+    _exports: Exports
+    _keyboard: Keyboard | None = None
+    _state: bytes | None = None  # of a session that was moved to the background
+
+    def version(self) -> str | None:
+        shell = which_shell(self.surroundings.shell)
+        number = shell and program_version(shell)
+        return f"{Path(shell).name} {number}" if shell and number else None
+
+    def launch(self) -> Launch:
+        shell = which_shell(self.surroundings.shell)
+        if shell is None:
+            raise SessionStartError(self.name, "neither bash nor zsh is installed.")
+        env = self.surroundings.environment()
+        for name in NOT_FOR_US:
+            env.pop(name, None)
+        env |= dict.fromkeys(PAGERS, "cat") | {"TERM": self._terminal_kind()}
+        self._dialect = Dialect(shell, env["TERM"], self.surroundings.shell_rc, self._state)
+        self._exports = Exports(env)
+        start = ["--norc", "--noprofile"] if self._dialect.kind == "bash" else ["-f", "-s"]
+        return Launch(["stdin", shell, *start], self._dialect, env=env, cwd=self.surroundings.cwd)
+
+    # -- blocks ------------------------------------------------------------------------------------------
+
+    def channels(self) -> Channels:
+        return output_terminal(self.surroundings.size)
+
+    def fields(self) -> Frame:
+        self._seat_somebody()
+        stdin = self._keyboard.path if self._keyboard else os.devnull
+        return {"stdin": stdin, "term": self._terminal_kind(), "active_lines": self.surroundings.active_lines}
+
+    def _terminal_kind(self) -> str:
+        return "xterm-256color" if self.surroundings.colors else "dumb"
+
+    def _take_news(self, event: Frame) -> None:
+        super()._take_news({**event, **self._news()})
+
+    def _news(self) -> Frame:
+        assert self.session is not None
+        report = self._dialect.report(self.session.folder)
+        if report is None:
+            return {}
+        cwd, changed = self._exports.news(report)
+        return {"cwd": cwd, "env": changed}
+
+    def exited(self, event: Frame) -> Iterator[Chunk]:
+        """The shell ended: the next one goes on where it stopped, or where the block before it did."""
+        if event["startup"]:
+            yield from super().exited(event)
+            return
+        news, code = self._news(), event["code"]
+        super()._take_news(news)
+        if code < 0 or not news:
+            kept = "what it had" if news else "what it had before this block"
+            yield console(f"The shell ended ({how_it_ended(code)}). A new one goes on with {kept}.\n")
+        yield self.closing(code, how_exited(event))
+
+    # -- somebody at the keyboard ------------------------------------------------------------------------
+
+    def _seat_somebody(self) -> None:
+        """Have a controlling terminal while there is somebody to type, and none while there is not."""
+        session = self.start()
+        if self.surroundings.keyboard and self._keyboard is None:
+            self._keyboard = Keyboard()
+            session.take_terminal(self._keyboard.theirs, self._keyboard)
+        elif self._keyboard is not None and not self.surroundings.keyboard:
+            session.leave_terminal()
+            self._keyboard.hang_up()
+            self._keyboard = None
+        if self._keyboard is not None:
+            self._keyboard.prepare(self.surroundings.size)
+
+    def send_keys(self, keys: bytes) -> None:
+        """Type something for the block that runs."""
+        if self._keyboard is not None:
+            self._keyboard.press(keys)
+
+    def echo_off(self) -> bool:
+        """Whether what is typed now should not be seen, such as a password."""
+        return self._keyboard is not None and self._keyboard.echo_off()
+
+    # -- ends --------------------------------------------------------------------------------------------
+
+    def _detached(self) -> Iterator[Chunk]:
+        session: Session | None = self.session
+        assert session is not None
+        state = self._dialect.last_state(session.folder)
+        self._state = state.read_bytes() if state else None
+        self._keyboard = None  # it stays with the block
+        yield from super()._detached()
+
+    def terminate(self) -> None:
+        super().terminate()
+        self._keyboard = self._state = None
+
+
+def how_exited(event: Frame) -> str:
+    if event["why"] == "timed_out":
+        return "timed_out"
+    if event["code"] < 0:
+        return "died"
+    return "error" if event["code"] else "done"
+
+
+def which_shell(wanted: str | None) -> str | None:
+    """The shell that the settings name, else the user's own if we speak it, else bash."""
+    for shell in (wanted, os.environ.get("SHELL")):
+        if shell and Path(shell).name in ("bash", "zsh") and (found := shutil.which(shell)):
+            return found
+    return shutil.which("bash") or shutil.which("zsh")

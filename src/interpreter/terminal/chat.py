@@ -1,0 +1,101 @@
+"""The chat: prompt, turn, prompt, until the user leaves."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from interpreter.errors import InterpreterError
+from interpreter.terminal import intro, magic
+from interpreter.terminal.reader import Reader, reader_for
+from interpreter.terminal.turn import show_turn
+from interpreter.terminal.warm_up import WarmUp
+
+if TYPE_CHECKING:
+    from interpreter.core import OpenInterpreter
+    from interpreter.messages import Chunk
+    from interpreter.terminal.terminal import Terminal
+
+_LEAVING = ("exit", "quit", "exit()", "quit()")
+_HOW_TO_LEAVE = "Press Ctrl-C again, or Ctrl-D, to leave."
+_IMAGE = re.compile(r"(?<!\S)(?:/|[A-Za-z]:\\)\S[^\n]*?\.(?:png|jpe?g)\b", re.IGNORECASE)
+
+
+def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk]:
+    """Ask for messages and answer them; yields every chunk of every turn."""
+    reader, warm_up = reader_for(terminal, interpreter), WarmUp()
+    reader.when_ready(warm_up.begin)
+    while (text := _next_message(terminal, reader)) is not None:
+        warm_up.finish()
+        if text.lstrip().startswith("%"):
+            with told(terminal, interpreter):
+                magic.run(terminal, interpreter, text.strip())
+        elif text.strip().lower() in _LEAVING:
+            return
+        elif text.strip():
+            yield from answer(terminal, interpreter, text)
+
+
+def answer(terminal: Terminal, interpreter: OpenInterpreter, text: str) -> Iterator[Chunk]:
+    """One turn; an error is shown, and the chat goes on."""
+    with told(terminal, interpreter):
+        yield from show_turn(terminal, interpreter, _send(interpreter, text))
+
+
+@contextmanager
+def told(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[None]:
+    """What goes wrong here is told once, in words, and does not end the chat."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        terminal.interrupted = True  # in the moment before or after the turn
+    except BrokenPipeError:
+        raise  # nobody reads any more
+    except InterpreterError as error:
+        terminal.error(intro.explained(error))
+    except Exception as error:  # noqa: BLE001 - a fault of ours must not take the conversation with it
+        terminal.error(fault(error, interpreter.debug))
+
+
+def fault(error: Exception, debug: bool) -> str:
+    """An error that nobody expected, in a line, or whole for those who want to see it."""
+    if debug:
+        from traceback import format_exception
+
+        return "".join(format_exception(error)).rstrip()
+    what = f"{type(error).__name__}: {error}".rstrip(": ")
+    return f"Something went wrong inside Open Interpreter: {what}. --debug shows where."
+
+
+def _send(interpreter: OpenInterpreter, text: str) -> Iterator[Chunk]:
+    """The turn that answers a message; an image that it names goes along."""
+    message: Any = text
+    found = _IMAGE.search(text)
+    if found and os.path.isfile(found[0]):
+        interpreter.messages.append({"role": "user", "type": "message", "content": text})
+        message = {"role": "user", "type": "image", "format": "path", "content": found[0]}
+    chunks: Iterator[Chunk] = interpreter.chat(message, display=False, stream=True)
+    return chunks
+
+
+def _next_message(terminal: Terminal, reader: Reader) -> str | None:
+    """The next message, None to leave; what was sent off during the last turn comes first."""
+    if not terminal.interrupted and (sent := terminal.typed.take_sent()):
+        terminal.tty.write(f"> {sent}\n")
+        return sent
+    terminal.interrupted = False
+    warned = False
+    while True:
+        try:
+            return reader.read(terminal.typed.take_all())
+        except EOFError:
+            terminal.tty.write("\n" if terminal.plain else "")
+            return None
+        except KeyboardInterrupt:
+            if warned:
+                return None
+            warned = True
+            terminal.display.line(_HOW_TO_LEAVE)

@@ -1,0 +1,80 @@
+"""The first words, and what to do when there is no model."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from interpreter.errors import (
+    InterpreterError,
+    MissingKeyError,
+    ModelError,
+    ModelUnreachableError,
+    ProviderNotFoundError,
+)
+
+if TYPE_CHECKING:
+    from interpreter.core import OpenInterpreter
+    from interpreter.terminal.terminal import Terminal
+
+WAYS = """\
+Two ways to a model:
+  export OPENAI_API_KEY=...
+      a key, and then start again; other providers have their own variables
+  interpreter --api_base http://localhost:11434/v1 --model llama3.1
+      a server on this machine: Ollama, LM Studio, llama.cpp, ..."""
+
+
+def greet(terminal: Terminal, interpreter: OpenInterpreter) -> None:
+    """A line or two at the start of a chat."""
+    from interpreter.version import __version__
+
+    asked = "Code runs without asking" if interpreter.auto_run else "You are asked before code runs"
+    terminal.display.line(
+        f"Open Interpreter {__version__}, model {interpreter.llm.model}\n"
+        f"{asked}. %help lists the commands, Ctrl-D leaves."
+    )
+    terminal.display.finish()
+
+
+def no_model(interpreter: OpenInterpreter) -> ModelError | None:
+    """Why the model cannot even be asked, as far as the settings tell."""
+    from interpreter.llm.providers import resolve
+
+    llm = interpreter.llm
+    if getattr(llm.completions, "__self__", None) is not llm:
+        return None  # somebody's own way to a model
+    try:
+        resolve(llm.model, os.environ, llm.api_base, llm.api_key, llm.api_version)
+    except ModelError as error:
+        return error
+    return None
+
+
+def ask_for_key(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
+    """Let the user type a key, for this session alone; False if they would rather not."""
+    try:
+        key = terminal.ask("API key, hidden while you type (Enter to leave): ", password=True)
+    except KeyboardInterrupt:
+        return False
+    if not key or not key.strip():
+        return False
+    interpreter.llm.api_key = key.strip()
+    return True
+
+
+def explained(error: InterpreterError) -> str:
+    """An error's words, and for a model that cannot be asked what was found and what to do."""
+    if isinstance(error, MissingKeyError | ProviderNotFoundError):
+        return "\n".join([str(error), found_keys(), WAYS])
+    if isinstance(error, ModelUnreachableError):
+        return f"{error}\n{found_keys()}"
+    return str(error)
+
+
+def found_keys() -> str:
+    """The keys in the environment, by name alone."""
+    from interpreter.llm.providers import PROVIDERS
+
+    names = [name for row in PROVIDERS for name in row.key_variables if os.environ.get(name)]
+    return f"Keys in the environment: {', '.join(dict.fromkeys(names)) or 'none'}."

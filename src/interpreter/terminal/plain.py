@@ -1,0 +1,163 @@
+"""Plain text, in order and complete: for pipes, screen readers, and terminals that can do no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from interpreter.terminal.render import words
+from interpreter.terminal.render.ansi import ProgramText, visible
+from interpreter.terminal.render.saved import save_image, save_text
+
+if TYPE_CHECKING:
+    from typing import TextIO
+
+    from interpreter.messages import Chunk
+
+
+class PlainDisplay:
+    """Writes each chunk as it comes; nothing is ever drawn twice."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._kind = ""
+        self._line_begun = False
+        self._program: ProgramText | None = None
+        self._silent = True
+
+    # -- chunks --------------------------------------------------------------------------------------------
+
+    def show(self, chunk: Chunk) -> None:
+        """Show one chunk of the stream."""
+        if chunk.get("recipient", "user") != "user" or chunk.get("start"):
+            return
+        if chunk.get("end"):
+            if chunk["type"] != "console":
+                self._end_section()
+        else:
+            self._content(chunk)
+        self._out.flush()
+
+    def _content(self, chunk: Chunk) -> None:
+        kind, content = chunk["type"], str(chunk.get("content"))
+        if kind in ("message", "reasoning"):
+            self._section(kind)
+            self._write(visible(content))
+        elif kind == "code" and chunk.get("role") != "computer" and "recipient" not in chunk:
+            self._section("code", f"```{chunk.get('format', '')}\n")
+            self._write(visible(content))
+        elif kind == "console":
+            self._console(chunk)
+        elif kind in ("image", "code"):
+            self._attachment(chunk)
+        elif kind == "decision":
+            self._say(words.decision(chunk.get("format", ""), chunk.get("content") or {}))
+        elif kind == "status" and chunk.get("format") == "retry":
+            news = chunk["content"]
+            self._say(f"{words.retry(news)}, trying again in {round(news.get('seconds', 0))} s")
+        elif kind == "confirmation":
+            self._end_section()
+
+    def _console(self, chunk: Chunk) -> None:
+        if chunk.get("format") == "active_line":
+            if chunk["content"] is None:
+                self._block_over(chunk)
+            return
+        mime = chunk.get("mime", "")
+        if mime and chunk.get("recipient") == "user":
+            self._say(words.shown_in(mime, save_text(str(chunk["content"]), mime)))
+            return
+        self._silent = False
+        self._section("console")
+        self._program = self._program or ProgramText(color=False, limit=None)
+        for line in self._program.feed(str(chunk["content"])):
+            self._write(line + "\n")
+
+    def _block_over(self, chunk: Chunk) -> None:
+        silent, self._silent = self._silent, True
+        self._end_section()
+        self._say(words.ending(dict(chunk), 0.0, silent))
+
+    def _attachment(self, chunk: Chunk) -> None:
+        kind = chunk.get("format", "")
+        if chunk["type"] == "code":
+            self._say(words.shown_in(kind, save_text(str(chunk["content"]), kind)))
+        elif kind != "description" and (path := save_image(str(chunk["content"]), kind)):
+            self._say(words.shown_in("image", path))
+
+    # -- sections: an empty line before each ---------------------------------------------------------------
+
+    def _section(self, kind: str, opening: str = "") -> None:
+        if self._kind == kind:
+            return
+        self._end_section()
+        self._kind = kind
+        self._write("\n" + opening)
+
+    def _end_section(self) -> None:
+        kind, self._kind = self._kind, ""
+        if kind == "console" and self._program:
+            for line in self._program.close():
+                self._write(line)
+            self._program = None
+        if self._line_begun:
+            self._write("\n")
+        if kind == "code":
+            self._write("```\n")
+
+    def _say(self, text: str) -> None:
+        if text:
+            self._end_section()
+            self._write(text + "\n")
+
+    def _write(self, text: str) -> None:
+        if text:
+            self._out.write(text)
+            self._line_begun = not text.endswith("\n")
+
+    # -- what the other display has too --------------------------------------------------------------------
+
+    def line(self, text: str, style: str = "hint") -> None:
+        """Words of ours."""
+        self._say(text)
+        self._out.flush()
+
+    def markdown(self, text: str) -> None:
+        """A whole text of ours."""
+        self._say(visible(text))
+        self._out.flush()
+
+    def begin(self, what: str = "thinking") -> None:
+        """A turn begins."""
+
+    def finish(self) -> None:
+        """The turn is over."""
+        self._end_section()
+        self._out.flush()
+
+    def running(self) -> None:
+        """A block starts to run."""
+
+    def stopping(self) -> None:
+        """The turn was told to end."""
+
+    @contextmanager
+    def asking(self) -> Iterator[str]:
+        """The user is asked something at the cursor."""
+        if self._program and (begun := self._program.open):
+            self._program.close()
+            self._write(begun)
+        self._out.flush()
+        yield ""
+        self._line_begun = False
+
+    def typed(self, text: str) -> None:
+        """What is being typed for later is not shown here."""
+
+    def deadline(self) -> float | None:
+        """Nothing here moves by itself."""
+        return None
+
+    def tick(self) -> None:
+        """Nothing to draw."""

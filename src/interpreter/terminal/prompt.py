@@ -1,0 +1,124 @@
+"""The prompt: a line editor with history, in which a paste never sends itself off."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.formatted_text import ANSI
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.input import create_input
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.output.color_depth import ColorDepth
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+MARKER = '"""'
+
+
+class Prompt:
+    """Reads messages; Enter sends one off, Alt-Enter or Ctrl-J begins a new line."""
+
+    def __init__(self, folder: str | None, marker: bool = True) -> None:
+        unfinished = _in_quotes if marker else lambda text: False
+        self._session = _session(_history(folder), unfinished)
+
+    def when_ready(self, function: Callable[[], None]) -> None:
+        """Have something done as soon as the prompt stands and takes keys, once."""
+
+        def once(sender: object) -> None:
+            self._session.app.after_render.remove_handler(once)
+            function()
+
+        self._session.app.after_render.add_handler(once)
+
+    def read(self, default: str = "") -> str:
+        """A message; EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
+        text: str = self._session.prompt("> ", default=default, in_thread=_in_event_loop())
+        return text
+
+
+def ask_line(question: str, password: bool = False) -> str | None:
+    """One line, None at the end of input."""
+    session = _session(InMemoryHistory(), lambda text: False)
+    try:
+        text: str = session.prompt(ANSI(question), is_password=password, in_thread=_in_event_loop())
+    except EOFError:
+        return None
+    return text
+
+
+def _session(history: History, unfinished: Callable[[str], bool]) -> PromptSession[str]:
+    # Cursor position requests are off: their answers would end up in what is typed ahead.
+    output = Vt100_Output.from_pty(
+        sys.stdout,
+        term=os.environ.get("TERM"),
+        default_color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None,
+        enable_bell=False,
+    )
+    output.enable_cpr = False
+    return PromptSession(
+        history=history,
+        multiline=True,
+        key_bindings=_bindings(unfinished),
+        prompt_continuation="  ",
+        input=create_input(sys.stdin),
+        output=output,
+        enable_history_search=True,
+    )
+
+
+def _bindings(unfinished: Callable[[str], bool]) -> KeyBindings:
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def _(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        # Where a terminal does not mark a paste, more keys are waiting behind its line ends.
+        pasted = bool(event.app.key_processor.input_queue)
+        if pasted or unfinished(buffer.text):
+            buffer.newline(copy_margin=False)
+        else:
+            buffer.validate_and_handle()
+
+    @keys.add("escape", "enter")
+    @keys.add("c-j")
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.newline(copy_margin=False)
+
+    @keys.add("c-c")
+    def _(event: KeyPressEvent) -> None:
+        if event.current_buffer.text:
+            event.current_buffer.reset()
+        else:
+            event.app.exit(exception=KeyboardInterrupt, style="class:aborting")
+
+    return keys
+
+
+def _in_quotes(text: str) -> bool:
+    """Whether a text that was begun with three quotes is not closed yet."""
+    return text.count(MARKER) % 2 == 1
+
+
+def _history(folder: str | None) -> History:
+    """Kept in a file that only its owner can read, where that is possible."""
+    if folder is None:
+        return InMemoryHistory()
+    path = os.path.join(folder, "history")
+    with suppress(OSError):
+        os.makedirs(folder, exist_ok=True)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+        return FileHistory(path)
+    return InMemoryHistory()
+
+
+def _in_event_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

@@ -1,0 +1,326 @@
+"""Chunks on a terminal: each goes to the view that shows its kind, and what is finished to the scrollback."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from interpreter.terminal.render import words
+from interpreter.terminal.render.code import CodeView
+from interpreter.terminal.render.markdown import MarkdownView
+from interpreter.terminal.render.output import OutputView
+from interpreter.terminal.render.reasoning import ReasoningView
+from interpreter.terminal.render.saved import save_image, save_text
+from interpreter.terminal.render.screen import Screen
+from interpreter.terminal.render.status import PATIENCE, STALL, TICK, Status
+from interpreter.terminal.render.theme import Theme
+
+if TYPE_CHECKING:
+    from interpreter.messages import Chunk
+
+View = MarkdownView | CodeView | OutputView | ReasoningView
+FRAME = 0.04  # seconds between two drawings, at least
+_SHARE = 4  # of the time, drawing may take one part in so many
+
+
+class Display:
+    """Shows a stream of chunks; `tick` is called by whoever keeps the time, at `deadline`."""
+
+    def __init__(self, screen: Screen, theme: Theme, clock: Callable[[], float] = time.monotonic) -> None:
+        self.screen = screen
+        self.theme = theme
+        self._clock = clock
+        self.status = Status(theme)
+        self.show_active_line = True
+        self.on_change: Callable[[], None] = lambda: None
+        self._view: View | None = None
+        self._kind = ""
+        self._output: OutputView | None = None
+        self._began = 0.0  # when the block did
+        self._code: list[str] = []
+        self._commit: list[str] = []
+        self._body: list[str] = []
+        self._spaced = True  # whether the last row above is an empty one
+        self._dirty = False
+        self._next_draw = 0.0
+        self._next_tick = 0.0
+
+    # -- chunks --------------------------------------------------------------------------------------------
+
+    def show(self, chunk: Chunk) -> None:
+        """Show one chunk of the stream."""
+        if chunk.get("recipient", "user") != "user":
+            return
+        with self.screen.lock:
+            if self._view:
+                self._view.width = self.screen.width
+            if chunk.get("start"):
+                self._start(chunk)
+            elif chunk.get("end"):
+                self._end(chunk)
+            else:
+                self._content(chunk)
+            self._changed()
+
+    def _start(self, chunk: Chunk) -> None:
+        if chunk["type"] == "console":
+            self._running()
+
+    def _end(self, chunk: Chunk) -> None:
+        if chunk["type"] != "console":
+            self._close_view()
+
+    def _content(self, chunk: Chunk) -> None:
+        kind, content = chunk["type"], chunk.get("content")
+        self.status.progress(self._clock())
+        if kind == "message":
+            self._text("message", MarkdownView, str(content))
+        elif kind == "reasoning":
+            self._text("reasoning", ReasoningView, str(content))
+        elif kind == "code" and chunk.get("role") != "computer" and "recipient" not in chunk:
+            self._program(chunk.get("format", ""), str(content))
+        elif kind == "console":
+            self._console(chunk)
+        elif kind in ("image", "code"):
+            self._attachment(chunk)
+        elif kind == "decision":
+            self._decision(chunk)
+        elif kind == "status":
+            self._news(chunk)
+        elif kind == "confirmation":
+            self._close_view()
+
+    def _text(self, kind: str, view: type[MarkdownView] | type[ReasoningView], content: str) -> None:
+        if self._kind != kind:
+            self._open(kind, view(self.theme, self.screen.width))
+        assert isinstance(self._view, MarkdownView | ReasoningView)
+        self._put(self._view.feed(content))
+
+    def _program(self, language: str, content: str) -> None:
+        if self._kind != "code":
+            self._open("code", CodeView(language, self.theme, self.screen.width))
+        assert isinstance(self._view, CodeView)
+        self._code = self._view.source
+        self._put(self._view.feed(content))
+
+    # -- a running block -----------------------------------------------------------------------------------
+
+    def running(self) -> None:
+        """A block starts to run."""
+        with self.screen.lock:
+            self._running()
+            self._changed()
+
+    def _running(self) -> None:
+        if self.status.what not in ("running", "stopping"):
+            self.status.begin("running", self._clock())
+        if self._output is None:
+            self._began = self._clock()
+            self._close_view()
+            self._output = OutputView(self.theme, self.screen.width)
+            self._view, self._kind = self._output, "output"
+
+    def _console(self, chunk: Chunk) -> None:
+        self._running()
+        assert self._output
+        if chunk.get("format") == "active_line":
+            if chunk["content"] is None:
+                self._block_over(chunk)
+            elif self.show_active_line:
+                self.status.detail = self._active(chunk["content"])
+        elif chunk.get("mime"):
+            self._rich_output(chunk)
+        else:
+            self._put(self._output.feed(str(chunk["content"]), chunk.get("stream") == "stderr"))
+
+    def _active(self, number: int) -> str:
+        if len(self._code) < 2 or not 0 < number <= len(self._code):
+            return ""
+        return f"line {number}: {self._code[number - 1].strip()[:40]}"
+
+    def _rich_output(self, chunk: Chunk) -> None:
+        assert self._output
+        mime, content = chunk["mime"], str(chunk["content"])
+        if mime == "text/markdown":
+            view = MarkdownView(self.theme, self.screen.width)
+            self._put(self._output.take_open() + view.feed(content) + view.close())
+        elif chunk.get("recipient") == "user":
+            self._note(words.shown_in(mime, save_text(content, mime)))
+        else:
+            self._put(self._output.feed(content))
+
+    def _attachment(self, chunk: Chunk) -> None:
+        """An image or a page: saved, and its path shown."""
+        kind = chunk.get("format", "")
+        if chunk["type"] == "image":
+            path = save_image(str(chunk["content"]), kind) if kind != "description" else None
+        else:
+            path = save_text(str(chunk["content"]), kind)
+        if path:
+            self._note(words.shown_in("image" if chunk["type"] == "image" else kind, path))
+
+    def _note(self, text: str) -> None:
+        """A line of ours in the middle of a block's output."""
+        rows = self._output.take_open() if self._output else []
+        self._put([*rows, self.theme.paint(text, "hint")])
+
+    def _block_over(self, chunk: Chunk) -> None:
+        assert self._output
+        elapsed = self._clock() - self._began
+        silent = self._output.empty
+        self._put(self._output.close(chunk.get("truncated")))
+        ending = words.ending(dict(chunk), elapsed, silent)
+        if ending:
+            good = chunk.get("ended", "done") in ("done", "background") and not chunk.get("exit_code")
+            self._put([self.theme.paint(ending, "hint" if good else "error")])
+        self._output, self._view, self._kind = None, None, ""
+        self.status.begin("thinking", self._clock())
+
+    # -- words of ours -------------------------------------------------------------------------------------
+
+    def _decision(self, chunk: Chunk) -> None:
+        line = words.decision(chunk.get("format", ""), chunk.get("content") or {})
+        if line:
+            self._close_view()
+            self._put([self.theme.paint(line, "hint")])
+        if chunk.get("format") in ("approved", "edited"):
+            self._running()
+
+    def _news(self, chunk: Chunk) -> None:
+        content: dict[str, Any] = chunk.get("content") or {}
+        if chunk.get("format") == "retry":
+            self.status.countdown(words.retry(content), float(content.get("seconds", 0)), self._clock())
+
+    def line(self, text: str, style: str = "hint") -> None:
+        """Words of ours, between what the stream says."""
+        with self.screen.lock:
+            self._close_view()
+            rows = words.wrapped(text, self.screen.width - 1)
+            self._put([self.theme.paint(row, style) for row in rows])
+            self.flush()
+
+    def markdown(self, text: str) -> None:
+        """A whole text of ours."""
+        with self.screen.lock:
+            self._open("", MarkdownView(self.theme, self.screen.width))
+            assert isinstance(self._view, MarkdownView)
+            self._put(self._view.feed(text))
+            self._close_view()
+            self.flush()
+
+    # -- turns ---------------------------------------------------------------------------------------------
+
+    def begin(self, what: str = "thinking") -> None:
+        """A turn begins."""
+        with self.screen.lock:
+            self._spaced = False
+            self.status.begin(what, self._clock())
+            self._changed()
+
+    def finish(self) -> None:
+        """The turn is over: nothing of it stays open, and an empty line follows."""
+        with self.screen.lock:
+            self.status.stop()
+            self.status.typed = ""
+            self._close_view()
+            if not self._spaced:
+                self._put([""])
+            self.flush()
+
+    def stopping(self) -> None:
+        """The turn was told to end."""
+        with self.screen.lock:
+            self.status.begin("stopping", self._clock())
+            self._changed()
+
+    @contextmanager
+    def asking(self) -> Iterator[str]:
+        """The user is asked something at the cursor; gives what stands on the open line of the output."""
+        with self.screen.lock:
+            what, self.status.what = self.status.what, ""
+            typed, self.status.typed = self.status.typed, ""
+            begun = self._output.take_line() if self._output else ""
+            self._dirty = True
+            self.flush()
+            self.screen.forget()
+        try:
+            yield begun
+        finally:
+            with self.screen.lock:
+                self._spaced = False
+                self.status.typed = typed
+                if what:
+                    self.status.begin(what, self._clock())
+                self._changed()
+
+    def typed(self, text: str) -> None:
+        """What is being typed for later."""
+        with self.screen.lock:
+            self.status.typed = text
+            self._draw(self._clock())
+
+    # -- drawing -------------------------------------------------------------------------------------------
+
+    def _open(self, kind: str, view: View) -> None:
+        self._close_view()
+        if not self._spaced:
+            self._put([""])
+        self._view, self._kind = view, kind
+
+    def _close_view(self) -> None:
+        if self._view is None:
+            return
+        view, self._view, self._kind, self._output = self._view, None, "", None
+        self._put(view.close())
+        self._dirty = True
+
+    def _put(self, rows: list[str]) -> None:
+        self._commit += rows
+        if rows:
+            self._spaced = not rows[-1]
+
+    def _changed(self) -> None:
+        self._dirty = True
+        now = self._clock()
+        if now >= self._next_draw:
+            self._draw(now)
+        self.on_change()
+
+    def flush(self) -> None:
+        """Draw now, whatever the time."""
+        self._draw(self._clock())
+
+    def _draw(self, now: float) -> None:
+        with self.screen.lock:
+            if self._dirty:
+                self._body = self._view.open_rows() if self._view else []
+            footer = self.status.rows(now, self._patience())
+            commit, self._commit, self._dirty = self._commit, [], False
+            self.screen.paint(commit, self._body, footer)
+            done = self._clock()
+            self._next_draw = done + max(FRAME, _SHARE * (done - now))
+            self._next_tick = done + TICK
+
+    def _patience(self) -> float:
+        if not self._body or (self._output and not self._output.line_open):
+            return PATIENCE
+        # A line that a program has begun may be a question: the cursor stays at its end.
+        return math.inf if self._output else STALL
+
+    def deadline(self) -> float | None:
+        """When `tick` wants to be called next; None: not before something changes."""
+        with self.screen.lock:
+            if self._dirty or self._commit:
+                return self._next_draw
+            due = self.status.appears_at(self._patience())
+            return None if due is None else max(due, self._next_tick)
+
+    def tick(self) -> None:
+        """Draw what is due."""
+        with self.screen.lock:
+            now, due = self._clock(), self.deadline()
+            if due is not None and now >= due:
+                self._draw(now)

@@ -1,0 +1,58 @@
+"""What cannot be shown in the terminal is kept in a file whose path can."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import itertools
+import os
+import tempfile
+from functools import cache
+from typing import TextIO
+
+_number = itertools.count(1)
+_SUFFIXES = {
+    "base64": ".png",
+    "base64.png": ".png",
+    "base64.jpeg": ".jpg",
+    "html": ".html",
+    "image/svg+xml": ".svg",
+    "application/javascript": ".js",
+}
+
+
+@cache
+def folder() -> str:
+    """One folder for all that this process shows; it stays, since its paths were given to the user."""
+    return tempfile.mkdtemp(prefix="open-interpreter-")
+
+
+def new_path(name: str, suffix: str) -> str:
+    return os.path.join(folder(), f"{name}-{next(_number)}{suffix}")
+
+
+def save_image(content: str, kind: str) -> str | None:
+    """The path of the saved image; None if it is none."""
+    if kind == "path":
+        return content
+    try:
+        data = base64.b64decode(content)
+    except (binascii.Error, ValueError):
+        return None
+    path = new_path("image", _SUFFIXES.get(kind, ".png"))
+    with open(path, "wb") as file:
+        file.write(data)
+    return path
+
+
+def save_text(content: str, kind: str) -> str:
+    """The path of a page, drawing or script."""
+    suffix = _SUFFIXES.get(kind, ".txt")
+    path = new_path({".html": "page", ".svg": "drawing"}.get(suffix, "display"), suffix)
+    with open(path, "w", encoding="utf-8", errors="replace") as file:
+        file.write(content)
+    return path
+
+
+def output_file() -> TextIO:
+    return open(new_path("output", ".txt"), "w", encoding="utf-8", errors="replace")

@@ -1,0 +1,65 @@
+"""The short lines that we add to a conversation, in words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+_KINDS = {"image": "Image", "html": "Page", "image/svg+xml": "Drawing", "application/javascript": "Script"}
+_WORTH_TELLING = 3.0  # seconds
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """Lines of ours that fit the screen; a continued line is indented like its beginning."""
+    from textwrap import wrap
+
+    rows: list[str] = []
+    for line in text.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip()))
+        rows += wrap(line, max(width, 10), subsequent_indent=indent, break_on_hyphens=False) or [""]
+    return rows
+
+
+def shown_in(kind: str, path: str) -> str:
+    return f"{_KINDS.get(kind, 'Shown')}: {path}"
+
+
+def ending(chunk: dict[str, Any], elapsed: float, silent: bool) -> str:
+    """How a block ended, where that is not plain."""
+    took = f" after {_seconds(elapsed)}"
+    code = chunk.get("exit_code")
+    match chunk.get("ended", "done"):
+        case "interrupted":
+            return f"Interrupted{took}."
+        case "timed_out":
+            return f"Stopped: it ran into the time limit{took}."
+        case "died":
+            return f"The session died{took}."
+        case "background":
+            return "Moved to the background."
+    if code:
+        return f"Exit code {code}{took}." if elapsed >= _WORTH_TELLING else f"Exit code {code}."
+    if elapsed >= _WORTH_TELLING:
+        return f"Done{took}."
+    return "No output." if silent and chunk.get("ended", "done") == "done" else ""
+
+
+def _seconds(elapsed: float) -> str:
+    if elapsed < 60:
+        return f"{elapsed:.1f} s"
+    minutes, seconds = divmod(int(elapsed), 60)
+    return f"{minutes} min {seconds} s"
+
+
+def decision(kind: str, content: dict[str, Any]) -> str:
+    """A line for a decision that the user did not just take."""
+    reason = content.get("reason") or ""
+    if content.get("by") in ("user", "guard") or not (reason or kind == "denied"):
+        return ""  # the user knows, and the guard's words come as output
+    if kind == "denied":
+        return f"Not run: {reason or 'it is not allowed'}"
+    return f"{kind.capitalize()}: {reason}"
+
+
+def retry(content: dict[str, Any]) -> str:
+    reason = str(content.get("reason") or "the server is busy")
+    return reason.rstrip(".")

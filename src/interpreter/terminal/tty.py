@@ -1,0 +1,143 @@
+"""The terminal as the system sees it: what it can do, how large it is, and the mode its keys come in."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TextIO
+
+try:
+    import termios
+except ImportError:  # Windows, untested: keys are then read line by line
+    termios = None  # type: ignore[assignment]
+
+PASTE_ON, PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
+
+
+class Tty:
+    """Standard input and output, and whether a person sits at them."""
+
+    def __init__(self, stdin: TextIO | None = None, stdout: TextIO | None = None) -> None:
+        self.stdin = stdin or sys.stdin
+        self.stdout = stdout or sys.stdout
+        self.can_type = _is_tty(self.stdin)
+        self.can_show = _is_tty(self.stdout)
+        self.dumb = os.environ.get("TERM", "dumb") in ("", "dumb", "unknown")
+
+    @property
+    def can_draw(self) -> bool:
+        """Whether rows can be drawn again in place."""
+        return self.can_show and not self.dumb
+
+    @property
+    def color(self) -> bool:
+        return self.can_draw and not os.environ.get("NO_COLOR")
+
+    @property
+    def unicode(self) -> bool:
+        encoding = getattr(self.stdout, "encoding", None) or "ascii"
+        return encoding.lower().replace("-", "").startswith("utf")
+
+    def size(self) -> tuple[int, int]:
+        """Columns and lines."""
+        try:
+            columns, lines = os.get_terminal_size(self.stdout.fileno())
+        except (OSError, ValueError):
+            columns, lines = 0, 0
+        return columns or 80, lines or 24
+
+    def write(self, text: str) -> None:
+        self.stdout.write(text)
+        self.stdout.flush()
+
+    def forget_typed(self) -> None:
+        """Throw away what was typed and not read yet."""
+        if self.can_type and termios is not None:
+            termios.tcflush(self.stdin.fileno(), termios.TCIFLUSH)
+
+    @property
+    def in_foreground(self) -> bool:
+        """Whether changing the mode would not stop us, as it does a job in the background."""
+        try:
+            return self.can_type and os.tcgetpgrp(self.stdin.fileno()) == os.getpgrp()
+        except (OSError, AttributeError):
+            return False
+
+    @contextmanager
+    def keys(self, marks: bool) -> Iterator[None]:
+        """Keys come one by one and unseen, while Ctrl-C and Ctrl-Z still work; with marks around a paste."""
+        fd = self.stdin.fileno()
+        before = termios.tcgetattr(fd)
+        restore = _Restore(self, fd, before, marks)
+        atexit.register(restore)
+        _set(fd, key_mode(before))
+        if marks:
+            self.write(PASTE_ON)
+        try:
+            yield
+        finally:
+            restore()
+            atexit.unregister(restore)
+
+    @contextmanager
+    def hidden(self) -> Iterator[None]:
+        """A line is typed that is not to be seen."""
+        fd = self.stdin.fileno()
+        before = termios.tcgetattr(fd)
+        mode = list(before)
+        mode[3] &= ~termios.ECHO
+        _set(fd, mode)
+        try:
+            yield
+        finally:
+            _set(fd, before)
+
+
+class _Restore:
+    """Gives the terminal back as it was; also at exit, if nothing else did."""
+
+    def __init__(self, tty: Tty, fd: int, mode: list[object], marks: bool) -> None:
+        self._tty, self._fd, self._mode, self._marks = tty, fd, mode, marks
+
+    def __call__(self) -> None:
+        with suppress(OSError, ValueError, termios.error):  # a terminal that is gone needs nothing back
+            _set(self._fd, self._mode)
+            if self._marks:
+                self._tty.write(PASTE_OFF)
+
+
+def read_line(tty: Tty) -> str:
+    """A line as the terminal itself lets it be edited; empty at the end of input."""
+    try:
+        return tty.stdin.readline()
+    except KeyboardInterrupt:
+        tty.write("\n")  # the terminal has shown ^C
+        raise
+
+
+def key_mode(before: list[object]) -> list[object]:
+    """The mode in which each key is read at once, not shown, and Enter is told from Ctrl-J."""
+    iflag, oflag, cflag, lflag, ispeed, ospeed, cc = before
+    assert isinstance(iflag, int)
+    assert isinstance(lflag, int)
+    assert isinstance(cc, list)
+    cc = list(cc)
+    cc[termios.VMIN], cc[termios.VTIME] = 1, 0
+    cc[termios.VQUIT] = b"\x00"
+    lflag &= ~(termios.ICANON | termios.ECHO | termios.IEXTEN)
+    return [iflag & ~termios.ICRNL, oflag, cflag, lflag, ispeed, ospeed, cc]
+
+
+def _set(fd: int, mode: list[object]) -> None:
+    # Not TCSAFLUSH: what was typed meanwhile must not be lost.
+    termios.tcsetattr(fd, termios.TCSADRAIN, mode)  # type: ignore[arg-type]
+
+
+def _is_tty(file: TextIO) -> bool:
+    try:
+        return file.isatty()
+    except (ValueError, AttributeError):
+        return False

@@ -1,0 +1,47 @@
+"""The documentation's examples run as they stand, against a scripted model."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model_replies import text, tool_call
+from model_server import ModelServer
+
+ROOT = Path(__file__).parent.parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def examples() -> list[Any]:
+    found = []
+    for page in PAGES:
+        codes = [code for code in FENCE.findall(page.read_text("utf-8")) if "from interpreter" in code]
+        found += [pytest.param(code, id=f"{page.name}-{number}") for number, code in enumerate(codes, 1)]
+    return found
+
+
+def answer(body: dict[str, Any]) -> Any:
+    if body["messages"][-1]["role"] == "user":
+        return tool_call("python", "import os; print(len(os.listdir()))")
+    return text("Done.")
+
+
+@pytest.mark.needs("node")
+@pytest.mark.parametrize("code", examples())
+def test_an_example_runs(code: str, tmp_path: Path) -> None:
+    with ModelServer(replies=[answer], repeat=True) as server:
+        env = {**os.environ, "OPENAI_API_KEY": "key", "OPENAI_API_BASE": server.base_url}
+        subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, env=env, timeout=60)
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"

@@ -1,0 +1,49 @@
+"""JavaScript sessions for tests."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from interpreter.languages.javascript import JavaScript
+from interpreter.languages.surroundings import Surroundings
+from python_sessions import Ran
+
+
+class JavaScriptSession(JavaScript):
+    """A JavaScript session with its own surroundings."""
+
+    def __init__(self) -> None:
+        self.surroundings = Surroundings()
+        super().__init__(self)
+
+    def do(self, code: str) -> Ran:
+        """Run a block to its end."""
+        return Ran([dict(chunk) for chunk in self.run(code)])
+
+    def interrupted_when_ready(self, code: str) -> Ran:
+        """Run code and press Ctrl-C, in another thread, as soon as it has printed `ready`."""
+        ran, presser = Ran(), threading.Thread(target=self.stop)
+        for chunk in self.run(code):
+            ran.chunks.append(dict(chunk))
+            if not presser.ident and "ready\n" in ran.stdout:
+                presser.start()
+        return ran
+
+
+@pytest.fixture(scope="module")
+def session() -> Iterator[JavaScriptSession]:
+    """One session for all tests of a module."""
+    javascript = JavaScriptSession()
+    yield javascript
+    javascript.terminate()
+
+
+@pytest.fixture
+def fresh() -> Iterator[JavaScriptSession]:
+    """A session of a test's own."""
+    javascript = JavaScriptSession()
+    yield javascript
+    javascript.terminate()

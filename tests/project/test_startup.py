@@ -1,0 +1,31 @@
+"""The program answers at once: --version and --help load nothing that they do not need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from interpreter.terminal.flags import version_line
+from interpreter.terminal.usage import help_text
+
+HEAVY = {"httpx", "rich", "prompt_toolkit", "IPython", "yaml", "asyncio", "argparse", "interpreter.core"}
+
+
+@pytest.mark.parametrize(("flag", "output"), [("--version", version_line()), ("--help", help_text())])
+def test_a_flag_that_only_prints_loads_nothing_heavy(flag: str, output: str) -> None:
+    code = (
+        "import sys; from interpreter.terminal.cli import main; code = main(sys.argv[1:]); "
+        f"print(sorted({HEAVY!r} & set(sys.modules)), file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, flag], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, output + "\n", "[]\n")
+
+
+def test_a_wrong_command_line_ends_with_2() -> None:
+    code = "import sys; from interpreter.terminal.cli import main; sys.exit(main(['--modle', 'x']))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "--model" in done.stderr
+    assert done.stdout == ""

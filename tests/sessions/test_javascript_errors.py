@@ -1,0 +1,165 @@
+"""Errors in JavaScript: short, with the right lines; and what ends the process ends only that."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from javascript_sessions import JavaScriptSession, fresh, session
+
+__all__ = ["fresh", "session"]
+pytestmark = pytest.mark.needs("node")
+
+
+def test_a_short_stack_with_the_programs_own_frames(session: JavaScriptSession) -> None:
+    ran = session.do(
+        "function inner() {\n  throw new TypeError('bad')\n}\n\nfunction outer() { inner() }\nouter()"
+    )
+    name = f"block-{session.session.block.number}.js" if session.session and session.session.block else ""
+    assert ran.stderr == (
+        f"Uncaught TypeError: bad\n    at inner ({name}:2:9)\n    at outer ({name}:5:20)\n    at {name}:6:1\n"
+    )
+    assert (ran.ended, ran.exit_code, ran.stdout) == ("error", 1, "")
+
+
+def test_frames_of_earlier_blocks_keep_their_name(session: JavaScriptSession) -> None:
+    session.do("\n\nfunction risky() { return nothing.here }")
+    number = session.session.block.number if session.session and session.session.block else 0
+    stderr = session.do("await null\nrisky()").stderr
+    assert f"at risky (block-{number}.js:3:20)" in stderr
+    assert f"block-{number + 1}.js:2:1" in stderr
+
+
+def test_errors_of_node_come_without_its_frames(session: JavaScriptSession) -> None:
+    stderr = session.do("fs.readFileSync('/no/such/file')").stderr
+    assert "ENOENT" in stderr
+    assert "node:" not in stderr
+    assert "driver" not in stderr
+    assert "code: 'ENOENT'" in stderr
+    assert stderr.rstrip().endswith("}")
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        ("throw 5", "Uncaught 5\n"),
+        ("throw undefined", "Uncaught undefined\n"),
+        ("throw {a: 1}", "Uncaught { a: 1 }\n"),
+        ("await Promise.reject(new RangeError('r'))", "Uncaught RangeError: r\n"),
+        ("Promise.reject(new RangeError('r'))", "Uncaught RangeError: r\n"),
+        ("async function main() { throw new Error('m') }\nmain()", "Uncaught Error: m\n"),
+        ("new Promise((_, reject) => setTimeout(reject, 1, 'no'))", "Uncaught 'no'\n"),
+        ("setTimeout(() => { throw new Error('t') }, 1)", "Uncaught Error: t\n"),
+        ("Promise.reject(new Error('u')); undefined", "Uncaught Error: u\n"),
+        ("process.nextTick(() => { throw new Error('n') }); undefined", "Uncaught Error: n\n"),
+        ("new (require('events'))().emit('error', new Error('e'))", "Uncaught Error: e\n"),
+        ("throw new Error('outer', {cause: new Error('inner')})", "[cause]: Error: inner\n"),
+        (
+            "throw {get [Symbol.toStringTag]() { throw 1 }, [util.inspect.custom]() { throw 1 }}",
+            "cannot be shown",
+        ),
+        ("({[util.inspect.custom]() { throw new Error('unshowable') }})", "Uncaught Error: unshowable\n"),
+        ("(function deep() { deep() })()", "Uncaught RangeError: Maximum call stack size exceeded\n"),
+    ],
+)
+def test_uncaught(session: JavaScriptSession, code: str, shown: str) -> None:
+    ran = session.do(code)
+    assert shown in ran.stderr
+    assert (ran.ended, ran.exit_code) == ("error", 1)
+    assert "node:" not in ran.stderr
+    assert session.do("'on'").text == "'on'\n"
+
+
+def test_syntax_errors_show_the_place(session: JavaScriptSession) -> None:
+    ran = session.do("let fine = 1\nlet wrong = = 2")
+    assert ran.stderr.endswith(
+        ".js:2\nlet wrong = = 2\n            ^\n\nUncaught SyntaxError: Unexpected token '='\n"
+    )
+    assert ran.ended == "error"
+    for code in ("(", "`", "'", "/*", "let x; let x", "}", "import a from", "export default 1", "await = 1"):
+        assert "SyntaxError" in session.do(code).stderr
+    assert "SyntaxError" in session.do("eval('(')").stderr
+
+
+def test_a_failed_declaration_can_be_repeated(session: JavaScriptSession) -> None:
+    assert session.do("const halfway = (() => { throw new Error('no') })()").ended == "error"
+    assert session.do("const halfway = 1; halfway").text == "1\n"
+
+
+def test_errors_of_a_finished_block_do_not_touch_the_next(session: JavaScriptSession) -> None:
+    session.do(
+        "let fire; new Promise((resolve) => { fire = resolve }).then(() => { throw new Error('old') }); undefined"
+    )
+    old = session.session.block if session.session else None
+    ran = session.do("fire(); await new Promise((done) => setTimeout(done, 20)); 'fine'")
+    assert (ran.text, ran.ended) == ("'fine'\n", "done")
+    assert old is not None
+    assert "Error: old" in old.spool.read()
+
+
+def test_the_program_may_take_care_itself(session: JavaScriptSession) -> None:
+    code = "process.once('uncaughtException', (error) => console.log('took', error.message))\n"
+    ran = session.do(code + "setTimeout(() => { throw new Error('it') }, 1)")
+    assert (ran.text, ran.ended) == ("took it\n", "done")
+
+
+# -- the end of the process ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("code", "exit_code"),
+    [
+        ("console.log('last'); process.exit(2)", 2),
+        ("console.log('last'); process.exit()", 0),
+        ("process.exitCode = 4; console.log('last'); setTimeout(() => process.exit(), 5)", 4),
+        ("await null; console.log('last'); process.exit(300)", 44),
+        ("console.log('last'); process.abort()", -6),
+        ("console.log('last'); process.kill(process.pid, 'SIGKILL'); for (;;);", -9),
+        ("console.log('last'); process.reallyExit(5)", 5),
+    ],
+)
+def test_the_process_ends(session: JavaScriptSession, code: str, exit_code: int) -> None:
+    ran = session.do(code)
+    assert (ran.ended, ran.exit_code) == ("died", exit_code)
+    assert ran.stdout == "last\n"
+    assert "ended" in ran.stderr
+    assert session.do("'a new one'").text == "'a new one'\n"
+
+
+def test_a_large_output_before_the_end_is_whole(session: JavaScriptSession) -> None:
+    ran = session.do("process.stdout.write('x'.repeat(3e6)); process.exit(1)")
+    assert ran.stdout == "x" * 3_000_000
+
+
+def test_out_of_memory(fresh: JavaScriptSession) -> None:
+    fresh.surroundings.exported["NODE_OPTIONS"] = "--max-old-space-size=30"
+    ran = fresh.do("const hoard = []; for (;;) hoard.push(new Array(1000).fill(hoard.length))")
+    assert ran.ended == "died"
+    assert "heap out of memory" in ran.stderr
+    assert fresh.do("1").text == "1\n"
+
+
+def test_the_working_directory_survives(session: JavaScriptSession, tmp_path: Path) -> None:
+    session.do(f"process.chdir('{tmp_path}')")
+    session.do("process.exit(1)")
+    assert session.do("process.cwd()").text == f"'{tmp_path}'\n"
+
+
+def test_killed_from_outside_between_blocks(session: JavaScriptSession) -> None:
+    os.kill(int(session.do("process.pid").stdout), signal.SIGKILL)
+    assert session.do("1").ended in ("done", "died")  # whether or not it was noticed by then
+    assert session.do("'on'").text == "'on'\n"
+
+
+def test_nothing_is_left_behind(no_strays: None) -> None:
+    javascript = JavaScriptSession()
+    javascript.do(
+        "child_process.spawn('sleep', ['1000'], {detached: true, stdio: 'ignore'}).unref(); undefined"
+    )
+    folder = javascript.session.folder if javascript.session else None
+    javascript.terminate()
+    assert folder is not None
+    assert not folder.exists()

@@ -1,0 +1,145 @@
+"""JavaScript that asks: the question goes to the user, the answer goes back; with nobody there, the end of input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from javascript_sessions import JavaScriptSession, session
+
+__all__ = ["session"]
+pytestmark = pytest.mark.needs("node")
+
+CALLBACKS = (
+    "const rl = require('readline').createInterface({ input: process.stdin, output: process.stdout })\n"
+)
+PROMISES = "const rl = require('readline/promises').createInterface({ input: process.stdin, output: process.stdout })\n"
+
+
+@pytest.fixture
+def asked(session: JavaScriptSession) -> Iterator[list[str]]:
+    """Somebody answers three questions, each with its number, and leaves."""
+    questions: list[str] = []
+
+    def answer(prompt: str, password: bool) -> str | None:
+        questions.append(prompt)
+        return f"answer {len(questions)}" if len(questions) <= 3 else None
+
+    session.surroundings.on_input = answer
+    yield questions
+    session.surroundings.on_input = None
+
+
+def test_a_question_with_a_callback(session: JavaScriptSession, asked: list[str]) -> None:
+    ran = session.do(
+        CALLBACKS + "rl.question('Name? ', (name) => { console.log('hello', name); rl.close() })"
+    )
+    assert asked == ["Name? "]
+    assert (ran.stdout, ran.ended) == ("hello answer 1\n", "done")
+    (request,) = ran.of_type("input_request")
+    assert (request["content"], request["password"]) == ("Name? ", False)
+
+
+def test_a_program_that_forgets_to_close_is_not_asked_again(
+    session: JavaScriptSession, asked: list[str]
+) -> None:
+    ran = session.do(CALLBACKS + "rl.question('Name? ', (name) => console.log('hello', name))")
+    assert asked == ["Name? "]
+    assert ran.ended == "done"
+
+
+def test_questions_with_promises(session: JavaScriptSession, asked: list[str]) -> None:
+    ran = session.do(
+        PROMISES + "console.log([await rl.question('A? '), await rl.question('B? ')]); rl.close()"
+    )
+    assert asked == ["A? ", "B? "]
+    assert ran.stdout == "[ 'answer 1', 'answer 2' ]\n"
+
+
+def test_a_promisified_question(session: JavaScriptSession, asked: list[str]) -> None:
+    ran = session.do(
+        CALLBACKS + "const ask = require('util').promisify(rl.question).bind(rl); await ask('P? ')"
+    )
+    assert asked == ["P? "]
+    assert ran.stdout == "'answer 1'\n"
+
+
+def test_a_question_after_some_time(session: JavaScriptSession, asked: list[str]) -> None:
+    wait = "await new Promise((done) => setTimeout(done, 20))\n"
+    ran = session.do(PROMISES + wait + "const late = await rl.question('Late? '); rl.close(); late")
+    assert asked == ["Late? "]
+    assert ran.stdout == "'answer 1'\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        CALLBACKS + "for await (const line of rl) console.log('got', line)",
+        CALLBACKS + "rl.on('line', (line) => console.log('got', line)); undefined",
+        PROMISES + "rl.on('line', (line) => console.log('got', line)); undefined",
+        "for await (const data of process.stdin) console.log('got', String(data).trim())",
+        "process.stdin.on('data', (data) => console.log('got', String(data).trim())); undefined",
+        "process.stdin.setEncoding('utf8').on('readable', () => { for (let text; (text = process.stdin.read()); ) "
+        "for (const line of text.trim().split('\\n')) console.log('got', line) }); undefined",
+    ],
+)
+def test_lines_until_the_end(session: JavaScriptSession, asked: list[str], code: str) -> None:
+    ran = session.do(code)
+    assert (ran.stdout, ran.ended) == ("got answer 1\ngot answer 2\ngot answer 3\n", "done")
+    assert len(asked) == 4
+
+
+def test_one_line_only(session: JavaScriptSession, asked: list[str]) -> None:
+    ran = session.do(
+        "process.stdin.once('data', (data) => { console.log(`<${data}>`); process.stdin.pause() }); undefined"
+    )
+    assert ran.stdout == "<answer 1\n>\n"
+    assert len(asked) == 1
+
+
+def test_stdin_that_is_only_looked_at(session: JavaScriptSession, asked: list[str]) -> None:
+    assert session.do("[process.stdin.isTTY, process.stdin.fd]").stdout == "[ undefined, 0 ]\n"
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("code", "shown"),
+    [
+        (PROMISES + "await rl.question('?')", "Nobody answered"),
+        (
+            CALLBACKS + "rl.on('close', () => console.log('closed')).question('?', console.log); undefined",
+            "closed\n",
+        ),
+        (CALLBACKS + "let n = 0; for await (const line of rl) n++; console.log('lines', n)", "lines 0\n"),
+        (
+            "process.stdin.on('end', () => console.log('end')).resume().on('data', () => {}); undefined",
+            "end\n",
+        ),
+        ("fs.readFileSync(0, 'utf8').length", "0\n"),
+        ("child_process.execSync('cat; echo cat', { stdio: 'inherit' }); undefined", "cat\n"),
+    ],
+)
+def test_with_nobody_there_it_is_the_end(session: JavaScriptSession, code: str, shown: str) -> None:
+    ran = session.do(code)
+    assert shown in ran.text
+    assert ran.ended in ("done", "error")
+    assert session.do("1").text == "1\n"
+
+
+def test_an_interrupt_while_asking(session: JavaScriptSession) -> None:
+    def interrupted(prompt: str, password: bool) -> str:
+        session.stop()
+        return "too late"
+
+    session.surroundings.on_input = interrupted
+    try:
+        assert session.do(PROMISES + "for (;;) await rl.question('?')").ended == "interrupted"
+    finally:
+        session.surroundings.on_input = None
+    assert session.do("console.log('next')").text == "next\n"
+
+
+def test_odd_prompts(session: JavaScriptSession, asked: list[str]) -> None:
+    session.do(PROMISES + r"await rl.question('\ud800 🎉\n'); await rl.question('')")
+    assert asked == ["\ufffd 🎉\n", ""]

@@ -1,0 +1,170 @@
+"""One interrupt ends a JavaScript block promptly, the state stays, and the next block gets only its own output."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from javascript_sessions import JavaScriptSession, fresh, session
+
+__all__ = ["fresh", "session"]
+pytestmark = pytest.mark.needs("node")
+
+READY = "console.log('ready');\n"
+SLEEP = "const sleep = (ms) => new Promise((done) => setTimeout(done, ms))\n"
+STUBBORN = "trap '' INT; echo ready; while :; do sleep 1; done"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        READY + "while (true) {}",
+        READY + "for (;;) await null",
+        READY + "await null; for (;;);",
+        READY + "await new Promise(() => {})",
+        READY + "for (;;) console.log('x'.repeat(1000))",
+        READY + "for (;;) console.error('x')",
+        READY + "for (;;) display.html('x')",
+        READY + "try { for (;;); } catch { console.log('caught') } finally { console.log('finally') }",
+        READY + "(function again() { process.nextTick(again) })()",
+        READY + "(function again() { queueMicrotask(again) })(); await new Promise(() => {})",
+        READY + "(function again() { setImmediate(again) })(); await new Promise(() => {})",
+        READY + "for await (const _ of (async function* () { for (;;) yield 1 })());",
+        READY + "/^(a+)+$/.test('a'.repeat(60) + 'b')",
+        READY + "child_process.execSync('sleep 1000')",
+        READY + "for (;;) { try { child_process.execSync('sleep 1000') } catch {} }",
+        READY + "await new Promise((done) => child_process.exec('sleep 1000', done))",
+        SLEEP + READY + "for (;;) await sleep(1)",
+        SLEEP + READY + "await sleep(5); for (;;);",
+        SLEEP + READY + "await sleep(1e6)",
+        "setTimeout(() => { console.log('ready'); for (;;); }, 5)",
+        "setImmediate(() => { console.log('ready'); for (;;); }); await new Promise(() => {})",
+        "fs.readFile('/dev/null', () => { console.log('ready'); for (;;); }); await new Promise(() => {})",
+        "fs.promises.readFile('/dev/null').then(async () => { console.log('ready'); for (;;) await 1 }); undefined",
+        "child_process.exec('true', () => { console.log('ready'); for (;;); }); undefined",
+        "const pages = http.createServer(() => { console.log('ready'); for (;;); }).listen(0, () => "
+        "fetch(`http://127.0.0.1:${pages.address().port}`)); await new Promise(() => {})",
+        "setInterval(() => console.log('ready'), 1); undefined",
+        "process.on('SIGINT', () => console.log('the program heard it')); " + READY + "for (;;);",
+    ],
+)
+def test_the_block_ends_and_the_state_stays(session: JavaScriptSession, code: str) -> None:
+    session.do("kept = (globalThis.kept ?? 0) + 1")
+    before = session.do("kept").text
+    ran = session.interrupted_when_ready(code)
+    assert (ran.ended, ran.exit_code) == ("interrupted", 130), ran.text[-500:]
+    assert "caught" not in ran.stdout
+    assert session.do("kept").text == before
+    assert (
+        session.do(SLEEP + "await sleep(3); console.log('later'); setTimeout(console.log, 3, 'last')").text
+        == "later\nlast\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f'child_process.execSync("{STUBBORN}", {{stdio: "inherit"}})',
+        f'child_process.spawnSync("{STUBBORN}", {{shell: true, stdio: "inherit"}}); for (;;);',
+        f'await require("events").once(child_process.spawn("{STUBBORN}", {{shell: true, stdio: "inherit"}}), "exit")',
+    ],
+)
+def test_a_child_that_ignores_the_interrupt(session: JavaScriptSession, code: str) -> None:
+    session.do("kept = 6")
+    assert session.interrupted_when_ready(code).ended == "interrupted"
+    assert session.do("kept").text == "6\n"
+
+
+def test_code_stuck_in_c_is_killed(fresh: JavaScriptSession) -> None:
+    ran = fresh.interrupted_when_ready(
+        READY + "require('crypto').pbkdf2Sync('a', 'b', 2 ** 31 - 1, 64, 'sha512')"
+    )
+    assert ran.ended == "died"
+    assert "lost" in ran.stderr
+    assert fresh.do("'new'").text == "'new'\n"
+
+
+def test_what_an_interrupted_block_left_going_on_is_quiet(session: JavaScriptSession) -> None:
+    code = (
+        SLEEP
+        + "let rounds = 0\nasync function loop() { for (;;) { await sleep(1); rounds++; console.log('ready') } }\n"
+    )
+    ran = session.interrupted_when_ready(code + "await loop()")
+    assert ran.ended == "interrupted"
+    first = session.do("rounds").text
+    assert session.do("await sleep(20); console.log(rounds)").text == first
+
+
+def test_leaving_the_stream_ends_the_block(session: JavaScriptSession) -> None:
+    for _ in range(5):
+        running = session.run(READY + "for (;;) console.log('old')")
+        for chunk in running:
+            if "ready" in str(chunk.get("content")):
+                break
+        running.close()
+        assert session.do("console.log('new')").text == "new\n"
+
+
+def test_signals_between_blocks_are_nothing(session: JavaScriptSession) -> None:
+    session.do("kept = 7; process.removeAllListeners('SIGINT')")
+    assert session.session is not None
+    for _ in range(20):
+        session.do("kept")
+        session.session._control.say("signal 2")
+    assert session.do("kept").stdout == "7\n"
+
+
+def test_a_listener_for_the_interrupt_lives_as_long_as_its_block(session: JavaScriptSession) -> None:
+    session.do("kept = 8; process.on('SIGINT', () => process.exit(1))")
+    assert session.interrupted_when_ready(READY + "await new Promise(() => {})").ended == "interrupted"
+    assert session.do("kept").text == "8\n"
+
+
+def test_an_interrupt_at_any_moment_leaves_a_working_session(session: JavaScriptSession) -> None:
+    """Many interrupts while frames are written in both directions: none is torn."""
+    code = (
+        "for (let i = 0; ; i++) { console.error('line', i); display.json({i}); if (i % 7 == 0) await null }"
+    )
+    session.do("kept = 9")
+    for count in range(10):
+        running = session.run(code)
+        for _ in range(count * 3 + 1):
+            next(running)
+        running.close()
+        assert session.do("console.log('whole')").text == "whole\n"
+    assert session.do("kept").text == "9\n"
+
+
+def test_an_interrupt_of_a_first_block_that_starts(fresh: JavaScriptSession) -> None:
+    threading.Timer(0.02, fresh.stop).start()
+    assert fresh.do("for (;;) await null").ended == "interrupted"
+
+
+def test_a_time_limit(session: JavaScriptSession) -> None:
+    session.surroundings.timeout = 0.2
+    try:
+        ran = session.do("for (;;);")
+    finally:
+        session.surroundings.timeout = None
+    assert ran.ended == "timed_out"
+    assert session.do("1").stdout == "1\n"
+
+
+def test_a_block_moved_to_the_background(fresh: JavaScriptSession) -> None:
+    running = fresh.run(
+        "console.log('ready'); process.on('message', () => {}); setInterval(() => console.log('tick'), 5); await new Promise(() => {})"
+    )
+    for chunk in running:
+        if "ready" in str(chunk.get("content")):
+            fresh.detach()
+            break
+    ended = list(running)[-1]
+    assert ended["ended"] == "background"
+    assert fresh.do("'meanwhile'").text == "'meanwhile'\n"
+    (job,) = fresh.jobs
+    assert job.running
+    while "tick\ntick\n" not in job.output():
+        threading.Event().wait(0.01)
+    job.stop()
+    assert not job.running

@@ -1,0 +1,63 @@
+"""Shell sessions for tests: bash and zsh, one shared by a module or one of a test's own."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from interpreter.languages.shell.language import Shell
+from interpreter.languages.surroundings import Surroundings
+from python_sessions import Ran
+
+SHELLS = ["bash", pytest.param("zsh", marks=pytest.mark.needs("zsh"))]
+
+
+class ShellSession(Shell):
+    """A shell session with its own surroundings."""
+
+    def __init__(self, shell: str = "bash", **surroundings: Any) -> None:
+        self.surroundings = Surroundings(shell=shutil.which(shell), **surroundings)
+        super().__init__(self)
+        self.kind = shell
+
+    def do(self, code: str, on_output: Callable[[str], None] | None = None) -> Ran:
+        """Run a block to its end; `on_output` is told everything it has written so far, whenever it writes."""
+        ran = Ran()
+        for chunk in self.run(code):
+            ran.chunks.append(dict(chunk))
+            if on_output is not None and chunk.get("format") == "output":
+                on_output(ran.text)
+        return ran
+
+    def stop_at(self, marker: str, code: str) -> Ran:
+        """Run a block and interrupt it as soon as it has written the marker."""
+        return self.do(code, lambda text: self.stop() if marker in text else None)
+
+
+@pytest.fixture(scope="module", params=SHELLS)
+def shell(request: pytest.FixtureRequest) -> Iterator[ShellSession]:
+    """One session for all tests of a module, with each shell."""
+    if shutil.which(request.param) is None:
+        pytest.skip(f"{request.param} is not installed")
+    session = ShellSession(request.param)
+    yield session
+    session.terminate()
+
+
+@pytest.fixture(params=SHELLS)
+def fresh(request: pytest.FixtureRequest) -> Iterator[ShellSession]:
+    """A session of a test's own, with each shell."""
+    session = ShellSession(request.param)
+    yield session
+    session.terminate()
+
+
+@pytest.fixture
+def bash() -> Iterator[ShellSession]:
+    """A bash of a test's own."""
+    session = ShellSession("bash")
+    yield session
+    session.terminate()

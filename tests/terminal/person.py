@@ -1,0 +1,132 @@
+"""Somebody at a terminal: types, waits for what appears, and looks at the screen."""
+
+from __future__ import annotations
+
+import os
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pexpect
+
+from model_server import ModelServer
+from terminal.emulator import Emulator
+
+PROGRAM = "import sys; from interpreter.terminal.cli import main; sys.exit(main())"
+PATIENCE = 60.0
+CTRL_B, CTRL_C, CTRL_D, CTRL_J, ALT_ENTER, ENTER = "\x02", "\x03", "\x04", "\n", "\x1b\r", "\r"
+
+
+class Person:
+    """One run of a program in a pseudo-terminal of that size."""
+
+    def __init__(
+        self, arguments: list[str], columns: int = 80, lines: int = 24, env: dict[str, str] | None = None
+    ) -> None:
+        self.emulator = Emulator(columns, lines)
+        self._child = pexpect.spawn(
+            sys.executable,
+            arguments,
+            env={**os.environ, "TERM": "xterm-256color", **(env or {})},
+            dimensions=(lines, columns),
+            encoding="utf-8",
+            codec_errors="replace",
+            timeout=PATIENCE,
+        )
+        self._child.delaybeforesend = None
+        self.before = termios.tcgetattr(self._child.child_fd)
+        self.raw = ""
+
+    # -- looking -----------------------------------------------------------------------------------------
+
+    @property
+    def rows(self) -> list[str]:
+        return self.emulator.everything
+
+    @property
+    def screen(self) -> str:
+        return "\n".join(self.rows)
+
+    def sees(self, text: str, times: int = 1) -> None:
+        """Wait until a text is on the screen or above it."""
+        self.wait_until(lambda: self.screen.count(text) >= times, text)
+
+    def wait_until(self, condition: Callable[[], bool], what: str) -> None:
+        end = time.monotonic() + PATIENCE
+        while not condition():
+            if not self._read(max(0.0, end - time.monotonic())):
+                raise AssertionError(f"{what!r} did not appear on:\n{self.screen}")
+
+    def at_prompt(self) -> None:
+        """Wait for a prompt that takes keys."""
+        self.wait_until(lambda: self.rows[-1:] == [">"] and self.emulator.cursor[0] == 2, "a prompt")
+
+    def _read(self, timeout: float) -> bool:
+        try:
+            text = self._child.read_nonblocking(65536, timeout)
+        except (pexpect.TIMEOUT, pexpect.EOF):
+            return False
+        self.raw += text
+        self.emulator.feed(text)
+        return True
+
+    # -- doing -------------------------------------------------------------------------------------------
+
+    def types(self, keys: str) -> None:
+        self._child.send(keys)
+
+    def says(self, text: str) -> None:
+        """Type a line, wait until it stands there, and send it."""
+        self.at_prompt()
+        self.types(text)
+        self.sees("> " + text[: self.emulator.screen.columns - 3])
+        self.types(ENTER)
+
+    def answers(self, question: str, text: str, times: int = 1) -> None:
+        """Answer a question once it is there."""
+        self.sees(question, times)
+        self.types(text + ENTER)
+
+    def resizes(self, columns: int, lines: int) -> None:
+        self.emulator.screen.resize(lines, columns)
+        self._child.setwinsize(lines, columns)
+
+    def signals(self, number: int) -> None:
+        os.kill(self._child.pid, number)
+
+    def leaves(self) -> int:
+        """Press Ctrl-D at the prompt; the exit code."""
+        self.at_prompt()
+        self.types(CTRL_D)
+        return self.ends()
+
+    def ends(self) -> int:
+        """Wait for the end; the exit code."""
+        while self._read(PATIENCE):
+            pass
+        self._child.wait()
+        code = self._child.exitstatus
+        return -self._child.signalstatus if code is None else code
+
+    @property
+    def mode_is_restored(self) -> bool:
+        """Whether the terminal is as it was: line by line, with echo, without paste marks."""
+        marks = self.raw.rfind("\x1b[?2004h") <= self.raw.rfind("\x1b[?2004l")
+        return termios.tcgetattr(self._child.child_fd) == self.before and marks
+
+    def close(self) -> None:
+        self._child.close(force=True)
+
+
+@contextmanager
+def someone(*arguments: str, server: ModelServer | None = None, **more: Any) -> Iterator[Person]:
+    """Somebody who has started the interpreter."""
+    where = ["--api_base", server.base_url, "--api_key", "key"] if server else []
+    person = Person(["-c", PROGRAM, *where, *arguments], **more)
+    try:
+        yield person
+    finally:
+        person.close()

@@ -1,0 +1,114 @@
+"""The question before a block runs: what counts as a yes, and that nothing else does."""
+
+from __future__ import annotations
+
+import json
+import threading
+from pathlib import Path
+
+import pytest
+
+from interpreter.terminal.approval import QUESTION
+from model_server import ModelServer, stall, text, tool_call
+from terminal.person import CTRL_C, CTRL_D, ENTER, someone
+
+pytestmark = pytest.mark.usefixtures("no_strays")
+RAN = "it ran"
+CODE = "print('it' + ' ran')"
+
+
+def roles(server: ModelServer) -> list[str]:
+    return [message["role"] for message in server.requests[-1].messages]
+
+
+@pytest.mark.parametrize("answer", ["n", "N", "no", CTRL_C, CTRL_D])
+def test_a_no_returns_to_the_prompt(answer: str) -> None:
+    with ModelServer([tool_call("python", CODE), text("Fine.")]) as server, someone(server=server) as person:
+        person.says("run")
+        person.sees(QUESTION)
+        person.types(answer + ("" if answer in (CTRL_C, CTRL_D) else ENTER))
+        person.at_prompt()
+        assert RAN not in person.screen
+        assert len(server.requests) == 1
+        person.says("go on")
+        person.sees("Fine.")
+        assert "I have declined to run this code." in json.dumps(server.requests[-1].messages)
+
+
+@pytest.mark.parametrize("answer", ["n use another way", "no, use another way"])
+def test_words_after_a_no_go_to_the_model_at_once(answer: str) -> None:
+    with (
+        ModelServer([tool_call("python", CODE), text("Right away.")]) as server,
+        someone(server=server) as person,
+    ):
+        person.says("run")
+        person.answers(QUESTION, answer)
+        person.sees("Right away.")
+        assert server.requests[-1].messages[-1]["content"].endswith("use another way")
+        assert RAN not in person.screen
+
+
+@pytest.mark.parametrize("answer", ["", "maybe", "ny", "yy", "yn", "run"])
+def test_anything_else_asks_again(answer: str) -> None:
+    with ModelServer([tool_call("python", CODE), text("Done.")]) as server, someone(server=server) as person:
+        person.says("run")
+        person.answers(QUESTION, answer)
+        person.sees("n and some words tell the model why not")
+        person.answers(QUESTION, "y", times=2)
+        person.sees("Done.")
+        assert person.rows.count(RAN) == 1
+
+
+@pytest.mark.parametrize("paste", ["\x1b[200~y\ry\r\x1b[201~\r", "y\ry\rmore\r"])
+def test_a_paste_is_no_answer(paste: str) -> None:
+    with ModelServer([tool_call("python", CODE)]) as server, someone(server=server) as person:
+        person.says("run")
+        person.sees(QUESTION)
+        person.types(paste)
+        person.sees(QUESTION, times=2)
+        assert RAN not in person.screen
+
+
+def test_what_was_typed_before_the_question_is_no_answer() -> None:
+    go_on = threading.Event()
+    reply = text("Wait. ").then(stall(go_on)).then(tool_call("python", CODE))
+    with ModelServer([reply, text("Second.")]) as server, someone(server=server) as person:
+        person.says("run")
+        person.sees("Wait.")
+        person.types("y" + ENTER + "y")
+        person.sees("› y ⏎ y")
+        go_on.set()
+        person.sees(QUESTION)
+        person.types("n" + ENTER)
+        person.sees("> y")
+        person.sees("Second.")
+        assert RAN not in person.screen
+        assert server.requests[-1].messages[-1]["content"] == "y"
+
+
+def test_e_opens_the_editor_and_runs_what_it_leaves(tmp_path: Path) -> None:
+    editor = tmp_path / "my editor"
+    editor.write_text('#!/bin/sh\nsed -i s/ran/walked/ "$1"\n')
+    editor.chmod(0o755)
+    env = {"EDITOR": f"'{editor}'"}
+    with (
+        ModelServer([tool_call("python", CODE), text("Done.")]) as server,
+        someone(server=server, env=env) as person,
+    ):
+        person.says("run")
+        person.answers(QUESTION, "e")
+        person.sees("Done.")
+        assert "it walked" in person.rows
+        assert person.screen.count(QUESTION) == 1
+        assert "' walked'" in json.dumps(server.requests[-1].messages)
+
+
+def test_an_editor_that_fails_asks_again() -> None:
+    env = {"EDITOR": "/nowhere/editor"}
+    with ModelServer([tool_call("python", CODE)]) as server, someone(server=server, env=env) as person:
+        person.says("run")
+        person.answers(QUESTION, "e")
+        person.sees("The editor could not be used")
+        person.sees(QUESTION, times=2)
+        person.types(CTRL_C)
+        assert person.leaves() == 0

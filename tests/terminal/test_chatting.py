@@ -1,0 +1,216 @@
+"""A chat in a real pseudo-terminal with a scripted model behind it."""
+
+from __future__ import annotations
+
+import re
+import signal
+import threading
+from pathlib import Path
+
+import pytest
+
+from model_server import ModelServer, error, reasoning, stall, text, tool_call
+from terminal.person import ALT_ENTER, CTRL_C, CTRL_J, ENTER, someone
+
+pytestmark = pytest.mark.usefixtures("no_strays")
+QUESTION = "Would you like to run this code? (y/n)"
+
+
+def last_said(server: ModelServer) -> str:
+    return str(server.requests[-1].messages[-1]["content"])
+
+
+def test_say_it_see_the_code_run_it_go_on() -> None:
+    replies = [
+        reasoning("Let me see.")
+        .then(text("I will multiply.\n\n", split=3))
+        .then(tool_call("python", "x = 6\nprint(x * 7)", split=4)),
+        text("It is **42**.", split=2),
+        tool_call("python", "x + 1"),
+        text("Still there."),
+    ]
+    with ModelServer(replies) as server, someone(server=server) as person:
+        person.says("What is six times seven?")
+        person.answers(QUESTION, "y")
+        person.sees("It is 42.")
+        person.says("And x plus one?")
+        person.answers(QUESTION, "y", times=2)
+        person.sees("Still there.")
+        person.at_prompt()
+        assert person.rows[2:21] == [
+            "",
+            "> What is six times seven?",
+            "",
+            "Let me see.",
+            "",
+            "I will multiply.",
+            "",
+            "── python " + "─" * 62,
+            "x = 6",
+            "print(x * 7)",
+            "─" * 72,
+            QUESTION + " y",
+            "42",
+            "",
+            "It is 42.",
+            "",
+            "> And x plus one?",
+            "",
+            "── python " + "─" * 62,
+        ]
+        assert "7" in person.rows
+        assert person.leaves() == 0
+        assert person.mode_is_restored
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(20, 12), (200, 50)])
+def test_other_sizes(columns: int, lines: int) -> None:
+    words = [f"word{number}" for number in range(100)]
+    with (
+        ModelServer([text(" ".join(words), split=9)]) as server,
+        someone(server=server, columns=columns, lines=lines) as person,
+    ):
+        person.says("Hi")
+        person.sees("word99")
+        person.at_prompt()
+        shown = person.screen.split("> Hi")[1].split()
+        assert shown[:100] == words
+        assert person.leaves() == 0
+
+
+def test_lines_are_made_with_alt_enter_and_ctrl_j() -> None:
+    with ModelServer([text("Yes.")]) as server, someone(server=server) as person:
+        person.at_prompt()
+        person.types(f"one{ALT_ENTER}two{CTRL_J}three")
+        person.sees("three")
+        person.types(ENTER)
+        person.sees("Yes.")
+        assert last_said(server) == "one\ntwo\nthree"
+
+
+@pytest.mark.parametrize("marked", [True, False])
+def test_a_paste_never_sends_itself(marked: bool) -> None:
+    pasted = "def f():\r    return 1\r\rf()\r"
+    with ModelServer([text("Seen.")]) as server, someone(server=server) as person:
+        person.at_prompt()
+        person.types(f"\x1b[200~{pasted}\x1b[201~!" if marked else pasted + "!")
+        person.sees("!")
+        assert server.requests == []
+        person.types(ENTER)
+        person.sees("Seen.")
+        assert last_said(server) == "def f():\n    return 1\n\nf()\n!"
+
+
+def test_three_quotes_hold_a_message_open() -> None:
+    with ModelServer([text("Read.")]) as server, someone(server=server) as person:
+        person.at_prompt()
+        for line in ('"""a poem', "of lines", 'ends"""'):
+            person.types(line)
+            person.sees(line)
+            person.types(ENTER)
+        person.sees("Read.")
+        assert last_said(server) == '"""a poem\nof lines\nends"""'
+
+
+def test_history_is_kept_from_one_run_to_the_next(home: Path) -> None:
+    for run in range(2):
+        with ModelServer([text("Hello.")]) as server, someone(server=server) as person:
+            person.at_prompt()
+            if run:
+                person.types("\x1b[A")
+                person.sees("> remember me")
+                person.types(ENTER)
+            else:
+                person.says("remember me")
+            person.sees("Hello.")
+            assert person.leaves() == 0
+    kept = home / ".config" / "open-interpreter" / "history"
+    assert kept.stat().st_mode & 0o077 == 0
+
+
+def test_leaving() -> None:
+    with ModelServer() as server, someone(server=server) as person:
+        person.at_prompt()
+        person.types("half a thought" + CTRL_C)
+        person.at_prompt()
+        person.types(CTRL_C)
+        person.sees("Press Ctrl-C again, or Ctrl-D, to leave.")
+        person.types(CTRL_C)
+        assert person.ends() == 0
+        assert person.mode_is_restored
+    with ModelServer() as server, someone(server=server) as person:
+        person.says("exit")
+        assert person.ends() == 0
+
+
+def test_what_is_typed_meanwhile_is_sent_next() -> None:
+    go_on = threading.Event()
+    replies = [text("First.").then(stall(go_on)), text("Second."), text("Third.")]
+    with ModelServer(replies) as server, someone(server=server) as person:
+        person.says("one")
+        person.sees("First.")
+        person.types("two" + ENTER + "thr")
+        person.sees("› two ⏎ thr")
+        go_on.set()
+        person.sees("> two")
+        person.sees("Second.")
+        person.sees("> thr")
+        person.types("ee" + ENTER)
+        person.sees("Third.")
+        person.at_prompt()
+        assert [request.messages[-1]["content"] for request in server.requests] == ["one", "two", "three"]
+        assert "⏎" not in person.screen
+
+
+def test_a_wide_reply_after_a_resize_is_whole() -> None:
+    go_on = threading.Event()
+    words = [f"word{number}" for number in range(60)]
+    reply = text(" ".join(words[:30])).then(stall(go_on)).then(text(" " + " ".join(words[30:])))
+    with ModelServer([reply]) as server, someone(server=server, columns=60) as person:
+        person.says("Hi")
+        person.sees("word29")
+        person.resizes(100, 24)
+        go_on.set()
+        person.sees("word59")
+        person.at_prompt()
+        assert person.screen.split("> Hi")[1].split()[:60] == words
+
+
+def test_a_dumb_terminal_gets_plain_lines() -> None:
+    with (
+        ModelServer([text("**Plain** words.")]) as server,
+        someone(server=server, env={"TERM": "dumb"}) as person,
+    ):
+        person.says("Hi")
+        person.sees("**Plain** words.")
+        assert person.leaves() == 0
+        assert "\x1b" not in person.raw
+
+
+def test_no_colour_where_none_is_wanted() -> None:
+    reply = text("# Title\n`x`\n\n```python\nreturn 1\n```")
+    with ModelServer([reply]) as server, someone(server=server, env={"NO_COLOR": "1"}) as person:
+        person.says("Hi")
+        person.sees("return 1")
+        assert person.leaves() == 0
+        assert not re.search(r"\x1b\[[0-9;]*(3|4|9|10)[0-7][0-9;]*m", person.raw)
+
+
+def test_an_error_is_told_once_in_words_and_the_chat_goes_on() -> None:
+    with ModelServer([error(401, "too odd"), text("Better.")]) as server, someone(server=server) as person:
+        person.says("Hi")
+        person.sees("too odd")
+        person.says("again")
+        person.sees("Better.")
+        person.at_prompt()
+        assert person.screen.count("too odd") == 1
+        assert "Traceback" not in person.screen
+        assert person.leaves() == 0
+
+
+def test_told_to_end_it_leaves_the_terminal_in_order() -> None:
+    with ModelServer() as server, someone(server=server) as person:
+        person.at_prompt()
+        person.signals(signal.SIGTERM)
+        assert person.ends() == 128 + signal.SIGTERM
+        assert person.mode_is_restored

@@ -1,0 +1,250 @@
+"""Whole streams of chunks on a screen of a given size."""
+
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpreter.messages import Chunk
+from interpreter.terminal.render.display import Display
+from interpreter.terminal.render.screen import Screen
+from interpreter.terminal.render.theme import Theme
+from terminal.emulator import EmulatedOutput, Emulator
+
+
+class Stage:
+    """A display on an emulated terminal, with a clock that the test moves."""
+
+    def __init__(self, columns: int = 80, lines: int = 24) -> None:
+        self.now = 100.0
+        self.emulator = Emulator(columns, lines)
+        self.out = EmulatedOutput(self.emulator)
+        self.display = Display(Screen(self.out, self.emulator.size), Theme(), lambda: self.now)
+
+    def show(self, *chunks: dict[str, Any]) -> None:
+        for chunk in chunks:
+            shown: Chunk = {"role": "assistant", **chunk}  # type: ignore[typeddict-item]
+            self.display.show(shown)
+            self.now += 0.05
+
+    def wait(self, seconds: float) -> None:
+        """Let time go by, drawing when the display wants to."""
+        end = self.now + seconds
+        while (due := self.display.deadline()) is not None and due <= end:
+            self.now = max(self.now, due)
+            self.display.tick()
+        self.now = end
+
+    @property
+    def rows(self) -> list[str]:
+        return self.emulator.everything
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def message(text: str) -> dict[str, Any]:
+    return {"type": "message", "content": text}
+
+
+def code(text: str, language: str = "python") -> dict[str, Any]:
+    return {"type": "code", "format": language, "content": text}
+
+
+def output(text: str, **more: Any) -> dict[str, Any]:
+    return {"role": "computer", "type": "console", "format": "output", "content": text, **more}
+
+
+def over(exit_code: int | None = 0, ended: str = "done", **more: Any) -> dict[str, Any]:
+    chunk = {"role": "computer", "type": "console", "format": "active_line", "content": None}
+    return {**chunk, "exit_code": exit_code, "ended": ended, **more}
+
+
+def test_a_turn(stage: Stage) -> None:
+    stage.display.begin()
+    stage.show(
+        {"type": "message", "start": True},
+        message("I will "),
+        message("count.\n"),
+        {"type": "message", "end": True},
+    )
+    stage.show(
+        {**code(""), "start": True},
+        code("x = 1\npri"),
+        code("nt(x)"),
+        {"type": "code", "format": "python", "end": True},
+    )
+    stage.show({"role": "computer", "type": "console", "start": True}, output("1\n"), over())
+    stage.show({"role": "computer", "type": "console", "end": True}, message("Done."))
+    stage.display.finish()
+    rule = "─" * 72
+    assert stage.rows == [
+        "",
+        "I will count.",
+        "",
+        "── python " + "─" * 62,
+        "x = 1",
+        "print(x)",
+        rule,
+        "1",
+        "",
+        "Done.",
+    ]
+
+
+def test_the_spinner_waits_counts_and_leaves_no_trace(stage: Stage) -> None:
+    stage.display.begin()
+    stage.wait(0.2)
+    assert stage.rows == []
+    stage.wait(3)
+    assert stage.rows[-1].endswith("thinking 3 s")
+    stage.show(message("Hello"))
+    stage.wait(0.1)
+    assert stage.rows == ["", "Hello"]
+    stage.wait(2)
+    assert "thinking 5 s" in stage.rows[-1]
+    stage.display.finish()
+    assert stage.rows == ["", "Hello"]
+
+
+def test_nothing_is_drawn_while_nothing_happens(stage: Stage) -> None:
+    stage.display.begin()
+    stage.display.finish()
+    assert stage.display.deadline() is None
+
+
+def test_the_active_line_is_named_while_a_block_is_silent(stage: Stage) -> None:
+    stage.show(code("import time\ntime.sleep(9)\n"), {"type": "code", "format": "python", "end": True})
+    stage.show({"role": "computer", "type": "console", "format": "active_line", "content": 2})
+    stage.wait(1)
+    assert stage.rows[-1].endswith("running 1 s · line 2: time.sleep(9)")
+    stage.show(over(None, "interrupted"))
+    stage.display.finish()
+    assert stage.rows[-1] == "Interrupted after 1.0 s."
+
+
+@pytest.mark.parametrize(
+    ("closing", "said"),
+    [
+        (over(), "No output."),
+        (over(3, "error"), "Exit code 3."),
+        (over(None, "timed_out"), "Stopped: it ran into the time limit after 0.1 s."),
+        (over(None, "died"), "The session died after 0.1 s."),
+        (over(None, "background"), "Moved to the background."),
+    ],
+)
+def test_how_a_block_ended(stage: Stage, closing: dict[str, Any], said: str) -> None:
+    stage.show({"role": "computer", "type": "console", "start": True})
+    stage.now += 0.05
+    stage.show(closing)
+    stage.display.finish()
+    assert stage.rows == [said]
+
+
+def test_a_progress_bar_is_drawn_in_place(stage: Stage) -> None:
+    for percent in range(0, 101, 10):
+        stage.show(output(f"\r{percent}% {'#' * percent}"))
+        stage.wait(0.1)
+        assert len(stage.rows) == 1
+    stage.show(output("\n"), over())
+    stage.display.finish()
+    assert len(stage.rows) == 2
+    assert "".join(stage.rows) == "100% " + "#" * 100
+
+
+def test_a_long_output_keeps_the_screen_still(stage: Stage) -> None:
+    for number in range(0, 2000, 10):
+        stage.show(output("".join(f"line {number + n}\n" for n in range(10))))
+    assert stage.rows[0] == "line 0"
+    assert stage.rows[-1] == "line 1999"
+    assert len(stage.rows) < 40
+    stage.show(over(truncated="/kept/here.txt"))
+    stage.display.finish()
+    assert [row for row in stage.rows if "more lines" in row] == ["… 1,970 more lines, all in /kept/here.txt"]
+    assert stage.rows[-2:] == ["line 1999", "Done after 10.0 s."]
+
+
+def test_images_and_pages_are_saved_and_named(stage: Stage) -> None:
+    picture = base64.b64encode(b"not really a png").decode()
+    stage.show(output("before"), {"role": "computer", "type": "image", "format": "base64.png", "content": picture})
+    stage.show({"role": "computer", "type": "code", "format": "html", "content": "<b>x</b>", "recipient": "user"})
+    stage.show(output("<svg/>", mime="image/svg+xml", recipient="user"), output("hidden", recipient="assistant"))
+    stage.show(output("# Title\n*x*", mime="text/markdown"), over())
+    stage.display.finish()
+    first, image, page, drawing, *rest = stage.rows
+    assert (first, rest) == ("before", ["Title", "x"])
+    assert Path(image.removeprefix("Image: ")).read_bytes() == b"not really a png"
+    assert Path(page.removeprefix("Page: ")).read_text() == "<b>x</b>"
+    assert Path(drawing.removeprefix("Drawing: ")).read_text() == "<svg/>"
+
+
+def test_a_rate_limit_counts_down_in_place(stage: Stage) -> None:
+    stage.display.begin()
+    news = {"reason": "rate limited", "seconds": 12.0, "attempt": 1}
+    stage.show({"role": "computer", "type": "status", "format": "retry", "content": news})
+    stage.wait(2)
+    assert len(stage.rows) == 1
+    assert "rate limited, trying again in 10 s" in stage.rows[0]
+    stage.show(message("Here."))
+    stage.display.finish()
+    assert stage.rows == ["", "Here."]
+
+
+def test_reasoning_and_decisions(stage: Stage) -> None:
+    stage.show({"type": "reasoning", "content": "Hmm.\nSo"}, {"type": "reasoning", "end": True})
+    denied = {"by": "policy", "reason": "nobody may do this"}
+    plain = {"by": "user", "reason": ""}
+    stage.show({"role": "computer", "type": "decision", "format": "denied", "content": denied})
+    stage.show({"role": "computer", "type": "decision", "format": "declined", "content": plain})
+    stage.display.finish()
+    assert stage.rows == ["Hmm.", "So", "Not run: nobody may do this"]
+
+
+def test_what_is_typed_is_shown_below_and_vanishes(stage: Stage) -> None:
+    stage.display.begin()
+    stage.show(message("A text"))
+    stage.display.typed("then do this")
+    assert stage.rows == ["", "A text", "› then do this"]
+    stage.display.finish()
+    assert stage.rows == ["", "A text"]
+
+
+def test_an_open_line_of_output_can_become_a_question(stage: Stage) -> None:
+    stage.show(output("one\nYour name? "))
+    with stage.display.asking() as begun:
+        assert begun == "Your name? "
+        assert stage.rows == ["one"]
+        assert stage.emulator.cursor == (0, 1)
+
+
+@pytest.mark.parametrize(("columns", "lines"), [(20, 10), (80, 24), (200, 50)])
+def test_many_sizes(columns: int, lines: int) -> None:
+    stage = Stage(columns, lines)
+    stage.display.begin()
+    words = [f"word{number}" for number in range(120)]
+    for word in words:
+        stage.show(message(word + " "))
+    stage.wait(5)
+    stage.show(code("print('a rather long line of code that does not fit')\n" * 3))
+    stage.wait(5)
+    stage.show(output("x" * 300 + "\n"), over())
+    stage.display.finish()
+    assert " ".join(stage.rows).split()[:120] == words
+    assert "".join(stage.rows).count("x" * 20) == 300 // 20
+
+
+def test_the_cost_of_a_long_text_is_linear() -> None:
+    written = []
+    for size in (1_000, 2_000, 4_000):
+        stage = Stage()
+        text = ("Some words that make a paragraph, again and again. " * 6 + "\n\n") * 70
+        for at in range(0, size, 16):
+            stage.show(message(text[at : at + 16]))
+        stage.display.finish()
+        written.append(stage.out.written)
+    assert written[2] < 2.5 * written[1] < 2.5 * 2.5 * written[0]

@@ -1,0 +1,111 @@
+"""Lines that begin with a percent sign."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from interpreter import OpenInterpreter
+from interpreter.terminal import magic
+from interpreter.terminal.terminal import Terminal
+from interpreter.terminal.tty import Tty
+from model_server import ModelServer, text
+from terminal.emulator import EmulatedOutput, Emulator
+from terminal.person import someone
+
+
+class Desk:
+    """An interpreter, and a terminal that shows what a command says."""
+
+    def __init__(self) -> None:
+        self.emulator = Emulator(columns=200)
+        self.terminal = Terminal(plain=True, tty=Tty(stdout=EmulatedOutput(self.emulator)))
+        self.interpreter = OpenInterpreter()
+        self.interpreter.messages = [
+            {"role": "user", "type": "message", "content": "first"},
+            {"role": "assistant", "type": "message", "content": "hello"},
+            {
+                "role": "user",
+                "type": "message",
+                "content": "a question that is longer than thirty characters",
+            },
+            {"role": "computer", "type": "image", "format": "path", "content": {"odd": 1}},
+        ]
+
+    def run(self, line: str) -> str:
+        before = len(self.emulator.everything)
+        magic.run(self.terminal, self.interpreter, line)
+        return "\n".join(self.emulator.everything[before:])
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+def test_help_lists_every_command(desk: Desk) -> None:
+    shown = desk.run("%help")
+    assert all(f"%{command.name}" in shown for command in magic.COMMANDS)
+    assert "%% command" in shown
+
+
+@pytest.mark.parametrize(("line", "advice"), [("%verbos", "Did you mean %verbose?"), ("%xyz", "%help lists")])
+def test_an_unknown_command_names_the_closest(desk: Desk, line: str, advice: str) -> None:
+    assert advice in desk.run(line)
+
+
+def test_undo_takes_the_last_exchange(desk: Desk) -> None:
+    shown = desk.run("%undo")
+    assert [message["content"] for message in desk.interpreter.messages] == ["first", "hello"]
+    assert "user message: a question that is longer than..." in shown
+    desk.run("%undo")
+    assert desk.interpreter.messages == []
+    assert "nothing to undo" in desk.run("%undo")
+
+
+def test_switches(desk: Desk) -> None:
+    desk.run("%auto_run")
+    assert desk.interpreter.auto_run is True
+    desk.run("%auto_run false")
+    assert desk.interpreter.auto_run is False
+    assert "true or false" in desk.run("%auto_run perhaps")
+    assert '"hello"' in desk.run("%verbose true")
+    assert desk.interpreter.verbose is True
+    assert "now %verbose" in desk.run("%debug false")
+    assert desk.interpreter.verbose is False
+
+
+def test_save_and_load(desk: Desk, tmp_path: Path) -> None:
+    before = list(desk.interpreter.messages)
+    assert str(tmp_path / "talk.json") in desk.run(f"%save_message {tmp_path / 'talk'}").replace("\n", "")
+    assert json.loads((tmp_path / "talk.json").read_text()) == before
+    desk.interpreter.messages = []
+    assert "4 messages" in desk.run(f"%load_message {tmp_path / 'talk.json'}")
+    assert desk.interpreter.messages == before
+    assert "Could not read" in desk.run("%load_message /nowhere/x")
+    (tmp_path / "bad.json").write_text('{"a": 1}')
+    assert "not a conversation" in desk.run(f"%load_message {tmp_path / 'bad'}").replace("\n", " ")
+    assert desk.interpreter.messages == before
+
+
+def test_reset_and_info(desk: Desk) -> None:
+    desk.interpreter.llm.model = "my-model"
+    assert "my-model" in desk.run("%info")
+    desk.run("%reset")
+    assert desk.interpreter.messages == []
+
+
+@pytest.mark.usefixtures("no_strays")
+def test_a_shell_command_of_the_users_own() -> None:
+    with ModelServer([text("Yes?")]) as server, someone(server=server) as person:
+        person.says("%% echo one$((1 + 1))three; read -p 'name: ' x; echo hi $x")
+        person.sees("one2three")
+        person.sees("name:", times=2)
+        person.types("Ada\r")
+        person.sees("hi Ada")
+        person.says("hello")
+        person.sees("Yes?")
+        assert "one2three" not in json.dumps(server.requests[0].body)
+        assert person.leaves() == 0

@@ -1,0 +1,55 @@
+"""Nothing to talk to: what to do and what was found, in a few lines."""
+
+from __future__ import annotations
+
+from model_server import ModelServer, text
+from terminal.person import ENTER, someone
+
+
+def test_no_key_says_what_to_do_and_what_was_found() -> None:
+    with someone(env={"GROQ_API_KEY": "gsk-secret"}) as person:
+        person.sees("API key, hidden while you type (Enter to leave):")
+        assert "OPENAI_API_KEY" in person.screen
+        assert "Keys in the environment: GROQ_API_KEY." in person.screen
+        assert "gsk-secret" not in person.raw
+        assert "--api_base" in person.screen
+        assert len(person.rows) < 14
+        person.types(ENTER)
+        assert person.ends() == 1
+        assert person.mode_is_restored
+
+
+def test_a_key_can_be_typed_and_is_not_shown() -> None:
+    with someone() as person:
+        person.sees("API key, hidden")
+        person.types("typed-key" + ENTER)
+        person.at_prompt()
+        assert "typed-key" not in person.raw
+        assert person.leaves() == 0
+
+
+def test_a_server_of_ones_own_may_want_no_key() -> None:
+    with (
+        ModelServer([text("Welcome.")]) as server,
+        someone(env={"OPENAI_API_BASE": server.base_url}) as person,
+    ):
+        person.says("Hi")
+        person.sees("Welcome.")
+        assert person.leaves() == 0
+
+
+def test_a_server_that_does_not_answer() -> None:
+    with ModelServer() as server:
+        address = server.base_url
+    with someone("--api_base", address, "--max_retries", "0") as person:
+        person.says("Hi")
+        person.sees("Nothing answers at")
+        person.at_prompt()
+        assert "Traceback" not in person.screen
+        assert person.leaves() == 0
+
+
+def test_a_provider_that_nobody_knows_ends_at_once() -> None:
+    with someone("--model", "nobody/knows") as person:
+        assert person.ends() == 1
+        assert "nobody" in person.screen

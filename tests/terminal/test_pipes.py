@@ -1,0 +1,157 @@
+"""Without a terminal: standard input is the message, the answer is plain text, the exit code tells."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from model_server import ModelServer, error, stall, text, tool_call
+from terminal.person import PROGRAM
+
+pytestmark = pytest.mark.usefixtures("no_strays")
+
+
+Done = subprocess.CompletedProcess[str]
+
+
+def run(server: ModelServer | None, *arguments: str, stdin: str | bytes = "") -> Done:
+    where = ["--api_base", server.base_url, "--api_key", "key"] if server else []
+    given = stdin if isinstance(stdin, bytes) else stdin.encode()
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *where, *arguments], input=given, capture_output=True, timeout=100
+    )
+    decoded = (done.stdout.decode(), done.stderr.decode())
+    return subprocess.CompletedProcess(done.args, done.returncode, *decoded)
+
+
+@pytest.mark.parametrize("flags", [["--stdin", "-y"], ["-y"], ["-y", "--plain"]])
+def test_the_plain_trace(flags: list[str]) -> None:
+    replies = [text("I will **run** it.").then(tool_call("python", "print(6 * 7)")), text("It is 42.")]
+    with ModelServer(replies) as server:
+        done = run(server, *flags, stdin="What is\nsix times seven?\n")
+        assert server.requests[0].messages[-1]["content"] == "What is\nsix times seven?"
+    assert done.stdout == "\nI will **run** it.\n\n```python\nprint(6 * 7)\n```\n\n42\n\nIt is 42.\n"
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_output_is_complete_and_without_colours() -> None:
+    code = "for n in range(3000): print(f'\\x1b[31m{n}\\x1b[0m')\nprint('x' * 10000)\nprint('1%\\r2%')"
+    with ModelServer([tool_call("python", code), text("Done.")]) as server:
+        done = run(server, "-y", stdin="go")
+    shown = done.stdout.split("```\n\n")[1]
+    assert shown == "".join(f"{n}\n" for n in range(3000)) + "x" * 10000 + "\n2%\n\nDone.\n"
+
+
+def test_nobody_can_say_yes() -> None:
+    with ModelServer([tool_call("python", "print(6 * 7)")]) as server:
+        done = run(server, stdin="go")
+    assert done.returncode == 1
+    assert "42" not in done.stdout
+    assert "-y" in done.stderr
+
+
+def test_code_that_asks_gets_the_end_of_input() -> None:
+    code = "try: input('Name? ')\nexcept EOFError: print('nobody')"
+    with ModelServer([tool_call("python", code), text("Alone.")]) as server:
+        done = run(server, "-y", stdin="go")
+    assert done.returncode == 0
+    assert "nobody" in done.stdout
+
+
+@pytest.mark.parametrize("words", [["Make", "a", "venv"], ["--plain", "Make a venv"]])
+def test_words_are_a_message(words: list[str]) -> None:
+    with ModelServer([text("Made.")]) as server:
+        done = run(server, *words)
+        assert server.requests[0].messages[-1]["content"] == "Make a venv"
+    assert done.stdout == "\nMade.\n"
+    assert done.returncode == 0
+
+
+def test_words_first_are_a_sentence_and_the_model_is_to_be_quick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "notes.txt").touch()
+    with ModelServer([text("Done.")]) as server:
+        where = [f"--api_base={server.base_url}", "--api_key=key"]
+        done = run(None, "want", "order", *where)
+        system = server.requests[0].messages[0]["content"]
+        assert server.requests[0].messages[-1]["content"] == "I want order"
+    assert done.returncode == 0
+    assert "notes.txt" in system
+    assert "quick" in system
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--modle", "x"], 2, "--model"),
+        ([], 2, "standard input is empty"),
+        (["--server"], 1, "not there yet"),
+        (["hello"], 1, "OPENAI_API_KEY"),
+        (["hello", "--model", "nobody/knows"], 1, "nobody"),
+    ],
+)
+def test_what_is_wrong_is_said_on_standard_error(arguments: list[str], code: int, said: str) -> None:
+    done = run(None, *arguments)
+    assert done.returncode == code
+    assert said in done.stderr
+    assert done.stdout == ""
+    assert "Traceback" not in done.stderr
+
+
+def test_a_model_that_refuses_is_an_error() -> None:
+    with ModelServer([error(401, "wrong key")]) as server:
+        done = run(server, stdin="Hi")
+    assert done.returncode == 1
+    assert done.stderr.count("wrong key") == 1
+    assert done.stdout == ""
+
+
+def test_input_that_is_not_utf_8() -> None:
+    with ModelServer([text("Ünïcode ✓")]) as server:
+        done = run(server, stdin=b"caf\xe9")
+    assert done.returncode == 0
+    assert done.stdout == "\nÜnïcode ✓\n"
+
+
+def test_an_interrupt_ends_with_130() -> None:
+    with ModelServer([text("Begun").then(stall())]) as server:
+        where = ["--api_base", server.base_url, "--api_key", "key"]
+        child = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *where, "go"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert server.stalled.wait(60)
+        assert child.stdout is not None
+        assert child.stderr is not None
+        assert child.stdout.read(6) == b"\nBegun"
+        os.kill(child.pid, signal.SIGINT)
+        with child.stdout, child.stderr:
+            assert child.stdout.read() == b"\n"
+            assert child.stderr.read() == b"Interrupted.\n"
+        assert child.wait(60) == 130
+
+
+def test_a_reader_that_goes_away_is_no_traceback() -> None:
+    go_on = threading.Event()
+    with ModelServer([text("first\n").then(stall(go_on)).then(text("x" * 200_000))]) as server:
+        where = ["--api_base", server.base_url, "--api_key", "key"]
+        child = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *where, "go"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        assert child.stdout is not None
+        assert child.stderr is not None
+        child.stdout.readline()
+        child.stdout.readline()
+        child.stdout.close()
+        go_on.set()
+        told = child.stderr.read()
+        child.stderr.close()
+        child.wait(60)
+    assert told == b""

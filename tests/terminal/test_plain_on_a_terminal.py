@@ -1,0 +1,64 @@
+"""--plain on a terminal: the same conversation, line after line, for screen readers."""
+
+from __future__ import annotations
+
+import pytest
+
+from interpreter.terminal.approval import QUESTION
+from model_server import ModelServer, text, tool_call
+from terminal.person import CTRL_C, CTRL_D, ENTER, someone
+
+pytestmark = pytest.mark.usefixtures("no_strays")
+
+
+def test_a_turn_without_a_single_escape() -> None:
+    replies = [text("I will **count**.\n").then(tool_call("python", "print(6 * 7)")), text("Done.")]
+    with ModelServer(replies) as server, someone("--plain", server=server) as person:
+        person.says("count")
+        person.answers(QUESTION, "y")
+        person.sees("Done.")
+        assert person.leaves() == 0
+        assert "\x1b" not in person.raw
+        assert person.rows[2:] == [
+            "> count",
+            "",
+            "I will **count**.",
+            "",
+            "```python",
+            "print(6 * 7)",
+            "```",
+            QUESTION + " y",
+            "",
+            "42",
+            "",
+            "Done.",
+            ">",
+        ]
+
+
+def test_a_paste_is_no_answer_here_either() -> None:
+    with (
+        ModelServer([tool_call("python", "print(6 * 7)")]) as server,
+        someone("--plain", server=server) as person,
+    ):
+        person.says("count")
+        person.sees(QUESTION)
+        person.types("y\ny\n")
+        person.sees(QUESTION, times=2)
+        person.types(CTRL_C)
+        person.at_prompt()
+        assert "42" not in person.rows
+
+
+def test_several_lines_and_leaving() -> None:
+    with ModelServer([text("Read.")]) as server, someone("--plain", server=server) as person:
+        person.at_prompt()
+        person.types('"""one' + ENTER + 'two"""' + ENTER)
+        person.sees("Read.")
+        assert server.requests[0].messages[-1]["content"] == '"""one\ntwo"""'
+        person.at_prompt()
+        person.types(CTRL_C)
+        person.sees("Press Ctrl-C again")
+        person.types(CTRL_D)
+        assert person.ends() == 0
+        assert person.mode_is_restored

@@ -1,0 +1,165 @@
+"""What programs print: colours kept, the terminal out of their reach, long output folded, bars in place."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from interpreter.terminal.render.ansi import LINE_LIMIT, ProgramText, clip, visible, without_styles
+from interpreter.terminal.render.output import HEAD, TAIL, OutputView
+from interpreter.terminal.render.theme import Theme
+
+
+def lines_of(*pieces: str, color: bool = True) -> list[str]:
+    text = ProgramText(color=color)
+    return [line for piece in pieces for line in text.feed(piece)] + text.close()
+
+
+@pytest.mark.parametrize(
+    ("printed", "shown"),
+    [
+        ("a\nb\n", ["a", "b"]),
+        ("a\r\nb\r\n", ["a", "b"]),
+        ("no end", ["no end"]),
+        ("\n\n", ["", ""]),
+        ("10%\r20%\r30%\n", ["30%"]),
+        ("10%\r20%\r", ["20%"]),
+        ("old\r\x1b[Knew\n", ["new"]),
+        ("old\x1b[2K\rnew\n", ["new"]),
+        ("old\x1b[1Gnew\n", ["new"]),
+        ("abc\b\bX\n", ["aX"]),
+        ("[bold]not markup[/bold] [/x]\n", ["[bold]not markup[/bold] [/x]"]),
+        ("up\x1b[1A\x1b[2J\x1b[5;5Hdown\n", ["updown"]),
+        ("\x1b]0;title\x07a\x1b]8;;http://x\x1b\\b\x1b]8;;\x1b\\\n", ["ab"]),
+        ("\x1bP1;2|data\x1b\\x\x1b(B\x1b=\x1b>\n", ["x"]),
+        ("bell\x07 nul\x00 c1\x9b31m\n", ["bell nul c131m"]),
+        ("tab\there\n", ["tab\there"]),
+    ],
+)
+def test_lines(printed: str, shown: list[str]) -> None:
+    assert lines_of(printed) == shown
+
+
+def test_colours_stay_and_end_with_their_line() -> None:
+    assert lines_of("\x1b[31mred\nstill\x1b[0m\nplain\n") == [
+        "\x1b[31mred\x1b[0m",
+        "\x1b[31mstill\x1b[0m\x1b[0m",
+        "plain",
+    ]
+    assert lines_of("\x1b[31mred\x1b[0m\n", color=False) == ["red"]
+
+
+PIECES = [
+    "a",
+    "\n",
+    "\r",
+    "\r\n",
+    "\b",
+    "\x1b[31m",
+    "\x1b[0m",
+    "\x1b[K",
+    "\x1b[2A",
+    "\x1b]0;t\x07",
+    "\x1b",
+    "[",
+    "é",
+]
+
+
+@given(parts=st.lists(st.sampled_from(PIECES), max_size=25), data=st.data())
+@settings(max_examples=300, deadline=None)
+def test_any_split_gives_the_same_lines(parts: list[str], data: st.DataObject) -> None:
+    text = "".join(parts)
+    cut = data.draw(st.integers(0, len(text)))
+    assert lines_of(text[:cut], text[cut:]) == lines_of(text) == lines_of(*text)
+
+
+@given(text=st.text(alphabet="ab\x1b[]0;31mKHJ\x07\\\r\n\b\x9b?P", max_size=60))
+@settings(max_examples=300, deadline=None)
+def test_nothing_but_colours_reaches_the_terminal(text: str) -> None:
+    for line in lines_of(text):
+        assert not re.search(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]", without_styles(line))
+
+
+def test_an_endless_line_stays_small() -> None:
+    text = ProgramText()
+    for _ in range(50):
+        text.feed("x" * 100_000)
+    assert len(text.open) == LINE_LIMIT + 1
+
+
+def view(columns: int = 80) -> OutputView:
+    return OutputView(Theme(), columns)
+
+
+def test_short_output_is_shown_whole() -> None:
+    output = view()
+    rows = output.feed("".join(f"{n}\n" for n in range(HEAD)))
+    assert rows + output.close() == [str(n) for n in range(HEAD)]
+
+
+def test_a_little_more_than_fits_is_not_folded() -> None:
+    output = view()
+    count = HEAD + TAIL
+    rows = output.feed("".join(f"{n}\n" for n in range(count)))
+    assert rows + output.close() == [str(n) for n in range(count)]
+
+
+def test_long_output_shows_its_ends_and_where_the_whole_is() -> None:
+    output = view()
+    rows: list[str] = []
+    for number in range(1000):
+        rows += output.feed(f"line {number}\n")
+    assert rows == [f"line {n}" for n in range(HEAD)]
+    assert output.open_rows()[-1] == "line 999"
+    hint, *tail = output.close()
+    assert tail == [f"line {n}" for n in range(1000 - TAIL, 1000)]
+    said = re.search(r"(\d+) more lines, all in (\S+)", without_styles(hint))
+    assert said is not None
+    assert int(said[1]) == 1000 - HEAD - TAIL
+    assert Path(said[2]).read_text() == "".join(f"line {n}\n" for n in range(1000))
+
+
+def test_the_file_of_the_block_is_named_where_there_is_one(tmp_path: Path) -> None:
+    output = view()
+    output.feed("x\n" * 500)
+    hint = output.close(whole="/some/where.txt")[0]
+    assert "all in /some/where.txt" in hint
+
+
+def test_one_huge_line_is_cut() -> None:
+    output = view(80)
+    output.feed("x" * 1_000_000)
+    output.feed("end\n")
+    hint, line = output.close()
+    assert "long lines are cut, all in" in hint
+    assert len(line) <= 3 * 80
+    path = without_styles(hint).rsplit(" ", 1)[1]
+    assert len(Path(path).read_text()) == 1_000_004
+
+
+def test_errors_are_tinted_and_the_open_line_can_be_taken() -> None:
+    output = view()
+    assert output.feed("oops\n", stderr=True) == ["\x1b[31moops\x1b[0m"]
+    assert output.feed("Name: ") == []
+    assert without_styles(output.take_line()) == "Name: "
+    assert output.close() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "clipped"), [("abcdef", 3, "abc"), ("漢字漢字", 5, "漢字"), ("a\tb", 4, "a   ")]
+)
+def test_clip(text: str, width: int, clipped: str) -> None:
+    assert clip(text, width) == clipped
+
+
+def test_clip_keeps_styles() -> None:
+    assert clip("\x1b[31mabcdef\x1b[0m", 2) == "\x1b[31mab\x1b[0m"
+
+
+def test_what_would_hide_in_code_is_visible() -> None:
+    assert visible("a\x1b[8mb\u202ec\r") == "a␛[8mb<U+202E>c␍"

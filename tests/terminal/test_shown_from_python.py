@@ -1,0 +1,99 @@
+"""display=True in the library: plain without a terminal, drawn on one, and every chunk still yielded."""
+
+from __future__ import annotations
+
+import io
+import sys
+from typing import Any
+
+import pytest
+
+from interpreter import OpenInterpreter
+from interpreter.errors import NotAvailableYet
+from model_server import ModelServer, text, tool_call
+from terminal.person import Person
+
+pytestmark = pytest.mark.usefixtures("no_strays")
+
+
+def talking_to(server: ModelServer, **settings: Any) -> OpenInterpreter:
+    interpreter = OpenInterpreter(**settings)
+    interpreter.llm.api_base, interpreter.llm.api_key = server.base_url, "key"
+    return interpreter
+
+
+def test_chat_prints_plainly_and_returns_the_messages(capsys: pytest.CaptureFixture[str]) -> None:
+    with ModelServer([tool_call("python", "print(6 * 7)"), text("It is 42.")]) as server:
+        interpreter = talking_to(server, auto_run=True)
+        messages = interpreter.chat("go")
+        interpreter.computer.terminate()
+    assert capsys.readouterr().out == "\n```python\nprint(6 * 7)\n```\n\n42\n\nIt is 42.\n"
+    assert [message["type"] for message in messages] == ["code", "console", "message"]
+
+
+def test_chunks_are_the_same_with_and_without_display(capsys: pytest.CaptureFixture[str]) -> None:
+    streams = []
+    for display in (True, False):
+        with ModelServer([text("Hello there.", split=3)]) as server:
+            interpreter = talking_to(server)
+            streams.append(list(interpreter.chat("Hi", display=display, stream=True)))
+    assert streams[0] == streams[1]
+    assert capsys.readouterr().out == "\nHello there.\n"
+
+
+def test_approval_is_read_from_standard_input(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+    with ModelServer(
+        [tool_call("python", "print(6 * 7)"), text("Done."), tool_call("python", "print(6 * 8)")]
+    ) as server:
+        interpreter = talking_to(server)
+        interpreter.chat("go")
+        interpreter.chat("again")
+        interpreter.computer.terminate()
+    shown = capsys.readouterr().out
+    assert "\n42\n" in shown
+    assert "\n48\n" not in shown
+
+
+def test_computer_run_shows_and_returns(capsys: pytest.CaptureFixture[str]) -> None:
+    interpreter = OpenInterpreter()
+    messages = interpreter.computer.run("python", "print('out')\n1 + 1", display=True)
+    interpreter.computer.terminate()
+    assert capsys.readouterr().out == "\nout\n2\n"
+    assert messages[0]["content"] == "out\n2\n"
+
+
+def test_display_message(capsys: pytest.CaptureFixture[str]) -> None:
+    OpenInterpreter().display_message("> A **note**")
+    assert capsys.readouterr().out == "> A **note**\n"
+
+
+def test_local_setup_is_not_there_yet() -> None:
+    with pytest.raises(NotAvailableYet):
+        OpenInterpreter().local_setup()
+
+
+SCRIPT = """
+from interpreter import OpenInterpreter
+interpreter = OpenInterpreter()
+interpreter.llm.api_base, interpreter.llm.api_key = {address!r}, "key"
+interpreter.display_message("# A *title*")
+messages = interpreter.chat("go")
+interpreter.computer.terminate()
+print(len(messages), input("more? "))
+"""
+
+
+def test_on_a_terminal_it_is_drawn_and_the_terminal_given_back() -> None:
+    with ModelServer([tool_call("python", "print(6 * 7)"), text("It is **42**.")]) as server:
+        person = Person(["-c", SCRIPT.format(address=server.base_url)])
+        person.answers("Would you like to run this code? (y/n)", "y")
+        person.sees("It is 42.")
+        person.answers("more?", "yes")
+        person.sees("3 yes")
+        assert person.ends() == 0
+        assert "A title" in person.rows
+        assert person.mode_is_restored
+        person.close()
