@@ -53,8 +53,13 @@ def asking() -> Iterator[Start]:
     """`asking(reply, ..., server={...}, setting=value)` gives a model that answers with these replies."""
     opened: list[Asking] = []
 
-    def start(*replies: Any, server: dict[str, Any] | None = None, **settings: Any) -> Asking:
-        served = ModelServer(replies, **(server or {})).start()
+    def start(
+        *replies: Any,
+        server: dict[str, Any] | None = None,
+        kind: type[ModelServer] = ModelServer,
+        **settings: Any,
+    ) -> Asking:
+        served = kind(replies, **(server or {})).start()
         interpreter = OpenInterpreter()
         interpreter.computer.languages = [Python, Shell]
         settings = {"api_base": served.base_url, "model": "gpt-4o", "api_key": "key"} | settings

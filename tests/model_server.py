@@ -165,6 +165,28 @@ class ModelServer:
             scripted = self.replies[number]
         return reply_from_data(scripted(body) if callable(scripted) else scripted)
 
+    def refusal(self, path: str, headers: dict[str, str], body: dict[str, Any]) -> RawReply | None:
+        """An error for a request that is not as it should be; servers of other formats have their own."""
+        if self.api_key and headers.get("authorization") != f"Bearer {self.api_key}":
+            wrong = {
+                "message": "Incorrect API key.",
+                "type": "invalid_request_error",
+                "code": "invalid_api_key",
+            }
+            return error(401, {"error": wrong})
+        if self.include_usage_rejected and "stream_options" in body:
+            unknown = {
+                "message": "Unknown field.",
+                "type": "invalid_request_error",
+                "param": "stream_options",
+            }
+            return error(400, {"error": unknown})
+        if not path.partition("?")[0].endswith("/chat/completions"):
+            return error(
+                404, {"error": {"message": f"no such path: {path}", "type": "invalid_request_error"}}
+            )
+        return None
+
 
 class _HTTPServer(ThreadingHTTPServer):
     daemon_threads = True
@@ -222,7 +244,7 @@ class _Handler(BaseHTTPRequestHandler):
         script = self.server.script
         body = json.loads(self.rfile.read(int(self.headers.get("Content-Length", 0))) or b"{}")
         request = self._record(body)
-        reply = self._refusal(body) or script.next_reply(body)
+        reply = script.refusal(self.path, request.headers, body) or script.next_reply(body)
         try:
             if isinstance(reply, RawReply):
                 self._send_stream(request, reply.status, dict(reply.headers), reply.chunks, reply.breaks_off)
@@ -243,28 +265,6 @@ class _Handler(BaseHTTPRequestHandler):
         request = Request(self.command, self.path, headers, body, self.client_address[1])
         self.server.script.requests.append(request)
         return request
-
-    def _refusal(self, body: dict[str, Any]) -> RawReply | None:
-        script = self.server.script
-        if script.api_key and self.headers.get("Authorization") != f"Bearer {script.api_key}":
-            wrong = {
-                "message": "Incorrect API key.",
-                "type": "invalid_request_error",
-                "code": "invalid_api_key",
-            }
-            return error(401, {"error": wrong})
-        if script.include_usage_rejected and "stream_options" in body:
-            unknown = {
-                "message": "Unknown field.",
-                "type": "invalid_request_error",
-                "param": "stream_options",
-            }
-            return error(400, {"error": unknown})
-        if not self.path.partition("?")[0].endswith("/chat/completions"):
-            return error(
-                404, {"error": {"message": f"no such path: {self.path}", "type": "invalid_request_error"}}
-            )
-        return None
 
     def _send_whole(self, status: int, content: bytes) -> None:
         self.send_response(status)

@@ -93,6 +93,10 @@ class RequestRefusedError(ModelError):
     params: frozenset[str] = frozenset()
 
 
+class ReplyDeclinedError(ModelError):
+    """The model, or a filter before or behind it, declined to answer."""
+
+
 class ContextTooLongError(ModelError):
     """The conversation does not fit into the model's window."""
 
@@ -142,3 +146,23 @@ class ReplyCutError(ModelError):
 
 class NotAStreamError(ModelError):
     """What came back is not the answer of a model server."""
+
+
+class EngineError(ModelError):
+    """The built-in engine is missing, or cannot serve the model."""
+
+    reason = "engine problem"
+
+
+class WeightsMissingError(ModelError):
+    """The built-in model has not been downloaded."""
+
+
+class LocalServerError(ModelError):
+    """A model server on this machine is missing, could not be started, or refuses what was asked."""
+
+
+class DownloadError(InterpreterError):
+    """A model could not be downloaded; `can_resume` if what has come is kept."""
+
+    can_resume = False

@@ -111,8 +111,6 @@ def test_an_unknown_provider_is_named_with_those_that_are_known(asking: Start) -
     _, caught = asking(model="nobody/x", api_base=None).until_error(ProviderNotFoundError)
     assert "'nobody'" in str(caught)
     assert "ollama" in str(caught)
-    _, caught = asking(model="claude-3-5-sonnet", api_base=None).until_error(ProviderNotFoundError)
-    assert "'anthropic'" in str(caught)
 
 
 def test_nothing_listens_there(asking: Start) -> None:

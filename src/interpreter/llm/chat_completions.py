@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from interpreter.errors import BrokenStreamError, RequestRefusedError
+from interpreter.llm import chat_kept
+from interpreter.llm.json_events import DONE, odd_objects
+from interpreter.llm.kept import KeptReplies
 from interpreter.llm.providers import Endpoint
+from interpreter.llm.wire import Sent
 
-_DONE = b"[DONE]"
 _OURS = frozenset({"api_base", "api_key", "api_version"})
 # What is left out, or sent under another name, for a server that objects to it.
 _CAN_DO_WITHOUT = {"stream_options": None, "temperature": None, "max_tokens": "max_completion_tokens"}
@@ -20,7 +22,8 @@ class ChatCompletions:
 
     path = "/chat/completions"
 
-    def __init__(self) -> None:
+    def __init__(self, replies: KeptReplies | None = None) -> None:
+        self._replies = replies if replies is not None else KeptReplies()
         self._objections: dict[tuple[str, str], set[str]] = {}
 
     def body(self, endpoint: Endpoint, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -31,6 +34,8 @@ class ChatCompletions:
             value, other_name = body.pop(name, None), _CAN_DO_WITHOUT[name]
             if other_name and value is not None:
                 body[other_name] = value
+        if chat_kept.wants_replies_back(endpoint):
+            body["messages"] = chat_kept.restored(endpoint, body, self._replies)
         return body
 
     def gives_in(self, endpoint: Endpoint, error: RequestRefusedError, params: Mapping[str, Any]) -> bool:
@@ -44,27 +49,14 @@ class ChatCompletions:
         known |= new
         return bool(new)
 
-    def chunks(self, events: Iterator[bytes], framed: bool) -> Iterator[dict[str, Any]]:
+    def chunks(self, events: Iterator[bytes], framed: bool, sent: Sent) -> Iterator[dict[str, Any]]:
         """The chunks of a streamed answer; one that just stops is broken, unless HTTP says it is whole."""
-        from jiter import from_json
+        chunks = _chunks(events, framed)
+        if not chat_kept.wants_replies_back(sent.endpoint):
+            return chunks
+        return chat_kept.watched(chunks, sent.endpoint, sent.body, self._replies)
 
-        chunk: Any = None
-        done = False
-        for data in events:
-            done = done or data == _DONE
-            if done:
-                continue  # to the end of the response, so that the connection can be used again
-            try:
-                chunk = from_json(data, cache_mode="keys")
-            except ValueError:
-                yield from _odd_chunks(data)
-                continue
-            if isinstance(chunk, dict):
-                yield chunk
-        if not done and not framed and not _is_last(chunk):
-            raise BrokenStreamError("The server ended its reply in the middle. Try again.")
-
-    def whole(self, answer: dict[str, Any]) -> dict[str, Any]:
+    def whole(self, answer: dict[str, Any], sent: Sent) -> dict[str, Any]:
         """The answer of a server that does not stream, as one chunk."""
         choice = answer["choices"][0]
         delta = choice.get("message") or choice["delta"]
@@ -72,21 +64,26 @@ class ChatCompletions:
         return {"choices": [{"delta": delta, "finish_reason": finish_reason}], "usage": answer.get("usage")}
 
 
+def _chunks(events: Iterator[bytes], framed: bool) -> Iterator[dict[str, Any]]:
+    from jiter import from_json
+
+    chunk: Any = None
+    done = False
+    for data in events:
+        done = done or data == DONE
+        if done:
+            continue  # to the end of the response, so that the connection can be used again
+        try:
+            chunk = from_json(data, cache_mode="keys")
+        except ValueError:
+            yield from odd_objects(data)
+            continue
+        if isinstance(chunk, dict):
+            yield chunk
+    if not done and not framed and not _is_last(chunk):
+        raise BrokenStreamError("The server ended its reply in the middle. Try again.")
+
+
 def _is_last(chunk: Any) -> bool:
     choices = chunk.get("choices") if isinstance(chunk, dict) else None
     return choices is not None and all(choice.get("finish_reason") for choice in choices)
-
-
-def _odd_chunks(data: bytes) -> Iterator[dict[str, Any]]:
-    """Events that a strict parser refuses: half characters, or objects without an empty line between."""
-    for line in data.splitlines():
-        if line == _DONE or not line.strip():
-            continue
-        try:
-            chunk = json.loads(line)
-        except ValueError as error:
-            raise BrokenStreamError(
-                "The server sent something in the middle of its reply that is no JSON."
-            ) from error
-        if isinstance(chunk, dict):
-            yield chunk

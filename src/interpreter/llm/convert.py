@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from interpreter.console_text import SPECIAL, ConsoleText
 from interpreter.errors import UnknownMessageError
 from interpreter.llm.images import image_part, image_url
+from interpreter.llm.kept import KeptReplies
 from interpreter.messages import EPHEMERAL, Message
 
 AS_IS = "{content}"
@@ -40,10 +41,11 @@ class Forms:
 
 @dataclass
 class Memory:
-    """The forms in which things went out before."""
+    """The forms in which things went out before, and the replies that go back as they came."""
 
     templates: dict[tuple[int, str], str] = field(default_factory=dict)
     pictures: dict[tuple[str, str], str | None] = field(default_factory=dict)
+    replies: KeptReplies = field(default_factory=KeptReplies)
 
 
 class Chat(Protocol):

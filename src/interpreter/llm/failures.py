@@ -19,6 +19,7 @@ from interpreter.errors import (
     NotAStreamError,
     QuotaExceededError,
     RateLimitedError,
+    ReplyDeclinedError,
     RequestRefusedError,
     UnknownModelError,
     WrongKeyError,
@@ -38,6 +39,8 @@ _RATE = frozenset({"rate_limit_exceeded", "rate_limit_error", "too_many_requests
 _OVERLOADED = frozenset(
     {"overloaded_error", "server_error", "internal_server_error", "api_error", "engine_overloaded"}
 )
+_DECLINED = frozenset({"refusal", "content_filter", "content_policy_violation"})
+_TIMEOUT = frozenset({"timeout_error"})
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,8 @@ def failure_of(data: Any, status: int | None = None, headers: Mapping[str, str] 
 def error_for(failure: Failure, endpoint: Endpoint) -> ModelError:
     """The error to raise."""
     status, codes = failure.status, failure.codes
+    if codes & _DECLINED:
+        return _error(ReplyDeclinedError, failure, f"{endpoint.model} declined to answer this. {_REPHRASE}")
     if status == 402 or codes & _QUOTA:
         return _error(
             QuotaExceededError, failure, f"The account at {endpoint.provider} has no quota left: {_PAY}"
@@ -101,7 +106,7 @@ def error_for(failure: Failure, endpoint: Endpoint) -> ModelError:
         return _key_error(failure, endpoint)
     if status == 429 or codes & _RATE:
         return _error(RateLimitedError, failure, f"{_who(endpoint)} takes no more requests for now. {_LATER}")
-    if status == 408:
+    if status == 408 or (status is None and codes & _TIMEOUT):
         return _error(ModelTimeoutError, failure, f"{_who(endpoint)} gave up waiting. {_LATER}")
     if (status is not None and status >= 500) or (status is None and codes & _OVERLOADED):
         return _error(
@@ -123,6 +128,7 @@ def not_a_stream(endpoint: Endpoint, content_type: str) -> NotAStreamError:
 
 _PAY = "top it up at the provider, or use another model or key."
 _LATER = "Try again later, or use another model."
+_REPHRASE = "Put it in other words, or use another model."
 _SHORTEN = "Start a new conversation, shorten it, or use a model with a larger window."
 
 

@@ -9,18 +9,29 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from interpreter.errors import BrokenStreamError, ModelError, ReplyCutError, RequestRefusedError
+from interpreter.errors import (
+    BrokenStreamError,
+    EngineError,
+    ModelError,
+    ReplyCutError,
+    ReplyDeclinedError,
+    RequestRefusedError,
+)
+from interpreter.llm.anthropic_messages import AnthropicMessages
 from interpreter.llm.capabilities import calls_tools, sees_images
 from interpreter.llm.chat_completions import ChatCompletions
 from interpreter.llm.convert import Forms, Memory, convert
+from interpreter.llm.local.endpoints import OLLAMA_WIRE, LocalEndpoints
+from interpreter.llm.local.ollama_chat import OllamaChat
 from interpreter.llm.parse import ReplyParser
 from interpreter.llm.providers import Endpoint, resolve
+from interpreter.llm.responses import Responses
 from interpreter.llm.retry import wait_before_retry
 from interpreter.llm.text_chat import TextChat
 from interpreter.llm.tokens import estimate_messages, estimate_size, estimate_text
 from interpreter.llm.tool import execute_tool
 from interpreter.llm.tool_chat import ToolChat
-from interpreter.llm.wire import Wire
+from interpreter.llm.wire import Wire, WireFormat
 from interpreter.messages import Chunk, Message
 from interpreter.settings import SettingsGroup
 
@@ -40,8 +51,14 @@ class Llm(SettingsGroup, group="llm"):
         self._completions: Completions | None = None
         self._is_loaded = False
         self._wire = Wire()
-        self._chat_completions = ChatCompletions()
+        self._local = LocalEndpoints()
         self._memory = Memory()
+        self._formats: dict[str, WireFormat] = {
+            "chat": ChatCompletions(self._memory.replies),
+            "anthropic": AnthropicMessages(self._memory.replies),
+            "responses": Responses(self._memory.replies),
+            OLLAMA_WIRE: OllamaChat(),
+        }
         self._running: dict[threading.Event, None] = {}  # in the order of their start
 
     @property
@@ -132,6 +149,9 @@ class Llm(SettingsGroup, group="llm"):
         was_cut = parser.finish_reason == "length"
         yield from parser.finish(close=not was_cut)
         yield {"type": "status", "format": "usage", "content": _usage(parser, params)}
+        if parser.finish_reason == "content_filter":
+            words = "The provider's filter ended the reply. Put it in other words, or use another model."
+            raise ReplyDeclinedError(words)
         if was_cut and parser.in_block:
             raise ReplyCutError(
                 "The reply reached its limit of tokens in the middle of a block, so the block is not run. "
@@ -146,12 +166,21 @@ class Llm(SettingsGroup, group="llm"):
         # Somebody's own way that calls this one does not know of the signal; it is that of the newest run.
         cancelled = cancelled or next(reversed(self._running), None) or threading.Event()
         timeouts = (self.timeout, self.connect_timeout)
+        try:
+            watch = partial(self._wire.watch, cancelled=cancelled)
+            endpoint, more = self._local.ready(endpoint, self.context_window, watch)
+        except EngineError:
+            if cancelled.is_set():
+                return
+            raise
+        params |= more
+        wire_format = self._formats[endpoint.wire]
         while True:
             try:
-                yield from self._wire.ask(self._chat_completions, endpoint, params, cancelled, timeouts)
+                yield from self._wire.ask(wire_format, endpoint, params, cancelled, timeouts)
                 return
             except RequestRefusedError as error:
-                if not self._chat_completions.gives_in(endpoint, error, params):
+                if not wire_format.gives_in(endpoint, error, params):
                     raise
 
     def _endpoint(self) -> Endpoint:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from interpreter.llm.fences import FenceParser
+from interpreter.llm.thinking import ThinkSpans
 from interpreter.llm.tolerance import Mender
 from interpreter.llm.tool_call import CallArguments
 from interpreter.messages import Chunk
@@ -27,6 +28,7 @@ class ReplyParser:
         self._calls = _Calls()
         self._mender = Mender()
         self._words = _Pairing()
+        self._spans = ThinkSpans()
         self._waiting: deque[_Call | list[Chunk]] = deque()  # what came behind a call that is not whole yet
 
     def feed(self, chunk: Mapping[str, Any]) -> list[Chunk]:
@@ -38,8 +40,8 @@ class ReplyParser:
             delta = choice.get("delta") or {}
             if choice.get("finish_reason"):
                 self.finish_reason = choice["finish_reason"]
-            reasoning = delta.get("reasoning_content") or delta.get("reasoning")
-            if reasoning and isinstance(reasoning, str):
+            reasoning = _reasoning_of(delta)
+            if reasoning:
                 self.written += len(reasoning)
                 out.append({"type": "reasoning", "content": reasoning})
             if delta.get("content"):
@@ -51,7 +53,8 @@ class ReplyParser:
 
     def finish(self, close: bool = True) -> list[Chunk]:
         """What is left at the end; without `close` a block that has no end yet gets none."""
-        chunks = self._fences.finish(close) if self._fences else []
+        chunks = self._spoken(self._spans.finish())
+        chunks += self._fences.finish(close) if self._fences else []
         if chunks:
             self._queue(chunks)
         for call in self._calls.all:
@@ -68,16 +71,20 @@ class ReplyParser:
 
     def _say(self, text: str) -> list[Chunk]:
         self.written += len(text)
-        text = self._words.whole(text)
-        chunks: list[Chunk]
-        if self._fences is not None:
-            chunks = self._fences.feed(text)
-        else:
-            chunks = [{"type": "message", "content": text}] if text else []
+        chunks = self._spoken(self._spans.feed(self._words.whole(text)))
         if self._waiting:
             self._queue(chunks)
             return self._mender.feed(self._drain())
         return self._mender.feed(chunks)
+
+    def _spoken(self, spans: list[tuple[str, str]]) -> list[Chunk]:
+        chunks: list[Chunk] = []
+        for kind, text in spans:
+            if self._fences is not None and kind == "message":
+                chunks += self._fences.feed(text)
+            else:
+                chunks.append({"type": kind, "content": text})
+        return chunks
 
     def _call(self, deltas: list[Mapping[str, Any]]) -> list[Chunk]:
         for delta in deltas:
@@ -167,6 +174,16 @@ def _arguments_of(delta: Mapping[str, Any]) -> str:
     if arguments is None:
         return ""
     return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def _reasoning_of(delta: Mapping[str, Any]) -> str:
+    """What the model thinks aloud; some servers send it as parts of the content."""
+    reasoning = delta.get("reasoning_content") or delta.get("reasoning")
+    if isinstance(reasoning, str):
+        return reasoning
+    content = delta.get("content")
+    parts = content if isinstance(content, list) else []
+    return "".join(_text_of(part.get("thinking") or "") for part in parts if isinstance(part, dict))
 
 
 def _text_of(content: Any) -> str:

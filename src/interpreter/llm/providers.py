@@ -20,6 +20,8 @@ class Provider:
     is_local: bool = False
     base_path: str = ""
     """What an address that has no path gets: people write http://localhost:11434 for Ollama."""
+    wire: str = "chat"
+    """The wire format: "chat", "anthropic" or "responses"."""
 
 
 _OLLAMA = "http://localhost:11434/v1"
@@ -28,23 +30,26 @@ _OPENAI_BASES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 # fmt: off
 PROVIDERS: tuple[Provider, ...] = (
     Provider("openai", "https://api.openai.com/v1", ("OPENAI_API_KEY",), _OPENAI_BASES),
+    Provider("anthropic", "https://api.anthropic.com/v1", ("ANTHROPIC_API_KEY",),
+             ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"), base_path="/v1", wire="anthropic"),
     Provider("ollama", _OLLAMA, (), ("OLLAMA_HOST",), is_local=True, base_path="/v1"),
     Provider("ollama_chat", _OLLAMA, (), ("OLLAMA_HOST",), is_local=True, base_path="/v1"),
     Provider("lm_studio", "http://localhost:1234/v1", ("LM_STUDIO_API_KEY",), ("LM_STUDIO_API_BASE",),
              is_local=True),
     Provider("jan", "http://localhost:1337/v1", ("JAN_API_KEY",), is_local=True),
     Provider("llamafile", "http://localhost:8080/v1", (), is_local=True),
+    Provider("builtin", "http://127.0.0.1", (), is_local=True),  # its engine says the rest when it runs
     Provider("azure", "", ("AZURE_API_KEY", "AZURE_OPENAI_API_KEY"),
              ("AZURE_API_BASE", "AZURE_OPENAI_ENDPOINT")),
     Provider("groq", "https://api.groq.com/openai/v1", ("GROQ_API_KEY",)),
     Provider("openrouter", "https://openrouter.ai/api/v1", ("OPENROUTER_API_KEY",)),
     Provider("mistral", "https://api.mistral.ai/v1", ("MISTRAL_API_KEY",)),
-    Provider("deepseek", "https://api.deepseek.com/v1", ("DEEPSEEK_API_KEY",)),
+    Provider("deepseek", "https://api.deepseek.com/v1", ("DEEPSEEK_API_KEY",), ("DEEPSEEK_API_BASE",)),
     Provider("xai", "https://api.x.ai/v1", ("XAI_API_KEY",)),
     Provider("together_ai", "https://api.together.xyz/v1", ("TOGETHER_API_KEY", "TOGETHERAI_API_KEY")),
     Provider("cerebras", "https://api.cerebras.ai/v1", ("CEREBRAS_API_KEY",)),
     Provider("gemini", "https://generativelanguage.googleapis.com/v1beta/openai",
-             ("GEMINI_API_KEY", "GOOGLE_API_KEY")),
+             ("GEMINI_API_KEY", "GOOGLE_API_KEY"), ("GEMINI_API_BASE",)),
 )
 # fmt: on
 
@@ -52,9 +57,18 @@ _ROWS = {row.prefix: row for row in PROVIDERS}
 
 # Models that are written without a prefix and that OpenAI does not have.
 _ELSEWHERE = {"claude": "anthropic", "gemini": "gemini", "command": "cohere"}
-_KEPT_WITH_API_BASE = frozenset({"openai", "azure", "ollama", "ollama_chat", "jan", "lm_studio", "llamafile"})
+_KEPT_WITH_API_BASE = frozenset(
+    {"openai", "azure", "anthropic", "ollama", "ollama_chat", "jan", "lm_studio", "llamafile"}
+)
 
 AZURE_VERSION = "2024-10-21"
+ANTHROPIC_VERSION = "2023-06-01"
+
+_RESPONSES = "responses/"  # LiteLLM's way to ask for that wire format: openai/responses/gpt-5
+# What OpenAI serves over Responses and not over Chat Completions.
+_ONLY_RESPONSES = (
+    "codex-*", "*-codex*", "o1-pro*", "o3-pro*", "gpt-*-pro*", "*deep-research*", "computer-use-*",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -67,6 +81,8 @@ class Endpoint:
     key: str | None = None
     query: Mapping[str, str] = field(default_factory=dict)
     key_header: str = "Authorization"
+    wire: str = "chat"
+    extra_headers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_loopback(self) -> bool:
@@ -79,8 +95,9 @@ class Endpoint:
     @property
     def headers(self) -> dict[str, str]:
         if not self.key:
-            return {}
-        return {self.key_header: f"Bearer {self.key}" if self.key_header == "Authorization" else self.key}
+            return dict(self.extra_headers)
+        value = f"Bearer {self.key}" if self.key_header == "Authorization" else self.key
+        return {self.key_header: value, **self.extra_headers}
 
 
 def resolve(
@@ -103,7 +120,18 @@ def resolve(
         return Endpoint("azure", name, base_url, key, {"api-version": version}, "api-key")
     if key is None and base_url == row.base_url and not row.is_local:
         raise _missing_key(row)
-    return Endpoint(row.prefix, name, base_url, key)
+    if row.wire == "anthropic":
+        headers = {"anthropic-version": api_version or ANTHROPIC_VERSION}
+        return Endpoint(row.prefix, name, base_url, key, {}, "x-api-key", row.wire, headers)
+    if row.prefix == "openai" and _speaks_responses(name, base_url == row.base_url):
+        return Endpoint(row.prefix, name.removeprefix(_RESPONSES), base_url, key, wire="responses")
+    return Endpoint(row.prefix, name, base_url, key, wire=row.wire)
+
+
+def _speaks_responses(name: str, at_openai: bool) -> bool:
+    """Where the user asks for it, and for the models that OpenAI serves in no other way."""
+    only = at_openai and any(fnmatchcase(name, pattern) for pattern in _ONLY_RESPONSES)
+    return only or name.startswith(_RESPONSES)
 
 
 def identify(model: str, api_base: str | None = None) -> tuple[str, str]:
@@ -127,9 +155,13 @@ def _base_url(row: Provider, environ: Mapping[str, str], api_base: str | None) -
         return row.base_url
     if row.prefix.startswith("ollama") and not api_base:
         given = _ollama_address(given)
-    given = given.rstrip("/").removesuffix("/chat/completions").rstrip("/")
+    given = given.rstrip("/")
+    for path in ("/chat/completions", "/responses", "/messages"):
+        given = given.removesuffix(path).rstrip("/")
     if "://" not in given:
         given = f"http://{given}"
+    if row.wire == "anthropic":  # its own clients add the /v1 to any address
+        return given.removesuffix("/v1") + "/v1"
     has_path = "/" in given.partition("://")[2]
     return given if has_path else given + row.base_path
 

@@ -70,6 +70,9 @@ class Mender:
         return out
 
     def _take(self, chunk: Chunk) -> None:
+        if chunk["type"] == "reasoning":
+            self._out.append(chunk)
+            return
         if chunk["type"] != self._open:
             self._begin(chunk)
         if self._open == "message":

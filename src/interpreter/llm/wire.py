@@ -8,6 +8,7 @@ import socket
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from interpreter.errors import (
@@ -16,6 +17,7 @@ from interpreter.errors import (
     ModelTimeoutError,
     ModelUnreachableError,
     NotAStreamError,
+    RequestRefusedError,
     WrongKeyError,
 )
 from interpreter.llm.failures import error_for, failure_of, not_a_stream, read_failure
@@ -36,6 +38,14 @@ _ENOUGH = 7
 _EVENT_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
+@dataclass(frozen=True)
+class Sent:
+    """A request that is out: where it went, and its body."""
+
+    endpoint: Endpoint
+    body: dict[str, Any]
+
+
 class WireFormat(Protocol):
     """How one family of servers is asked and how its answer reads, as chunks in OpenAI's shape."""
 
@@ -44,10 +54,13 @@ class WireFormat(Protocol):
     def body(self, endpoint: Endpoint, params: Mapping[str, Any]) -> dict[str, Any]:
         """The request's body."""
 
-    def chunks(self, events: Iterator[bytes], framed: bool) -> Iterator[dict[str, Any]]:
+    def gives_in(self, endpoint: Endpoint, error: RequestRefusedError, params: Mapping[str, Any]) -> bool:
+        """Whether the request is worth sending again without what the server objects to."""
+
+    def chunks(self, events: Iterator[bytes], framed: bool, sent: Sent) -> Iterator[dict[str, Any]]:
         """The chunks of a streamed answer, from the data of its events; if `framed`, HTTP tells its end."""
 
-    def whole(self, answer: dict[str, Any]) -> dict[str, Any]:
+    def whole(self, answer: dict[str, Any], sent: Sent) -> dict[str, Any]:
         """One chunk with everything, from a server that does not stream."""
 
 
@@ -69,10 +82,10 @@ class Wire:
         timeouts: tuple[float, float],
     ) -> Iterator[dict[str, Any]]:
         """The chunks of the answer as they arrive, or a typed error; ends without a word when cancelled."""
-        body = wire_format.body(endpoint, params)
+        sent = Sent(endpoint, wire_format.body(endpoint, params))
         try:
-            with self._open(endpoint, wire_format.path, body, cancelled, timeouts) as response:
-                for chunk in _answer(response, endpoint, wire_format):
+            with self._open(endpoint, wire_format.path, sent.body, cancelled, timeouts) as response:
+                for chunk in _answer(response, sent, wire_format):
                     if cancelled.is_set():
                         return
                     yield chunk
@@ -134,7 +147,10 @@ class Wire:
         """Called by httpx: a connection was made."""
         if not event.endswith((".connect_tcp.complete", ".start_tls.complete")):
             return
-        connection = info["return_value"].get_extra_info("socket")
+        self.watch(info["return_value"].get_extra_info("socket"), cancelled)
+
+    def watch(self, connection: socket.socket, cancelled: threading.Event) -> None:
+        """Have `cut` end whatever waits on this connection."""
         with self._lock:
             self._sockets.add(connection)
         if cancelled.is_set():
@@ -193,9 +209,8 @@ def _unreachable(endpoint: Endpoint, detail: str) -> ModelUnreachableError:
     return error
 
 
-def _answer(
-    response: httpx.Response, endpoint: Endpoint, wire_format: WireFormat
-) -> Iterator[dict[str, Any]]:
+def _answer(response: httpx.Response, sent: Sent, wire_format: WireFormat) -> Iterator[dict[str, Any]]:
+    endpoint = sent.endpoint
     if not response.is_success:
         response.read()
         raise error_for(read_failure(response.status_code, response.headers, response.content), endpoint)
@@ -203,11 +218,13 @@ def _answer(
     first = _first_bytes(pieces)
     begins = first.removeprefix(b"\xef\xbb\xbf").lstrip()
     kind = response.headers.get("content-type", "")
-    if begins.startswith((b"{", b"[")):
-        yield _whole(b"".join(_chain(first, pieces)), endpoint, wire_format, kind)
-    elif begins.startswith(_EVENT_FIELDS):
+    is_lines = kind.startswith("application/x-ndjson")
+    if begins.startswith((b"{", b"[")) and not is_lines:
+        yield _whole(b"".join(_chain(first, pieces)), sent, wire_format, kind)
+    elif is_lines or begins.startswith(_EVENT_FIELDS):
+        read = _lines if is_lines else event_data
         framed = "transfer-encoding" in response.headers or "content-length" in response.headers
-        for chunk in wire_format.chunks(event_data(_chain(first, pieces)), framed):
+        for chunk in wire_format.chunks(read(_chain(first, pieces)), framed, sent):
             if chunk.get("error"):
                 raise error_for(failure_of(chunk), endpoint)
             yield chunk
@@ -227,14 +244,24 @@ def _first_bytes(pieces: Iterator[bytes]) -> bytes:
     return first
 
 
-def _whole(body: bytes, endpoint: Endpoint, wire_format: WireFormat, kind: str) -> dict[str, Any]:
+def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for piece in pieces:
+        *lines, rest = (rest + piece).split(b"\n")
+        yield from filter(bytes.strip, lines)
+    if rest.strip():
+        yield rest
+
+
+def _whole(body: bytes, sent: Sent, wire_format: WireFormat, kind: str) -> dict[str, Any]:
+    endpoint = sent.endpoint
     try:
         answer = json.loads(body)
     except ValueError as error:
         raise not_a_stream(endpoint, kind) from error
     if isinstance(answer, dict) and not answer.get("error"):
         try:
-            return wire_format.whole(answer)
+            return wire_format.whole(answer, sent)
         except (KeyError, IndexError, TypeError) as error:
             raise not_a_stream(endpoint, kind) from error
     raise error_for(failure_of(answer), endpoint)
