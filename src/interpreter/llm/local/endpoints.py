@@ -1,0 +1,74 @@
+"""The last step before a local model is asked: its engine started, its window known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from interpreter.errors import LocalServerError
+from interpreter.llm.providers import Endpoint
+
+if TYPE_CHECKING:
+    from interpreter.llm.local.engine import Watch
+
+BUILTIN = "builtin"
+OLLAMA_WIRE = "ollama"
+
+
+class LocalEndpoints:
+    """Makes endpoints of models on this machine ready; what Ollama said of a model is asked for once."""
+
+    def __init__(self) -> None:
+        self._windows: dict[tuple[str, str, int | None], int] = {}
+        self._not_ollama: set[str] = set()
+
+    def ready(
+        self, endpoint: Endpoint, window: int | None = None, watch: Watch | None = None
+    ) -> tuple[Endpoint, dict[str, Any]]:
+        """The endpoint to ask in place of this one, and what else to put into the request.
+
+        A built-in model's engine is started, in some seconds; `watch` is told the socket that this waits on.
+        """
+        if endpoint.provider == BUILTIN:
+            return _builtin(endpoint, window, watch), {}
+        if endpoint.provider.startswith("ollama"):
+            return self._ollama(endpoint, window)
+        return endpoint, {}
+
+    def window(self, endpoint: Endpoint, wanted: int | None = None) -> int | None:
+        """How many tokens the model will take, as far as that is known before it is asked."""
+        if endpoint.provider == BUILTIN:
+            from interpreter.llm.local.engine import CONTEXT
+
+            return wanted or CONTEXT
+        if endpoint.provider.startswith("ollama"):
+            return self._ollama(endpoint, wanted)[1].get("num_ctx", wanted)
+        return wanted
+
+    def _ollama(self, endpoint: Endpoint, wanted: int | None) -> tuple[Endpoint, dict[str, Any]]:
+        """Ollama's own chat, with a window of our choice; what only looks like Ollama is asked as before."""
+        from interpreter.llm.local import ollama
+
+        address = endpoint.base_url.removesuffix("/v1")
+        native = replace(endpoint, base_url=address, wire=OLLAMA_WIRE)
+        known = (address, endpoint.model, wanted)
+        if address in self._not_ollama:
+            return endpoint, {}
+        if known not in self._windows:
+            try:
+                shown = ollama.show(address, endpoint.model)
+            except LocalServerError as error:
+                if error.status == 404 and error.detail:
+                    return native, {}  # refused in Ollama's own way; the chat tells the user what is wrong
+                if error.status is not None:
+                    self._not_ollama.add(address)
+                return endpoint, {}
+            self._windows[known] = ollama.window_for(shown, wanted)
+        return native, {"num_ctx": self._windows[known]}
+
+
+def _builtin(endpoint: Endpoint, window: int | None, watch: Watch | None) -> Endpoint:
+    from interpreter.llm.local import engine, weights
+
+    served = engine.running(weights.file_of(endpoint.model), window, watch)
+    return replace(endpoint, model=served.name, base_url=served.base_url, key=served.key)

