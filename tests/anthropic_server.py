@@ -39,9 +39,7 @@ def redacted(data: str) -> Steps:
     return [{"type": "redacted_thinking", "data": data}]
 
 
-def use(
-    language: str, code: str, split: Split = None, call_id: str = "toolu_01A", name: str = "execute"
-) -> Steps:
+def use(language: str, code: str, split: Split = None, call_id: str = "toolu_01A", name: str = "execute") -> Steps:
     arguments = json.dumps({"language": language, "code": code})
     deltas = [{"type": "input_json_delta", "partial_json": part} for part in ["", *pieces(arguments, split)]]
     return [{"type": "tool_use", "id": call_id, "name": name, "input": {}}, *deltas]

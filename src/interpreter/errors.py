@@ -11,9 +11,7 @@ class SessionStartError(InterpreterError):
     """A live session could not be started."""
 
     def __init__(self, language: str, detail: str) -> None:
-        super().__init__(
-            f"The {language} session could not start: {detail.strip() or 'it ended without a word'}"
-        )
+        super().__init__(f"The {language} session could not start: {detail.strip() or 'it ended without a word'}")
 
 
 class LanguageNotFound(InterpreterError):
@@ -98,11 +96,21 @@ class ReplyDeclinedError(ModelError):
 
 
 class ContextTooLongError(ModelError):
-    """The conversation does not fit into the model's window."""
+    """The conversation does not fit into the model's window, which is `window` tokens if the server said so."""
+
+    window: int | None = None
 
 
 class QuotaExceededError(ModelError):
     """The account has nothing left to pay with."""
+
+
+class BudgetExceededError(ModelError):
+    """The next request might cost more than the budget allows; `spent` is the usage so far."""
+
+    def __init__(self, message: str, *, spent: object = None) -> None:
+        super().__init__(message)
+        self.spent = spent
 
 
 class RateLimitedError(ModelError):
@@ -146,6 +154,10 @@ class ReplyCutError(ModelError):
 
 class NotAStreamError(ModelError):
     """What came back is not the answer of a model server."""
+
+
+class OfflineError(ModelError):
+    """The model is on the net, and nothing but this machine and named servers may be asked."""
 
 
 class EngineError(ModelError):

@@ -41,7 +41,8 @@ def test_usage_is_the_servers_count_or_an_estimate_that_says_so(asking: Start) -
     model = asking(text("Hi").then(usage(12, 3)), text("Hi" * 40))
     counted, estimated = ([*model.stream()][-1] for _ in range(2))
     told = {"input_tokens": 12, "output_tokens": 3, "estimated": False}
-    assert counted == {"type": "status", "format": "usage", "content": told}
+    assert (counted["type"], counted["format"]) == ("status", "usage")
+    assert counted["content"].items() >= told.items()
     assert estimated["content"]["estimated"] is True
     assert estimated["content"]["output_tokens"] == 20
     assert estimated["content"]["input_tokens"] > 20
@@ -71,9 +72,7 @@ def test_odd_but_readable_answers(asking: Start, reply: RawReply) -> None:
 def test_calls_in_an_answer_that_is_not_streamed(asking: Start) -> None:
     function = {"name": "execute", "arguments": {"language": "shell", "code": "ls"}}
     message = {"content": None, "tool_calls": [{"id": "a", "type": "function", "function": function}]}
-    body = json.dumps(
-        {"choices": [{"message": message}], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}
-    )
+    body = json.dumps({"choices": [{"message": message}], "usage": {"prompt_tokens": 5, "completion_tokens": 2}})
     chunks = [*asking(raw(body.encode(), content_type="application/json")).stream()]
     assert folded(chunks) == [("shell", "ls")]
     assert chunks[-1]["content"]["input_tokens"] == 5
@@ -105,9 +104,7 @@ def test_a_stream_that_breaks_before_a_word_is_asked_again(asking: Start) -> Non
 
 def test_a_block_cut_off_by_the_limit_of_tokens_has_no_end_and_an_error_says_why(asking: Start) -> None:
     cut = tool_call("python", "print(1)", arguments='{"language": "python", "code": "print(')
-    model = asking(
-        Reply(cut.deltas, finish_reason="length"), Reply(text("So").deltas, finish_reason="length")
-    )
+    model = asking(Reply(cut.deltas, finish_reason="length"), Reply(text("So").deltas, finish_reason="length"))
     chunks, error = model.until_error(ReplyCutError)
     assert folded(chunks) == [("print(",)]
     assert "max_tokens" in str(error)

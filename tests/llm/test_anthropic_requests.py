@@ -111,9 +111,7 @@ def test_the_first_request(talk: Any) -> None:
         ("some-other-model", 8192, True, False),
     ],
 )
-def test_what_differs_from_model_to_model(
-    talk: Any, model: str, limit: int, temperature: bool, thinks: bool
-) -> None:
+def test_what_differs_from_model_to_model(talk: Any, model: str, limit: int, temperature: bool, thinks: bool) -> None:
     told = talk(message(say("Hi")), model=model)
     told[0].chat("Hello", display=False)
     body = asked(told)
@@ -203,9 +201,7 @@ def thought(words: str, signature: str) -> dict[str, str]:
 
 def test_thinking_goes_back_word_for_word_with_the_call_it_belongs_to(talk: Any) -> None:
     told = talk(
-        message(
-            thinking("  Let me\n", "s1", split=3), redacted("ZW5j"), say("Look: "), use("echo", "one", 5)
-        ),
+        message(thinking("  Let me\n", "s1", split=3), redacted("ZW5j"), say("Look: "), use("echo", "one", 5)),
         message(thinking("", "s2"), say("Done.")),
         message(say("Yes.")),
     )

@@ -72,9 +72,7 @@ def test_deepseek_gets_the_field_even_where_the_reasoning_is_lost(talk: Any) -> 
 
 def signed(signature: str, reply: Reply) -> Reply:
     [delta] = [dict(delta) for delta in reply.deltas if isinstance(delta, dict)]
-    delta["tool_calls"] = [
-        delta["tool_calls"][0] | {"extra_content": {"google": {"thought_signature": signature}}}
-    ]
+    delta["tool_calls"] = [delta["tool_calls"][0] | {"extra_content": {"google": {"thought_signature": signature}}}]
     return Reply((delta,))
 
 

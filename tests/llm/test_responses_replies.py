@@ -70,7 +70,8 @@ def test_summaries_of_reasoning_are_reasoning(gpt: Start) -> None:
 def test_usage_counts_what_the_cache_had(gpt: Start) -> None:
     [*_, usage] = gpt(response(say("Hi"), usage=(130, 7), cached=100)).stream()
     told = {"input_tokens": 130, "output_tokens": 7, "cached_tokens": 100, "estimated": False}
-    assert usage == {"type": "status", "format": "usage", "content": told}
+    assert (usage["type"], usage["format"]) == ("status", "usage")
+    assert usage["content"].items() >= told.items()
     [*_, usage] = gpt(response(say("Hi"), usage=None)).stream()
     assert usage["content"]["estimated"] is True
 

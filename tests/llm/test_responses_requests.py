@@ -148,9 +148,7 @@ def test_reasoning_goes_back_as_it_came_with_the_call_it_belongs_to(talk: Any) -
 
 def test_a_reply_with_two_calls_goes_back_as_one(talk: Any) -> None:
     told = talk(
-        response(
-            reasoning(encrypted="a"), call("echo", "one"), reasoning(encrypted="b"), call("echo", "two")
-        ),
+        response(reasoning(encrypted="a"), call("echo", "one"), reasoning(encrypted="b"), call("echo", "two")),
         response(say("Done.")),
     )
     told[0].chat("Go", display=False)

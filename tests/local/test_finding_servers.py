@@ -48,9 +48,7 @@ def at(name: str, server: RoutedServer) -> Kind:
     return replace(KIND[name], address=server.address)
 
 
-def looked(
-    name: str, routes: dict[str, Route | Answer], environ: dict[str, str] | None = None
-) -> Server | None:
+def looked(name: str, routes: dict[str, Route | Answer], environ: dict[str, str] | None = None) -> Server | None:
     with RoutedServer(routes) as server:
         return look(at(name, server), environ or {})
 

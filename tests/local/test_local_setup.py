@@ -66,9 +66,7 @@ def environment(
     places = {name: server.address for name, server in at.items()}
     settings = dict(settings)
     given = {"at": places, "weights": weights, "call": call}
-    given |= {name: settings.pop(name, None) for name in ("hidden",)} | {
-        "offline": settings.pop("offline", False)
-    }
+    given |= {name: settings.pop(name, None) for name in ("hidden",)} | {"offline": settings.pop("offline", False)}
     given["settings"] = settings
     return {**os.environ, "GIVEN": json.dumps(given), "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"}
 

@@ -76,7 +76,13 @@ def test_every_request_says_how_long_the_conversation_may_be() -> None:
     assert chat_body(server)["options"] == {"num_ctx": 12345, "num_predict": 50, "temperature": 0.0}
     assert [chunk["content"] for chunk in chunks if chunk["type"] == "message"] == ["Hel", "lo"]
     usage = next(chunk["content"] for chunk in chunks if chunk.get("format") == "usage")
-    assert usage == {"input_tokens": 9, "output_tokens": 2, "estimated": False}
+    assert usage == {
+        "input_tokens": 9,
+        "output_tokens": 2,
+        "estimated": False,
+        "cost": 0,
+        "cost_estimated": False,
+    }
 
 
 def test_without_a_setting_the_window_is_larger_than_ollamas_own() -> None:

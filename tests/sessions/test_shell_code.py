@@ -121,9 +121,7 @@ def test_the_driver_does_not_show(shell: ShellSession) -> None:
 
 
 def test_options_that_change_the_rules_do_not_reach_the_driver(fresh: ShellSession) -> None:
-    fresh.do(
-        "set -euf; set -o noclobber; IFS=xyz; alias printf=false trap=false cd=false exec=false read=false"
-    )
+    fresh.do("set -euf; set -o noclobber; IFS=xyz; alias printf=false trap=false cd=false exec=false read=false")
     fresh.do("word=kept")
     assert fresh.do('echo "$word"; cd_to=/usr; \\cd $cd_to').text == "kept\n"
     assert fresh.surroundings.cwd == "/usr"
@@ -132,9 +130,7 @@ def test_options_that_change_the_rules_do_not_reach_the_driver(fresh: ShellSessi
 
 
 def test_functions_of_the_drivers_names_do_not_reach_the_driver(bash: ShellSession) -> None:
-    bash.do(
-        "printf() { echo mine; }; trap() { echo mine; }; declare() { echo mine; }; pwd() { echo mine; }; word=kept"
-    )
+    bash.do("printf() { echo mine; }; trap() { echo mine; }; declare() { echo mine; }; pwd() { echo mine; }; word=kept")
     bash.do("exit 1")
     assert bash.do("echo $word; printf").text == "kept\nmine\n"
 

@@ -122,7 +122,7 @@ def test_a_mistake_is_named(line: str, words: str) -> None:
         ("--contribute_conversation", "--contribute_conversation does nothing: "),
         ("--debug_mode", "--debug_mode is now --verbose."),
         ("--server", "--server: the server is not there yet."),
-        ("-b 3 -b 3", "-b: budgets are not counted yet"),
+        ("-sp -sp", "-sp: messages are not spoken yet"),
     ],
 )
 def test_one_line_says_what_a_flag_does_not_do(line: str, words: str) -> None:

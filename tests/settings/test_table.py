@@ -77,7 +77,7 @@ def test_a_setting_of_the_original_is_kept(name: str, default: object, flag: str
 
 
 def test_the_commands_of_the_original_are_kept() -> None:
-    assert {command.flag: command.short for command in COMMANDS} == KEPT_COMMANDS
+    assert {command.flag: command.short for command in COMMANDS}.items() >= KEPT_COMMANDS.items()
 
 
 def test_the_sentences_that_end_a_loop_are_kept_to_the_letter() -> None:

@@ -11,7 +11,7 @@ from interpreter import OpenInterpreter
 from interpreter.terminal import magic
 from interpreter.terminal.terminal import Terminal
 from interpreter.terminal.tty import Tty
-from model_server import ModelServer, text
+from model_server import ModelServer, text, usage
 from terminal.emulator import EmulatedOutput, Emulator
 from terminal.person import someone
 
@@ -109,3 +109,16 @@ def test_a_shell_command_of_the_users_own() -> None:
         person.sees("Yes?")
         assert "one2three" not in json.dumps(server.requests[0].body)
         assert person.leaves() == 0
+
+
+def test_tokens_tells_what_was_used_and_what_it_cost(desk: Desk) -> None:
+    assert "This session: 0 requests, 0 tokens read, 0 written, $0.00." in desk.run("%tokens")
+    with ModelServer([text("Hi").then(usage(20_000, 1000))] * 2) as server:
+        desk.interpreter.llm.api_base, desk.interpreter.llm.api_key = server.base_url, "key"
+        desk.interpreter.messages = []
+        for _ in range(2):
+            desk.interpreter.chat("Hello", display=False)
+        shown = desk.run("%tokens how many are these?")
+    assert "This session: 2 requests, 40,000 tokens read, 2,000 written, about $0.12." in shown
+    assert "The last turn: 1 requests, 20,000 tokens read, 1,000 written, about $0.0600." in shown
+    assert "Your message has about 5 tokens." in shown

@@ -155,3 +155,20 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
         child.stderr.close()
         child.wait(60)
     assert told == b""
+
+
+def test_a_line_says_that_another_model_answers() -> None:
+    with ModelServer([error(503), text("Hello.")]) as server:
+        done = run(server, "--max_retries", "0", "--fallback_model", "gpt-4o-mini", stdin="Hi")
+    assert "gpt-4o: server problem. gpt-4o-mini answers instead." in done.stdout + done.stderr
+    assert "Hello." in done.stdout
+    assert done.returncode == 0
+
+
+def test_a_budget_that_is_used_up_is_an_error_in_one_sentence() -> None:
+    with ModelServer([text("Hello.")]) as server:
+        done = run(server, "--max_budget", "0.000001", stdin="Hi")
+        assert server.requests == []
+    assert done.returncode == 1
+    assert "--max_budget" in done.stdout + done.stderr
+    assert "Traceback" not in done.stderr

@@ -104,6 +104,16 @@ class Computer(SettingsGroup, group="computer"):
             described.append(name)
         return ", ".join(described)
 
+    def is_alive(self, name: str) -> bool:
+        """Whether the language has a session with what its blocks have defined."""
+        from interpreter.languages.live import LiveLanguage
+
+        language = self.get_language(name)
+        instance = self._running.get(language) if language is not None else None
+        if isinstance(instance, LiveLanguage):
+            return instance.session is not None and instance.session.alive
+        return instance is not None
+
     # -- what the sessions share ---------------------------------------------------------------------------------
 
     @property

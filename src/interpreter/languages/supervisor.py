@@ -36,9 +36,7 @@ IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTTOU, signal.
 class Supervisor:
     def __init__(self, control_fd: int, worker: list[str]) -> None:
         self.control = _socket.socket(fileno=control_fd)
-        self.worker = (
-            worker  # ["driver", path]; or "exec" or "stdin" (there is the data socket), program, arguments
-        )
+        self.worker = worker  # ["driver", path]; or "exec" or "stdin" (there is the data socket), program, arguments
         self.pid: int | None = None
         self.terminal: int | None = None
         self.folder: str | None = None
@@ -202,9 +200,7 @@ def run_driver(path: str, data_fd: int) -> None:
     """Run a Python driver in this very process, as if it had been started by itself."""
     sys.argv = [""]
     folder = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [
-        entry for entry in sys.path if entry != folder
-    ]  # the user's imports must not find our files
+    sys.path[:] = [entry for entry in sys.path if entry != folder]  # the user's imports must not find our files
     scope: dict[str, Any] = {"__name__": "interpreter_driver", "__file__": path}
     with open(path, "rb") as file:
         source = file.read()

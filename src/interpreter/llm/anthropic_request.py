@@ -23,9 +23,7 @@ def system_of(chat: Sequence[Mapping[str, Any]]) -> list[Block]:
 
 def tools_of(tools: Sequence[Mapping[str, Any]] | None, eager: bool) -> list[Block]:
     """Tools as Anthropic wants them; `eager`, or code would be held back until it is whole."""
-    return [
-        _tool(tool["function"]) | ({"eager_input_streaming": True} if eager else {}) for tool in tools or ()
-    ]
+    return [_tool(tool["function"]) | ({"eager_input_streaming": True} if eager else {}) for tool in tools or ()]
 
 
 def messages_of(chat: Sequence[Mapping[str, Any]], prefix: Prefix, replies: KeptReplies) -> list[Block]:

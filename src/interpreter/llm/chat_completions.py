@@ -30,7 +30,7 @@ class ChatCompletions:
         """The request's body; what is not set is not sent."""
         body = {name: value for name, value in params.items() if name not in _OURS and value is not None}
         body |= {"model": endpoint.model, "stream": True, "stream_options": {"include_usage": True}}
-        for name in self._objections.get((endpoint.base_url, endpoint.model), ()):
+        for name in {*endpoint.objects_to, *self._objections.get((endpoint.base_url, endpoint.model), ())}:
             value, other_name = body.pop(name, None), _CAN_DO_WITHOUT[name]
             if other_name and value is not None:
                 body[other_name] = value
@@ -44,8 +44,11 @@ class ChatCompletions:
         sent = {"stream_options"} | {name for name in _CAN_DO_WITHOUT if params.get(name) is not None}
         # A server that does not say what it objects to most likely does not know the newest field.
         unsaid = {"stream_options"} if error.status in (400, 422) else set()
+        if not error.params and unsaid & known:
+            known -= unsaid  # refused without it too, so it was something else
+            return False
         objections = error.params & sent if error.params else unsaid
-        new = objections - known
+        new = objections - known - set(endpoint.objects_to)
         known |= new
         return bool(new)
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from interpreter.console_text import SPECIAL, ConsoleText
 from interpreter.errors import UnknownMessageError
+from interpreter.llm.compaction import Cut
 from interpreter.llm.images import image_part, image_url
 from interpreter.llm.kept import KeptReplies
 from interpreter.messages import EPHEMERAL, Message
@@ -60,10 +61,18 @@ class Chat(Protocol):
     def finish(self) -> list[dict[str, Any]]: ...
 
 
-def convert(messages: Sequence[Message], chat: Chat, forms: Forms, memory: Memory) -> list[dict[str, Any]]:
-    """The whole conversation as chat messages; the work grows with its length, no faster."""
+def convert(
+    messages: Sequence[Message], chat: Chat, forms: Forms, memory: Memory, cut: Cut | None = None
+) -> list[dict[str, Any]]:
+    """The conversation as chat messages, without what is cut; the work grows with its length, no faster."""
     templates = _templates(messages, forms, memory)
     for position, message in enumerate(messages):
+        if cut is not None:
+            if position == cut.note_at and cut.note:
+                chat.user(cut.note)
+            if position in cut.dropped:
+                continue
+            message = cut.shown(position, message)
         if message.get("recipient", "assistant") != "assistant" or message.get("type") in _NEVER_TOLD:
             continue
         _tell(message, chat, forms, memory, templates.get(position, AS_IS))
@@ -104,9 +113,7 @@ def _tell(message: Message, chat: Chat, forms: Forms, memory: Memory, template: 
         case "file":
             chat.user(str(content).strip())
         case _:
-            raise UnknownMessageError(
-                f"A message of type {kind!r} cannot be told to a model: {_excerpt(message)}"
-            )
+            raise UnknownMessageError(f"A message of type {kind!r} cannot be told to a model: {_excerpt(message)}")
 
 
 def _tell_code(message: Message, chat: Chat) -> None:
@@ -170,11 +177,7 @@ def _words_for(message: Message, forms: Forms, memory: Memory, shown_by_code: bo
     if describe is not None:
         description = _remembered(message, memory, lambda: str(describe(lmc=message)))
         return f"[An image. It shows: {description}]"
-    return (
-        "[An image was shown to the user.]"
-        if shown_by_code
-        else "[The user added an image, which you cannot see.]"
-    )
+    return "[An image was shown to the user.]" if shown_by_code else "[The user added an image, which you cannot see.]"
 
 
 def _remembered(message: Message, memory: Memory, make: Callable[[], str | None]) -> str | None:

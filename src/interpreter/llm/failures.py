@@ -27,18 +27,14 @@ from interpreter.errors import (
 from interpreter.llm.providers import Endpoint
 from interpreter.llm.retry import retry_after
 
-_QUOTA = frozenset(
-    {"insufficient_quota", "billing_hard_limit_reached", "insufficient_balance", "billing_error"}
-)
+_QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "insufficient_balance", "billing_error"})
 _KEY = frozenset({"invalid_api_key", "authentication_error", "invalid_authentication", "permission_error"})
 _MODEL = frozenset({"model_not_found", "model_not_available", "unknown_model", "deploymentnotfound"})
 _CONTEXT = frozenset(
     {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "request_too_large"}
 )
 _RATE = frozenset({"rate_limit_exceeded", "rate_limit_error", "too_many_requests", "rate_limit_reached"})
-_OVERLOADED = frozenset(
-    {"overloaded_error", "server_error", "internal_server_error", "api_error", "engine_overloaded"}
-)
+_OVERLOADED = frozenset({"overloaded_error", "server_error", "internal_server_error", "api_error", "engine_overloaded"})
 _DECLINED = frozenset({"refusal", "content_filter", "content_policy_violation"})
 _TIMEOUT = frozenset({"timeout_error"})
 
@@ -53,6 +49,8 @@ class Failure:
     detail: str = ""
     is_structured: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
+    window: int | None = None
+    """The model's window, from a server that tells it with a request that is too long."""
 
 
 def read_failure(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
@@ -84,7 +82,8 @@ def failure_of(data: Any, status: int | None = None, headers: Mapping[str, str] 
     if status is None and isinstance(fields.get("code"), int):
         status = fields["code"]
     words = message if isinstance(message, str) else json.dumps(message)
-    return Failure(status, frozenset(codes), frozenset(params), _short(words), True, headers or {})
+    window = fields["n_ctx"] if isinstance(fields.get("n_ctx"), int) else None
+    return Failure(status, frozenset(codes), frozenset(params), _short(words), True, headers or {}, window)
 
 
 def error_for(failure: Failure, endpoint: Endpoint) -> ModelError:
@@ -93,13 +92,9 @@ def error_for(failure: Failure, endpoint: Endpoint) -> ModelError:
     if codes & _DECLINED:
         return _error(ReplyDeclinedError, failure, f"{endpoint.model} declined to answer this. {_REPHRASE}")
     if status == 402 or codes & _QUOTA:
-        return _error(
-            QuotaExceededError, failure, f"The account at {endpoint.provider} has no quota left: {_PAY}"
-        )
+        return _error(QuotaExceededError, failure, f"The account at {endpoint.provider} has no quota left: {_PAY}")
     if codes & _CONTEXT or status == 413:
-        return _error(
-            ContextTooLongError, failure, f"The conversation is too long for {endpoint.model}. {_SHORTEN}"
-        )
+        return _too_long(failure, endpoint)
     if codes & _MODEL or (status == 404 and (failure.is_structured or "model" in failure.params)):
         return _error(UnknownModelError, failure, _unknown_model(endpoint))
     if status in (401, 403) or codes & _KEY:
@@ -121,9 +116,7 @@ def error_for(failure: Failure, endpoint: Endpoint) -> ModelError:
 
 def not_a_stream(endpoint: Endpoint, content_type: str) -> NotAStreamError:
     kind = content_type.partition(";")[0] or "something without a content type"
-    return NotAStreamError(
-        f"{_who(endpoint)} answered with {kind}, not with a model's reply. {_check_base(endpoint)}"
-    )
+    return NotAStreamError(f"{_who(endpoint)} answered with {kind}, not with a model's reply. {_check_base(endpoint)}")
 
 
 _PAY = "top it up at the provider, or use another model or key."
@@ -148,6 +141,14 @@ def _error(kind: type[ModelError], failure: Failure, words: str) -> ModelError:
     return error
 
 
+def _too_long(failure: Failure, endpoint: Endpoint) -> ModelError:
+    words = f"The conversation is too long for {endpoint.model}. {_SHORTEN}"
+    error = _error(ContextTooLongError, failure, words)
+    assert isinstance(error, ContextTooLongError)
+    error.window = failure.window
+    return error
+
+
 def _key_error(failure: Failure, endpoint: Endpoint) -> ModelError:
     if not endpoint.key:
         words = f"{_who(endpoint)} wants a key. Pass --api_key (in Python: interpreter.llm.api_key)."
@@ -164,9 +165,25 @@ def _unknown_model(endpoint: Endpoint) -> str:
         name = endpoint.model
         return f"Ollama has no model named {name!r}. Get it with `ollama pull {name}`, or see `ollama list`."
     return (
-        f"{_who(endpoint)} has no model named {endpoint.model!r}, or your key may not use it. Its list is "
+        f"{_who(endpoint)} has no model named {endpoint.model!r}, or your key may not use it. "
+        f"{_close_names(endpoint)}Its list is "
         f"at {endpoint.base_url}/models; choose one with --model (in Python: interpreter.llm.model)."
     )
+
+
+def _close_names(endpoint: Endpoint) -> str:
+    """The models of the provider that somebody who wrote this name may have meant."""
+    from difflib import get_close_matches
+
+    from interpreter.llm.catalogue import ROWS
+    from interpreter.llm.prices import models
+
+    row = ROWS.get(endpoint.provider)
+    if row is None or row.base_url != endpoint.base_url:
+        return ""  # somebody's own server has models of its own
+    names = [known.name for known in models(endpoint.provider)]
+    close = get_close_matches(endpoint.model.lower(), names, n=3)
+    return f"Did you mean {' or '.join(close)}? " if close else ""
 
 
 def _wrong_address(endpoint: Endpoint, failure: Failure) -> str:
@@ -181,9 +198,7 @@ def _check_base(endpoint: Endpoint) -> str:
 
 
 def _refused(failure: Failure, endpoint: Endpoint) -> RequestRefusedError:
-    words = (
-        f"{_who(endpoint)} does not take the request{_http(failure.status)}. Check the settings of the model."
-    )
+    words = f"{_who(endpoint)} does not take the request{_http(failure.status)}. Check the settings of the model."
     error = RequestRefusedError(words, detail=failure.detail, status=failure.status)
     error.params = failure.params
     return error

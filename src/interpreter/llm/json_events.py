@@ -33,8 +33,6 @@ def odd_objects(data: bytes) -> Iterator[dict[str, Any]]:
         try:
             found = json.loads(line)
         except ValueError as error:
-            raise BrokenStreamError(
-                "The server sent something in the middle of its reply that is no JSON."
-            ) from error
+            raise BrokenStreamError("The server sent something in the middle of its reply that is no JSON.") from error
         if isinstance(found, dict):
             yield found

@@ -11,26 +11,33 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import (
     BrokenStreamError,
+    ContextTooLongError,
     EngineError,
     ModelError,
     ReplyCutError,
     ReplyDeclinedError,
     RequestRefusedError,
 )
+from interpreter.llm import offline
 from interpreter.llm.anthropic_messages import AnthropicMessages
 from interpreter.llm.capabilities import calls_tools, sees_images
 from interpreter.llm.chat_completions import ChatCompletions
+from interpreter.llm.compaction import Cut
+from interpreter.llm.context import Around, Context
 from interpreter.llm.convert import Forms, Memory, convert
+from interpreter.llm.fallback import LONGEST_WAIT, STEPS_IN_AFTER, stand_in
 from interpreter.llm.local.endpoints import OLLAMA_WIRE, LocalEndpoints
 from interpreter.llm.local.ollama_chat import OllamaChat
+from interpreter.llm.money import Purse, Usage
 from interpreter.llm.parse import ReplyParser
-from interpreter.llm.providers import Endpoint, resolve
+from interpreter.llm.providers import LITELLM, Endpoint, resolve
 from interpreter.llm.responses import Responses
 from interpreter.llm.retry import wait_before_retry
 from interpreter.llm.text_chat import TextChat
 from interpreter.llm.tokens import estimate_messages, estimate_size, estimate_text
 from interpreter.llm.tool import execute_tool
 from interpreter.llm.tool_chat import ToolChat
+from interpreter.llm.window import NearServers, Window
 from interpreter.llm.wire import Wire, WireFormat
 from interpreter.messages import Chunk, Message
 from interpreter.settings import SettingsGroup
@@ -53,12 +60,16 @@ class Llm(SettingsGroup, group="llm"):
         self._wire = Wire()
         self._local = LocalEndpoints()
         self._memory = Memory()
+        self._context = Context()
+        self._near = NearServers()
         self._formats: dict[str, WireFormat] = {
             "chat": ChatCompletions(self._memory.replies),
             "anthropic": AnthropicMessages(self._memory.replies),
             "responses": Responses(self._memory.replies),
             OLLAMA_WIRE: OllamaChat(),
         }
+        self._purse = Purse()
+        self._fallen_back = False
         self._running: dict[threading.Event, None] = {}  # in the order of their start
 
     @property
@@ -77,6 +88,22 @@ class Llm(SettingsGroup, group="llm"):
     def completions(self, way: Completions | None) -> None:
         self._completions = way
 
+    @property
+    def usage(self) -> Usage:
+        """What all requests of this session took."""
+        return self._purse.session
+
+    @property
+    def turn_usage(self) -> Usage:
+        """What the requests of the last turn took."""
+        return self._purse.turn
+
+    @property
+    def cost(self) -> float | None:
+        """What this session has cost, in US dollars; None if the price of all that was asked is not known."""
+        usage = self._purse.session
+        return None if usage.unpriced_tokens and usage.unpriced_tokens == usage.tokens else usage.cost
+
     def load(self) -> None:
         """Load what asking needs, so that the first question does not wait for it; nothing is sent."""
         with contextlib.suppress(ModelError):
@@ -93,12 +120,52 @@ class Llm(SettingsGroup, group="llm"):
         """Ask the model; its reply as chunks without a role. The first message is the only system message."""
         cancelled = threading.Event()
         self._running[cancelled] = None
+        last = messages[-1]
+        if last.get("role") == "user" and last.get("content") != self._interpreter.loop_message:
+            self._purse.begin_turn()
+            self._fallen_back = False
         try:
-            yield from self._run(self._params(messages), cancelled)
+            yield from self._run_or_fall_back(messages, cancelled)
         finally:
             self._running.pop(cancelled, None)
 
-    def _run(self, params: dict[str, Any], cancelled: threading.Event) -> Iterator[Chunk]:
+    def _run_or_fall_back(self, messages: Sequence[Message], cancelled: threading.Event) -> Iterator[Chunk]:
+        """Ask; if the model cannot be reached and has said nothing, the fallback for the rest of the turn."""
+        silent = True
+        if not self._fallen_back or self.fallback_model is None:
+            try:
+                for chunk in self._run_within_window(messages, cancelled):
+                    silent = silent and chunk["type"] == "status"
+                    yield chunk
+                return
+            except STEPS_IN_AFTER as error:
+                if not silent or self.fallback_model in (None, self.model) or cancelled.is_set():
+                    raise
+                news = {"reason": error.reason, "from": self.model, "to": self.fallback_model}
+            yield {"type": "status", "format": "fallback", "content": news}
+        self._fallen_back = True
+        yield from stand_in(self)._run_within_window(messages, cancelled)
+
+    def _run_within_window(self, messages: Sequence[Message], cancelled: threading.Event) -> Iterator[Chunk]:
+        """Ask with what fits into the window; a server that finds it too long is asked again with less."""
+        fitting = self._context.fitting(messages, partial(self._params, messages), self._around())
+        while True:
+            if fitting.status is not None:
+                yield fitting.status
+            silent = True
+            try:
+                with contextlib.closing(self._run(fitting.params, cancelled)) as chunks:
+                    for chunk in chunks:
+                        silent = silent and chunk["type"] == "status"
+                        if chunk.get("format") == "usage":
+                            self._context.learn(fitting.params, chunk["content"])
+                        yield chunk
+                return
+            except (ContextTooLongError, RequestRefusedError) as error:
+                if not silent or cancelled.is_set() or not fitting.tighter(error):
+                    raise
+
+    def _run(self, params: dict[str, Any], cancelled: threading.Event) -> Generator[Chunk]:
         """Ask, and ask again after a failure that may pass, as long as nothing has been said."""
         attempt = 0
         while True:
@@ -112,7 +179,7 @@ class Llm(SettingsGroup, group="llm"):
             except ModelError as error:
                 attempt += 1
                 again = silent and error.retryable and attempt <= self.max_retries
-                seconds = wait_before_retry(error, attempt, self.max_retry_wait) if again else None
+                seconds = wait_before_retry(error, attempt, self._longest_wait()) if again else None
                 if seconds is None:
                     raise
                 status = {"reason": error.reason, "seconds": seconds, "attempt": attempt}
@@ -120,10 +187,15 @@ class Llm(SettingsGroup, group="llm"):
             if cancelled.wait(seconds):
                 return
 
+    def _longest_wait(self) -> float:
+        most: float = self.max_retry_wait
+        return most if self.fallback_model is None else min(most, LONGEST_WAIT)
+
     def _reply(self, params: dict[str, Any], cancelled: threading.Event) -> Generator[Chunk]:
         """One reply; when it breaks off, what had come is yielded before the error is raised."""
+        self._purse.check(params, self.max_budget, self.max_budget_tokens)
         parser = ReplyParser(fences="tools" not in params)
-        came = False
+        came = ended = False
         ask = self._completions or partial(self._ask_server, cancelled=cancelled)
         pieces = iter(ask(**params))
         try:
@@ -132,12 +204,15 @@ class Llm(SettingsGroup, group="llm"):
                 yield from parser.feed(piece)
                 if cancelled.is_set():
                     break
+            ended = not cancelled.is_set()
         except ModelError:
             yield from parser.finish(close=False)
             raise
         finally:
             if isinstance(pieces, Generator):
                 pieces.close()
+            if came and not ended:  # broken off, and paid for all the same
+                self._purse.record(_usage(parser, params), params)
         if cancelled.is_set():
             yield from parser.finish(close=False)
             return
@@ -148,7 +223,8 @@ class Llm(SettingsGroup, group="llm"):
     def _end(self, parser: ReplyParser, params: dict[str, Any]) -> Iterator[Chunk]:
         was_cut = parser.finish_reason == "length"
         yield from parser.finish(close=not was_cut)
-        yield {"type": "status", "format": "usage", "content": _usage(parser, params)}
+        told = self._purse.record(_usage(parser, params), params)
+        yield {"type": "status", "format": "usage", "content": told}
         if parser.finish_reason == "content_filter":
             words = "The provider's filter ended the reply. Put it in other words, or use another model."
             raise ReplyDeclinedError(words)
@@ -162,10 +238,15 @@ class Llm(SettingsGroup, group="llm"):
         self, model: str, cancelled: threading.Event | None = None, **params: Any
     ) -> Iterator[dict[str, Any]]:
         """The usual way to the model: over HTTP."""
-        endpoint = resolve(model, os.environ, **{name: params.get(name) for name in _WHERE})
+        endpoint = self._resolve(model, **{name: params.get(name) for name in _WHERE})
         # Somebody's own way that calls this one does not know of the signal; it is that of the newest run.
         cancelled = cancelled or next(reversed(self._running), None) or threading.Event()
         timeouts = (self.timeout, self.connect_timeout)
+        if endpoint.wire == LITELLM:
+            from interpreter.llm import litellm_bridge
+
+            yield from litellm_bridge.ask(endpoint, params, cancelled, self.timeout, self._wire.watch)
+            return
         try:
             watch = partial(self._wire.watch, cancelled=cancelled)
             endpoint, more = self._local.ready(endpoint, self.context_window, watch)
@@ -184,15 +265,21 @@ class Llm(SettingsGroup, group="llm"):
                     raise
 
     def _endpoint(self) -> Endpoint:
-        return resolve(self.model, os.environ, **{name: getattr(self, name) for name in _WHERE})
+        return self._resolve(self.model, **{name: getattr(self, name) for name in _WHERE})
 
-    def _params(self, messages: Sequence[Message]) -> dict[str, Any]:
+    def _resolve(self, model: str, **where: str | None) -> Endpoint:
+        self._wire.direct = self._interpreter.offline
+        if self._interpreter.offline:
+            offline.check(model, os.environ, where["api_base"])
+        return resolve(model, os.environ, **where)
+
+    def _params(self, messages: Sequence[Message], cut: Cut | None = None) -> dict[str, Any]:
         """The request: what is not set is not in it."""
         assert messages[0].get("role") == "system", "the first message must be the system message"
         tools = self._decided(self.supports_functions, calls_tools)
         params: dict[str, Any] = {
             "model": self.model,
-            "messages": self._chat(messages, tools),
+            "messages": self._chat(messages, tools, cut),
             "stream": True,
         }
         if tools:
@@ -202,15 +289,22 @@ class Llm(SettingsGroup, group="llm"):
                 params[name] = getattr(self, name)
         return params
 
-    def _chat(self, messages: Sequence[Message], tools: bool) -> list[dict[str, Any]]:
+    def _chat(self, messages: Sequence[Message], tools: bool, cut: Cut | None) -> list[dict[str, Any]]:
         forms = self._forms()
         if tools:
-            return convert(messages, ToolChat(), forms, self._memory)
+            return convert(messages, ToolChat(), forms, self._memory, cut)
         if self.execution_instructions:
             system = messages[0]
             text = f"{system['content']}\n\n{self.execution_instructions}".strip()
             messages = [{**system, "content": text}, *messages[1:]]
-        return convert(messages, TextChat(forms), forms, self._memory)
+        return convert(messages, TextChat(forms), forms, self._memory, cut)
+
+    def _around(self) -> Around:
+        window = Window(self._near, self._local, self._endpoint, self.context_window)
+        if self._completions is not None:
+            window = Window(self._near, self._local, None, self.context_window)
+        is_alive = self._interpreter.computer.is_alive
+        return Around(window.known, window.count, is_alive, self._decided(self.supports_vision, sees_images))
 
     def _forms(self) -> Forms:
         interpreter = self._interpreter
@@ -240,5 +334,6 @@ def _usage(parser: ReplyParser, params: dict[str, Any]) -> dict[str, Any]:
         written = estimate_size(parser.written)
         return {"input_tokens": read, "output_tokens": written, "estimated": True}
     usage = {"input_tokens": counted["prompt_tokens"], "output_tokens": counted.get("completion_tokens") or 0}
-    cached = (counted.get("prompt_tokens_details") or {}).get("cached_tokens")
-    return usage | ({"cached_tokens": cached} if cached else {}) | {"estimated": False}
+    details = counted.get("prompt_tokens_details") or {}
+    kept = {name: details[name] for name in ("cached_tokens", "cache_creation_tokens") if details.get(name)}
+    return usage | kept | {"estimated": False}

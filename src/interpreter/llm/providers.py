@@ -1,4 +1,4 @@
-"""Who serves which model: rows of data, and the rules that turn a model string into an address."""
+"""Who serves which model: the rules that turn a model string into an address, over the rows of the catalogue."""
 
 from __future__ import annotations
 
@@ -7,59 +7,20 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from interpreter.errors import MissingKeyError, ProviderNotFoundError
+from interpreter.llm.catalogue import PROVIDERS, ROWS, Provider
 
+__all__ = ["PROVIDERS", "Endpoint", "Provider", "identify", "resolve"]
 
-@dataclass(frozen=True)
-class Provider:
-    """One row: the prefix of its model strings, where it is, and which variables hold its key and address."""
-
-    prefix: str
-    base_url: str
-    key_variables: tuple[str, ...] = ()
-    base_variables: tuple[str, ...] = ()
-    is_local: bool = False
-    base_path: str = ""
-    """What an address that has no path gets: people write http://localhost:11434 for Ollama."""
-    wire: str = "chat"
-    """The wire format: "chat", "anthropic" or "responses"."""
-
-
-_OLLAMA = "http://localhost:11434/v1"
-_OPENAI_BASES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
-
-# fmt: off
-PROVIDERS: tuple[Provider, ...] = (
-    Provider("openai", "https://api.openai.com/v1", ("OPENAI_API_KEY",), _OPENAI_BASES),
-    Provider("anthropic", "https://api.anthropic.com/v1", ("ANTHROPIC_API_KEY",),
-             ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"), base_path="/v1", wire="anthropic"),
-    Provider("ollama", _OLLAMA, (), ("OLLAMA_HOST",), is_local=True, base_path="/v1"),
-    Provider("ollama_chat", _OLLAMA, (), ("OLLAMA_HOST",), is_local=True, base_path="/v1"),
-    Provider("lm_studio", "http://localhost:1234/v1", ("LM_STUDIO_API_KEY",), ("LM_STUDIO_API_BASE",),
-             is_local=True),
-    Provider("jan", "http://localhost:1337/v1", ("JAN_API_KEY",), is_local=True),
-    Provider("llamafile", "http://localhost:8080/v1", (), is_local=True),
-    Provider("builtin", "http://127.0.0.1", (), is_local=True),  # its engine says the rest when it runs
-    Provider("azure", "", ("AZURE_API_KEY", "AZURE_OPENAI_API_KEY"),
-             ("AZURE_API_BASE", "AZURE_OPENAI_ENDPOINT")),
-    Provider("groq", "https://api.groq.com/openai/v1", ("GROQ_API_KEY",)),
-    Provider("openrouter", "https://openrouter.ai/api/v1", ("OPENROUTER_API_KEY",)),
-    Provider("mistral", "https://api.mistral.ai/v1", ("MISTRAL_API_KEY",)),
-    Provider("deepseek", "https://api.deepseek.com/v1", ("DEEPSEEK_API_KEY",), ("DEEPSEEK_API_BASE",)),
-    Provider("xai", "https://api.x.ai/v1", ("XAI_API_KEY",)),
-    Provider("together_ai", "https://api.together.xyz/v1", ("TOGETHER_API_KEY", "TOGETHERAI_API_KEY")),
-    Provider("cerebras", "https://api.cerebras.ai/v1", ("CEREBRAS_API_KEY",)),
-    Provider("gemini", "https://generativelanguage.googleapis.com/v1beta/openai",
-             ("GEMINI_API_KEY", "GOOGLE_API_KEY"), ("GEMINI_API_BASE",)),
-)
-# fmt: on
-
-_ROWS = {row.prefix: row for row in PROVIDERS}
 
 # Models that are written without a prefix and that OpenAI does not have.
 _ELSEWHERE = {"claude": "anthropic", "gemini": "gemini", "command": "cohere"}
+# Prefixes that say how a server is asked, wherever it is.
 _KEPT_WITH_API_BASE = frozenset(
     {"openai", "azure", "anthropic", "ollama", "ollama_chat", "jan", "lm_studio", "llamafile"}
+    | {"hosted_vllm", "databricks", "litellm_proxy", "litellm"}
 )
+LITELLM = "litellm"
+"""The wire of what goes through LiteLLM, and the prefix that asks for it."""
 
 AZURE_VERSION = "2024-10-21"
 ANTHROPIC_VERSION = "2023-06-01"
@@ -83,14 +44,13 @@ class Endpoint:
     key_header: str = "Authorization"
     wire: str = "chat"
     extra_headers: Mapping[str, str] = field(default_factory=dict)
+    objects_to: tuple[str, ...] = ()
 
     @property
     def is_loopback(self) -> bool:
         """Whether the server is on this machine."""
         host = self.base_url.partition("://")[2].partition("/")[0]
-        return any(
-            fnmatchcase(host, pattern) for pattern in ("localhost*", "127.*", "[[]::1[]]*", "0.0.0.0*")
-        )
+        return any(fnmatchcase(host, pattern) for pattern in ("localhost*", "127.*", "[[]::1[]]*", "0.0.0.0*"))
 
     @property
     def headers(self) -> dict[str, str]:
@@ -109,23 +69,33 @@ def resolve(
 ) -> Endpoint:
     """The endpoint of a model string, or an error that says what is missing."""
     provider, name = identify(model, api_base)
-    row = _ROWS.get(provider)
+    row = ROWS.get(provider)
     if row is None:
-        raise _no_provider(model, provider)
+        return _through_litellm(model, provider, api_base, api_key)
     base_url = _base_url(row, environ, api_base)
     key = (api_key or next(filter(None, map(environ.get, row.key_variables)), "")).strip() or None
     if row.prefix == "azure":
         version = api_version or environ.get("AZURE_API_VERSION") or AZURE_VERSION
         base_url = f"{base_url}/openai/deployments/{name}"
-        return Endpoint("azure", name, base_url, key, {"api-version": version}, "api-key")
+        return Endpoint("azure", name, base_url, key, {"api-version": version}, row.key_header)
     if key is None and base_url == row.base_url and not row.is_local:
         raise _missing_key(row)
     if row.wire == "anthropic":
         headers = {"anthropic-version": api_version or ANTHROPIC_VERSION}
-        return Endpoint(row.prefix, name, base_url, key, {}, "x-api-key", row.wire, headers)
+        return Endpoint(row.prefix, name, base_url, key, {}, row.key_header, row.wire, headers)
     if row.prefix == "openai" and _speaks_responses(name, base_url == row.base_url):
         return Endpoint(row.prefix, name.removeprefix(_RESPONSES), base_url, key, wire="responses")
-    return Endpoint(row.prefix, name, base_url, key, wire=row.wire)
+    return Endpoint(row.prefix, name, base_url, key, wire=row.wire, objects_to=row.objects_to)
+
+
+def _through_litellm(model: str, provider: str, api_base: str | None, api_key: str | None) -> Endpoint:
+    """A model that no row claims: LiteLLM may know it, if it is installed."""
+    from importlib.util import find_spec
+
+    if find_spec(LITELLM) is None:
+        raise _no_provider(model, provider)
+    name = model.removeprefix(f"{LITELLM}/")
+    return Endpoint(provider, name, api_base or "", api_key, wire=LITELLM)
 
 
 def _speaks_responses(name: str, at_openai: bool) -> bool:
@@ -151,7 +121,9 @@ def _base_url(row: Provider, environ: Mapping[str, str], api_base: str | None) -
     given = api_base or next(filter(None, map(environ.get, row.base_variables)), None)
     if not given:
         if not row.base_url:
-            raise ProviderNotFoundError(f"Models of {row.prefix} need their server's address: set api_base.")
+            raise ProviderNotFoundError(
+                f"Models of {row.prefix} need their server's address: set api_base, or {row.base_variables[0]}."
+            )
         return row.base_url
     if row.prefix.startswith("ollama") and not api_base:
         given = _ollama_address(given)
@@ -185,8 +157,13 @@ def _missing_key(row: Provider) -> MissingKeyError:
 
 
 def _no_provider(model: str, provider: str) -> ProviderNotFoundError:
-    known = ", ".join(row.prefix for row in PROVIDERS)
+    from difflib import get_close_matches
+
+    close = get_close_matches(provider, ROWS, n=3)
+    meant = f"Did you mean {' or '.join(close)}? " if close else ""
     return ProviderNotFoundError(
-        f"No provider named {provider!r} is known, so {model!r} cannot be asked. Known are {known}. "
+        f"No provider named {provider!r} is known, so {model!r} cannot be asked. {meant}"
+        "`interpreter --models` lists what can be used. LiteLLM knows more providers: "
+        "`pip install 'open-interpreter[litellm]'`. "
         "A server that speaks OpenAI's Chat Completions can be used with --api_base."
     )

@@ -47,9 +47,7 @@ def text_of(item: Mapping[str, Any]) -> str:
     return "".join(part.get("text") or part.get("refusal") or "" for part in parts)
 
 
-def _kept(
-    message: Mapping[str, Any], out: list[Item], prefix: Prefix, replies: KeptReplies
-) -> Sequence[Item]:
+def _kept(message: Mapping[str, Any], out: list[Item], prefix: Prefix, replies: KeptReplies) -> Sequence[Item]:
     if message["role"] != "assistant" or not len(replies):
         return []
     return replies.answer_to(prefix.at(out))

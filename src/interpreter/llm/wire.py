@@ -15,7 +15,6 @@ from interpreter.errors import (
     BrokenStreamError,
     ModelError,
     ModelTimeoutError,
-    ModelUnreachableError,
     NotAStreamError,
     RequestRefusedError,
     WrongKeyError,
@@ -23,6 +22,7 @@ from interpreter.errors import (
 from interpreter.llm.failures import error_for, failure_of, not_a_stream, read_failure
 from interpreter.llm.providers import Endpoint
 from interpreter.llm.sse import event_data
+from interpreter.llm.unreachable import unreachable
 from interpreter.version import __version__
 
 if TYPE_CHECKING:
@@ -70,6 +70,7 @@ class Wire:
     def __init__(self) -> None:
         self._clients: dict[tuple[bool, bool], httpx.Client] = {}
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self.direct = False  # whether no proxy may be asked for anything
         self._lock = threading.RLock()  # a signal handler may cut off the thread that holds it
         weakref.finalize(self, _close_all, self._clients)
 
@@ -111,9 +112,7 @@ class Wire:
         import httpx
 
         if endpoint.key and not endpoint.key.isascii():
-            raise WrongKeyError(
-                "The key has characters that no key has. Copy it again, without quotes or dots."
-            )
+            raise WrongKeyError("The key has characters that no key has. Copy it again, without quotes or dots.")
         silence, connecting = timeouts
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         with _network_errors(endpoint):
@@ -136,7 +135,7 @@ class Wire:
         import httpx
 
         # Reading certificates costs more than a request that needs none; a proxy has no way to this machine.
-        is_secure, is_near = endpoint.base_url.startswith("https:"), endpoint.is_loopback
+        is_secure, is_near = endpoint.base_url.startswith("https:"), endpoint.is_loopback or self.direct
         with self._lock:
             if (is_secure, is_near) not in self._clients:
                 trust = httpx.create_ssl_context() if is_secure else _trusts_nobody()
@@ -182,31 +181,15 @@ def _network_errors(endpoint: Endpoint) -> Iterator[None]:
     try:
         yield
     except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
-        raise _unreachable(endpoint, str(error)) from error
+        raise unreachable(endpoint, error) from error
     except httpx.TimeoutException as error:
-        words = (
-            f"The server at {where} kept silent for too long. Try again, or raise the setting llm.timeout."
-        )
+        words = f"The server at {where} kept silent for too long. Try again, or raise the setting llm.timeout."
         raise ModelTimeoutError(words) from error
     except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
-        words = (
-            f"{where!r} is not an address of a server. Set api_base to one, such as http://localhost:8000/v1."
-        )
+        words = f"{where!r} is not an address of a server. Set api_base to one, such as http://localhost:8000/v1."
         raise NotAStreamError(words) from error
     except httpx.HTTPError as error:
         raise BrokenStreamError(f"The connection to {where} broke off ({error}). Try again.") from error
-
-
-def _unreachable(endpoint: Endpoint, detail: str) -> ModelUnreachableError:
-    if endpoint.provider.startswith("ollama"):
-        advice = "Is Ollama running? Start it with `ollama serve`."
-    elif endpoint.is_loopback:
-        advice = "Start the model server, or check --api_base."
-    else:
-        advice = "Check the network, and --api_base if you set it."
-    error = ModelUnreachableError(f"Nothing answers at {endpoint.base_url} ({detail}). {advice}")
-    error.retryable = not endpoint.is_loopback  # a server that is not there will not come by waiting
-    return error
 
 
 def _answer(response: httpx.Response, sent: Sent, wire_format: WireFormat) -> Iterator[dict[str, Any]]:

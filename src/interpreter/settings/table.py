@@ -92,9 +92,22 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "llm.max_budget", "float", None,
-        "Stop before the model has cost more than this many US dollars.",
+        "Stop before the request that might bring what the session has cost above this many US dollars. "
+        "Of a model whose price is not known, a dollar is 100,000 tokens, unless `llm.max_budget_tokens` is "
+        "set.",
         ASKING, optional=True, minimum=0, flag="--max_budget", short="-b",
-        later="budgets are not counted yet, so this one will not stop anything",
+    ),
+    Setting(
+        "llm.max_budget_tokens", "int", None,
+        "Stop before the request that might bring the tokens of the session above this many, read and "
+        "written, whatever they cost.",
+        ASKING, optional=True, minimum=0, flag="--max_budget_tokens",
+    ),
+    Setting(
+        "llm.fallback_model", "str", None,
+        "Model to ask for the rest of the turn when the first one cannot be reached, is overloaded or has "
+        "reached a rate limit, and has not said anything.",
+        ASKING, optional=True, flag="--fallback_model", env="INTERPRETER_FALLBACK_MODEL",
     ),
     Setting(
         "llm.api_base", "str", None,

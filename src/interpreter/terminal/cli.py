@@ -54,6 +54,10 @@ def _run(arguments: list[str]) -> int:
 
         print(help_text())
         return 0
+    if "models" in parsed.actions:
+        from interpreter.terminal.models import list_models
+
+        return list_models(parsed)
     for notice in parsed.notices:
         print(notice, file=sys.stderr)
     if _NOTHING_ELSE & parsed.actions.keys():

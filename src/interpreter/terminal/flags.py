@@ -40,6 +40,7 @@ COMMANDS = (
     Command("profiles", "Open the folder of profiles.", later=_PROFILES_LATER),
     Command("reset_profile", "Put a built-in profile back as it was.", value="[NAME]", later=_PROFILES_LATER),
     Command("local_models", "Open the folder of downloaded models.", later=_LOCAL_LATER),
+    Command("models", "List the models that can be used now, those with FILTER in their names.", value="[FILTER]"),
     Command("conversations", "Go on with an earlier conversation.", later="conversations are not saved yet"),
     Command("server", "Serve over HTTP and WebSocket.", later="the server is not there yet"),
     Command("stdin", "Take one message from standard input, answer in plain text, and end.", "-s"),
@@ -173,6 +174,9 @@ def _lookup(word: str) -> _Option | None:
         return options[name]
     longer = [flag for flag in options if flag.startswith(name) and not flag.startswith("--no_")]
     longer = longer or [flag for flag in options if flag.startswith(name)]
+    shortest = min(longer, key=len, default="")
+    if shortest and all(flag.startswith(shortest) for flag in longer):
+        return options[shortest]  # `--mod` is --model, although there is --models
     if len({options[flag] for flag in longer}) > 1:
         raise UsageError(f"{word} could be {', '.join(longer)}: write a little more of it.")
     return options[longer[0]] if longer else None

@@ -39,12 +39,15 @@ def greet(terminal: Terminal, interpreter: OpenInterpreter) -> None:
 
 def no_model(interpreter: OpenInterpreter) -> ModelError | None:
     """Why the model cannot even be asked, as far as the settings tell."""
+    from interpreter.llm import offline
     from interpreter.llm.providers import resolve
 
     llm = interpreter.llm
     if getattr(llm.completions, "__self__", None) is not llm:
         return None  # somebody's own way to a model
     try:
+        if interpreter.offline:
+            offline.check(llm.model, os.environ, llm.api_base)
         resolve(llm.model, os.environ, llm.api_base, llm.api_key, llm.api_version)
     except ModelError as error:
         return error

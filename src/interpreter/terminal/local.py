@@ -136,9 +136,7 @@ def _use_server_model(server: servers.Server, model: servers.Model) -> Callable[
             llm.context_window = window
         if server.kind.prefix == "openai/" and llm.api_key is None:
             llm.api_key = "local"  # or OpenAI's own key would go to this server
-        print(
-            f"Using {model.name} at {server.kind.title}" + (f", window {window:,} tokens." if window else ".")
-        )
+        print(f"Using {model.name} at {server.kind.title}" + (f", window {window:,} tokens." if window else "."))
 
     return use
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
+    from interpreter.llm.money import Usage
     from interpreter.messages import Message
     from interpreter.terminal.terminal import Terminal
 
@@ -167,6 +168,29 @@ def _info(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
     terminal.display.line("\n".join(f"{name.ljust(width)}  {value}" for name, value in facts.items()))
 
 
+def _tokens(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    from interpreter.llm.tokens import estimate_text
+
+    llm = interpreter.llm
+    lines = [f"This session: {_spent(llm.usage)}", f"The last turn: {_spent(llm.turn_usage)}"]
+    if llm.max_budget is not None:
+        lines.append(f"The budget is ${llm.max_budget:,.2f}.")
+    if argument:
+        lines.append(f"Your message has about {estimate_text(argument):,} tokens.")
+    terminal.display.line("\n".join(lines))
+
+
+def _spent(usage: Usage) -> str:
+    from interpreter.llm.money import in_dollars
+
+    cached = f" ({usage.cached_tokens:,} from the cache)" if usage.cached_tokens else ""
+    read, written = f"{usage.input_tokens:,} tokens read{cached}", f"{usage.output_tokens:,} written"
+    cost = f"{'about ' if usage.estimated else ''}{in_dollars(usage.cost)}"
+    if usage.unpriced_tokens:
+        cost = f"{cost}, and some without a known price" if usage.cost else "no known price"
+    return f"{usage.requests} requests, {read}, {written}, {cost}."
+
+
 COMMANDS = (
     Command("help", "", "list the commands", _help),
     Command("reset", "", "forget the conversation and end all sessions", _reset),
@@ -175,6 +199,7 @@ COMMANDS = (
     Command("verbose", "[true/false]", "tell more; shows the messages as they are", _verbose),
     Command("save_message", "[path]", "save the conversation as JSON (messages.json)", _save_message),
     Command("load_message", "[path]", "replace the conversation by a saved one", _load_message),
+    Command("tokens", "[message]", "what the model has read, written and cost", _tokens),
     Command("info", "", "versions, model and settings", _info),
     Command("debug", "[true/false]", "the old name of %verbose", _debug),
 )

@@ -30,9 +30,7 @@ class Menu:
             dont_extend_height=True,
         )
         layout = Layout(HSplit([question, rows]), focused_element=rows)
-        application: Application[int] = Application(
-            layout=layout, key_bindings=self._keys(), erase_when_done=True
-        )
+        application: Application[int] = Application(layout=layout, key_bindings=self._keys(), erase_when_done=True)
         application.ttimeoutlen = 0.05  # Escape alone is an answer
         return application.run()
 

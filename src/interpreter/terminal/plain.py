@@ -56,6 +56,10 @@ class PlainDisplay:
         elif kind == "status" and chunk.get("format") == "retry":
             news = chunk["content"]
             self._say(f"{words.retry(news)}, trying again in {round(news.get('seconds', 0))} s")
+        elif kind == "status" and chunk.get("format") == "fallback":
+            self._say(words.fallback(chunk["content"]))
+        elif kind == "status" and chunk.get("format") == "compacted":
+            self._say(words.compacted(chunk["content"]))
         elif kind == "confirmation":
             self._end_section()
 

@@ -13,12 +13,9 @@ WHOLE = b"# whole\n"  # how the driver ends a state that was saved to its end
 RUN = {
     "bash": "\\. ${{__oi_over:-{file}}} <>{stdin} 2>&1",
     # an error or an interrupt ends a zsh unless somebody takes it
-    "zsh": "{{ \\. ${{__oi_over:-{file}}} <>{stdin} 2>&1; }} always "
-    "{{ TRY_BLOCK_ERROR=0 TRY_BLOCK_INTERRUPT=0; }}",
+    "zsh": "{{ \\. ${{__oi_over:-{file}}} <>{stdin} 2>&1; }} always {{ TRY_BLOCK_ERROR=0 TRY_BLOCK_INTERRUPT=0; }}",
 }
-REACHED = (
-    "\n__oi_reached=$?\n"  # the last line of every piece but the last: an error may leave a file earlier
-)
+REACHED = "\n__oi_reached=$?\n"  # the last line of every piece but the last: an error may leave a file earlier
 # With the last word each line is safe under errexit.
 AROUND = {
     "bash": "{call} && :",

@@ -25,9 +25,7 @@ class Child:
     standard output and error goes to a file without a name, or to a pipe if `log` is one.
     """
 
-    def __init__(
-        self, argv: Sequence[str], env: Mapping[str, str] | None = None, log: int | None = None
-    ) -> None:
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str] | None = None, log: int | None = None) -> None:
         self.data, data = socket.socketpair()
         self._control, control = socket.socketpair()
         self._log: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child

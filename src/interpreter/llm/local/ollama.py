@@ -154,9 +154,7 @@ def _refused(response: httpx.Response) -> LocalServerError:
 
 
 def _unreachable(address: str, error: Exception) -> LocalServerError:
-    return LocalServerError(
-        f"Nothing answers at {address} ({error}). Is Ollama running? Start it with `ollama serve`."
-    )
+    return LocalServerError(f"Nothing answers at {address} ({error}). Is Ollama running? Start it with `ollama serve`.")
 
 
 def _parameter(text: str, name: str) -> int | None:

@@ -193,6 +193,10 @@ class Display:
         content: dict[str, Any] = chunk.get("content") or {}
         if chunk.get("format") == "retry":
             self.status.countdown(words.retry(content), float(content.get("seconds", 0)), self._clock())
+        elif chunk.get("format") == "fallback":
+            self.line(words.fallback(content))
+        elif chunk.get("format") == "compacted":
+            self.line(words.compacted(content))
 
     def line(self, text: str, style: str = "hint") -> None:
         """Words of ours, between what the stream says."""

@@ -60,6 +60,18 @@ def decision(kind: str, content: dict[str, Any]) -> str:
     return f"{kind.capitalize()}: {reason}"
 
 
+def compacted(content: dict[str, Any]) -> str:
+    """What was left out of the request, so that it fits the model's window."""
+    counts = [(content.get("messages"), "message"), (content.get("images"), "image")]
+    what = " and ".join(f"{n} older {name}{'' if n == 1 else 's'}" for n, name in counts if n)
+    return f"The conversation is long: {what} no longer sent to the model; a note says what was in there."
+
+
+def fallback(content: dict[str, Any]) -> str:
+    """Another model answers for the rest of the turn."""
+    return f"{content.get('from')}: {retry(content)}. {content.get('to')} answers instead."
+
+
 def retry(content: dict[str, Any]) -> str:
     reason = str(content.get("reason") or "the server is busy")
     return reason.rstrip(".")

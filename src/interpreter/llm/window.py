@@ -1,0 +1,120 @@
+"""What a server on this machine tells of a model's window, and of how many tokens a text has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from interpreter.errors import ModelError
+from interpreter.llm.local.endpoints import BUILTIN, LocalEndpoints
+from interpreter.llm.prices import window_of
+from interpreter.llm.providers import Endpoint
+
+SMALLEST = 1500  # tokens: no window is so small that a shorter request fills it
+
+
+_CONNECT, _ANSWER = 0.5, 3.0
+_WINDOW_FIELDS = ("max_model_len", "loaded_context_length", "context_length", "max_context_length")
+
+
+class NearServers:
+    """Asks each server once for what does not change; one that does not know is not asked again."""
+
+    def __init__(self) -> None:
+        self._windows: dict[tuple[str, str], int | None] = {}
+        self._cannot_count: set[str] = set()
+
+    def window(self, endpoint: Endpoint) -> int | None:
+        """How many tokens the model takes, if its server tells."""
+        known = (endpoint.base_url, endpoint.model)
+        if known not in self._windows:
+            self._windows[known] = _window(endpoint)
+        return self._windows[known]
+
+    def count(self, endpoint: Endpoint, text: str) -> int | None:
+        """How many tokens a text has, as llama.cpp counts them; None if the server does not say."""
+        if endpoint.base_url in self._cannot_count:
+            return None
+        told = _ask(endpoint, "POST", _root(endpoint) + "/tokenize", {"content": text})
+        tokens = told.get("tokens")
+        if not isinstance(tokens, list):
+            self._cannot_count.add(endpoint.base_url)
+            return None
+        return len(tokens)
+
+
+class Window:
+    """The window of the model that is asked now; `endpoint` finds where that is."""
+
+    def __init__(
+        self,
+        near: NearServers,
+        local: LocalEndpoints,
+        endpoint: Callable[[], Endpoint] | None,
+        setting: int | None,
+    ) -> None:
+        self._near, self._local, self._find, self._setting = near, local, endpoint, setting
+
+    def known(self, tokens: int) -> int | None:
+        """The window, as far as it matters for a request of so many tokens; the setting goes first."""
+        endpoint = self._endpoint() if tokens >= SMALLEST else None
+        if endpoint is None:
+            return self._setting
+        told = self._local.window(endpoint, self._setting)
+        if told is None and _is_near(endpoint):
+            told = self._near.window(endpoint)
+        return told if told is not None else window_of(f"{endpoint.provider}/{endpoint.model}")
+
+    def count(self, text: str) -> int | None:
+        """The tokens of a text, from a server on this machine that counts them."""
+        endpoint = self._endpoint()
+        return self._near.count(endpoint, text) if endpoint is not None and _is_near(endpoint) else None
+
+    def _endpoint(self) -> Endpoint | None:
+        try:
+            return self._find() if self._find is not None else None
+        except ModelError:
+            return None  # asking the model says what is wrong
+
+
+def _is_near(endpoint: Endpoint) -> bool:
+    """Whether the server is of a kind that may know, and costs nothing to ask."""
+    # Where the built-in engine listens is not known before it runs; Ollama counts nothing beforehand.
+    is_own = endpoint.provider == BUILTIN or endpoint.provider.startswith("ollama")
+    return endpoint.is_loopback and endpoint.wire == "chat" and not is_own
+
+
+def _window(endpoint: Endpoint) -> int | None:
+    rows = _ask(endpoint, "GET", endpoint.base_url + "/models").get("data")
+    for row in rows if isinstance(rows, list) else ():
+        if isinstance(row, dict) and row.get("id") == endpoint.model:
+            told = [row.get(name) for name in _WINDOW_FIELDS] + [(row.get("meta") or {}).get("n_ctx")]
+            found = next((each for each in told if _is_count(each)), None)
+            if found:
+                return int(found)
+    settings = _ask(endpoint, "GET", _root(endpoint) + "/props").get("default_generation_settings")
+    window = settings.get("n_ctx") if isinstance(settings, dict) else None
+    return int(window) if window is not None and _is_count(window) else None
+
+
+def _root(endpoint: Endpoint) -> str:
+    return endpoint.base_url.removesuffix("/v1")
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+def _ask(endpoint: Endpoint, method: str, url: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """The answer; nothing from a server that is not there or does not have this."""
+    import httpx
+
+    from interpreter.llm.local.servers import plain_client
+
+    try:
+        with plain_client(httpx.Timeout(_ANSWER, connect=_CONNECT), endpoint.headers) as client:
+            response = client.request(method, url, json=body)
+            told = response.json() if response.is_success else {}
+    except (httpx.HTTPError, ValueError):
+        return {}
+    return told if isinstance(told, dict) else {}

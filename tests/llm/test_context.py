@@ -1,0 +1,391 @@
+"""When the window fills: what is left out, what stays, and what the model and the user are told."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from conversation import Echo
+from interpreter import OpenInterpreter
+from interpreter.errors import ContextTooLongError, RequestRefusedError
+from interpreter.llm.compaction import compact
+from interpreter.llm.context import Context
+from interpreter.llm.convert import Forms, Memory, convert
+from interpreter.llm.text_chat import TextChat
+from interpreter.llm.tool_chat import ToolChat
+from interpreter.messages import Chunk, Message
+from model_server import ModelServer, error, text, usage
+from routed_server import RoutedServer, as_json
+
+PIXEL = "iVBORw0KGgo="
+TOO_LONG = error(400, {"error": {"message": "too long", "code": "context_length_exceeded"}})
+LONG = "word " * 400  # 500 tokens
+Talk = tuple[OpenInterpreter, ModelServer]
+
+
+@pytest.fixture
+def talk() -> Iterator[Any]:
+    opened: list[Talk] = []
+
+    def start(*replies: Any, window: int | None = None, model: str = "gpt-4o", **given: Any) -> Talk:
+        server = ModelServer(replies).start()
+        interpreter = OpenInterpreter(auto_run=True, system_message="Be brief.", **given)
+        interpreter.llm.model, interpreter.llm.max_retries, interpreter.llm.api_key = model, 0, "key"
+        interpreter.llm.api_base, interpreter.llm.context_window = server.base_url, window
+        interpreter.computer.languages = [Echo]
+        opened.append((interpreter, server))
+        return opened[-1]
+
+    yield start
+    for interpreter, server in opened:
+        interpreter.computer.terminate()
+        server.close()
+
+
+def say(role: str, words: str) -> Message:
+    return {"role": role, "type": "message", "content": words}
+
+
+def block(words: str, language: str = "echo") -> list[Message]:
+    return [
+        {"role": "assistant", "type": "code", "format": language, "content": words},
+        {"role": "computer", "type": "console", "format": "output", "content": f"{words} {LONG}"},
+    ]
+
+
+def history(turns: int) -> list[Message]:
+    messages: list[Message] = []
+    for turn in range(turns):
+        messages += [say("user", f"Request {turn}"), *block(f"step {turn}"), say("assistant", f"Did {turn}.")]
+    return messages
+
+
+def told(interpreter: OpenInterpreter, words: str) -> list[dict[str, Any]]:
+    """What the user is told of compactions."""
+    chunks: list[Chunk] = list(interpreter.chat(words, display=False, stream=True))
+    return [chunk["content"] for chunk in chunks if chunk.get("format") == "compacted"]
+
+
+def posted(server: ModelServer) -> list[list[dict[str, Any]]]:
+    return [request.messages for request in server.requests if "model" in request.body]
+
+
+def note_in(messages: list[dict[str, Any]]) -> str:
+    [note] = [m["content"] for m in messages if m["role"] == "user" and "were left out" in str(m["content"])]
+    return str(note)
+
+
+def assert_calls_are_answered(messages: list[dict[str, Any]]) -> None:
+    waiting: list[str] = []
+    for message in messages:
+        if message["role"] == "tool":
+            assert message["tool_call_id"] == waiting.pop(0)
+        else:
+            assert not waiting
+            waiting = [call["id"] for call in message.get("tool_calls", ())]
+    assert not waiting
+
+
+# -- before the request leaves ---------------------------------------------------------------------------------
+
+
+def test_a_full_window_is_compacted_once_and_the_user_is_told(talk: Any) -> None:
+    interpreter, server = talk(text("Yes."), text("Sure."), window=8000)
+    interpreter.messages = history(16)
+    before = copy.deepcopy(interpreter.messages)
+    [news] = told(interpreter, "And now?")
+    assert told(interpreter, "Sure?") == []
+    assert interpreter.messages[: len(before)] == before
+    assert news["tokens_after"] < 4000 < 6000 < news["tokens_before"]
+    assert (news["window"], news["images"], news["estimated"]) == (8000, 0, True)
+    first, second = posted(server)
+    assert json.dumps(second).startswith(json.dumps(first)[:-1])
+
+
+def test_what_is_kept_and_what_the_note_says(talk: Any) -> None:
+    interpreter, server = talk(text("Yes."), window=8000)
+    interpreter.messages = history(16)
+    [news] = told(interpreter, "And now?")
+    [messages] = posted(server)
+    assert [m["content"] for m in messages[:2]] == ["Be brief.", "Request 0"]
+    assert messages[2]["content"] == note_in(messages)
+    assert messages[-1]["content"] == "And now?"
+    assert [m["content"] for m in messages if m["role"] == "user"][-2] == "Request 15"
+    note = note_in(messages)
+    assert note.startswith(f"[{news['messages']} messages between the first request and this note were left out")
+    assert "The user: Request 5 / You: Did 5." in note
+    assert_calls_are_answered(messages)
+
+
+def test_a_window_with_room_changes_nothing(talk: Any) -> None:
+    interpreter, server = talk(text("Yes."), window=80_000)
+    interpreter.messages = history(16)
+    assert told(interpreter, "And now?") == []
+    assert "Did 3." in str(posted(server)[0])
+
+
+def test_one_long_turn_is_cut_between_its_blocks_and_keeps_its_request(talk: Any) -> None:
+    interpreter, server = talk(text("Yes."), window=8000)
+    request = say("user", "Do it all")
+    interpreter.messages = [say("user", "Hi"), say("assistant", "Hello"), request]
+    for step in range(20):
+        interpreter.messages += block(f"step {step}")
+    list(interpreter.llm.run([say("system", "Be brief."), *interpreter.messages]))
+    [messages] = posted(server)
+    assert [m["content"] for m in messages[:3]] == ["Be brief.", "Hi", "Do it all"]
+    assert messages[3]["content"] == note_in(messages)
+    assert "step 19" in messages[-1]["content"]
+    assert_calls_are_answered(messages)
+
+
+def test_a_conversation_that_is_changed_is_looked_at_anew(talk: Any) -> None:
+    interpreter, server = talk(text("Yes."), text("Fine."), window=8000)
+    interpreter.messages = history(16)
+    assert told(interpreter, "And now?")
+    interpreter.messages = history(2)
+    assert told(interpreter, "And here?") == []
+    assert "left out" not in str(posted(server)[1])
+
+
+def test_the_window_may_be_what_a_server_on_this_machine_tells(talk: Any) -> None:
+    row = {"id": "local-model", "max_model_len": 8000}
+    routes = {"GET /v1/models": as_json({"data": [row]})}
+    asked: list[Any] = []
+    with RoutedServer(routes) as server:
+        interpreter, _ = talk(model="local-model")
+        interpreter.llm.api_base = server.address + "/v1"
+        around = interpreter.llm._around()
+        asked = [around.window(100), around.window(5000), around.window(6000)]
+    assert asked == [None, 8000, 8000]
+    assert server.paths() == ["GET /v1/models"]
+
+
+# -- facts ---------------------------------------------------------------------------------------------------
+
+
+def note_for(messages: list[Message], alive: Any = lambda language: True) -> str:
+    everything = [say("system", "s"), say("user", "First"), *messages, say("user", "Last")]
+    cut = compact(everything, 0, alive, vision=False)
+    assert cut is not None
+    return cut.note
+
+
+def test_the_note_has_files_sessions_and_refusals() -> None:
+    code = "import pandas as pd\ndf = pd.read_csv('data/sales.csv')\ndef total(x):\n    y = 1\ndf.to_json('out.json')"
+    note = note_for(
+        [
+            *block(code, "python"),
+            *block("grep -r x > notes.txt; cat /etc/hosts.allow", "shell"),
+            {"role": "assistant", "type": "code", "format": "shell", "content": "rm -rf build"},
+            say("user", "I have declined to run this code."),
+            say("user", "Never delete anything, ask about report.pdf"),
+            say("assistant", "As you wish."),
+        ],
+        alive=lambda language: language == "python",
+    )
+    assert "The python session is still alive, with df, total." in note
+    assert "The shell session is gone" in note
+    named = "data/sales.csv, out.json, notes.txt, /etc/hosts.allow, report.pdf."
+    assert f"Files that the code or the user named: {named}" in note
+    assert "The user declined to run shell 'rm -rf build'." in note
+    assert "The user: Never delete anything, ask about report.pdf / You: As you wish." in note
+
+
+def test_what_died_with_its_session_is_not_called_alive() -> None:
+    died: Message = {"role": "computer", "type": "console", "format": "output", "content": "", "ended": "died"}
+    note = note_for([*block("old = 1", "python")[:1], died, *block("new = 1", "python")])
+    assert "with new." in note
+    assert "old" not in note.partition("Known of them:")[2]
+
+
+def test_a_note_stays_short_however_much_is_left_out() -> None:
+    messages: list[Message] = []
+    for turn in range(300):
+        messages += [say("user", f"Request {turn} about file{turn}.txt " * 30), say("assistant", LONG)]
+    assert len(note_for(messages)) < 4000
+
+
+# -- when the server finds it too long -------------------------------------------------------------------------
+
+
+def test_too_long_leads_to_a_compaction_and_an_answer(talk: Any) -> None:
+    interpreter, server = talk(TOO_LONG, text("Yes."), model="local-model")
+    interpreter.messages = history(8)
+    [news] = told(interpreter, "And now?")
+    assert news["messages"] > 0
+    assert interpreter.messages[-1]["content"] == "Yes."
+    first, second = posted(server)
+    assert len(json.dumps(second)) < len(json.dumps(first)) * 0.6
+
+
+def test_a_second_refusal_leaves_only_the_newest(talk: Any) -> None:
+    interpreter, server = talk(TOO_LONG, TOO_LONG, text("Yes."))
+    interpreter.messages = history(8)
+    assert len(told(interpreter, "And now?")) == 2
+    last = posted(server)[-1]
+    assert [m["content"] for m in last if m["role"] == "user"][::2] == ["Request 0", "And now?"]
+
+
+def test_a_server_that_refuses_everything_gets_its_error_through(talk: Any) -> None:
+    interpreter, server = talk(*[TOO_LONG] * 9, model="local-model")
+    interpreter.messages = history(8)
+    with pytest.raises(ContextTooLongError):
+        told(interpreter, "And now?")
+    assert len(posted(server)) == 3
+
+
+def test_what_was_refused_is_not_tried_again(talk: Any) -> None:
+    interpreter, server = talk(TOO_LONG, text("Yes."), text("Well."), model="local-model")
+    interpreter.messages = history(8)
+    told(interpreter, "And now?")
+    interpreter.messages = history(20)
+    assert told(interpreter, "And then?")
+    assert len(posted(server)) == 3
+
+
+def test_one_message_that_is_too_long_is_an_error(talk: Any) -> None:
+    interpreter, server = talk(TOO_LONG, model="local-model")
+    with pytest.raises(ContextTooLongError):
+        told(interpreter, LONG * 10)
+    assert len(posted(server)) == 1
+
+
+def test_a_refusal_without_a_reason_near_the_window_is_taken_for_too_long(talk: Any) -> None:
+    refused = error(400, {"error": {"message": "prompt is too long: 7 > 5", "type": "invalid_request_error"}})
+    interpreter, server = talk(refused, refused, text("Yes."), window=7000, model="local-model")
+    interpreter.messages = history(8)
+    assert told(interpreter, "And now?")
+    assert interpreter.messages[-1]["content"] == "Yes."
+    assert "stream_options" in server.requests[-1].body  # which was not to blame
+
+
+def test_a_refusal_far_from_the_window_is_what_it_is(talk: Any) -> None:
+    refused = error(400, {"error": {"message": "bad", "type": "invalid_request_error"}})
+    interpreter, _ = talk(refused, refused, window=70_000, model="local-model")
+    interpreter.messages = history(8)
+    with pytest.raises(RequestRefusedError):
+        told(interpreter, "And now?")
+
+
+def test_llama_cpp_tells_its_window_with_the_refusal(talk: Any) -> None:
+    words = {"message": "too long", "type": "exceed_context_size_error", "code": 400}
+    refused = error(400, {"error": words | {"n_prompt_tokens": 5000, "n_ctx": 4096}})
+    interpreter, _ = talk(refused, text("Yes."), model="local-model")
+    interpreter.messages = history(16)
+    [news] = told(interpreter, "And now?")
+    assert news["tokens_after"] < 4096 * 0.75 / 2 + 200
+
+
+# -- images ----------------------------------------------------------------------------------------------------
+
+
+def image(number: int) -> Message:
+    return {"role": "user", "type": "image", "format": "base64.png", "content": f"{PIXEL}{number}"}
+
+
+def test_old_images_go_first(talk: Any) -> None:
+    interpreter, server = talk(text("Yes."), window=2000)
+    for number in range(18):
+        interpreter.messages += [image(number), say("user", f"Look {number}"), say("assistant", f"Saw {number}")]
+    [news] = told(interpreter, "And now?")
+    assert (news["messages"], news["images"]) == (0, 15)
+    sent = str(posted(server)[0])
+    assert [n for n in range(18) if f"{PIXEL}{n}'" in sent] == [0, 16, 17]
+    assert "Saw 4" in sent
+
+
+def test_a_request_with_too_many_bytes_loses_its_old_images(talk: Any) -> None:
+    large = error(413, {"error": {"type": "request_too_large", "message": "too large"}})
+    interpreter, server = talk(large, text("Yes."))
+    for number in range(6):
+        interpreter.messages += [image(number), say("user", f"Look {number}"), say("assistant", f"Saw {number}")]
+    [news] = told(interpreter, "And now?")
+    assert (news["messages"], news["images"]) == (0, 3)
+    assert "Saw 2" in str(posted(server)[1])
+
+
+# -- counting --------------------------------------------------------------------------------------------------
+
+
+def params(*messages: dict[str, Any]) -> dict[str, Any]:
+    return {"model": "m", "messages": list(messages)}
+
+
+def test_a_servers_count_stands_for_all_it_has_read() -> None:
+    context = Context()
+    old = {"role": "user", "content": "x" * 4000}
+    new = {"role": "assistant", "content": "y" * 4000}
+    assert context.size(params(old)).estimated
+    context.learn(params(old), {"input_tokens": 2008, "estimated": False})
+    assert (context.size(params(old)).tokens, context.size(params(old)).estimated) == (2008, False)
+    size = context.size(params(old, new))
+    assert (size.tokens, size.estimated) == (4016, True)
+    counted = context.size(params(old, new), lambda text: 1500 if text == "y" * 4000 else None)
+    assert (counted.tokens, counted.estimated) == (2008 + 1500 + 4, False)
+
+
+def test_another_beginning_or_model_is_estimated() -> None:
+    context = Context()
+    context.learn(params({"role": "user", "content": "x" * 4000}), {"input_tokens": 1004})
+    assert context.size(params({"role": "user", "content": "z" * 4000})).estimated
+    assert context.size({**params({"role": "user", "content": "x" * 4000}), "model": "n"}).estimated
+
+
+def test_a_count_that_cannot_be_of_this_request_is_not_believed() -> None:
+    context = Context()
+    context.learn(params({"role": "user", "content": "x" * 4000}), {"input_tokens": 3})
+    assert context.size(params({"role": "user", "content": "x" * 4000})).tokens == 1004
+
+
+def test_a_model_whose_tokens_are_short_is_compacted_in_time(talk: Any) -> None:
+    dense = text("Yes.").then(usage(9000, 10))
+    interpreter, _ = talk(dense, text("Sure."), window=12_000)
+    interpreter.messages = history(8)  # 4,500 tokens by our estimate
+    assert told(interpreter, "And now?") == []
+    assert told(interpreter, LONG)
+
+
+def test_llama_cpp_counts_what_is_new(talk: Any) -> None:
+    with RoutedServer({"POST /tokenize": as_json({"tokens": list(range(77))})}) as server:
+        interpreter, _ = talk(model="local-model")
+        interpreter.llm.api_base = server.address + "/v1"
+        assert interpreter.llm._around().count("some text") == 77
+    assert server.asked[0].body == {"content": "some text"}
+
+
+# -- any conversation ------------------------------------------------------------------------------------------
+
+KINDS = st.sampled_from(["user", "say", "code", "output", "picture", "for the user"])
+MADE: dict[str, Message] = {
+    "user": say("user", "Please do"),
+    "say": say("assistant", "I will"),
+    "code": {"role": "assistant", "type": "code", "format": "python", "content": "x = 1"},
+    "output": {"role": "computer", "type": "console", "format": "output", "content": "1"},
+    "picture": {"role": "computer", "type": "image", "format": "base64.png", "content": PIXEL},
+    "for the user": {"role": "computer", "type": "code", "format": "html", "content": "<b>", "recipient": "user"},
+}
+
+
+@given(st.lists(KINDS, max_size=40), st.integers(0, 400), st.booleans())
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=150)
+def test_no_cut_breaks_a_pair_or_loses_the_requests(kinds: list[str], room: int, vision: bool) -> None:
+    messages = [say("system", "Be brief."), say("user", "The first"), *(copy.copy(MADE[kind]) for kind in kinds)]
+    messages.append(say("user", "The last"))
+    cut = compact(messages, room, lambda language: True, vision=vision)
+    assert cut == compact(copy.deepcopy(messages), room, lambda language: True, vision=vision)
+    forms = Forms(vision=vision)
+    chat = convert(messages, ToolChat(), forms, Memory(), cut)
+    assert_calls_are_answered(chat)
+    plain = convert(messages, TextChat(forms), forms, Memory(), cut)
+    for made in (chat, plain):
+        assert "The first" in str(made[1]["content"]) and "The last" in str(made[-1]["content"])
+    if cut is not None:
+        assert cut.holds(messages) and cut.holds([*messages, say("assistant", "And")])
+        assert not cut.holds([*messages[:1], say("user", "Another"), *messages[2:]])
+        assert not cut.dropped or cut.note in [m["content"] for m in chat]

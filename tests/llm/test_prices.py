@@ -1,0 +1,97 @@
+"""What models cost and how much they read, from the list that comes with the package."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from interpreter.llm.catalogue import ROWS
+from interpreter.llm.prices import Price, _tables, look_up, models, price_of, window_of
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "gpt-4o",
+        "openai/gpt-4o",
+        "gpt-4o-2024-08-06",
+        "openai/responses/gpt-5",
+        "claude-sonnet-4-5",
+        "anthropic/claude-sonnet-4-5-20250929",
+        "gemini/gemini-2.5-flash",
+        "vertex_ai/gemini-2.5-flash",
+        "azure/gpt-4o",
+        "openrouter/anthropic/claude-sonnet-4.5",
+        "groq/llama-3.3-70b-versatile",
+        "deepseek/deepseek-chat",
+        "mistral/mistral-large-latest",
+        "xai/grok-4",
+        "together_ai/meta-llama/Llama-3.3-70B-Instruct-Turbo",
+        "bedrock/anthropic.claude-3-5-sonnet-20241022-v2:0",
+        "litellm/openai/gpt-4o",
+    ],
+)
+def test_well_known_models_have_a_price(model: str) -> None:
+    price = price_of(model)
+    assert price is not None
+    assert 0 < price.read < price.written * 1.01 < 200
+
+
+def test_windows() -> None:
+    assert window_of("gpt-4o") == 128_000
+    assert window_of("claude-sonnet-4-5") == 200_000
+    assert (window_of("gemini/gemini-2.5-pro") or 0) >= 1_000_000
+    assert window_of("openai/nobody-knows-this") is window_of("poe/x") is None
+
+
+def test_a_local_model_costs_nothing_and_an_unknown_one_nobody_knows_what() -> None:
+    for model in ("ollama/llama3.1", "lm_studio/x", "builtin/x", "jan/x"):
+        assert price_of(model) == Price(0, 0)
+    assert price_of("qwen2.5-coder", "http://localhost:8080/v1") is None
+
+
+def test_a_price_somewhere_else_is_not_certain() -> None:
+    at_home, elsewhere = price_of("gpt-4o"), price_of("gpt-4o", "http://proxy/v1")
+    through_a_proxy = price_of("anthropic/claude-sonnet-4-5", "http://proxy/v1")
+    assert at_home and elsewhere and through_a_proxy
+    assert at_home.is_certain and not elsewhere.is_certain and not through_a_proxy.is_certain
+    assert at_home.read == elsewhere.read
+
+
+def test_caches_and_long_requests_have_their_own_price() -> None:
+    price = Price(2, 10, cached=0.5, to_cache=4, steps=((200_000, Price(4, 20)),))
+    assert price.cost(1_000_000 // 10, 0) == pytest.approx(0.2)
+    assert price.cost(100_000, 10_000, cached=40_000, to_cache=10_000) == pytest.approx(
+        0.05 * 2 + 0.04 * 0.5 + 0.01 * 4 + 0.01 * 10
+    )
+    assert price.cost(200_001, 10, cached=100_000) == pytest.approx((200_001 * 4 + 10 * 20) / 1e6)
+
+
+def test_the_list_is_about_providers_that_can_be_named() -> None:
+    assert set(_tables()) - set(ROWS) <= {"bedrock"}
+    for provider in _tables():
+        found = models(provider)
+        assert found
+        for known in found:
+            assert known.price is not None and known.price.read >= 0 and known.price.written >= 0
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "openrouter", "groq"])
+def test_what_is_listed_is_found_again_by_its_name(provider: str) -> None:
+    missing = [known.name for known in models(provider) if look_up(f"{provider}/{known.name}") is None]
+    assert missing == []
+
+
+def test_the_list_is_read_when_a_price_is_wanted() -> None:
+    code = """
+import sys, builtins
+from interpreter.llm import prices
+import interpreter.llm.llm
+assert prices._tables.cache_info().currsize == 0
+prices.price_of("gpt-4o")
+assert prices._tables.cache_info().currsize == 1
+assert "genai_prices" not in sys.modules and "litellm" not in sys.modules
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -1,0 +1,16 @@
+"""A task for the library, offline: prints what each language printed, and the answer."""
+
+from __future__ import annotations
+
+import sys
+
+from interpreter import OpenInterpreter
+
+interpreter = OpenInterpreter(offline=True, auto_run=True)
+interpreter.llm.api_base, interpreter.llm.model = sys.argv[1], "gpt-4o"
+try:
+    for message in interpreter.chat("Count in three languages", display=False):
+        if message["type"] in ("console", "message"):
+            print(message["content"].strip())
+finally:
+    interpreter.computer.terminate()

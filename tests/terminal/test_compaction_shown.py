@@ -1,0 +1,30 @@
+"""The user sees that older messages are no longer sent."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+import pytest
+
+from interpreter.messages import Chunk
+from interpreter.terminal.plain import PlainDisplay
+from interpreter.terminal.render.words import compacted
+
+NEWS: dict[str, Any] = {"messages": 12, "images": 1, "tokens_before": 9000, "tokens_after": 3000, "window": 8000}
+
+
+@pytest.mark.parametrize(
+    ("messages", "images", "words"),
+    [(12, 1, "12 older messages and 1 older image"), (1, 0, "1 older message"), (0, 2, "2 older images")],
+)
+def test_what_is_counted(messages: int, images: int, words: str) -> None:
+    said = compacted({**NEWS, "messages": messages, "images": images})
+    assert said.startswith(f"The conversation is long: {words} ")
+
+
+def test_it_is_said_in_plain_text_too() -> None:
+    out = io.StringIO()
+    chunk: Chunk = {"role": "computer", "type": "status", "format": "compacted", "content": NEWS}
+    PlainDisplay(out).show(chunk)
+    assert "12 older messages" in out.getvalue()

@@ -1,0 +1,89 @@
+"""`interpreter --models`: what can be asked now, with what it reads and costs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from interpreter.terminal.models import Row, Section, lines
+from routed_server import RoutedServer, as_json
+from terminal.person import PROGRAM, someone
+
+KEYS = ("_API_KEY", "_API_BASE", "_TOKEN", "_HOST", "_BASE_URL", "_KEY")
+Done = subprocess.CompletedProcess[str]
+
+
+@pytest.fixture
+def server() -> object:
+    routes = {
+        "GET /api/v0/models": as_json(
+            {"data": [{"id": "tiny-coder", "type": "llm", "state": "loaded", "max_context_length": 32768}]}
+        )
+    }
+    with RoutedServer(routes) as running:
+        yield running
+
+
+def listing(*arguments: str, **env: str) -> Done:
+    clean = {name: value for name, value in os.environ.items() if not name.endswith(KEYS)}
+    # A port where nothing is: this machine may have an Ollama of its own.
+    command = [sys.executable, "-c", PROGRAM, "--models", *arguments]
+    closed = {"OLLAMA_HOST": "127.0.0.1:9", **env}
+    return subprocess.run(command, capture_output=True, text=True, env=clean | closed, timeout=60)
+
+
+def test_keys_and_what_they_open() -> None:
+    done = listing(OPENAI_API_KEY="sk-secret", POE_API_KEY="x")
+    assert done.returncode == 0
+    assert "openai, with OPENAI_API_KEY" in done.stdout
+    assert "more: interpreter --models openai/" in done.stdout
+    assert "poe, with POE_API_KEY" in done.stdout
+    assert "anthropic" not in done.stdout
+    assert "sk-secret" not in done.stdout + done.stderr
+
+
+def test_a_filter_shows_all_that_fit_with_window_and_price() -> None:
+    done = listing("gpt-4o-mini", OPENAI_API_KEY="k", ANTHROPIC_API_KEY="k")
+    [row] = [line.split() for line in done.stdout.splitlines() if line.startswith("  openai/gpt-4o-mini ")]
+    assert row == ["openai/gpt-4o-mini", "128k", "0.15", "/", "0.60"]
+    assert "anthropic" not in done.stdout
+    assert "image" not in listing("gpt", OPENAI_API_KEY="k").stdout
+
+
+def test_servers_on_this_machine(server: RoutedServer) -> None:
+    done = listing(LM_STUDIO_API_BASE=f"{server.address}/v1")
+    assert "LM Studio, on this machine" in done.stdout
+    assert "lm_studio/tiny-coder  33k  free" in done.stdout
+    assert "tiny-coder" in listing("TINY", LM_STUDIO_API_BASE=f"{server.address}/v1").stdout
+
+
+def test_offline_lists_this_machine_alone(server: RoutedServer) -> None:
+    done = listing("--offline", LM_STUDIO_API_BASE=f"{server.address}/v1", OPENAI_API_KEY="k")
+    assert "tiny-coder" in done.stdout
+    assert "openai" not in done.stdout
+    assert "openai" not in listing(OPENAI_API_KEY="k", INTERPRETER_OFFLINE="true").stdout
+
+
+def test_nothing_found_says_what_to_do() -> None:
+    done = listing("sonnet", OPENAI_API_KEY="k")
+    assert done.returncode == 1
+    assert "set ANTHROPIC_API_KEY" in done.stdout
+
+
+def test_a_table_fits_into_any_width() -> None:
+    rows = (Row("openrouter/somebody/a-model-with-a-long-name", "1M", "0.50 / 1.50"), Row("x/y", "8k"))
+    for width in (20, 40, 60, 100):
+        shown = list(lines(Section("title", rows), width))
+        assert all(len(line) <= max(width, len(rows[0].model) + 2) for line in shown)
+        assert "0.50 / 1.50" in "\n".join(shown)
+    assert list(lines(Section("t", rows), 100))[2].split() == ["x/y", "8k"]
+    assert len({line.index(word) for line, word in zip(shown[1:], ("1M", "8k"), strict=True)}) == 1
+
+
+def test_on_a_narrow_terminal() -> None:
+    with someone("--models", "gpt-4o-mini", env={"OPENAI_API_KEY": "k"}, columns=30) as person:
+        assert person.ends() == 0
+        assert "0.15 / 0.60" in person.screen
