@@ -105,17 +105,13 @@ def installed(subject: Subject) -> tuple[int, float]:
     """How many packages, and how many megabytes of them."""
     measured = subject if subject.is_original else fresh_core()
     [folder] = measured.python.parent.parent.glob("lib/python3.*/site-packages")
-    packages = [
-        each for each in folder.glob("*.dist-info") if not each.name.startswith(("pip-", "setuptools-"))
-    ]
+    packages = [each for each in folder.glob("*.dist-info") if not each.name.startswith(("pip-", "setuptools-"))]
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     return len(packages), size / 1e6
 
 
 MEASUREMENTS = [
-    Measurement(
-        "`interpreter --version`, CPU", "s", version_cpu, lambda: run_cpu(OURS.python, "pass"), budget=0.10
-    ),
+    Measurement("`interpreter --version`, CPU", "s", version_cpu, lambda: run_cpu(OURS.python, "pass"), budget=0.10),
     Measurement(
         f"`{IMPORT}`, CPU",
         "s",

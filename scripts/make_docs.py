@@ -109,11 +109,7 @@ PAGES = {
 
 def stale() -> list[Path]:
     """The pages whose file is not what the table says."""
-    return [
-        page
-        for page, make in PAGES.items()
-        if not page.exists() or page.read_text(encoding="utf-8") != make()
-    ]
+    return [page for page, make in PAGES.items() if not page.exists() or page.read_text(encoding="utf-8") != make()]
 
 
 def main() -> int:

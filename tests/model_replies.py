@@ -94,9 +94,7 @@ def _call_deltas(
 def usage(input_tokens: int, output_tokens: int) -> Reply:
     """To be appended with `.then(usage(...))`."""
     total = input_tokens + output_tokens
-    return Reply(
-        usage={"prompt_tokens": input_tokens, "completion_tokens": output_tokens, "total_tokens": total}
-    )
+    return Reply(usage={"prompt_tokens": input_tokens, "completion_tokens": output_tokens, "total_tokens": total})
 
 
 def stall(until: float | threading.Event | None = None) -> Reply:
@@ -161,9 +159,7 @@ def reply_from_data(data: Any) -> AnyReply:
         case {"reasoning": content}:
             return reasoning(content, data.get("split"))
         case {"code": code}:
-            return tool_call(
-                data.get("language", "python"), code, data.get("split"), data.get("id", "call_1")
-            )
+            return tool_call(data.get("language", "python"), code, data.get("split"), data.get("id", "call_1"))
         case {"stall": seconds}:
             return stall(seconds)
         case {"usage": [before, after]}:
@@ -231,6 +227,4 @@ def completion(reply: Reply, model: str) -> bytes:
             content[key] = content.get(key, "") + piece
     message = {"role": "assistant", "content": None} | content | ({"tool_calls": calls} if calls else {})
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
-    return json.dumps(
-        {"object": "chat.completion", "model": model, "choices": [choice], "usage": reply.usage}
-    ).encode()
+    return json.dumps({"object": "chat.completion", "model": model, "choices": [choice], "usage": reply.usage}).encode()

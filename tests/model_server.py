@@ -112,9 +112,7 @@ class ModelServer:
         self._next = 0
         self._http = _HTTPServer(("127.0.0.1", port), _Handler)
         self._http.script = self
-        self._thread = threading.Thread(
-            target=self._http.serve_forever, kwargs={"poll_interval": 30}, daemon=True
-        )
+        self._thread = threading.Thread(target=self._http.serve_forever, kwargs={"poll_interval": 30}, daemon=True)
 
     @property
     def address(self) -> str:
@@ -148,9 +146,7 @@ class ModelServer:
     def __enter__(self) -> ModelServer:
         return self.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
 
     def next_reply(self, body: dict[str, Any]) -> AnyReply:
@@ -229,9 +225,7 @@ class _Handler(BaseHTTPRequestHandler):
             elif body.get("stream"):
                 wants_usage = bool((body.get("stream_options") or {}).get("include_usage"))
                 steps = events(reply, str(body.get("model")), wants_usage)
-                self._send_stream(
-                    request, 200, {"Content-Type": "text/event-stream"}, steps, reply.breaks_off
-                )
+                self._send_stream(request, 200, {"Content-Type": "text/event-stream"}, steps, reply.breaks_off)
             else:
                 self._send_whole(200, completion(reply, str(body.get("model"))))
         except ConnectionError:
@@ -261,9 +255,7 @@ class _Handler(BaseHTTPRequestHandler):
             }
             return error(400, {"error": unknown})
         if not self.path.partition("?")[0].endswith("/chat/completions"):
-            return error(
-                404, {"error": {"message": f"no such path: {self.path}", "type": "invalid_request_error"}}
-            )
+            return error(404, {"error": {"message": f"no such path: {self.path}", "type": "invalid_request_error"}})
         return None
 
     def _send_whole(self, status: int, content: bytes) -> None:

@@ -24,8 +24,7 @@ class Ran:
         return [
             chunk["content"]
             for chunk in self.chunks
-            if chunk.get("format") == "output"
-            and all(chunk.get(key) == value for key, value in wanted.items())
+            if chunk.get("format") == "output" and all(chunk.get(key) == value for key, value in wanted.items())
         ]
 
     @property

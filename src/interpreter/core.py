@@ -125,9 +125,7 @@ class OpenInterpreter(SettingsGroup, group=""):
         elif isinstance(message, list):
             self.messages = message
         else:
-            raise UsageError(
-                f"chat() takes a string, a message or a list of messages, not {type(message).__name__}."
-            )
+            raise UsageError(f"chat() takes a string, a message or a list of messages, not {type(message).__name__}.")
         self.last_messages_count = len(self.messages)
 
     def _chat_in_background(self, message: Any, display: bool) -> None:

@@ -11,9 +11,7 @@ class SessionStartError(InterpreterError):
     """A live session could not be started."""
 
     def __init__(self, language: str, detail: str) -> None:
-        super().__init__(
-            f"The {language} session could not start: {detail.strip() or 'it ended without a word'}"
-        )
+        super().__init__(f"The {language} session could not start: {detail.strip() or 'it ended without a word'}")
 
 
 class LanguageNotFound(InterpreterError):

@@ -63,9 +63,7 @@ class Turn:
             count = self.guard.blocks
             prose_only = yield from self._ask(prodding)
             prodding = False
-            if not (
-                self.over or self.guard.blocks > count or (prose_only and self.guard.first_prose_block())
-            ):
+            if not (self.over or self.guard.blocks > count or (prose_only and self.guard.first_prose_block())):
                 if not self._wants_more():
                     return
                 prodding = True

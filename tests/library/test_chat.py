@@ -85,13 +85,8 @@ def test_reset_forgets_the_conversation_and_the_variables(chatting: Chatting) ->
 
 
 def test_several_instances_at_once_on_threads(chatting: Chatting) -> None:
-    pairs = [
-        chatting(tool_call("python", f"n = {n}; print(n)"), text(f"I am {n}."), auto_run=True)
-        for n in range(3)
-    ]
-    threads = [
-        threading.Thread(target=pair[0].chat, args=("go",), kwargs={"display": False}) for pair in pairs
-    ]
+    pairs = [chatting(tool_call("python", f"n = {n}; print(n)"), text(f"I am {n}."), auto_run=True) for n in range(3)]
+    threads = [threading.Thread(target=pair[0].chat, args=("go",), kwargs={"display": False}) for pair in pairs]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -71,9 +71,7 @@ def test_odd_but_readable_answers(asking: Start, reply: RawReply) -> None:
 def test_calls_in_an_answer_that_is_not_streamed(asking: Start) -> None:
     function = {"name": "execute", "arguments": {"language": "shell", "code": "ls"}}
     message = {"content": None, "tool_calls": [{"id": "a", "type": "function", "function": function}]}
-    body = json.dumps(
-        {"choices": [{"message": message}], "usage": {"prompt_tokens": 5, "completion_tokens": 2}}
-    )
+    body = json.dumps({"choices": [{"message": message}], "usage": {"prompt_tokens": 5, "completion_tokens": 2}})
     chunks = [*asking(raw(body.encode(), content_type="application/json")).stream()]
     assert folded(chunks) == [("shell", "ls")]
     assert chunks[-1]["content"]["input_tokens"] == 5
@@ -105,9 +103,7 @@ def test_a_stream_that_breaks_before_a_word_is_asked_again(asking: Start) -> Non
 
 def test_a_block_cut_off_by_the_limit_of_tokens_has_no_end_and_an_error_says_why(asking: Start) -> None:
     cut = tool_call("python", "print(1)", arguments='{"language": "python", "code": "print(')
-    model = asking(
-        Reply(cut.deltas, finish_reason="length"), Reply(text("So").deltas, finish_reason="length")
-    )
+    model = asking(Reply(cut.deltas, finish_reason="length"), Reply(text("So").deltas, finish_reason="length"))
     chunks, error = model.until_error(ReplyCutError)
     assert folded(chunks) == [("print(",)]
     assert "max_tokens" in str(error)

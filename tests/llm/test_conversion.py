@@ -149,9 +149,7 @@ def test_the_computer_never_speaks_in_its_own_role(told: Any) -> None:
     html: Message = {"role": "computer", "type": "code", "format": "html", "content": "<b>"}
     note: Message = {"role": "computer", "type": "message", "content": "ready"}
     for vision in (True, False):
-        messages = told(
-            user("Hi"), code("x"), description, IMAGE, html, note, output("y"), IMAGE, vision=vision
-        )
+        messages = told(user("Hi"), code("x"), description, IMAGE, html, note, output("y"), IMAGE, vision=vision)
         assert {message["role"] for message in messages} <= {"user", "assistant", "tool"}
         assert "A cat." in str(messages)
         assert "<b>" not in str(messages)
@@ -302,9 +300,7 @@ def test_what_went_out_is_the_beginning_of_what_goes_out_next(told: Any) -> None
     requests = [told(*steps[:end], memory=memory, vision=True) for end in asked_after]
     whole = told(*steps, memory=memory, vision=True)
     for request in requests:
-        assert [flat(message) for message in request[:-1]] == [
-            flat(message) for message in whole[: len(request) - 1]
-        ]
+        assert [flat(message) for message in request[:-1]] == [flat(message) for message in whole[: len(request) - 1]]
         # Neighbours of one role may be joined later: what was sent is still the beginning.
         assert flat(whole[len(request) - 1]).startswith(flat(request[-1]))
 

@@ -73,9 +73,7 @@ ERRORS: dict[str, tuple[RawReply, type[ModelError], str]] = {
 
 
 @pytest.mark.parametrize(("reply", "kind", "words"), ERRORS.values(), ids=ERRORS.keys())
-def test_each_failure_has_its_error(
-    asking: Start, reply: RawReply, kind: type[ModelError], words: str
-) -> None:
+def test_each_failure_has_its_error(asking: Start, reply: RawReply, kind: type[ModelError], words: str) -> None:
     chunks, caught = asking(reply, reply, max_retries=0).until_error(ModelError)
     assert type(caught) is kind
     assert words in str(caught)
@@ -121,9 +119,7 @@ def test_nothing_listens_there(asking: Start) -> None:
     chunks, caught = asking(api_base=f"http://127.0.0.1:{port}/v1").until_error(ModelUnreachableError)
     assert f"127.0.0.1:{port}" in str(caught)
     assert chunks == []  # a server on this machine that is not there will not come by waiting
-    _, caught = asking(api_base=f"http://127.0.0.1:{port}", model="ollama/x").until_error(
-        ModelUnreachableError
-    )
+    _, caught = asking(api_base=f"http://127.0.0.1:{port}", model="ollama/x").until_error(ModelUnreachableError)
     assert "ollama serve" in str(caught)
 
 

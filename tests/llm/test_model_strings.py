@@ -82,9 +82,7 @@ def test_what_is_missing_is_said() -> None:
 
 
 def test_what_models_can_do_by_their_names() -> None:
-    assert all(
-        map(calls_tools, ["gpt-4o", "gpt-6-unheard-of", "groq/llama-3.3-70b-versatile", "o3", "azure/x"])
-    )
+    assert all(map(calls_tools, ["gpt-4o", "gpt-6-unheard-of", "groq/llama-3.3-70b-versatile", "o3", "azure/x"]))
     assert not any(map(calls_tools, ["ollama/llama3.1", "gpt-4-vision-preview", "jan/tiny", "lm_studio/x"]))
     assert not calls_tools("openai/local", "http://localhost:8080/v1")
     assert calls_tools("gpt-4o", "http://localhost:8080/v1")

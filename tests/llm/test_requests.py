@@ -72,15 +72,9 @@ def test_whether_a_model_gets_tools_when_nobody_said(asking: Start, model: str, 
     assert ("tools" in body_of(asking(text("Hi"), model=model))) is tools
 
 
-@pytest.mark.parametrize(
-    ("field", "instead"), [("temperature", None), ("max_tokens", "max_completion_tokens")]
-)
-def test_a_server_that_objects_to_a_field_is_asked_without_it(
-    asking: Start, field: str, instead: str | None
-) -> None:
-    objection = error(
-        400, {"error": {"message": "Unsupported.", "code": "unsupported_value", "param": field}}
-    )
+@pytest.mark.parametrize(("field", "instead"), [("temperature", None), ("max_tokens", "max_completion_tokens")])
+def test_a_server_that_objects_to_a_field_is_asked_without_it(asking: Start, field: str, instead: str | None) -> None:
+    objection = error(400, {"error": {"message": "Unsupported.", "code": "unsupported_value", "param": field}})
     model = asking(objection, text("Hi"), text("Hi"), max_tokens=50)
     assert folded(model.chunks()) == ["Hi"]
     model.chunks()
@@ -99,9 +93,7 @@ def test_a_server_that_does_not_know_stream_options_is_asked_without(asking: Sta
 
 
 def test_so_is_one_that_lists_the_fields_it_does_not_know(asking: Start) -> None:
-    unknown = error(
-        422, {"detail": [{"type": "extra_forbidden", "loc": ["body", "stream_options"], "msg": "?"}]}
-    )
+    unknown = error(422, {"detail": [{"type": "extra_forbidden", "loc": ["body", "stream_options"], "msg": "?"}]})
     assert folded(asking(unknown, text("Hi")).chunks()) == ["Hi"]
 
 
@@ -129,9 +121,7 @@ def test_text_that_cannot_be_encoded_is_sent_all_the_same(asking: Start) -> None
     assert model.server.requests[0].messages[-1]["content"] == "half ?"
 
 
-def test_a_proxy_is_not_asked_for_a_server_on_this_machine(
-    asking: Start, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_proxy_is_not_asked_for_a_server_on_this_machine(asking: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9")
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     assert folded(asking(text("Hi")).chunks()) == ["Hi"]

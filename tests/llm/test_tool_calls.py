@@ -71,9 +71,7 @@ def test_arguments_cut_anywhere_give_the_same_blocks(arguments: str, blocks: lis
 
 
 @given(st.text(max_size=60), st.sampled_from(["python", "c++", "R"]), st.booleans(), st.booleans(), st.data())
-def test_any_code_survives_any_cut(
-    code: str, language: str, plain: bool, code_first: bool, data: Any
-) -> None:
+def test_any_code_survives_any_cut(code: str, language: str, plain: bool, code_first: bool, data: Any) -> None:
     fields = {"code": code, "language": language} if code_first else {"language": language, "code": code}
     arguments = json.dumps(fields, ensure_ascii=plain)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(arguments)), max_size=8)))
@@ -161,9 +159,7 @@ def test_half_characters_in_neighbouring_deltas_are_joined() -> None:
     words = ({"content": "a\ud83d"}, {"content": "\ude00b"}, {"content": "\ud83dc"})
     assert parse_reply(Reply(words)) == ["a😀b�c"]
     begun = tool_call(arguments='{"language": "r", "code": "\ud83d', index=0)
-    assert parse_reply(begun.then(tool_call(arguments='\ude00"}', name=None, id=None, index=0))) == [
-        ("r", "😀")
-    ]
+    assert parse_reply(begun.then(tool_call(arguments='\ude00"}', name=None, id=None, index=0))) == [("r", "😀")]
 
 
 def test_reasoning_is_passed_on_apart() -> None:

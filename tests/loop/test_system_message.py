@@ -15,9 +15,7 @@ def system_of(request: object) -> str:
 def test_the_users_own_texts_are_in_it(chatting: Chatting) -> None:
     interpreter, server = chatting(text("ok"), system_message="Be a parrot.", custom_instructions="Squawk.")
     interpreter.chat("go", display=False)
-    assert system_of(server.requests[0]).index("Be a parrot.") < system_of(server.requests[0]).index(
-        "Squawk."
-    )
+    assert system_of(server.requests[0]).index("Be a parrot.") < system_of(server.requests[0]).index("Squawk.")
 
 
 def test_a_language_may_add_to_it(chatting: Chatting) -> None:

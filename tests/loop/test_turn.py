@@ -27,9 +27,7 @@ def kinds(messages: list[Any]) -> list[tuple[str, str, Any]]:
 
 
 def test_the_golden_trace_of_a_block_that_is_asked_for(chatting: Chatting) -> None:
-    interpreter, server = chatting(
-        text("Sure", ["Su", "re"]).then(tool_call("echo", "hello", split=7)), text("Done.")
-    )
+    interpreter, server = chatting(text("Sure", ["Su", "re"]).then(tool_call("echo", "hello", split=7)), text("Done."))
     chunks = list(interpreter.chat("go", display=False, stream=True))
     squeezed = [word for n, word in enumerate(shape(chunks)) if n == 0 or shape(chunks)[n - 1] != word]
     assert squeezed == [
@@ -95,9 +93,7 @@ def test_the_host_may_run_the_code_itself_and_go_on(chatting: Chatting) -> None:
     for chunk in interpreter.chat("go", display=False, stream=True):
         if chunk["type"] == "confirmation":
             break
-    interpreter.messages.append(
-        {"role": "computer", "type": "console", "format": "output", "content": "mine\n"}
-    )
+    interpreter.messages.append({"role": "computer", "type": "console", "format": "output", "content": "mine\n"})
     interpreter.chat("and?", display=False)
     sent = server.requests[1].body["messages"]
     assert any(message["role"] == "tool" and message["content"] == "mine" for message in sent)

@@ -37,9 +37,7 @@ def test_settles_as_a_terminal_would(raw: str, text: str) -> None:
 
 @given(
     st.lists(
-        st.sampled_from(
-            ["a", "bc", "\r", "\n", "\r\n", "\b", "\x1b[31m", "\x1b[K", "\x1b]0;t\x07", "🎉", "\x1b"]
-        )
+        st.sampled_from(["a", "bc", "\r", "\n", "\r\n", "\b", "\x1b[31m", "\x1b[K", "\x1b]0;t\x07", "🎉", "\x1b"])
     ),
     st.data(),
 )

@@ -142,9 +142,7 @@ def test_flags_are_balanced_and_never_nested(chunks: list[Chunk]) -> None:
 @pytest.mark.parametrize("size", [10, 100_000])
 def test_long_output_keeps_its_head_and_tail_and_says_where_the_whole_is(size: int) -> None:
     text = "a" * size + "z" * size
-    stored = fold(
-        framed(CODE, {**OUTPUT, "content": text}, {**LAST, "truncated": "whole.txt"}), max_output=300
-    )[-1]
+    stored = fold(framed(CODE, {**OUTPUT, "content": text}, {**LAST, "truncated": "whole.txt"}), max_output=300)[-1]
     if size == 10:
         assert stored["content"] == text
         return

@@ -103,10 +103,7 @@ def test_dynamic_import(session: JavaScriptSession, folder: Path) -> None:
 def test_import_statements(session: JavaScriptSession, folder: Path) -> None:
     write_modules(folder)
     code = "import five, { name as n } from './mine.mjs';\nimport * as modern from \"modern\"\nimport {\n  join,\n  sep,\n} from 'path'; import 'fs'\n"
-    assert (
-        session.do(code + "[five, n, modern.name, join('a', sep)]").stdout
-        == "[ 5, 'mine', 'modern', 'a/' ]\n"
-    )
+    assert session.do(code + "[five, n, modern.name, join('a', sep)]").stdout == "[ 5, 'mine', 'modern', 'a/' ]\n"
     ran = session.do(code + "throw new Error('line 7')")
     assert "block-" in ran.stderr
     assert ".js:7:7" in ran.stderr
@@ -137,9 +134,7 @@ def test_the_working_directory_is_shared(session: JavaScriptSession, tmp_path: P
 
 
 def test_a_working_directory_that_is_gone(session: JavaScriptSession, tmp_path: Path) -> None:
-    session.do(
-        f"process.chdir('{tmp_path}'); fs.mkdirSync('gone'); process.chdir('gone'); fs.rmdirSync('../gone')"
-    )
+    session.do(f"process.chdir('{tmp_path}'); fs.mkdirSync('gone'); process.chdir('gone'); fs.rmdirSync('../gone')")
     session.surroundings.cwd = str(tmp_path)
     assert session.do("process.cwd()").stdout == f"'{tmp_path}'\n"
 
@@ -174,9 +169,7 @@ def test_the_first_line_is_told(session: JavaScriptSession) -> None:
 def test_many_blocks_leave_nothing_behind(session: JavaScriptSession) -> None:
     """What each block needs is let go: descriptors here and there, files, memory."""
     measure = "gc(); [fs.readdirSync('/proc/self/fd').length, process.memoryUsage().heapUsed]"
-    session.do(
-        "require('v8').setFlagsFromString('--expose-gc'); globalThis.gc = require('vm').runInNewContext('gc')"
-    )
+    session.do("require('v8').setFlagsFromString('--expose-gc'); globalThis.gc = require('vm').runInNewContext('gc')")
     for _ in range(20):
         session.do("let big = new Array(1e5).fill(1); big")
     assert session.session is not None

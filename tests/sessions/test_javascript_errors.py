@@ -15,9 +15,7 @@ pytestmark = pytest.mark.needs("node")
 
 
 def test_a_short_stack_with_the_programs_own_frames(session: JavaScriptSession) -> None:
-    ran = session.do(
-        "function inner() {\n  throw new TypeError('bad')\n}\n\nfunction outer() { inner() }\nouter()"
-    )
+    ran = session.do("function inner() {\n  throw new TypeError('bad')\n}\n\nfunction outer() { inner() }\nouter()")
     name = f"block-{session.session.block.number}.js" if session.session and session.session.block else ""
     assert ran.stderr == (
         f"Uncaught TypeError: bad\n    at inner ({name}:2:9)\n    at outer ({name}:5:20)\n    at {name}:6:1\n"
@@ -75,9 +73,7 @@ def test_uncaught(session: JavaScriptSession, code: str, shown: str) -> None:
 
 def test_syntax_errors_show_the_place(session: JavaScriptSession) -> None:
     ran = session.do("let fine = 1\nlet wrong = = 2")
-    assert ran.stderr.endswith(
-        ".js:2\nlet wrong = = 2\n            ^\n\nUncaught SyntaxError: Unexpected token '='\n"
-    )
+    assert ran.stderr.endswith(".js:2\nlet wrong = = 2\n            ^\n\nUncaught SyntaxError: Unexpected token '='\n")
     assert ran.ended == "error"
     for code in ("(", "`", "'", "/*", "let x; let x", "}", "import a from", "export default 1", "await = 1"):
         assert "SyntaxError" in session.do(code).stderr
@@ -156,9 +152,7 @@ def test_killed_from_outside_between_blocks(session: JavaScriptSession) -> None:
 
 def test_nothing_is_left_behind(no_strays: None) -> None:
     javascript = JavaScriptSession()
-    javascript.do(
-        "child_process.spawn('sleep', ['1000'], {detached: true, stdio: 'ignore'}).unref(); undefined"
-    )
+    javascript.do("child_process.spawn('sleep', ['1000'], {detached: true, stdio: 'ignore'}).unref(); undefined")
     folder = javascript.session.folder if javascript.session else None
     javascript.terminate()
     assert folder is not None

@@ -11,9 +11,7 @@ from javascript_sessions import JavaScriptSession, session
 __all__ = ["session"]
 pytestmark = pytest.mark.needs("node")
 
-CALLBACKS = (
-    "const rl = require('readline').createInterface({ input: process.stdin, output: process.stdout })\n"
-)
+CALLBACKS = "const rl = require('readline').createInterface({ input: process.stdin, output: process.stdout })\n"
 PROMISES = "const rl = require('readline/promises').createInterface({ input: process.stdin, output: process.stdout })\n"
 
 
@@ -32,35 +30,27 @@ def asked(session: JavaScriptSession) -> Iterator[list[str]]:
 
 
 def test_a_question_with_a_callback(session: JavaScriptSession, asked: list[str]) -> None:
-    ran = session.do(
-        CALLBACKS + "rl.question('Name? ', (name) => { console.log('hello', name); rl.close() })"
-    )
+    ran = session.do(CALLBACKS + "rl.question('Name? ', (name) => { console.log('hello', name); rl.close() })")
     assert asked == ["Name? "]
     assert (ran.stdout, ran.ended) == ("hello answer 1\n", "done")
     (request,) = ran.of_type("input_request")
     assert (request["content"], request["password"]) == ("Name? ", False)
 
 
-def test_a_program_that_forgets_to_close_is_not_asked_again(
-    session: JavaScriptSession, asked: list[str]
-) -> None:
+def test_a_program_that_forgets_to_close_is_not_asked_again(session: JavaScriptSession, asked: list[str]) -> None:
     ran = session.do(CALLBACKS + "rl.question('Name? ', (name) => console.log('hello', name))")
     assert asked == ["Name? "]
     assert ran.ended == "done"
 
 
 def test_questions_with_promises(session: JavaScriptSession, asked: list[str]) -> None:
-    ran = session.do(
-        PROMISES + "console.log([await rl.question('A? '), await rl.question('B? ')]); rl.close()"
-    )
+    ran = session.do(PROMISES + "console.log([await rl.question('A? '), await rl.question('B? ')]); rl.close()")
     assert asked == ["A? ", "B? "]
     assert ran.stdout == "[ 'answer 1', 'answer 2' ]\n"
 
 
 def test_a_promisified_question(session: JavaScriptSession, asked: list[str]) -> None:
-    ran = session.do(
-        CALLBACKS + "const ask = require('util').promisify(rl.question).bind(rl); await ask('P? ')"
-    )
+    ran = session.do(CALLBACKS + "const ask = require('util').promisify(rl.question).bind(rl); await ask('P? ')")
     assert asked == ["P? "]
     assert ran.stdout == "'answer 1'\n"
 

@@ -77,9 +77,7 @@ def test_a_child_that_ignores_the_interrupt(session: JavaScriptSession, code: st
 
 
 def test_code_stuck_in_c_is_killed(fresh: JavaScriptSession) -> None:
-    ran = fresh.interrupted_when_ready(
-        READY + "require('crypto').pbkdf2Sync('a', 'b', 2 ** 31 - 1, 64, 'sha512')"
-    )
+    ran = fresh.interrupted_when_ready(READY + "require('crypto').pbkdf2Sync('a', 'b', 2 ** 31 - 1, 64, 'sha512')")
     assert ran.ended == "died"
     assert "lost" in ran.stderr
     assert fresh.do("'new'").text == "'new'\n"
@@ -123,9 +121,7 @@ def test_a_listener_for_the_interrupt_lives_as_long_as_its_block(session: JavaSc
 
 def test_an_interrupt_at_any_moment_leaves_a_working_session(session: JavaScriptSession) -> None:
     """Many interrupts while frames are written in both directions: none is torn."""
-    code = (
-        "for (let i = 0; ; i++) { console.error('line', i); display.json({i}); if (i % 7 == 0) await null }"
-    )
+    code = "for (let i = 0; ; i++) { console.error('line', i); display.json({i}); if (i % 7 == 0) await null }"
     session.do("kept = 9")
     for count in range(10):
         running = session.run(code)

@@ -106,10 +106,7 @@ await new Promise((done) => process.stdout.write('d', done)); process.stdout.wri
 
 def test_worker_threads_print_too(session: JavaScriptSession) -> None:
     code = "const { Worker } = require('worker_threads')\nconst worker = new Worker(`console.log('from a thread')`, {eval: true})\n"
-    assert (
-        session.do(code + "await new Promise((done) => worker.on('exit', () => done()))").text
-        == "from a thread\n"
-    )
+    assert session.do(code + "await new Promise((done) => worker.on('exit', () => done()))").text == "from a thread\n"
 
 
 # -- later output -------------------------------------------------------------------------------------------------
@@ -165,10 +162,7 @@ background(); const tick = setInterval(() => console.log('old'), 1); tick.unref(
 
 def test_a_function_prints_where_it_is_called(session: JavaScriptSession) -> None:
     session.do("function announce() { console.log('here') }")
-    assert (
-        session.do("announce(); setTimeout(announce, 10); await null; announce()").text
-        == "here\nhere\nhere\n"
-    )
+    assert session.do("announce(); setTimeout(announce, 10); await null; announce()").text == "here\nhere\nhere\n"
 
 
 # -- child processes ----------------------------------------------------------------------------------------------
@@ -230,9 +224,7 @@ def test_a_picture_as_last_expression(session: JavaScriptSession) -> None:
 
 
 def test_display(session: JavaScriptSession) -> None:
-    ran = session.do(
-        "display.html('<b>x</b>'); display.json({a: 1}); display.markdown('# m'); display.svg('<svg/>')"
-    )
+    ran = session.do("display.html('<b>x</b>'); display.json({a: 1}); display.markdown('# m'); display.svg('<svg/>')")
     (html,) = ran.of_type("code")
     assert (html["format"], html["content"], html["recipient"]) == ("html", "<b>x</b>", "user")
     mimes = {chunk.get("mime") for chunk in ran.chunks}

@@ -99,9 +99,7 @@ def test_the_whole_of_a_long_output_is_in_a_file(computer: Computer) -> None:
 def test_a_hundred_megabytes_in_bounded_memory(computer: Computer) -> None:
     before = psutil.Process().memory_info().rss
     total = 0
-    for chunk in computer.run(
-        "python", "line = 'x' * 999\nfor n in range(100_000): print(line)", stream=True
-    ):
+    for chunk in computer.run("python", "line = 'x' * 999\nfor n in range(100_000): print(line)", stream=True):
         if chunk.get("format") == "output":
             total += len(chunk["content"])
     assert total == 100_000_000
@@ -125,9 +123,7 @@ def test_late_output_of_a_grandchild_does_not_land_in_the_next_block(
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     child = f"(cat {gate}; echo late; echo done > {gate}) &"
-    spawn = (
-        "require('child_process').spawn('sh', ['-c', `CHILD`], {stdio: 'inherit', detached: true}).unref()"
-    )
+    spawn = "require('child_process').spawn('sh', ['-c', `CHILD`], {stdio: 'inherit', detached: true}).unref()"
     start = {
         "python": f"import os; os.system('''{child}''')",
         "shell": child,
@@ -158,10 +154,7 @@ def test_the_working_directory_is_shared_both_ways(computer: Computer, tmp_path:
 def test_what_the_shell_exports_is_seen_by_later_blocks(computer: Computer) -> None:
     computer.run("python", "import os")
     computer.run("shell", "export FRUIT=pear; PLAIN=no")
-    assert (
-        text_of(computer.run("python", "print(os.environ.get('FRUIT'), os.environ.get('PLAIN'))"))
-        == "pear None\n"
-    )
+    assert text_of(computer.run("python", "print(os.environ.get('FRUIT'), os.environ.get('PLAIN'))")) == "pear None\n"
     computer.run("shell", "unset FRUIT")
     assert text_of(computer.run("python", "print(os.environ.get('FRUIT'))")) == "None\n"
 
@@ -192,9 +185,7 @@ def test_a_block_in_the_background_goes_on_and_can_be_read_and_stopped(
     assert ended == "background"
     (job,) = computer.jobs
     assert job.running
-    assert (
-        text_of(computer.run(language, "print('next')" if language == "python" else "echo next")) == "next\n"
-    )
+    assert text_of(computer.run(language, "print('next')" if language == "python" else "echo next")) == "next\n"
     gate.write_text("later\n")
     while "later" not in job.output():
         threading.Event().wait(0.01)
@@ -220,9 +211,7 @@ def test_stop_from_another_thread_ends_the_block(computer: Computer) -> None:
 
 def test_leaving_the_stream_ends_the_block_and_the_next_one_is_clean(computer: Computer) -> None:
     for _ in range(20):
-        for chunk in computer.run(
-            "python", "n = 0\nwhile True:\n    n += 1\n    print('noise', n)", stream=True
-        ):
+        for chunk in computer.run("python", "n = 0\nwhile True:\n    n += 1\n    print('noise', n)", stream=True):
             if chunk.get("format") == "output":
                 break
         assert text_of(computer.run("python", "print('clean')")) == "clean\n"

@@ -152,9 +152,7 @@ def test_a_large_variable_is_kept(bash: ShellSession) -> None:
 
 def test_start_up_files_are_left_alone_unless_asked_for(home: Path, tmp_path: Path) -> None:
     guard = "case $- in *i*) ;; *) return;; esac\n"
-    (home / ".bashrc").write_text(
-        guard + "export FROM_RC=yes; alias rc='echo from rc'; echo noise; PS1='> '\n"
-    )
+    (home / ".bashrc").write_text(guard + "export FROM_RC=yes; alias rc='echo from rc'; echo noise; PS1='> '\n")
     (home / ".bash_profile").write_text("FROM_RC=profile\n")
     for wanted, text in ((False, "no\n"), (True, "yes\nfrom rc\n")):
         session = ShellSession("bash", shell_rc=wanted)
@@ -164,11 +162,7 @@ def test_start_up_files_are_left_alone_unless_asked_for(home: Path, tmp_path: Pa
 
 @pytest.mark.needs("zsh")
 def test_start_up_files_of_zsh(home: Path) -> None:
-    (home / ".zshrc").write_text(
-        "FROM_RC=yes; alias rc='echo from rc'; setopt extendedglob; PROMPT_SUBST=1\n"
-    )
+    (home / ".zshrc").write_text("FROM_RC=yes; alias rc='echo from rc'; setopt extendedglob; PROMPT_SUBST=1\n")
     session = ShellSession("zsh", shell_rc=True)
-    assert (
-        session.do("echo $FROM_RC; rc; [[ -o extendedglob ]] && echo option").text == "yes\nfrom rc\noption\n"
-    )
+    assert session.do("echo $FROM_RC; rc; [[ -o extendedglob ]] && echo option").text == "yes\nfrom rc\noption\n"
     session.terminate()

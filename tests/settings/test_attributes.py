@@ -100,9 +100,7 @@ def test_threads_that_read_a_default_at_once_get_the_same_list(interpreter: Inte
         ("computer", "shell_rc", "yes", "computer.shell_rc takes bool, not 'yes' (str)."),
     ],
 )
-def test_a_wrong_type_is_refused(
-    interpreter: Interpreter, target: str, name: str, value: object, words: str
-) -> None:
+def test_a_wrong_type_is_refused(interpreter: Interpreter, target: str, name: str, value: object, words: str) -> None:
     group = getattr(interpreter, target) if target else interpreter
     before = getattr(group, name, None) if name != "model" else None
     with pytest.raises(SettingTypeError) as refusal:
@@ -120,9 +118,7 @@ def test_a_wrong_type_is_refused(
         ("max_blocks", 0, "max_blocks must be at least 1, not 0."),
     ],
 )
-def test_a_value_that_is_not_allowed_is_refused(
-    interpreter: Interpreter, name: str, value: object, words: str
-) -> None:
+def test_a_value_that_is_not_allowed_is_refused(interpreter: Interpreter, name: str, value: object, words: str) -> None:
     with pytest.raises(SettingValueError) as refusal:
         setattr(interpreter, name, value)
     assert str(refusal.value) == words
@@ -247,9 +243,7 @@ def test_a_mapping_may_be_nested_or_dotted(interpreter: Interpreter) -> None:
         ({"auto_run.x": 1}, "auto_run"),
     ],
 )
-def test_a_mapping_with_a_mistake_names_it(
-    interpreter: Interpreter, mapping: dict[str, Any], close: str
-) -> None:
+def test_a_mapping_with_a_mistake_names_it(interpreter: Interpreter, mapping: dict[str, Any], close: str) -> None:
     with pytest.raises((UnknownSettingError, SettingTypeError)) as refusal:
         apply(interpreter, mapping)
     assert close in str(refusal.value)

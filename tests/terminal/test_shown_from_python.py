@@ -88,7 +88,7 @@ print(len(messages), input("more? "))
 
 def test_on_a_terminal_it_is_drawn_and_the_terminal_given_back() -> None:
     with ModelServer([tool_call("python", "print(6 * 7)"), text("It is **42**.")]) as server:
-        person = Person(["-c", SCRIPT.format(address=server.base_url)])
+        person = Person([sys.executable, "-c", SCRIPT.format(address=server.base_url)])
         person.answers("Would you like to run this code? (y/n)", "y")
         person.sees("It is 42.")
         person.answers("more?", "yes")

@@ -81,6 +81,7 @@ def committed(pieces: Iterable[str], width: int = 60, looked_at: bool = True) ->
     for piece in pieces:
         rows += view.feed(piece)
         if looked_at:
+            rows += view.settle()
             view.open_rows()
     return rows + view.close()
 
@@ -103,7 +104,7 @@ def test_no_text_breaks_it_and_every_split_agrees(text: str) -> None:
 @pytest.mark.parametrize("width", [20, 80, 200])
 def test_what_is_drawn_last_is_what_is_committed(width: int) -> None:
     view = MarkdownView(Theme(), width)
-    rows = view.feed(SAMPLE)
+    rows = view.feed(SAMPLE) + view.settle()
     assert rows + view.open_rows() == committed([SAMPLE], width)
 
 
@@ -175,6 +176,17 @@ def test_looks() -> None:
         "",
         "the end",
     ]
+
+
+def test_a_long_paragraph_goes_to_the_scrollback_row_by_row() -> None:
+    view = MarkdownView(Theme(), 60)
+    assert view.feed("Some words. " * 20 + "And **bold") == []
+    settled = view.settle()
+    assert len(settled) == 4
+    assert len(view.open_rows()) == 1
+    assert settled + view.feed("** ones.\n\n") == committed(
+        ["Some words. " * 20 + "And **bold** ones."], looked_at=False
+    )
 
 
 def test_a_table_that_is_too_wide_becomes_a_list_of_its_cells() -> None:

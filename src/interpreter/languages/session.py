@@ -70,6 +70,7 @@ class Session:
         self._alive = False
         self._folder: Path | None = None
         self._terminal: Channel | None = None
+        self._ended = threading.Event()  # the worker has
         self._writing = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -107,6 +108,7 @@ class Session:
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
         self._alive, self.ready, self.exit_code = True, None, None
+        self._ended.clear()
         self._data = Data(self, ours)
         self._startup = Startup(self)
         self._reader.watch(self._data)
@@ -200,6 +202,7 @@ class Session:
         block.held = channels.held
         for fd, name in channels.reads:
             channel = Channel(block, fd, name)
+            channel.before = self._terminal  # the echo of a key before what it led to
             block.channels.append(channel)
             self._reader.watch(channel)
         frame = {"op": "run", "block": number, "code": code, **channels.fields, **fields}
@@ -243,6 +246,8 @@ class Session:
             raise KeyboardInterrupt
 
     def _escalate(self, block: Block, clock: Clock) -> None:
+        if block.finished:
+            return clock.advance()  # what it said last is still on its way to the consumer
         match clock.stage:
             case "running":
                 clock.why = "timed_out"
@@ -300,7 +305,7 @@ class Session:
     # -- the controlling terminal --------------------------------------------------------------------------------
 
     def take_terminal(self, theirs: int, ours: Channel) -> None:
-        """Give the worker a controlling terminal; what appears there belongs to the block that runs."""
+        """Give the next worker a controlling terminal; what appears there belongs to the block that runs."""
         self._terminal = ours
         self._reader.watch(ours)
         self._control.command("terminal 1", [theirs])
@@ -309,6 +314,13 @@ class Session:
         """Take it away again: nothing can ask anybody any more."""
         self._terminal = None
         self._control.command("terminal 0")
+
+    def retire(self, farewell: bytes) -> None:
+        """Have the worker end by itself, at a word that it understands; the next block gets a new one."""
+        self._write(farewell)
+        if not self._ended.wait(KILL_AFTER):
+            self._control.say("kill")
+            self._ended.wait()
 
     # -- what the reader's thread calls ------------------------------------------------------------------------
 
@@ -327,15 +339,13 @@ class Session:
             return
         if frame["event"] == "done":
             self._finish(block, frame)
-            return
-        if self.launch.dialect:
-            block.drain_channels()  # such a worker frames nothing it prints: that came before
-        block.put(frame)
+        else:
+            block.put(frame)
 
     def _finish(self, block: Block, frame: Frame) -> None:
-        block.drain_channels()
         if self._terminal:
             self._terminal.drain()
+        block.drain_channels()
         block.finished = True
         block.release_held()
         block.put(frame)
@@ -348,6 +358,7 @@ class Session:
         if block is not None and not block.finished:
             startup = "" if self.ready else self._startup.text()
             self._finish(block, {"event": "exited", "code": code, "startup": startup})
+        self._ended.set()
 
 
 def memory_folder() -> str | None:

@@ -36,9 +36,7 @@ IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTTOU, signal.
 class Supervisor:
     def __init__(self, control_fd: int, worker: list[str]) -> None:
         self.control = _socket.socket(fileno=control_fd)
-        self.worker = (
-            worker  # ["driver", path]; or "exec" or "stdin" (there is the data socket), program, arguments
-        )
+        self.worker = worker  # ["driver", path]; or "exec" or "stdin" (there is the data socket), program, arguments
         self.pid: int | None = None
         self.terminal: int | None = None
         self.folder: str | None = None
@@ -111,6 +109,8 @@ class Supervisor:
 
     def spawn(self, fds: list[int]) -> None:
         sys.stdout.flush()
+        if self.worker[0] != "driver":
+            adopt_orphans()  # a quick program may leave one at once
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # a driver takes it when it is ready to
         pid = os.fork()
         if pid == 0:
@@ -119,10 +119,10 @@ class Supervisor:
         self.lead(pid)
         for fd in fds:
             os.close(fd)
-        first, self.pid = self.pid is None, pid
+        self.pid = pid
         self.say("spawned %d" % pid)
-        if first:
-            adopt_orphans()
+        if self.worker[0] == "driver":
+            adopt_orphans()  # only now: what it imports is not for the worker
 
     def lead(self, pid: int) -> None:
         """Make the worker the leader of a process group, the one that the terminal's keys go to."""
@@ -202,9 +202,7 @@ def run_driver(path: str, data_fd: int) -> None:
     """Run a Python driver in this very process, as if it had been started by itself."""
     sys.argv = [""]
     folder = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [
-        entry for entry in sys.path if entry != folder
-    ]  # the user's imports must not find our files
+    sys.path[:] = [entry for entry in sys.path if entry != folder]  # the user's imports must not find our files
     scope: dict[str, Any] = {"__name__": "interpreter_driver", "__file__": path}
     with open(path, "rb") as file:
         source = file.read()

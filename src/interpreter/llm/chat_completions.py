@@ -85,8 +85,6 @@ def _odd_chunks(data: bytes) -> Iterator[dict[str, Any]]:
         try:
             chunk = json.loads(line)
         except ValueError as error:
-            raise BrokenStreamError(
-                "The server sent something in the middle of its reply that is no JSON."
-            ) from error
+            raise BrokenStreamError("The server sent something in the middle of its reply that is no JSON.") from error
         if isinstance(chunk, dict):
             yield chunk

@@ -102,9 +102,7 @@ def _tell(message: Message, chat: Chat, forms: Forms, memory: Memory, template: 
         case "file":
             chat.user(str(content).strip())
         case _:
-            raise UnknownMessageError(
-                f"A message of type {kind!r} cannot be told to a model: {_excerpt(message)}"
-            )
+            raise UnknownMessageError(f"A message of type {kind!r} cannot be told to a model: {_excerpt(message)}")
 
 
 def _tell_code(message: Message, chat: Chat) -> None:
@@ -168,11 +166,7 @@ def _words_for(message: Message, forms: Forms, memory: Memory, shown_by_code: bo
     if describe is not None:
         description = _remembered(message, memory, lambda: str(describe(lmc=message)))
         return f"[An image. It shows: {description}]"
-    return (
-        "[An image was shown to the user.]"
-        if shown_by_code
-        else "[The user added an image, which you cannot see.]"
-    )
+    return "[An image was shown to the user.]" if shown_by_code else "[The user added an image, which you cannot see.]"
 
 
 def _remembered(message: Message, memory: Memory, make: Callable[[], str | None]) -> str | None:

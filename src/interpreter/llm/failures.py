@@ -26,18 +26,14 @@ from interpreter.errors import (
 from interpreter.llm.providers import Endpoint
 from interpreter.llm.retry import retry_after
 
-_QUOTA = frozenset(
-    {"insufficient_quota", "billing_hard_limit_reached", "insufficient_balance", "billing_error"}
-)
+_QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "insufficient_balance", "billing_error"})
 _KEY = frozenset({"invalid_api_key", "authentication_error", "invalid_authentication", "permission_error"})
 _MODEL = frozenset({"model_not_found", "model_not_available", "unknown_model", "deploymentnotfound"})
 _CONTEXT = frozenset(
     {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "request_too_large"}
 )
 _RATE = frozenset({"rate_limit_exceeded", "rate_limit_error", "too_many_requests", "rate_limit_reached"})
-_OVERLOADED = frozenset(
-    {"overloaded_error", "server_error", "internal_server_error", "api_error", "engine_overloaded"}
-)
+_OVERLOADED = frozenset({"overloaded_error", "server_error", "internal_server_error", "api_error", "engine_overloaded"})
 
 
 @dataclass(frozen=True)
@@ -88,13 +84,9 @@ def error_for(failure: Failure, endpoint: Endpoint) -> ModelError:
     """The error to raise."""
     status, codes = failure.status, failure.codes
     if status == 402 or codes & _QUOTA:
-        return _error(
-            QuotaExceededError, failure, f"The account at {endpoint.provider} has no quota left: {_PAY}"
-        )
+        return _error(QuotaExceededError, failure, f"The account at {endpoint.provider} has no quota left: {_PAY}")
     if codes & _CONTEXT or status == 413:
-        return _error(
-            ContextTooLongError, failure, f"The conversation is too long for {endpoint.model}. {_SHORTEN}"
-        )
+        return _error(ContextTooLongError, failure, f"The conversation is too long for {endpoint.model}. {_SHORTEN}")
     if codes & _MODEL or (status == 404 and (failure.is_structured or "model" in failure.params)):
         return _error(UnknownModelError, failure, _unknown_model(endpoint))
     if status in (401, 403) or codes & _KEY:
@@ -116,9 +108,7 @@ def error_for(failure: Failure, endpoint: Endpoint) -> ModelError:
 
 def not_a_stream(endpoint: Endpoint, content_type: str) -> NotAStreamError:
     kind = content_type.partition(";")[0] or "something without a content type"
-    return NotAStreamError(
-        f"{_who(endpoint)} answered with {kind}, not with a model's reply. {_check_base(endpoint)}"
-    )
+    return NotAStreamError(f"{_who(endpoint)} answered with {kind}, not with a model's reply. {_check_base(endpoint)}")
 
 
 _PAY = "top it up at the provider, or use another model or key."
@@ -175,9 +165,7 @@ def _check_base(endpoint: Endpoint) -> str:
 
 
 def _refused(failure: Failure, endpoint: Endpoint) -> RequestRefusedError:
-    words = (
-        f"{_who(endpoint)} does not take the request{_http(failure.status)}. Check the settings of the model."
-    )
+    words = f"{_who(endpoint)} does not take the request{_http(failure.status)}. Check the settings of the model."
     error = RequestRefusedError(words, detail=failure.detail, status=failure.status)
     error.params = failure.params
     return error

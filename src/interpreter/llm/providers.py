@@ -72,9 +72,7 @@ class Endpoint:
     def is_loopback(self) -> bool:
         """Whether the server is on this machine."""
         host = self.base_url.partition("://")[2].partition("/")[0]
-        return any(
-            fnmatchcase(host, pattern) for pattern in ("localhost*", "127.*", "[[]::1[]]*", "0.0.0.0*")
-        )
+        return any(fnmatchcase(host, pattern) for pattern in ("localhost*", "127.*", "[[]::1[]]*", "0.0.0.0*"))
 
     @property
     def headers(self) -> dict[str, str]:

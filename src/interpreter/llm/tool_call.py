@@ -137,9 +137,7 @@ class CallArguments:
                 return False
             self._key, self._at = bare.group(), bare.end() - 1
             self._step = self._colon
-        self._at += bool(
-            first
-        )  # past the brace or the key, or past a comma or something that has no place here
+        self._at += bool(first)  # past the brace or the key, or past a comma or something that has no place here
         return bool(first)
 
     def _colon(self) -> bool:

@@ -98,9 +98,7 @@ class Wire:
         import httpx
 
         if endpoint.key and not endpoint.key.isascii():
-            raise WrongKeyError(
-                "The key has characters that no key has. Copy it again, without quotes or dots."
-            )
+            raise WrongKeyError("The key has characters that no key has. Copy it again, without quotes or dots.")
         silence, connecting = timeouts
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         with _network_errors(endpoint):
@@ -168,14 +166,10 @@ def _network_errors(endpoint: Endpoint) -> Iterator[None]:
     except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
         raise _unreachable(endpoint, str(error)) from error
     except httpx.TimeoutException as error:
-        words = (
-            f"The server at {where} kept silent for too long. Try again, or raise the setting llm.timeout."
-        )
+        words = f"The server at {where} kept silent for too long. Try again, or raise the setting llm.timeout."
         raise ModelTimeoutError(words) from error
     except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
-        words = (
-            f"{where!r} is not an address of a server. Set api_base to one, such as http://localhost:8000/v1."
-        )
+        words = f"{where!r} is not an address of a server. Set api_base to one, such as http://localhost:8000/v1."
         raise NotAStreamError(words) from error
     except httpx.HTTPError as error:
         raise BrokenStreamError(f"The connection to {where} broke off ({error}). Try again.") from error
@@ -193,9 +187,7 @@ def _unreachable(endpoint: Endpoint, detail: str) -> ModelUnreachableError:
     return error
 
 
-def _answer(
-    response: httpx.Response, endpoint: Endpoint, wire_format: WireFormat
-) -> Iterator[dict[str, Any]]:
+def _answer(response: httpx.Response, endpoint: Endpoint, wire_format: WireFormat) -> Iterator[dict[str, Any]]:
     if not response.is_success:
         response.read()
         raise error_for(read_failure(response.status_code, response.headers, response.content), endpoint)

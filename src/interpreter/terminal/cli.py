@@ -86,7 +86,7 @@ def configured(parsed: Parsed) -> OpenInterpreter:
 
     interpreter = OpenInterpreter()
     interpreter.in_terminal_interface = True
-    if not sys.stdin.isatty():
+    if not sys.stdin.isatty() and not sys.stdout.isatty():
         headless = {row.name: row.headless for row in SETTINGS if row.headless is not None}
         apply(interpreter, headless, "default")
     apply(interpreter, from_environment(os.environ), "environment")
@@ -119,6 +119,7 @@ def _message(parsed: Parsed, terminal: Terminal) -> str | None:
     text = sys.stdin.read().strip()
     if not text:
         raise UsageError("There is no message: standard input is empty.")
+    terminal.tty.type_at_terminal()
     return text
 
 

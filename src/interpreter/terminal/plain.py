@@ -25,6 +25,7 @@ class PlainDisplay:
         self._line_begun = False
         self._program: ProgramText | None = None
         self._silent = True
+        self._language = ""
 
     # -- chunks --------------------------------------------------------------------------------------------
 
@@ -45,6 +46,7 @@ class PlainDisplay:
             self._section(kind)
             self._write(visible(content))
         elif kind == "code" and chunk.get("role") != "computer" and "recipient" not in chunk:
+            self._language = chunk.get("format", "").lower()
             self._section("code", f"```{chunk.get('format', '')}\n")
             self._write(visible(content))
         elif kind == "console":
@@ -77,7 +79,7 @@ class PlainDisplay:
     def _block_over(self, chunk: Chunk) -> None:
         silent, self._silent = self._silent, True
         self._end_section()
-        self._say(words.ending(dict(chunk), 0.0, silent))
+        self._say(words.ending(dict(chunk), 0.0, silent, self._language in words.SHELLS))
 
     def _attachment(self, chunk: Chunk) -> None:
         kind = chunk.get("format", "")
@@ -138,6 +140,9 @@ class PlainDisplay:
 
     def running(self) -> None:
         """A block starts to run."""
+
+    def resumed(self) -> None:
+        """A shell has had the terminal meanwhile."""
 
     def stopping(self) -> None:
         """The turn was told to end."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -16,15 +15,17 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.output.color_depth import ColorDepth
 from prompt_toolkit.output.vt100 import Vt100_Output
 
+from interpreter.terminal.tty import Tty
+
 MARKER = '"""'
 
 
 class Prompt:
     """Reads messages; Enter sends one off, Alt-Enter or Ctrl-J begins a new line."""
 
-    def __init__(self, folder: str | None, marker: bool = True) -> None:
+    def __init__(self, tty: Tty, folder: str | None, marker: bool = True) -> None:
         unfinished = _in_quotes if marker else lambda text: False
-        self._session = _session(_history(folder), unfinished)
+        self._session = _session(tty, _history(folder), unfinished)
 
     def when_ready(self, function: Callable[[], None]) -> None:
         """Have something done as soon as the prompt stands and takes keys, once."""
@@ -41,9 +42,9 @@ class Prompt:
         return text
 
 
-def ask_line(question: str, password: bool = False) -> str | None:
+def ask_line(tty: Tty, question: str, password: bool = False) -> str | None:
     """One line, None at the end of input."""
-    session = _session(InMemoryHistory(), lambda text: False)
+    session = _session(tty, InMemoryHistory(), lambda text: False)
     try:
         text: str = session.prompt(ANSI(question), is_password=password, in_thread=_in_event_loop())
     except EOFError:
@@ -51,10 +52,10 @@ def ask_line(question: str, password: bool = False) -> str | None:
     return text
 
 
-def _session(history: History, unfinished: Callable[[str], bool]) -> PromptSession[str]:
+def _session(tty: Tty, history: History, unfinished: Callable[[str], bool]) -> PromptSession[str]:
     # Cursor position requests are off: their answers would end up in what is typed ahead.
     output = Vt100_Output.from_pty(
-        sys.stdout,
+        tty.stdout,
         term=os.environ.get("TERM"),
         default_color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None,
         enable_bell=False,
@@ -65,7 +66,7 @@ def _session(history: History, unfinished: Callable[[str], bool]) -> PromptSessi
         multiline=True,
         key_bindings=_bindings(unfinished),
         prompt_continuation="  ",
-        input=create_input(sys.stdin),
+        input=create_input(tty.stdin),
         output=output,
         enable_history_search=True,
     )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from interpreter.terminal.interrupts import Interrupts
 from interpreter.terminal.keyboard import Keyboard, TypeAhead
 from interpreter.terminal.plain import PlainDisplay
+from interpreter.terminal.render.words import SHELLS
 from interpreter.terminal.tty import Tty
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from interpreter.messages import Chunk
     from interpreter.terminal.render.display import Display
 
-SHELLS = frozenset({"shell", "bash", "sh", "zsh", "batch", "bat", "powershell"})
 QUIET = 0.8  # seconds without a key before a question may appear
 
 
@@ -80,7 +80,9 @@ class Busy:
         self._terminal, self._interpreter = terminal, interpreter
         self._takes_keys = terminal.tty.in_foreground
         self.keyboard = Keyboard(terminal.tty, terminal.display, terminal.typed)
-        self.interrupts = Interrupts(lambda: self.keyboard.call(self._cancel))
+        self.interrupts = Interrupts(
+            lambda: self.keyboard.call(self._cancel), lambda: self.keyboard.call(self._resumed)
+        )
         self._modes = ExitStack()
 
     @contextmanager
@@ -133,6 +135,10 @@ class Busy:
         self._terminal.display.running()
         if language.lower() in SHELLS:
             self.keyboard.to_block = self._interpreter.computer.send_keys
+
+    def _resumed(self) -> None:
+        self._terminal.tty.keys_again()
+        self._terminal.display.resumed()
 
     def _detach(self) -> None:
         self._interpreter.computer.detach()

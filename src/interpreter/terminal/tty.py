@@ -25,7 +25,16 @@ class Tty:
         self.stdout = stdout or sys.stdout
         self.can_type = _is_tty(self.stdin)
         self.can_show = _is_tty(self.stdout)
+        self._mode: list[object] | None = None  # the one for keys, while it is on
         self.dumb = os.environ.get("TERM", "dumb") in ("", "dumb", "unknown")
+
+    def type_at_terminal(self) -> None:
+        """Standard input was a pipe and is read: from now on keys come from the terminal that shows us, if any."""
+        if self.can_type or not self.can_show:
+            return
+        with suppress(OSError):  # there is none, and so nobody to ask
+            self.stdin = open("/dev/tty", encoding="utf-8", errors="replace")  # noqa: SIM115 - open as long as we run
+            self.can_type = True
 
     @property
     def can_draw(self) -> bool:
@@ -73,14 +82,21 @@ class Tty:
         before = termios.tcgetattr(fd)
         restore = _Restore(self, fd, before, marks)
         atexit.register(restore)
-        _set(fd, key_mode(before))
+        self._mode = key_mode(before)
+        _set(fd, self._mode)
         if marks:
             self.write(PASTE_ON)
         try:
             yield
         finally:
+            self._mode = None
             restore()
             atexit.unregister(restore)
+
+    def keys_again(self) -> None:
+        """After a stop and a continue: a shell has had the terminal meanwhile."""
+        if self._mode is not None and self.in_foreground:
+            _set(self.stdin.fileno(), self._mode)
 
     @contextmanager
     def hidden(self) -> Iterator[None]:

@@ -57,9 +57,7 @@ class JavaScript(LiveLanguage):
             path = folder / f"{name}-{number}"
             os.mkfifo(path, 0o600)
             channels.reads.append((os.open(path, os.O_RDONLY | os.O_NONBLOCK), name))
-            channels.held.append(
-                os.open(path, os.O_WRONLY)
-            )  # or it would be at its end before a child has it
+            channels.held.append(os.open(path, os.O_WRONLY))  # or it would be at its end before a child has it
             channels.fields[name] = str(path)
             with contextlib.suppress(FileNotFoundError):
                 (folder / f"{name}-{number - 1}").unlink()

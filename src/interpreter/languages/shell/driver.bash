@@ -55,6 +55,7 @@ __oi_leave() {
   __oi_how=ok
   [[ -z $__oi_over ]] || __oi_status=$__oi_last
   [[ $__oi_status == 0 ]] || __oi_how=error
+  [[ $__oi_status != 130 ]] || __oi_how=interrupted # by a key, or somebody else
   if [[ $__oi_interrupted ]]; then
     builtin trap - DEBUG
     builtin shopt -u extdebug
@@ -65,7 +66,7 @@ __oi_leave() {
   __oi_report
   builtin printf '{"event":"done","block":%s,"status":"%s","exit_code":%s}\n' "$1" "$__oi_how" "$__oi_status" >&0
   __oi_keep_traps
-  __oi_save "$__oi_folder/state.$(($1 % 2))" "${@:2}"
+  __oi_save "$__oi_folder/state.$1" "${@:2}"
 }
 
 # Where we are and what is exported, for the other languages.

@@ -11,9 +11,7 @@ OWN = frozenset({"_", "PWD", "OLDPWD", "SHLVL", "TERM", "COLUMNS", "LINES", "LOG
 
 KEYWORDS = ("declare", "export", "typeset")
 SIMPLE = dict(zip("abeEfnrtv", "\a\b\x1b\x1b\f\n\r\t\v", strict=True))
-ESCAPE = re.compile(
-    r"\\((?:M-|C-|\\[MC]-)+)?(?:x([0-9a-fA-F]{1,2})|([0-7]{1,3})|u([0-9a-fA-F]{4})|(.))", re.DOTALL
-)
+ESCAPE = re.compile(r"\\((?:M-|C-|\\[MC]-)+)?(?:x([0-9a-fA-F]{1,2})|([0-7]{1,3})|u([0-9a-fA-F]{4})|(.))", re.DOTALL)
 PIECE = re.compile(
     r"""\$'((?:[^'\\]|\\.)*)' | '([^']*)' | "((?:[^"\\]|\\.)*)" | \\(.) | ([^\s'"\\$]+) | (\$)""",
     re.DOTALL | re.VERBOSE,

@@ -20,6 +20,7 @@ from interpreter.languages.version import program_version
 from interpreter.messages import Chunk
 
 PAGERS = ("PAGER", "GIT_PAGER", "MANPAGER", "SYSTEMD_PAGER", "AWS_PAGER", "PSQL_PAGER")
+FAREWELL = b"builtin trap - EXIT; exit\n"  # the state is saved, and it is not the user's exit
 NOT_FOR_US = ("BASH_ENV", "ENV")  # files that a shell without a prompt would run at its start
 
 
@@ -94,13 +95,16 @@ class Shell(LiveLanguage):
     def _seat_somebody(self) -> None:
         """Have a controlling terminal while there is somebody to type, and none while there is not."""
         session = self.start()
-        if self.surroundings.keyboard and self._keyboard is None:
-            self._keyboard = Keyboard()
-            session.take_terminal(self._keyboard.theirs, self._keyboard)
-        elif self._keyboard is not None and not self.surroundings.keyboard:
-            session.leave_terminal()
-            self._keyboard.hang_up()
-            self._keyboard = None
+        if self.surroundings.keyboard != (self._keyboard is not None):
+            if session.alive:
+                session.retire(FAREWELL)  # a process keeps the terminal that it was born with
+            if self._keyboard is None:
+                self._keyboard = Keyboard()
+                session.take_terminal(self._keyboard.theirs, self._keyboard)
+            else:
+                session.leave_terminal()
+                self._keyboard.hang_up()
+                self._keyboard = None
         if self._keyboard is not None:
             self._keyboard.prepare(self.surroundings.size)
 
@@ -133,6 +137,8 @@ def how_exited(event: Frame) -> str:
         return "timed_out"
     if event["code"] < 0:
         return "died"
+    if event["why"]:
+        return "interrupted"
     return "error" if event["code"] else "done"
 
 

@@ -19,9 +19,7 @@ _ESCAPE = (
     r"|\x1b[PX^_][^\x1b]*\x1b\\"  # device control and other strings
     r"|\x1b[ -/]*[0-OQ-WYZ\\`-~]"  # two-character escapes
 )
-_TOKEN = re.compile(
-    rf"(?P<escape>{_ESCAPE})|(?P<control>{_CONTROL})|(?P<text>(?:(?!{_CONTROL}).)+)", re.DOTALL
-)
+_TOKEN = re.compile(rf"(?P<escape>{_ESCAPE})|(?P<control>{_CONTROL})|(?P<text>(?:(?!{_CONTROL}).)+)", re.DOTALL)
 _UNFINISHED = re.compile(r"(?:\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?|[PX^_][^\x1b]*\x1b?|[ -/]*)|\r)\Z")
 
 

@@ -40,6 +40,7 @@ class Display:
         self._kind = ""
         self._output: OutputView | None = None
         self._began = 0.0  # when the block did
+        self._language = ""
         self._code: list[str] = []
         self._commit: list[str] = []
         self._body: list[str] = []
@@ -103,7 +104,7 @@ class Display:
         if self._kind != "code":
             self._open("code", CodeView(language, self.theme, self.screen.width))
         assert isinstance(self._view, CodeView)
-        self._code = self._view.source
+        self._language, self._code = language.lower(), self._view.source
         self._put(self._view.feed(content))
 
     # -- a running block -----------------------------------------------------------------------------------
@@ -172,7 +173,7 @@ class Display:
         elapsed = self._clock() - self._began
         silent = self._output.empty
         self._put(self._output.close(chunk.get("truncated")))
-        ending = words.ending(dict(chunk), elapsed, silent)
+        ending = words.ending(dict(chunk), elapsed, silent, self._language in words.SHELLS)
         if ending:
             good = chunk.get("ended", "done") in ("done", "background") and not chunk.get("exit_code")
             self._put([self.theme.paint(ending, "hint" if good else "error")])
@@ -228,6 +229,12 @@ class Display:
             self._close_view()
             if not self._spaced:
                 self._put([""])
+            self.flush()
+
+    def resumed(self) -> None:
+        """A shell has had the terminal meanwhile: what was open is drawn anew, below what it wrote."""
+        with self.screen.lock:
+            self.screen.forget()
             self.flush()
 
     def stopping(self) -> None:
@@ -296,6 +303,8 @@ class Display:
     def _draw(self, now: float) -> None:
         with self.screen.lock:
             if self._dirty:
+                if isinstance(self._view, MarkdownView):
+                    self._put(self._view.settle())
                 self._body = self._view.open_rows() if self._view else []
             footer = self.status.rows(now, self._patience())
             commit, self._commit, self._dirty = self._commit, [], False

@@ -19,6 +19,7 @@ const timers = require('./timers.cjs');
 const EXIT_CODES = { ok: 0, error: 1, interrupted: 130 };
 
 function receive(frame) {
+  interrupts.yieldToTermination();
   const block = blocks.current();
   const concerned = block && frame.block === block.number;
   if (frame.op === 'run') run(frame);
@@ -73,19 +74,18 @@ function fail(block, error) {
 
 /** The host wants the block to end; its children heard of it too, and the host ends those that do not listen. */
 function stop(block) {
-  interrupts.recover();
-  const again = block.cancelled;
   block.cancelled = true;
   timers.clear(block);
+  if (interrupts.recover()) return link.askAgain(block.number); // what was queued may go on, and be busy too
   link.ended(block.number);
-  if (again || !block.children.size) return finish(block, 'interrupted');
+  if (block.stopping || !block.children.size) return finish(block, 'interrupted');
+  block.stopping = true;
   for (const child of block.children) child.kill('SIGINT'); // one that was just starting has missed it
   block.watchers.add(() => block.children.size || finish(block, 'interrupted'));
 }
 
 function finish(block, status) {
-  if (block.ended) return;
-  if (link.asked(block.number) && !block.cancelled) return stop(block);
+  if (block.ended || (status !== 'interrupted' && link.asked(block.number))) return; // stop() is on its way
   interrupts.hold();
   block.ended = true;
   block.questions.clear();
@@ -96,7 +96,7 @@ function finish(block, status) {
   const cwd = whereWeAre();
   link.send({ event: 'done', block: block.number, status, exit_code: EXIT_CODES[status], ...(cwd && { cwd }) });
   link.ended(block.number);
-  interrupts.dismiss();
+  interrupts.dismiss(block.number);
   interrupts.release();
 }
 

@@ -15,7 +15,7 @@ from .tracebacks import exit_code, formatted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType
-    from typing import Any, Callable, Dict, Iterator, List, Optional, Protocol, Tuple, Union
+    from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Protocol, Tuple, Union
 
     from .active_lines import ActiveLines
     from .event_loop import EventLoop
@@ -49,10 +49,11 @@ class Bare:
         lines: ActiveLines,
         loop: EventLoop,
         figures: Figures,
+        user_code: ContextManager[None],
         run_command: Callable[[str], int] = commands.run_command,
     ) -> None:
         self._namespace, self._outlet, self._lines, self._loop = namespace, outlet, lines, loop
-        self._figures = figures
+        self._figures, self._user_code = figures, user_code
         self._flags = 0  # what `from __future__` has switched on
         self._count = 0
         namespace[magics.NAME] = magics.Magics(namespace, self._evaluate, outlet.flush, run_command)
@@ -86,11 +87,12 @@ class Bare:
             yield partial(self._execute, compiled, in_loop, shown, line)
 
     def _execute(self, compiled: CodeType, in_loop: bool, shown: bool, line: int) -> None:
-        self._lines.enter(compiled, line)
-        value = self._value(compiled, in_loop)
-        if shown and value is not None:
-            self._namespace["_"] = value
-            self.display(value)
+        with self._user_code:
+            self._lines.enter(compiled, line)
+            value = self._value(compiled, in_loop)
+            if shown and value is not None:
+                self._namespace["_"] = value
+                self.display(value)
 
     def _value(self, compiled: CodeType, in_loop: bool) -> Any:
         """Run a statement; where one of a block awaits, the loop runs for all, as create_task() wants it."""
@@ -107,7 +109,7 @@ class Bare:
         """Say what went wrong."""
         self._outlet.flush()
         if not isinstance(error, SystemExit):
-            self._outlet.stream("stderr", formatted(error, BLOCK_NAMES))
+            self._outlet.stream("stderr", formatted(error, block_names=BLOCK_NAMES))
         elif exit_code(error) == 1 and not isinstance(error.code, int):
             self._outlet.stream("stderr", "%s\n" % (error.code,))
 

@@ -77,12 +77,11 @@ class Worker:
         error: Optional[BaseException] = None
         try:
             try:
-                self.interrupts.arm()
                 error = self._engine.run(str(frame["code"]), bool(frame.get("colors")))
                 error = self._show_figures() or error
             finally:
-                self.interrupts.disarm()
-        except KeyboardInterrupt as interrupt:  # it came between the user's code and ours
+                self.interrupts.end()
+        except KeyboardInterrupt as interrupt:  # the second one, in code of ours
             error = interrupt
             self._engine.tell(interrupt)
         status, exit_code = outcome(error)
@@ -95,7 +94,7 @@ class Worker:
     # -- around a block --------------------------------------------------------------------------------------
 
     def _prepare(self, frame: Frame) -> None:
-        self.interrupts.install()
+        self.interrupts.begin()
         self._figures.begin()
         self._lines.enabled = bool(frame.get("active_lines", True))
         if self._stdout.closed:
@@ -117,7 +116,8 @@ class Worker:
 
     def _show_figures(self) -> Optional[BaseException]:
         try:
-            self._figures.show_open()
+            with self.interrupts.user_code:
+                self._figures.show_open()
         except Exception as error:  # noqa: BLE001 -- drawing runs the user's code
             self._engine.tell(error)
             return error
@@ -164,10 +164,11 @@ class Worker:
             except ImportError:
                 pass  # this Python has none, or one that is too old
             else:
-                return IPythonEngine(self._main, self.report, lines, loop, self._figures)
+                return IPythonEngine(self._main, self.report, lines, loop, self._figures, self.interrupts.user_code)
         from .bare import Bare
 
-        engine = Bare(self._main.__dict__, self.report, lines, loop, self._figures)
+        namespace, user_code = self._main.__dict__, self.interrupts.user_code
+        engine = Bare(namespace, self.report, lines, loop, self._figures, user_code)
         builtins.display = engine.display  # type: ignore[attr-defined]
         builtins.clear_output = engine.clear_output  # type: ignore[attr-defined]
         return engine
