@@ -165,40 +165,9 @@ def test_lines_can_be_left_out(bash: ShellSession) -> None:
     assert bash.do("echo one\necho two").lines == []
 
 
-PARTS = st.sampled_from(
-    [
-        "echo a",
-        "echo 'x",
-        "y'",
-        'echo "',
-        '"',
-        "if true; then",
-        "fi",
-        "cat <<E",
-        "E",
-        "a \\",
-        "b |",
-        "{",
-        "}",
-        "(",
-        ")",
-    ]
-    + [
-        "# c",
-        "",
-        "x=1",
-        "echo $x",
-        "for i in 1 2; do",
-        "done",
-        "f() {",
-        "true &&",
-        "[[ a",
-        "&& b ]]",
-        "$(",
-        "`",
-        "#'",
-    ]
-)
+TORN = """echo a|echo 'x|y'|echo "|"|if true; then|fi|cat <<E|E|a \\|{|}|(|)|# c||x=1|echo $x|for i in 1 2; do|done
+f() {|true &&|[[ a|&& b ]]|$(|`|#'|b""".replace("\n", "|")
+PARTS = st.sampled_from(TORN.split("|"))
 
 
 @given(st.lists(PARTS, max_size=12))

@@ -246,9 +246,8 @@ class Session:
             raise KeyboardInterrupt
 
     def _escalate(self, block: Block, clock: Clock) -> None:
-        if block.finished:
-            return clock.advance()  # what it said last is still on its way to the consumer
-        match clock.stage:
+        stage = "finished" if block.finished else clock.stage  # its last words may still be on their way
+        match stage:
             case "running":
                 clock.why = "timed_out"
                 self.interrupt()

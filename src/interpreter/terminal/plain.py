@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -11,16 +11,14 @@ from interpreter.terminal.render.ansi import ProgramText, visible
 from interpreter.terminal.render.saved import save_image, save_text
 
 if TYPE_CHECKING:
-    from typing import TextIO
-
     from interpreter.messages import Chunk
 
 
 class PlainDisplay:
     """Writes each chunk as it comes; nothing is ever drawn twice."""
 
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._out = write
         self._kind = ""
         self._line_begun = False
         self._program: ProgramText | None = None
@@ -38,7 +36,6 @@ class PlainDisplay:
                 self._end_section()
         else:
             self._content(chunk)
-        self._out.flush()
 
     def _content(self, chunk: Chunk) -> None:
         kind, content = chunk["type"], str(chunk.get("content"))
@@ -73,8 +70,8 @@ class PlainDisplay:
         self._silent = False
         self._section("console")
         self._program = self._program or ProgramText(color=False, limit=None)
-        for line in self._program.feed(str(chunk["content"])):
-            self._write(line + "\n")
+        lines = self._program.feed(str(chunk["content"]))
+        self._write("".join(f"{line}\n" for line in lines))
 
     def _block_over(self, chunk: Chunk) -> None:
         silent, self._silent = self._silent, True
@@ -115,7 +112,7 @@ class PlainDisplay:
 
     def _write(self, text: str) -> None:
         if text:
-            self._out.write(text)
+            self._out(text)
             self._line_begun = not text.endswith("\n")
 
     # -- what the other display has too --------------------------------------------------------------------
@@ -123,12 +120,10 @@ class PlainDisplay:
     def line(self, text: str, style: str = "hint") -> None:
         """Words of ours."""
         self._say(text)
-        self._out.flush()
 
     def markdown(self, text: str) -> None:
         """A whole text of ours."""
         self._say(visible(text))
-        self._out.flush()
 
     def begin(self, what: str = "thinking") -> None:
         """A turn begins."""
@@ -136,7 +131,6 @@ class PlainDisplay:
     def finish(self) -> None:
         """The turn is over."""
         self._end_section()
-        self._out.flush()
 
     def running(self) -> None:
         """A block starts to run."""
@@ -153,7 +147,6 @@ class PlainDisplay:
         if self._program and (begun := self._program.open):
             self._program.close()
             self._write(begun)
-        self._out.flush()
         yield ""
         self._line_begun = False
 

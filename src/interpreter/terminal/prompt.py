@@ -12,7 +12,7 @@ from prompt_toolkit.formatted_text import ANSI
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.output.color_depth import ColorDepth
+from prompt_toolkit.output import ColorDepth, create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from interpreter.terminal.tty import Tty
@@ -54,13 +54,9 @@ def ask_line(tty: Tty, question: str, password: bool = False) -> str | None:
 
 def _session(tty: Tty, history: History, unfinished: Callable[[str], bool]) -> PromptSession[str]:
     # Cursor position requests are off: their answers would end up in what is typed ahead.
-    output = Vt100_Output.from_pty(
-        tty.stdout,
-        term=os.environ.get("TERM"),
-        default_color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None,
-        enable_bell=False,
-    )
-    output.enable_cpr = False
+    output = create_output(stdout=tty.stdout)
+    if isinstance(output, Vt100_Output):
+        output.enable_cpr = False
     return PromptSession(
         history=history,
         multiline=True,
@@ -68,6 +64,7 @@ def _session(tty: Tty, history: History, unfinished: Callable[[str], bool]) -> P
         prompt_continuation="  ",
         input=create_input(tty.stdin),
         output=output,
+        color_depth=None if tty.color else ColorDepth.DEPTH_1_BIT,
         enable_history_search=True,
     )
 

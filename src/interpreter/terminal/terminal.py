@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING
@@ -37,7 +38,7 @@ class Terminal:
     @property
     def display(self) -> Display | PlainDisplay:
         if self._display is None:
-            self._display = PlainDisplay(self.tty.stdout) if self.plain else self._drawn()
+            self._display = PlainDisplay(self.tty.write) if self.plain else self._drawn()
         return self._display
 
     def _drawn(self) -> Display:
@@ -45,7 +46,7 @@ class Terminal:
         from interpreter.terminal.render.screen import Screen
         from interpreter.terminal.render.theme import Theme
 
-        return Display(Screen(self.tty.stdout, self.tty.size), Theme(self.tty.color, self.tty.unicode))
+        return Display(Screen(self.tty.write, self.tty.size), Theme(self.tty.color, self.tty.unicode))
 
     def error(self, text: str) -> None:
         """What went wrong, in words, once."""
@@ -78,7 +79,8 @@ class Busy:
 
     def __init__(self, terminal: Terminal, interpreter: OpenInterpreter) -> None:
         self._terminal, self._interpreter = terminal, interpreter
-        self._takes_keys = terminal.tty.in_foreground
+        in_charge = threading.current_thread() is threading.main_thread()
+        self._takes_keys = in_charge and terminal.tty.in_foreground
         self.keyboard = Keyboard(terminal.tty, terminal.display, terminal.typed)
         self.interrupts = Interrupts(
             lambda: self.keyboard.call(self._cancel), lambda: self.keyboard.call(self._resumed)

@@ -59,7 +59,12 @@ class Tty:
         return columns or 80, lines or 24
 
     def write(self, text: str) -> None:
-        self.stdout.write(text)
+        """Write at once; what this output cannot encode becomes question marks."""
+        try:
+            self.stdout.write(text)
+        except UnicodeEncodeError:
+            encoding = self.stdout.encoding or "ascii"
+            self.stdout.write(text.encode(encoding, "replace").decode(encoding))
         self.stdout.flush()
 
     def forget_typed(self) -> None:
@@ -101,6 +106,9 @@ class Tty:
     @contextmanager
     def hidden(self) -> Iterator[None]:
         """A line is typed that is not to be seen."""
+        if sys.platform == "win32":
+            yield
+            return
         fd = self.stdin.fileno()
         before = termios.tcgetattr(fd)
         mode = list(before)

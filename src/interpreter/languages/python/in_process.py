@@ -150,9 +150,6 @@ class Outlet:
         self.flush()
         self._chunks += display_chunks(data)
 
-    def clear(self, wait: bool) -> None:
-        """Nothing: chunks that went out cannot be called back."""
-
     def active_line(self, line: int) -> None:
         self._chunks.append({"type": "console", "format": "active_line", "content": line})
 

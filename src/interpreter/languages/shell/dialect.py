@@ -12,9 +12,9 @@ from interpreter.languages.shell.pieces import cut
 
 HERE = Path(__file__).parent
 WHOLE = b"# whole\n"  # how the driver ends a state that was saved to its end
-# A piece that an error left early is the last one: in bash its last line tells (REACHED), in zsh the list ends there.
+# The last line of every piece but the last: one that an error left early is the last of its block.
+REACHED = "\n__oi_reached=$?\n"
 PIECE = '\\. "${{__oi_over:-{file}}}" <>{stdin} 2>&1'
-REACHED = {"bash": "\n__oi_reached=$?\n", "zsh": ""}
 # An error or an interrupt ends a whole zsh unless somebody takes it.
 ENCLOSED = {
     "bash": "{pieces}\n__oi_status=$? __oi_block=",
@@ -90,7 +90,7 @@ class Dialect:
             pieces = [(pieces[0][0], code)]
         else:  # the shell counts lines from the beginning of a file
             pieces = [(line, "\n" * (line - 1) + piece) for line, piece in pieces]
-            pieces[:-1] = [(line, text + REACHED[self.kind]) for line, text in pieces[:-1]]
+            pieces[:-1] = [(line, text + REACHED) for line, text in pieces[:-1]]
         self._files = [folder / "exports", *numbered_states(folder)[:-2]]
         written: list[tuple[int, Path]] = []
         for line, text in pieces:

@@ -11,15 +11,20 @@ __oi_kept=(PATH FPATH CDPATH MANPATH IFS NULLCMD READNULLCMD TIMEFMT TMPPREFIX W
 
 # __oi_enter BLOCK TERMINAL
 __oi_enter() {
-  __oi_interrupted= __oi_block=$1
+  __oi_interrupted= __oi_over= __oi_reached=$__oi_status __oi_block=$1
   exec >"$2"
   builtin return "$__oi_status" # the block finds $? as the last one left it
 }
 
-# __oi_at BLOCK LINE: a piece of the block begins
+# __oi_at BLOCK LINE: a piece of the block begins, if the one before reached its end
 __oi_at() {
   __oi_status=$?
-  builtin printf '{"event":"active_line","block":%s,"line":%s}\n' "$1" "$2" >&0
+  if [[ -n $__oi_reached ]]; then
+    __oi_status=$__oi_reached __oi_reached=
+    builtin printf '{"event":"active_line","block":%s,"line":%s}\n' "$1" "$2" >&0
+  elif [[ -z $__oi_over ]]; then
+    __oi_over=/dev/null __oi_last=$__oi_status # read instead of the pieces that follow
+  fi
   builtin return "$__oi_status"
 }
 
@@ -29,6 +34,7 @@ __oi_leave() {
   __oi_options=("${(@k)options[(R)on]}")
   builtin emulate -L zsh
   __oi_how=ok
+  [[ -z $__oi_over ]] || __oi_status=$__oi_last
   [[ $__oi_status == 0 ]] || __oi_how=error
   [[ -z $__oi_interrupted && $__oi_status != 130 ]] || __oi_how=interrupted __oi_status=130
   exec >/dev/null
@@ -39,7 +45,13 @@ __oi_leave() {
 
 # Where we are and what is exported, for the other languages.
 __oi_report() {
-  { builtin pwd; builtin printf '\0'; builtin typeset -px } >|$__oi_folder/exports
+  {
+    builtin pwd
+    builtin printf '\0'
+    for __oi_name in ${(k)parameters[(R)*export*]}; do
+      builtin print -rN -- "$__oi_name=${(P)__oi_name}"
+    done
+  } >|$__oi_folder/exports
 }
 
 # -- traps --------------------------------------------------------------------------------------------------------

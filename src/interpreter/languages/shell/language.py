@@ -75,7 +75,7 @@ class Shell(LiveLanguage):
         report = self._dialect.report(self.session.folder)
         if report is None:
             return {}
-        cwd, changed = self._exports.news(report)
+        cwd, changed = self._exports.news(report, self.surroundings.exported)
         return {"cwd": cwd, "env": changed}
 
     def exited(self, event: Frame) -> Iterator[Chunk]:

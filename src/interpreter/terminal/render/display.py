@@ -71,7 +71,7 @@ class Display:
             self._running()
 
     def _end(self, chunk: Chunk) -> None:
-        if chunk["type"] != "console":
+        if self._kind != "output":  # what a block shows besides its output does not end it
             self._close_view()
 
     def _content(self, chunk: Chunk) -> None:

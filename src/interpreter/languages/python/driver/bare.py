@@ -5,7 +5,7 @@ import __future__
 
 import ast
 import linecache
-import uuid
+import os
 from functools import partial
 
 from . import commands, displays, magics
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
         def stream(self, name: str, text: str) -> None: ...
         def display(self, data: Dict[str, Any], display_id: Optional[str] = None, update: bool = False) -> None: ...
-        def clear(self, wait: bool) -> None: ...
         def flush(self) -> None: ...
 
 
@@ -118,13 +117,10 @@ class Bare:
     ) -> Optional[Display]:
         """Show values in their richest form; with a display_id the handle that comes back can change them."""
         if display_id is True:
-            display_id = uuid.uuid4().hex
+            display_id = os.urandom(16).hex()
         for value in values:
             self._outlet.display(displays.bundle_of(value, self._figures.png), display_id or None, update)
         return Display(self, display_id) if display_id else None
-
-    def clear_output(self, wait: bool = False) -> None:
-        self._outlet.clear(wait)
 
     # -- from text to code objects ---------------------------------------------------------------------------
 

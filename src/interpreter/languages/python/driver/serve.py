@@ -16,7 +16,7 @@ from .imports import ImportWatch
 from .interrupts import Interrupts
 from .report import Report
 from .streams import Input, Output, make_getpass, make_input, plain_output
-from .tracebacks import outcome
+from .tracebacks import formatted, outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ class Worker:
         self._figures = Figures(self.report.display)
         self._figures.choose_backend(self._watch)
         self._lines = ActiveLines(self.report.active_line)
+        self._loop = EventLoop(self.interrupts)
         self._engine = self._make_engine()
         self._watch.on_import("getpass", self._take_getpass)
         os.register_at_fork(before=self._flush, after_in_child=self._leave)
@@ -72,6 +73,7 @@ class Worker:
 
     def run(self, frame: Frame) -> None:
         """Run one block."""
+        self.interrupts.begin()
         self.report.begin(int(frame["block"]), self.channel.take_descriptors(2))
         self._prepare(frame)
         error: Optional[BaseException] = None
@@ -81,9 +83,9 @@ class Worker:
                 error = self._show_figures() or error
             finally:
                 self.interrupts.end()
-        except KeyboardInterrupt as interrupt:  # the second one, in code of ours
-            error = interrupt
-            self._engine.tell(interrupt)
+        except BaseException as failure:  # noqa: BLE001 -- a second interrupt, or a flaw of the engine: state is kept
+            error = failure
+            self._stderr.write(formatted(failure))
         status, exit_code = outcome(error)
         self._flush_everything()
         if self.report.forked:
@@ -94,8 +96,8 @@ class Worker:
     # -- around a block --------------------------------------------------------------------------------------
 
     def _prepare(self, frame: Frame) -> None:
-        self.interrupts.begin()
         self._figures.begin()
+        self._loop.interrupted = False
         self._lines.enabled = bool(frame.get("active_lines", True))
         if self._stdout.closed:
             self._stdout = sys.__stdout__ = plain_output("stdout", 1)  # type: ignore[misc]
@@ -156,7 +158,7 @@ class Worker:
         module.getpass = make_getpass(self.report.ask)
 
     def _make_engine(self) -> Any:
-        lines, loop = self._lines, EventLoop(self.interrupts)
+        lines, loop = self._lines, self._loop
         wanted = os.environ.pop(ENGINE, "ipython")
         if wanted != "bare":
             try:
@@ -170,7 +172,6 @@ class Worker:
         namespace, user_code = self._main.__dict__, self.interrupts.user_code
         engine = Bare(namespace, self.report, lines, loop, self._figures, user_code)
         builtins.display = engine.display  # type: ignore[attr-defined]
-        builtins.clear_output = engine.clear_output  # type: ignore[attr-defined]
         return engine
 
     # -- forks of the user's code ----------------------------------------------------------------------------
