@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -164,3 +165,12 @@ def test_a_block_moved_to_the_background(fresh: JavaScriptSession) -> None:
         threading.Event().wait(0.01)
     job.stop()
     assert not job.running
+
+
+def test_a_module_whose_loading_was_interrupted_is_loaded_anew(session: JavaScriptSession, tmp_path: Path) -> None:
+    (tmp_path / "slow.js").write_text(
+        "exports.early = 1; console.log('ready'); while (globalThis.slow); exports.late = 2"
+    )
+    session.surroundings.cwd = str(tmp_path)
+    assert session.interrupted_when_ready("slow = true; require('./slow')").ended == "interrupted"
+    assert session.do("slow = false; require('./slow').late").stdout == "ready\n2\n"

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
@@ -151,6 +151,8 @@ def _say(terminal: Terminal, interpreter: OpenInterpreter, message: str) -> int:
     return 1 if terminal.failed or terminal.unanswered else 0
 
 
-def _leave(number: int, frame: object) -> NoReturn:
+def _leave(number: int, frame: object) -> None:
     """Told to end: unwind, so that the terminal and the sessions are put in order."""
-    raise SystemExit(128 + number)
+    prompt = sys.modules.get("interpreter.terminal.prompt")
+    if prompt is None or not prompt.leave(128 + number):
+        raise SystemExit(128 + number)

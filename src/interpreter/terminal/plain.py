@@ -24,6 +24,7 @@ class PlainDisplay:
         self._program: ProgramText | None = None
         self._silent = True
         self._language = ""
+        self.show_active_line = False  # nothing here can mark a line
 
     # -- chunks --------------------------------------------------------------------------------------------
 
@@ -119,7 +120,7 @@ class PlainDisplay:
 
     def line(self, text: str, style: str = "hint") -> None:
         """Words of ours."""
-        self._say(text)
+        self._say(visible(text))
 
     def markdown(self, text: str) -> None:
         """A whole text of ours."""

@@ -6,6 +6,8 @@ import asyncio
 import os
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.formatted_text import ANSI
@@ -38,18 +40,42 @@ class Prompt:
 
     def read(self, default: str = "") -> str:
         """A message; EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
-        text: str = self._session.prompt("> ", default=default, in_thread=_in_event_loop())
-        return text
+        return _ask(self._session, "> ", default=default)
 
 
 def ask_line(tty: Tty, question: str, password: bool = False) -> str | None:
     """One line, None at the end of input."""
     session = _session(tty, InMemoryHistory(), lambda text: False)
     try:
-        text: str = session.prompt(ANSI(question), is_password=password, in_thread=_in_event_loop())
+        return _ask(session, ANSI(question), is_password=password)
     except EOFError:
         return None
-    return text
+
+
+class _ToldToEnd(Exception):
+    """Raised where the prompt waits, so that it puts the terminal in order on its way out."""
+
+
+_up: list[tuple[asyncio.AbstractEventLoop, PromptSession[str]]] = []  # the prompt that waits, if any
+
+
+def leave(code: int) -> bool:
+    """The program is told to end; False if no prompt is up that has to be left first."""
+    for loop, session in _up:
+        loop.call_soon_threadsafe(partial(session.app.exit, exception=_ToldToEnd(code)))
+    return bool(_up)
+
+
+def _ask(session: PromptSession[str], question: Any, **more: Any) -> str:
+    def when_up() -> None:
+        _up.append((asyncio.get_running_loop(), session))
+
+    try:
+        return session.prompt(question, in_thread=_in_event_loop(), pre_run=when_up, **more)
+    except _ToldToEnd as told:
+        raise SystemExit(told.args[0]) from None
+    finally:
+        _up.clear()
 
 
 def _session(tty: Tty, history: History, unfinished: Callable[[str], bool]) -> PromptSession[str]:

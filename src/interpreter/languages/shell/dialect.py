@@ -15,15 +15,17 @@ WHOLE = b"# whole\n"  # how the driver ends a state that was saved to its end
 # The last line of every piece but the last: one that an error left early is the last of its block.
 REACHED = "\n__oi_reached=$?\n"
 PIECE = '\\. "${{__oi_over:-{file}}}" <>{stdin} 2>&1'
-# An error or an interrupt ends a whole zsh unless somebody takes it.
-ENCLOSED = {
-    "bash": "{pieces}\n__oi_status=$? __oi_block=",
-    "zsh": "{{\n{pieces}\n}} always {{ __oi_status=$? __oi_block= TRY_BLOCK_ERROR=0 TRY_BLOCK_INTERRUPT=0; }}",
+# bash gets a block as one line: when a file ends inside $( it may not live through the next line it reads.
+# zsh gets it enclosed: an error or an interrupt would end the whole shell unless somebody takes it. Its EXIT trap can
+# be seen and set outside functions only. With `&& :` a call is safe under errexit.
+BLOCK = {
+    "bash": '{pieces}; __oi_status=$? __oi_block=; __oi_leave {block} "$@" && :',
+    "zsh": "{{ {pieces}; }} always {{ __oi_status=$? __oi_block= TRY_BLOCK_ERROR=0 TRY_BLOCK_INTERRUPT=0; }}\n"
+    'builtin trap >|$__oi_folder/trap; __oi_leave {block} "$@" && :; builtin trap __oi_exit EXIT',
 }
-# With the last word each line is safe under errexit.
-AROUND = {
-    "bash": "{call} && :",
-    "zsh": "builtin trap >|$__oi_folder/trap; {call} && :; builtin trap __oi_exit EXIT",
+START = {
+    "bash": "__oi_start {folder} && :",
+    "zsh": "builtin trap >|{folder}/trap; __oi_start {folder} && :; builtin trap __oi_exit EXIT",
 }
 
 
@@ -54,7 +56,7 @@ class Dialect:
             state = self.last_state(folder) or state
         if state.name == "state.exit":
             state = state.replace(folder / f"state.{self._block}")
-        lines += [f"\\. {quote(str(state))} && :", self._around(f"__oi_start {place}"), "__oi_ready && :"]
+        lines += [f"\\. {quote(str(state))} && :", START[self.kind].format(folder=place), "__oi_ready && :"]
         return script(lines)
 
     def encode(self, frame: Frame, folder: Path) -> bytes:
@@ -73,12 +75,8 @@ class Dialect:
             if frame["active_lines"]:
                 pieces.append(f"__oi_at {self._block} {line} && :")
             pieces.append(PIECE.format(file=inside_quotes(str(file)), stdin=quote(frame["stdin"])))
-        lines.append(ENCLOSED[self.kind].format(pieces="\n".join(pieces)))
-        lines.append(self._around(f'__oi_leave {self._block} "$@"'))
+        lines.append(BLOCK[self.kind].format(pieces="; ".join(pieces), block=self._block))
         return script(lines)
-
-    def _around(self, call: str) -> str:
-        return AROUND[self.kind].format(call=call)
 
     def _write(self, frame: Frame, folder: Path) -> list[tuple[int, Path]]:
         """Put the block's pieces into files, instead of the last one's, and say where each begins."""

@@ -20,6 +20,7 @@ from interpreter.languages.version import program_version
 from interpreter.messages import Chunk
 
 PAGERS = ("PAGER", "GIT_PAGER", "MANPAGER", "SYSTEMD_PAGER", "AWS_PAGER", "PSQL_PAGER")
+SYNTAX_ERROR = 2
 FAREWELL = b"builtin trap - EXIT; exit\n"  # the state is saved, and it is not the user's exit
 NOT_FOR_US = ("BASH_ENV", "ENV")  # files that a shell without a prompt would run at its start
 
@@ -69,6 +70,9 @@ class Shell(LiveLanguage):
 
     def _take_news(self, event: Frame) -> None:
         super()._take_news({**event, **self._news()})
+        assert self.session is not None and self.session.block is not None
+        if event["exit_code"] == SYNTAX_ERROR and is_torn(self.session.block.code):
+            self.session.retire(FAREWELL)  # bash 5.2 damages its own memory when a file ends inside $(
 
     def _news(self) -> Frame:
         assert self.session is not None
@@ -130,6 +134,10 @@ class Shell(LiveLanguage):
     def terminate(self) -> None:
         super().terminate()
         self._keyboard = self._state = None
+
+
+def is_torn(code: str) -> bool:
+    return code.count("(") > code.count(")")
 
 
 def how_exited(event: Frame) -> str:

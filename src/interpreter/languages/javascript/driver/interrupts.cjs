@@ -11,9 +11,10 @@ const hooks = new Set(); // others that watch callbacks at the moment
 const session = new Session();
 session.connect();
 
-// Inside a hook of node's own, termination would leave its books half written and the process aborts later.
-const IN_A_HOOK = /(emit\w*|\w*[hH]ook\w*|AsyncHook\.\w+) \(node:(internal\/)?(async|promise)_hooks/;
-const DEPTH = 20;
+// Inside a hook of node's own, termination would leave its books half written and the process aborts later; inside
+// the loading of one of its own modules, a half of that.
+const NOT_NOW = /(emit\w*|\w*[hH]ook\w*|AsyncHook\.\w+) \(node:(internal\/)?(async|promise)_hooks|compileForInternal/;
+const DEPTH = 40;
 let ended = 0; // the newest block that has ended
 let held = 0;
 let wanted = false; // while it was held
@@ -26,7 +27,7 @@ function interrupt(block) {
     wanted = true;
     return 'soon';
   }
-  if (IN_A_HOOK.test(stack())) return 'again';
+  if (NOT_NOW.test(stack())) return 'again';
   prepare();
   Atomics.store(shared, DOOMED, 1);
   return 'ready';
@@ -75,10 +76,12 @@ function dismiss(block) {
 
 class Aftermath extends Error {}
 
-/** After a termination, and only then true: an uncaught exception makes node put its books in order. */
+/** After a termination, and only then true: put things in order. */
 function recover() {
   if (!terminated) return false;
   terminated = false;
+  for (const [file, module] of Object.entries(require.cache)) if (!module.loaded) delete require.cache[file];
+  // An uncaught exception makes node clear its record of callbacks within callbacks.
   process.nextTick(() => {
     throw new Aftermath();
   });
