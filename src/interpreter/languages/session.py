@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -29,6 +29,7 @@ SIGINT = 2
 SWEEP_AFTER = 0.4  # seconds from an interrupt until the block's children are killed
 AGAIN_AFTER = 0.6  # until it is interrupted once more: while os.system() waits for a child, it takes none
 KILL_AFTER = 1.0  # seconds from an interrupt until the worker is killed
+START_PATIENCE = 25  # how often the first of these steps is put off for a worker that is still starting
 REMEMBERED_BLOCKS = 32  # finished blocks whose late output still finds its place
 SOCKET_BUFFER = 1024 * 1024
 
@@ -167,14 +168,18 @@ class Session:
         channels: Channels | None = None,
         fields: Frame | None = None,
         timeout: float | None = None,
+        stopped: Callable[[], bool] = lambda: False,
     ) -> Iterator[Frame]:
         """Run a block and yield its events; the last one is `done`, `exited` or `detached`.
 
         Leaving the iteration early interrupts the block and waits until it has ended. After an interrupt by
         KeyboardInterrupt in this thread the remaining events still come, then KeyboardInterrupt is raised.
+        `stopped` tells whether somebody said stop before there was a block to interrupt.
         """
         self._settle(self.block)
         block = self._begin(code, channels or Channels(), fields or {})
+        if stopped():
+            self.interrupt()
         try:
             yield from self._events(block, timeout)
         finally:
@@ -256,6 +261,8 @@ class Session:
                 self._signal(block)
             case "swept":
                 self._signal(block)
+            case "asked" if self.ready is None and self.launch.dialect is None and clock.is_patient():
+                return  # it is still starting: a busy machine is no stuck code
             case "pressed":
                 clock.why = clock.why if clock.why == "timed_out" else "killed"
                 self._control.say("kill")
@@ -382,9 +389,17 @@ class Clock:
         self._until = None if timeout is None else time.monotonic() + timeout
         self.stage = "running"
         self.why: str | None = None
+        self._patience = START_PATIENCE
 
     def remaining(self) -> float | None:
         return None if self._until is None else max(0.0, self._until - time.monotonic())
+
+    def is_patient(self) -> bool:
+        """Whether a worker that is not ready yet gets a little more time; if so, it has it now."""
+        self._patience -= 1
+        if self._patience >= 0:
+            self._until = time.monotonic() + SWEEP_AFTER
+        return self._patience >= 0
 
     def interrupted(self) -> None:
         if self.stage in ("running", "asked"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -143,6 +144,8 @@ def is_torn(code: str) -> bool:
 def how_exited(event: Frame) -> str:
     if event["why"] == "timed_out":
         return "timed_out"
+    if event["why"] == "interrupted" and event["code"] in (-signal.SIGINT, 128 + signal.SIGINT):
+        return "interrupted"  # it was still starting, and nothing is lost
     if event["code"] < 0:
         return "died"
     if event["why"]:

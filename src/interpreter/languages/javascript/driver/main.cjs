@@ -54,7 +54,6 @@ function prepare({ cwd, env = {} }) {
   }
   if (cwd) process.chdir(cwd);
   globals.settleIn(whereWeAre() ?? '/');
-  if (!process.listeners('SIGINT').includes(ignore)) process.on('SIGINT', ignore);
 }
 
 function whereWeAre() {
@@ -91,8 +90,7 @@ function finish(block, status) {
   block.questions.clear();
   block.changed();
   streams.flush(block);
-  // A listener for Ctrl-C lives as long as its block: later it would take the interrupt of another one for its own.
-  for (const listener of process.listeners('SIGINT')) if (listener !== ignore) process.off('SIGINT', listener);
+  ignoreSignals();
   const cwd = whereWeAre();
   link.send({ event: 'done', block: block.number, status, exit_code: EXIT_CODES[status], ...(cwd && { cwd }) });
   link.ended(block.number);
@@ -100,7 +98,13 @@ function finish(block, status) {
   interrupts.release();
 }
 
-function ignore() {}
+/** A listener for Ctrl-C lives as long as its block: later it would take the interrupt of another one for its own. */
+function ignoreSignals() {
+  if (!process.listeners('SIGINT').includes(ignore)) process.on('SIGINT', ignore);
+  for (const listener of process.listeners('SIGINT')) if (listener !== ignore) process.off('SIGINT', listener);
+}
+
+function ignore() {} // the frame that comes with the signal says which block is meant
 
 function reportUncaught(error, event) {
   if (error instanceof interrupts.Aftermath) return;
@@ -108,7 +112,7 @@ function reportUncaught(error, event) {
   fail(blocks.owner(), error);
 }
 
-process.on('SIGINT', ignore);
+ignoreSignals();
 process.on('uncaughtException', (error) => reportUncaught(error, 'uncaughtException'));
 process.on('unhandledRejection', (error) => reportUncaught(error, 'unhandledRejection'));
 const descriptor = Number(process.argv[2]);
