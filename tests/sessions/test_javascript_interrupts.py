@@ -172,3 +172,25 @@ def test_a_module_whose_loading_was_interrupted_is_loaded_anew(session: JavaScri
     session.surroundings.cwd = str(tmp_path)
     assert session.interrupted_when_ready("slow = true; require('./slow')").ended == "interrupted"
     assert session.do("slow = false; require('./slow').late").stdout == "ready\n2\n"
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+def test_hundreds_of_interrupts(session: JavaScriptSession) -> None:
+    codes = [
+        "for (;;) await null",
+        "for (;;);",
+        "for (let i = 0; ; i++) { console.error(i); if (i % 7 == 0) await null }",
+        "(function again() { process.nextTick(again) })()",
+        "(function again() { queueMicrotask(again) })(); await new Promise(() => {})",
+        "setInterval(() => { for (const end = Date.now() + 30; Date.now() < end; ); }, 1); await new Promise(() => {})",
+        "for (;;) await new Promise((done) => setImmediate(done))",
+        "for (;;) await fs.promises.readFile('/dev/null')",
+        "for (;;) try { child_process.execSync('true') } catch {}",
+        "for (;;) await new Promise((done) => child_process.exec('true', done))",
+    ]
+    session.do("kept = 10")
+    for count in range(300):
+        code = codes[count % len(codes)]
+        assert session.interrupted_when_ready(READY + code).ended == "interrupted", code
+        assert session.do("await new Promise((done) => setTimeout(done, 1)); kept").text == "10\n", code

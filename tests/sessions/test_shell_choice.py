@@ -41,6 +41,14 @@ def test_no_shell_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
         list(session.run("true"))
 
 
+def test_a_shell_that_we_do_not_speak(tmp_path: Path) -> None:
+    for wanted in ("/bin/sh", str(tmp_path / "bash")):
+        session = ShellSession("bash")
+        session.surroundings.shell = wanted
+        with pytest.raises(SessionStartError, match=wanted):
+            session.do("true")
+
+
 def test_names() -> None:
     assert (Shell.name, Shell.file_extension) == ("Shell", "sh")
     assert {"bash", "sh", "zsh", "batch", "bat"} <= set(Shell.aliases)

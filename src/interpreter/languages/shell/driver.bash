@@ -117,7 +117,7 @@ __oi_exit() {
 # __oi_save FILE ARGUMENTS...: what a new shell needs to go on; the last line says that it is whole.
 __oi_save() {
   {
-    builtin printf '__oi_options shopt :%s:\n' "$BASHOPTS"
+    [[ -z ${BASHOPTS-} ]] || builtin printf '__oi_options shopt :%s:\n' "$BASHOPTS" # bash 3 has none
     __oi_places
     __oi_variables -p
     builtin declare -f

@@ -21,6 +21,7 @@ from interpreter.languages.version import program_version
 from interpreter.messages import Chunk
 
 PAGERS = ("PAGER", "GIT_PAGER", "MANPAGER", "SYSTEMD_PAGER", "AWS_PAGER", "PSQL_PAGER")
+SPOKEN = ("bash", "zsh")
 SYNTAX_ERROR = 2
 FAREWELL = b"builtin trap - EXIT; exit\n"  # the state is saved, and it is not the user's exit
 NOT_FOR_US = ("BASH_ENV", "ENV")  # files that a shell without a prompt would run at its start
@@ -46,7 +47,9 @@ class Shell(LiveLanguage):
     def launch(self) -> Launch:
         shell = which_shell(self.surroundings.shell)
         if shell is None:
-            raise SessionStartError(self.name, "neither bash nor zsh is installed.")
+            wanted = self.surroundings.shell
+            missing = f"{wanted} is no bash or zsh that can be run." if wanted else "bash is not installed."
+            raise SessionStartError(self.name, missing)
         env = self.surroundings.environment()
         for name in NOT_FOR_US:
             env.pop(name, None)
@@ -90,10 +93,11 @@ class Shell(LiveLanguage):
             return
         news, code = self._news(), event["code"]
         super()._take_news(news)
-        if code < 0 or not news:
+        ended = how_exited(event)
+        if ended != "interrupted" and (code < 0 or not news):
             kept = "what it had" if news else "what it had before this block"
             yield console(f"The shell ended ({how_it_ended(code)}). A new one goes on with {kept}.\n")
-        yield self.closing(code, how_exited(event))
+        yield self.closing(code, ended)
 
     # -- somebody at the keyboard ------------------------------------------------------------------------
 
@@ -155,7 +159,9 @@ def how_exited(event: Frame) -> str:
 
 def which_shell(wanted: str | None) -> str | None:
     """The shell that the settings name, else the user's own if we speak it, else bash."""
-    for shell in (wanted, os.environ.get("SHELL")):
-        if shell and Path(shell).name in ("bash", "zsh") and (found := shutil.which(shell)):
-            return found
+    if wanted:
+        return shutil.which(wanted) if Path(wanted).name in SPOKEN else None
+    users = os.environ.get("SHELL", "")
+    if Path(users).name in SPOKEN and (found := shutil.which(users)):
+        return found
     return shutil.which("bash") or shutil.which("zsh")
