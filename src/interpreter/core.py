@@ -44,6 +44,7 @@ class OpenInterpreter(SettingsGroup, group=""):
         self.last_messages_count = 0
         self._rendered: dict[str, str] = {}
         self._cancel = threading.Event()
+        self._cancelling = threading.RLock()
         self._idle = threading.Event()
         self._idle.set()
         self._turn: Generator[Chunk] | None = None
@@ -114,6 +115,8 @@ class OpenInterpreter(SettingsGroup, group=""):
             yield from turn
         finally:
             self._turn = None
+            with self._cancelling:  # a cancel on its way is for this turn, not for the next
+                self._cancel.clear()
             self._end_responding()
 
     def _store(self, message: Any) -> None:
@@ -168,11 +171,12 @@ class OpenInterpreter(SettingsGroup, group=""):
 
     def cancel(self) -> None:
         """End the turn, from any thread; everything so far is kept."""
-        self._cancel.set()
-        if "llm" in self.__dict__:
-            self.llm.cancel()
-        if "computer" in self.__dict__:
-            self.computer.stop()
+        with self._cancelling:
+            self._cancel.set()
+            if "llm" in self.__dict__:
+                self.llm.cancel()
+            if "computer" in self.__dict__:
+                self.computer.stop()
 
     @property
     def cancelled(self) -> bool:

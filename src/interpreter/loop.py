@@ -142,6 +142,9 @@ class Turn:
         if pending.declined:
             self._decline(pending)
             return
+        if self.interpreter.cancelled:
+            self.over = True
+            return
         before = len(self.interpreter.messages)
         yield from self._execute(pending)
         output = [message.get("content") for message in self.interpreter.messages[before:]]

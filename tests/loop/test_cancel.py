@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 
+import pytest
+
 from conversation import Chatting
 from model_replies import stall, text, tool_call
 
@@ -56,3 +58,22 @@ def test_the_next_turn_ends_one_that_was_left_open(chatting: Chatting) -> None:
     next(left)
     assert interpreter.chat("b", display=False)[-1]["content"] == "two"
     assert list(left) == []
+
+
+@pytest.mark.parametrize("language", ["python", "shell"])
+def test_cancel_while_the_session_of_a_block_is_still_starting(chatting: Chatting, language: str) -> None:
+    code = {"python": "while True: pass", "shell": "while :; do :; done"}[language]
+    interpreter, _ = chatting(tool_call(language, code))
+    for chunk in interpreter.chat("go", display=False, stream=True):
+        if chunk["type"] == "confirmation":
+            interpreter.computer.terminate()  # so that approving it starts a session
+            threading.Timer(0.005, interpreter.cancel).start()
+    assert interpreter.messages[-1].get("ended", "interrupted") == "interrupted"
+
+
+def test_a_cancelled_turn_does_not_stop_what_is_run_after_it(chatting: Chatting) -> None:
+    interpreter, _ = chatting(text("Let me").then(stall()))
+    for chunk in interpreter.chat("go", display=False, stream=True):
+        if chunk.get("content") == "Let me":
+            threading.Timer(0.05, interpreter.cancel).start()
+    assert interpreter.computer.run("python", "print('fine')")[0]["content"] == "fine\n"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -108,8 +109,8 @@ def test_signals_between_blocks_are_nothing(session: JavaScriptSession) -> None:
     session.do("kept = 7; process.removeAllListeners('SIGINT')")
     assert session.session is not None
     for _ in range(20):
-        session.do("kept")
         session.session._control.say("signal 2")
+        session.do("kept")
     assert session.do("kept").stdout == "7\n"
 
 
@@ -148,9 +149,7 @@ def test_a_time_limit(session: JavaScriptSession) -> None:
 
 
 def test_a_block_moved_to_the_background(fresh: JavaScriptSession) -> None:
-    running = fresh.run(
-        "console.log('ready'); process.on('message', () => {}); setInterval(() => console.log('tick'), 5); await new Promise(() => {})"
-    )
+    running = fresh.run("console.log('ready'); setInterval(() => console.log('tick'), 5); await new Promise(() => {})")
     for chunk in running:
         if "ready" in str(chunk.get("content")):
             fresh.detach()
@@ -164,3 +163,34 @@ def test_a_block_moved_to_the_background(fresh: JavaScriptSession) -> None:
         threading.Event().wait(0.01)
     job.stop()
     assert not job.running
+
+
+def test_a_module_whose_loading_was_interrupted_is_loaded_anew(session: JavaScriptSession, tmp_path: Path) -> None:
+    (tmp_path / "slow.js").write_text(
+        "exports.early = 1; console.log('ready'); while (globalThis.slow); exports.late = 2"
+    )
+    session.surroundings.cwd = str(tmp_path)
+    assert session.interrupted_when_ready("slow = true; require('./slow')").ended == "interrupted"
+    assert session.do("slow = false; require('./slow').late").stdout == "ready\n2\n"
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+def test_hundreds_of_interrupts(session: JavaScriptSession) -> None:
+    codes = [
+        "for (;;) await null",
+        "for (;;);",
+        "for (let i = 0; ; i++) { console.error(i); if (i % 7 == 0) await null }",
+        "(function again() { process.nextTick(again) })()",
+        "(function again() { queueMicrotask(again) })(); await new Promise(() => {})",
+        "setInterval(() => { for (const end = Date.now() + 30; Date.now() < end; ); }, 1); await new Promise(() => {})",
+        "for (;;) await new Promise((done) => setImmediate(done))",
+        "for (;;) await fs.promises.readFile('/dev/null')",
+        "for (;;) try { child_process.execSync('true') } catch {}",
+        "for (;;) await new Promise((done) => child_process.exec('true', done))",
+    ]
+    session.do("kept = 10")
+    for count in range(300):
+        code = codes[count % len(codes)]
+        assert session.interrupted_when_ready(READY + code).ended == "interrupted", code
+        assert session.do("await new Promise((done) => setTimeout(done, 1)); kept").text == "10\n", code

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from interpreter.languages.block import Block
 from python_sessions import PythonSession, fresh, session
 
 __all__ = ["fresh", "session"]
@@ -195,18 +196,13 @@ print("started")
     block = session.session.block
     assert session.do("os.write(writer, b'go\\n'); os.close(writer)\nprint('second')").stdout == "second\n"
     assert block is not None
-    assert wait_for_end(session, "late")
+    assert wait_for_end(session, block)
     assert block.spool.read() == "started\nlate\n"
 
 
-def wait_for_end(session: PythonSession, word: str) -> bool:
-    """Run empty blocks until the child has been reaped; its pipe has then been read to the end."""
-    assert session.session is not None
-    for _ in range(2000):
-        if any(word in block.spool.read() for block in session.session._blocks.values()):
-            return True
-        session.do("import time; time.sleep(0.005)")
-    return False
+def wait_for_end(session: PythonSession, block: Block) -> bool:
+    """Run other blocks until the last process of this one has closed its pipes."""
+    return any(not block.running or session.do("pass") is None for _ in range(5000))
 
 
 def test_a_forked_child_writes_and_ends_by_itself(session: PythonSession) -> None:

@@ -20,8 +20,7 @@ def test_both_streams_in_true_order(shell: ShellSession) -> None:
 
 def test_nothing_but_the_output(shell: ShellSession) -> None:
     assert shell.do("x=1\n\ny=2\n").text == ""
-    assert shell.do("sleep 0.01 & wait; sleep 1000 & kill $! && wait $! 2>/dev/null; echo end").text == "end\n"
-    assert shell.do("jobs").text == ""
+    assert shell.do("sleep 0.01 & wait; sleep 0.02 & sleep 0.1; echo end").text == "end\n"
 
 
 def test_output_streams_line_by_line(shell: ShellSession, tmp_path: Path) -> None:

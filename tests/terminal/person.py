@@ -28,8 +28,8 @@ class Person:
     ) -> None:
         self.emulator = Emulator(columns, lines)
         self._child = pexpect.spawn(
-            sys.executable,
-            arguments,
+            arguments[0],
+            arguments[1:],
             env={**os.environ, "TERM": "xterm-256color", **(env or {})},
             dimensions=(lines, columns),
             encoding="utf-8",
@@ -125,7 +125,7 @@ class Person:
 def someone(*arguments: str, server: ModelServer | None = None, **more: Any) -> Iterator[Person]:
     """Somebody who has started the interpreter."""
     where = ["--api_base", server.base_url, "--api_key", "key"] if server else []
-    person = Person(["-c", PROGRAM, *where, *arguments], **more)
+    person = Person([sys.executable, "-c", PROGRAM, *where, *arguments], **more)
     try:
         yield person
     finally:

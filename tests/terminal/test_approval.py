@@ -17,44 +17,45 @@ RAN = "it ran"
 CODE = "print('it' + ' ran')"
 
 
-def roles(server: ModelServer) -> list[str]:
-    return [message["role"] for message in server.requests[-1].messages]
-
-
-@pytest.mark.parametrize("answer", ["n", "N", "no", CTRL_C, CTRL_D])
-def test_a_no_returns_to_the_prompt(answer: str) -> None:
-    with ModelServer([tool_call("python", CODE), text("Fine.")]) as server, someone(server=server) as person:
-        person.says("run")
-        person.sees(QUESTION)
-        person.types(answer + ("" if answer in (CTRL_C, CTRL_D) else ENTER))
-        person.at_prompt()
-        assert RAN not in person.screen
-        assert len(server.requests) == 1
+def test_a_no_returns_to_the_prompt() -> None:
+    answers = ["n" + ENTER, "No" + ENTER, CTRL_C, CTRL_D]
+    replies = [*[tool_call("python", CODE)] * len(answers), text("Fine.")]
+    with ModelServer(replies) as server, someone(server=server) as person:
+        for number, answer in enumerate(answers, 1):
+            person.says("run")
+            person.sees(QUESTION, times=number)
+            person.types(answer)
+            person.at_prompt()
+            assert len(server.requests) == number
         person.says("go on")
         person.sees("Fine.")
-        assert "I have declined to run this code." in json.dumps(server.requests[-1].messages)
+        assert RAN not in person.screen
+        said = [message["content"] for message in server.requests[-1].messages]
+        assert said.count("I have declined to run this code.") == len(answers)
 
 
-@pytest.mark.parametrize("answer", ["n use another way", "no, use another way"])
-def test_words_after_a_no_go_to_the_model_at_once(answer: str) -> None:
-    with (
-        ModelServer([tool_call("python", CODE), text("Right away.")]) as server,
-        someone(server=server) as person,
-    ):
+def test_words_after_a_no_go_to_the_model_at_once() -> None:
+    answers = ["n use another way", "no, use another way"]
+    replies = [tool_call("python", CODE), tool_call("python", CODE), text("Right away.")]
+    with ModelServer(replies) as server, someone(server=server) as person:
         person.says("run")
-        person.answers(QUESTION, answer)
+        for number, answer in enumerate(answers, 1):
+            person.answers(QUESTION, answer, times=number)
         person.sees("Right away.")
         assert server.requests[-1].messages[-1]["content"].endswith("use another way")
+        assert len(server.requests) == 3
         assert RAN not in person.screen
 
 
-@pytest.mark.parametrize("answer", ["", "maybe", "ny", "yy", "yn", "run"])
-def test_anything_else_asks_again(answer: str) -> None:
+def test_anything_else_asks_again() -> None:
+    answers = ["", "maybe", "ny", "yy", "yn", "run"]
     with ModelServer([tool_call("python", CODE), text("Done.")]) as server, someone(server=server) as person:
         person.says("run")
-        person.answers(QUESTION, answer)
-        person.sees("n and some words tell the model why not")
-        person.answers(QUESTION, "y", times=2)
+        for number, answer in enumerate(answers, 1):
+            person.answers(QUESTION, answer, times=number)
+            person.sees("n and some words tell the model why not", times=number)
+        assert RAN not in person.screen
+        person.answers(QUESTION, "y", times=len(answers) + 1)
         person.sees("Done.")
         assert person.rows.count(RAN) == 1
 

@@ -187,6 +187,16 @@ def test_a_dumb_terminal_gets_plain_lines() -> None:
         assert "\x1b" not in person.raw
 
 
+def test_a_terminal_that_cannot_show_every_character() -> None:
+    with (
+        ModelServer([text("A 漢 sign.")]) as server,
+        someone(server=server, env={"PYTHONIOENCODING": "latin-1"}) as person,
+    ):
+        person.says("Hi")
+        person.sees("A ? sign.")
+        assert person.leaves() == 0
+
+
 def test_no_colour_where_none_is_wanted() -> None:
     reply = text("# Title\n`x`\n\n```python\nreturn 1\n```")
     with ModelServer([reply]) as server, someone(server=server, env={"NO_COLOR": "1"}) as person:

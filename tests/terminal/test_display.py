@@ -22,7 +22,7 @@ class Stage:
         self.now = 100.0
         self.emulator = Emulator(columns, lines)
         self.out = EmulatedOutput(self.emulator)
-        self.display = Display(Screen(self.out, self.emulator.size), Theme(), lambda: self.now)
+        self.display = Display(Screen(self.out.write, self.emulator.size), Theme(), lambda: self.now)
 
     def show(self, *chunks: dict[str, Any]) -> None:
         for chunk in chunks:
@@ -181,6 +181,20 @@ def test_images_and_pages_are_saved_and_named(stage: Stage) -> None:
     assert Path(image.removeprefix("Image: ")).read_bytes() == b"not really a png"
     assert Path(page.removeprefix("Page: ")).read_text() == "<b>x</b>"
     assert Path(drawing.removeprefix("Drawing: ")).read_text() == "<svg/>"
+
+
+def test_a_picture_in_the_middle_does_not_end_the_block(stage: Stage) -> None:
+    picture = {"role": "computer", "type": "image", "format": "base64.png"}
+    stage.show(code("plot()"), {"type": "code", "format": "python", "end": True})
+    stage.show({"role": "computer", "type": "console", "start": True}, output("1\n"))
+    stage.show({"role": "computer", "type": "console", "end": True}, {**picture, "start": True})
+    stage.show({**picture, "content": "AAAA"}, {**picture, "end": True})
+    stage.show({"role": "computer", "type": "console", "start": True}, over())
+    stage.show({"role": "computer", "type": "console", "end": True}, message("Drawn."))
+    stage.display.finish()
+    shown, image, *rest = stage.rows[3:]
+    assert (shown, rest) == ("1", ["", "Drawn."])
+    assert image.startswith("Image: ")
 
 
 def test_a_rate_limit_counts_down_in_place(stage: Stage) -> None:

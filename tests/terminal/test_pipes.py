@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from model_server import ModelServer, error, stall, text, tool_call
-from terminal.person import PROGRAM
+from terminal.person import PROGRAM, Person
 
 pytestmark = pytest.mark.usefixtures("no_strays")
 
@@ -172,3 +173,14 @@ def test_a_budget_that_is_used_up_is_an_error_in_one_sentence() -> None:
     assert done.returncode == 1
     assert "--max_budget" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_somebody_who_pipes_into_it_at_a_terminal_can_still_be_asked() -> None:
+    with ModelServer([tool_call("python", "print(6 * 7)"), text("Done.")]) as server:
+        program = [sys.executable, "-c", PROGRAM, "--api_base", server.base_url, "--api_key", "key"]
+        person = Person(["sh", "-c", f"echo count | {shlex.join(program)}"])
+        person.answers("Would you like to run this code? (y/n)", "y")
+        person.sees("Done.")
+        assert person.ends() == 0
+        assert "42" in person.rows
+        person.close()

@@ -88,12 +88,36 @@ print(len(messages), input("more? "))
 
 def test_on_a_terminal_it_is_drawn_and_the_terminal_given_back() -> None:
     with ModelServer([tool_call("python", "print(6 * 7)"), text("It is **42**.")]) as server:
-        person = Person(["-c", SCRIPT.format(address=server.base_url)])
+        person = Person([sys.executable, "-c", SCRIPT.format(address=server.base_url)])
         person.answers("Would you like to run this code? (y/n)", "y")
         person.sees("It is 42.")
         person.answers("more?", "yes")
         person.sees("3 yes")
         assert person.ends() == 0
         assert "A title" in person.rows
+        assert person.mode_is_restored
+        person.close()
+
+
+INSIDE_A_LOOP = """
+import asyncio
+from interpreter import OpenInterpreter
+
+async def main():
+    interpreter = OpenInterpreter()
+    interpreter.llm.api_base, interpreter.llm.api_key = {address!r}, "key"
+    print(len(interpreter.chat("go")), "messages")
+    interpreter.computer.terminate()
+
+asyncio.run(main())
+"""
+
+
+def test_a_question_can_be_asked_inside_a_running_event_loop() -> None:
+    with ModelServer([tool_call("python", "print(6 * 7)"), text("It is **42**.")]) as server:
+        person = Person([sys.executable, "-c", INSIDE_A_LOOP.format(address=server.base_url)])
+        person.answers("Would you like to run this code? (y/n)", "y")
+        person.sees("3 messages")
+        assert person.ends() == 0
         assert person.mode_is_restored
         person.close()

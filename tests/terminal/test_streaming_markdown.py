@@ -81,6 +81,7 @@ def committed(pieces: Iterable[str], width: int = 60, looked_at: bool = True) ->
     for piece in pieces:
         rows += view.feed(piece)
         if looked_at:
+            rows += view.settle()
             view.open_rows()
     return rows + view.close()
 
@@ -103,7 +104,7 @@ def test_no_text_breaks_it_and_every_split_agrees(text: str) -> None:
 @pytest.mark.parametrize("width", [20, 80, 200])
 def test_what_is_drawn_last_is_what_is_committed(width: int) -> None:
     view = MarkdownView(Theme(), width)
-    rows = view.feed(SAMPLE)
+    rows = view.feed(SAMPLE) + view.settle()
     assert rows + view.open_rows() == committed([SAMPLE], width)
 
 
@@ -114,7 +115,7 @@ def test_what_is_drawn_last_is_what_is_committed(width: int) -> None:
 @settings(max_examples=60, deadline=None)
 def test_every_word_of_a_plain_text_is_on_the_screen_once_and_in_order(lines: list[str], size: int) -> None:
     emulator = Emulator(40, 12)
-    display = Display(Screen(EmulatedOutput(emulator), emulator.size), Theme())
+    display = Display(Screen(EmulatedOutput(emulator).write, emulator.size), Theme())
     text = "\n".join(lines)
     for at in range(0, len(text), size):
         display.show({"role": "assistant", "type": "message", "content": text[at : at + size]})
@@ -126,7 +127,7 @@ def test_every_word_of_a_plain_text_is_on_the_screen_once_and_in_order(lines: li
 @pytest.mark.parametrize(("columns", "lines"), [(80, 24), (200, 50), (20, 10)])
 def test_a_block_taller_than_the_screen_is_in_the_scrollback_once(columns: int, lines: int) -> None:
     emulator = Emulator(columns, lines)
-    display = Display(Screen(EmulatedOutput(emulator), emulator.size), Theme())
+    display = Display(Screen(EmulatedOutput(emulator).write, emulator.size), Theme())
     rows = [f"| {number} | cell{number} |\n" for number in range(2 * lines)]
     text = "".join(["| n | c |\n|---|---|\n", *rows])
     for at in range(0, len(text), 60):
@@ -175,6 +176,17 @@ def test_looks() -> None:
         "",
         "the end",
     ]
+
+
+def test_a_long_paragraph_goes_to_the_scrollback_row_by_row() -> None:
+    view = MarkdownView(Theme(), 60)
+    assert view.feed("Some words. " * 20 + "And **bold") == []
+    settled = view.settle()
+    assert len(settled) == 4
+    assert len(view.open_rows()) == 1
+    assert settled + view.feed("** ones.\n\n") == committed(
+        ["Some words. " * 20 + "And **bold** ones."], looked_at=False
+    )
 
 
 def test_a_table_that_is_too_wide_becomes_a_list_of_its_cells() -> None:

@@ -125,6 +125,7 @@ class Computer(SettingsGroup, group="computer"):
             self._shared = Surroundings()
             if self._interpreter is not None:
                 self._shared.cwd = self._interpreter.workspace
+                self._shared.cancelled = self._interpreter._cancel.is_set
         shared, owner = self._shared, self._interpreter
         shared.python, shared.shell, shared.shell_rc = self.python, self.shell, self.shell_rc
         shared.active_lines = self.active_line_detection

@@ -11,6 +11,6 @@ def built_in_languages() -> list[type[BaseLanguage]]:
     """The languages that come with the package, most used first."""
     from interpreter.languages.javascript.language import JavaScript
     from interpreter.languages.python.language import Python
-    from interpreter.languages.shell.language import Shell
+    from interpreter.languages.shell import Shell
 
     return [Python, Shell, JavaScript]

@@ -35,11 +35,14 @@ class Channel:
 
     def __init__(self, block: Block, fd: int, name: str) -> None:
         self.block, self.fd, self.name = block, fd, name
+        self.before: Channel | None = None  # what arrived there comes first
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         os.set_blocking(fd, False)
 
     def ready(self) -> bool:
         """Take what is there; False at the end."""
+        if self.before is not None:
+            self.before.drain()
         try:
             data = os.read(self.fd, READ_SIZE)
         except BlockingIOError:

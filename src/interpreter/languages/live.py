@@ -29,6 +29,7 @@ class LiveLanguage(BaseLanguage):
         self.surroundings = computer.surroundings if computer is not None else Surroundings()
         self.session: Session | None = None
         self.jobs: list[Job] = []
+        self._stopped = False
         self._cwd: str | None = None  # where the session is, as far as we know
         self._env: dict[str, str | None] = {}  # the exported variables it was told of
 
@@ -72,12 +73,13 @@ class LiveLanguage(BaseLanguage):
         return self.session
 
     def run(self, code: str) -> Iterator[Chunk]:
+        self._stopped = False
         session = self.start()
         if not session.alive:
             self._cwd, self._env = session.launch.cwd, {}
         news = self.surroundings.news_for(self._env, self._cwd)
         fields = {**news, **self.fields()}
-        for event in session.run(code, self.channels(), fields, self.surroundings.timeout):
+        for event in session.run(code, self.channels(), fields, self.surroundings.timeout, self._was_stopped):
             yield from self._chunks(event)
 
     def _chunks(self, event: Frame) -> Iterator[Chunk]:
@@ -139,7 +141,11 @@ class LiveLanguage(BaseLanguage):
             chunk["truncated"] = block.spool.keep()
         return chunk
 
+    def _was_stopped(self) -> bool:
+        return self._stopped or self.surroundings.cancelled()
+
     def stop(self) -> None:
+        self._stopped = True  # also for a block whose session is still being started
         if self.session is not None:
             self.session.interrupt()
 

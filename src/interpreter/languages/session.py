@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -29,6 +29,7 @@ SIGINT = 2
 SWEEP_AFTER = 0.4  # seconds from an interrupt until the block's children are killed
 AGAIN_AFTER = 0.6  # until it is interrupted once more: while os.system() waits for a child, it takes none
 KILL_AFTER = 1.0  # seconds from an interrupt until the worker is killed
+START_PATIENCE = 25  # how often the first of these steps is put off for a worker that is still starting
 REMEMBERED_BLOCKS = 32  # finished blocks whose late output still finds its place
 SOCKET_BUFFER = 1024 * 1024
 
@@ -70,6 +71,7 @@ class Session:
         self._alive = False
         self._folder: Path | None = None
         self._terminal: Channel | None = None
+        self._ended = threading.Event()  # the worker has
         self._writing = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -107,6 +109,7 @@ class Session:
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
         self._alive, self.ready, self.exit_code = True, None, None
+        self._ended.clear()
         self._data = Data(self, ours)
         self._startup = Startup(self)
         self._reader.watch(self._data)
@@ -165,14 +168,18 @@ class Session:
         channels: Channels | None = None,
         fields: Frame | None = None,
         timeout: float | None = None,
+        stopped: Callable[[], bool] = lambda: False,
     ) -> Iterator[Frame]:
         """Run a block and yield its events; the last one is `done`, `exited` or `detached`.
 
         Leaving the iteration early interrupts the block and waits until it has ended. After an interrupt by
         KeyboardInterrupt in this thread the remaining events still come, then KeyboardInterrupt is raised.
+        `stopped` tells whether somebody said stop before there was a block to interrupt.
         """
         self._settle(self.block)
         block = self._begin(code, channels or Channels(), fields or {})
+        if stopped():
+            self.interrupt()
         try:
             yield from self._events(block, timeout)
         finally:
@@ -200,6 +207,7 @@ class Session:
         block.held = channels.held
         for fd, name in channels.reads:
             channel = Channel(block, fd, name)
+            channel.before = self._terminal  # the echo of a key before what it led to
             block.channels.append(channel)
             self._reader.watch(channel)
         frame = {"op": "run", "block": number, "code": code, **channels.fields, **fields}
@@ -243,7 +251,8 @@ class Session:
             raise KeyboardInterrupt
 
     def _escalate(self, block: Block, clock: Clock) -> None:
-        match clock.stage:
+        stage = "finished" if block.finished else clock.stage  # its last words may still be on their way
+        match stage:
             case "running":
                 clock.why = "timed_out"
                 self.interrupt()
@@ -252,6 +261,8 @@ class Session:
                 self._signal(block)
             case "swept":
                 self._signal(block)
+            case "asked" if self.ready is None and self.launch.dialect is None and clock.is_patient():
+                return  # it is still starting: a busy machine is no stuck code
             case "pressed":
                 clock.why = clock.why if clock.why == "timed_out" else "killed"
                 self._control.say("kill")
@@ -300,7 +311,7 @@ class Session:
     # -- the controlling terminal --------------------------------------------------------------------------------
 
     def take_terminal(self, theirs: int, ours: Channel) -> None:
-        """Give the worker a controlling terminal; what appears there belongs to the block that runs."""
+        """Give the next worker a controlling terminal; what appears there belongs to the block that runs."""
         self._terminal = ours
         self._reader.watch(ours)
         self._control.command("terminal 1", [theirs])
@@ -309,6 +320,13 @@ class Session:
         """Take it away again: nothing can ask anybody any more."""
         self._terminal = None
         self._control.command("terminal 0")
+
+    def retire(self, farewell: bytes) -> None:
+        """Have the worker end by itself, at a word that it understands; the next block gets a new one."""
+        self._write(farewell)
+        if not self._ended.wait(KILL_AFTER):
+            self._control.say("kill")
+            self._ended.wait()
 
     # -- what the reader's thread calls ------------------------------------------------------------------------
 
@@ -327,15 +345,13 @@ class Session:
             return
         if frame["event"] == "done":
             self._finish(block, frame)
-            return
-        if self.launch.dialect:
-            block.drain_channels()  # such a worker frames nothing it prints: that came before
-        block.put(frame)
+        else:
+            block.put(frame)
 
     def _finish(self, block: Block, frame: Frame) -> None:
-        block.drain_channels()
         if self._terminal:
             self._terminal.drain()
+        block.drain_channels()
         block.finished = True
         block.release_held()
         block.put(frame)
@@ -348,6 +364,7 @@ class Session:
         if block is not None and not block.finished:
             startup = "" if self.ready else self._startup.text()
             self._finish(block, {"event": "exited", "code": code, "startup": startup})
+        self._ended.set()
 
 
 def memory_folder() -> str | None:
@@ -372,9 +389,17 @@ class Clock:
         self._until = None if timeout is None else time.monotonic() + timeout
         self.stage = "running"
         self.why: str | None = None
+        self._patience = START_PATIENCE
 
     def remaining(self) -> float | None:
         return None if self._until is None else max(0.0, self._until - time.monotonic())
+
+    def is_patient(self) -> bool:
+        """Whether a worker that is not ready yet gets a little more time; if so, it has it now."""
+        self._patience -= 1
+        if self._patience >= 0:
+            self._until = time.monotonic() + SWEEP_AFTER
+        return self._patience >= 0
 
     def interrupted(self) -> None:
         if self.stage in ("running", "asked"):

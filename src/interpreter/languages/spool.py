@@ -22,11 +22,13 @@ class Spool:
         self._held = 0
         self._file: IO[str] | None = None
         self._path: Path | None = None
-        self._kept = False
+        self._kept = self._closed = False
         self.length = 0
 
     def write(self, text: str) -> None:
         with self._lock:
+            if self._closed:
+                return  # nobody can ask for it any more
             self.length += len(text)
             if self._file is None:
                 self._pieces.append(text)
@@ -43,8 +45,9 @@ class Spool:
         with self._lock:
             if self._file is None or self._path is None:
                 return "".join(self._pieces)
-            self._file.flush()
-            return self._path.read_text("utf-8")
+            if not self._closed:
+                self._file.flush()
+            return self._path.read_text("utf-8") if self._path.exists() else ""
 
     def keep(self) -> str:
         """Put everything so far into a file and give its path."""
@@ -53,13 +56,19 @@ class Spool:
                 self._open_file()
             assert self._file is not None
             self._kept = True
-            self._file.flush()
+            if not self._closed:
+                self._file.flush()
             return str(self._path)
 
     def close(self) -> None:
+        """Let go of it; a file that nobody was told of goes with it."""
         with self._lock:
-            if self._file is not None:
-                self._file.close()
+            self._closed = True
+            if self._file is None or self._path is None:
+                return
+            self._file.close()
+            if not self._kept:
+                self._path.unlink(missing_ok=True)
 
     def _open_file(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -109,6 +109,8 @@ class Supervisor:
 
     def spawn(self, fds: list[int]) -> None:
         sys.stdout.flush()
+        if self.worker[0] != "driver":
+            adopt_orphans()  # a quick program may leave one at once
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # a driver takes it when it is ready to
         pid = os.fork()
         if pid == 0:
@@ -117,10 +119,10 @@ class Supervisor:
         self.lead(pid)
         for fd in fds:
             os.close(fd)
-        first, self.pid = self.pid is None, pid
+        self.pid = pid
         self.say("spawned %d" % pid)
-        if first:
-            adopt_orphans()
+        if self.worker[0] == "driver":
+            adopt_orphans()  # only now: what it imports is not for the worker
 
     def lead(self, pid: int) -> None:
         """Make the worker the leader of a process group, the one that the terminal's keys go to."""

@@ -18,6 +18,7 @@ class Surroundings:
     cwd: str = field(default_factory=os.getcwd)
     exported: dict[str, str | None] = field(default_factory=dict)  # None: unset since
     on_input: OnInput | None = None  # (prompt, is it a password) -> the answer, or None for end of file
+    cancelled: Callable[[], bool] = lambda: False  # whether the turn that a block belongs to was cancelled
     keyboard: bool = False  # whether somebody's keys can reach a shell block
     colors: bool = False
     timeout: float | None = None

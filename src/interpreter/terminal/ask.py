@@ -19,7 +19,7 @@ def ask(terminal: Terminal, question: str, password: bool = False) -> str | None
     if terminal.tty.can_type and not terminal.plain:
         from interpreter.terminal.prompt import ask_line
 
-        return ask_line(question, password)
+        return ask_line(terminal.tty, question, password)
     terminal.tty.write(question)
     line = _read_hidden(terminal) if password else _read(terminal)
     if line is None:

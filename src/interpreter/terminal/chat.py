@@ -87,15 +87,16 @@ def _next_message(terminal: Terminal, reader: Reader) -> str | None:
         terminal.tty.write(f"> {sent}\n")
         return sent
     terminal.interrupted = False
-    warned = False
+    pressed = 0
     while True:
         try:
+            if pressed:
+                terminal.display.line(_HOW_TO_LEAVE)  # in here, since the next Ctrl-C may come while it is shown
             return reader.read(terminal.typed.take_all())
         except EOFError:
             terminal.tty.write("\n" if terminal.plain else "")
             return None
         except KeyboardInterrupt:
-            if warned:
+            pressed += 1
+            if pressed > 1:
                 return None
-            warned = True
-            terminal.display.line(_HOW_TO_LEAVE)

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
@@ -90,7 +90,7 @@ def configured(parsed: Parsed) -> OpenInterpreter:
 
     interpreter = OpenInterpreter()
     interpreter.in_terminal_interface = True
-    if not sys.stdin.isatty():
+    if not sys.stdin.isatty() and not sys.stdout.isatty():
         headless = {row.name: row.headless for row in SETTINGS if row.headless is not None}
         apply(interpreter, headless, "default")
     apply(interpreter, from_environment(os.environ), "environment")
@@ -123,6 +123,7 @@ def _message(parsed: Parsed, terminal: Terminal) -> str | None:
     text = sys.stdin.read().strip()
     if not text:
         raise UsageError("There is no message: standard input is empty.")
+    terminal.tty.type_at_terminal()
     return text
 
 
@@ -154,6 +155,8 @@ def _say(terminal: Terminal, interpreter: OpenInterpreter, message: str) -> int:
     return 1 if terminal.failed or terminal.unanswered else 0
 
 
-def _leave(number: int, frame: object) -> NoReturn:
+def _leave(number: int, frame: object) -> None:
     """Told to end: unwind, so that the terminal and the sessions are put in order."""
-    raise SystemExit(128 + number)
+    prompt = sys.modules.get("interpreter.terminal.prompt")
+    if prompt is None or not prompt.leave(128 + number):
+        raise SystemExit(128 + number)

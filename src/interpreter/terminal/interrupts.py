@@ -1,4 +1,4 @@
-"""Ctrl-C: the first cancels the turn, the second does not wait for it to wind down."""
+"""Ctrl-C: the first cancels the turn, the second does not wait. Ctrl-Z: afterwards the terminal is ours again."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+_CAN_STOP = hasattr(signal, "SIGCONT")
+
 
 class Interrupts:
     """Takes the interrupt signal for the length of a turn, where that is possible: in the main thread."""
 
-    def __init__(self, cancel: Callable[[], None]) -> None:
-        self._cancel = cancel
+    def __init__(self, cancel: Callable[[], None], resume: Callable[[], None]) -> None:
+        self._cancel, self._resume = cancel, resume
         self._asking = False
         self.count = 0
 
@@ -25,10 +27,13 @@ class Interrupts:
             yield
             return
         signal.signal(signal.SIGINT, self._on_signal)
+        continued = signal.signal(signal.SIGCONT, lambda number, frame: self._resume()) if _CAN_STOP else None
         try:
             yield
         finally:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+            if _CAN_STOP:
+                signal.signal(signal.SIGCONT, continued)
 
     @contextmanager
     def asking(self) -> Iterator[None]:

@@ -9,7 +9,6 @@ from interpreter.errors import (
     InterpreterError,
     MissingKeyError,
     ModelError,
-    ModelUnreachableError,
     ProviderNotFoundError,
 )
 
@@ -70,8 +69,6 @@ def explained(error: InterpreterError) -> str:
     """An error's words, and for a model that cannot be asked what was found and what to do."""
     if isinstance(error, MissingKeyError | ProviderNotFoundError):
         return "\n".join([str(error), found_keys(), WAYS])
-    if isinstance(error, ModelUnreachableError):
-        return f"{error}\n{found_keys()}"
     return str(error)
 
 

@@ -7,6 +7,7 @@ import math
 import os
 import re
 import select
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -99,9 +100,9 @@ class Keyboard:
         self._last_key = 0.0
         self._until = math.inf  # when it wakes by itself
         self._key_typed = threading.Condition()
-        self._wake_reader, self._wake_writer = os.pipe()
-        os.set_blocking(self._wake_writer, False)
-        os.set_blocking(self._wake_reader, False)
+        self._wake_reader, self._wake_writer = socket.socketpair()
+        self._wake_reader.setblocking(False)
+        self._wake_writer.setblocking(False)
         self._thread = threading.Thread(target=self._run, name="keyboard", daemon=True)
 
     def start(self) -> None:
@@ -111,8 +112,8 @@ class Keyboard:
         self._stopping = True
         self.wake()
         self._thread.join()
-        os.close(self._wake_reader)
-        os.close(self._wake_writer)
+        self._wake_reader.close()
+        self._wake_writer.close()
         if self._failure:
             raise self._failure
 
@@ -129,7 +130,7 @@ class Keyboard:
 
     def wake(self) -> None:
         try:
-            os.write(self._wake_writer, b"\0")
+            self._wake_writer.send(b"\0")
         except BlockingIOError:
             return  # it is awake
 
@@ -151,12 +152,12 @@ class Keyboard:
             deadline = self._clock.deadline()
             self._until = math.inf if deadline is None else deadline
             timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
-            fds = [self._wake_reader, *([self._tty.stdin.fileno()] if self._listening else [])]
-            ready = select.select(fds, [], [], timeout)[0]
+            sources = [self._wake_reader, *([self._tty.stdin] if self._listening else [])]
+            ready = select.select(sources, [], [], timeout)[0]
             if self._wake_reader in ready:
-                os.read(self._wake_reader, 4096)
+                self._wake_reader.recv(4096)
             self._do_calls()
-            if len(ready) > (self._wake_reader in ready):
+            if self._tty.stdin in ready:
                 self._read()
             self._clock.tick()
 

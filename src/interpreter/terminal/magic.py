@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -35,6 +33,8 @@ def run(terminal: Terminal, interpreter: OpenInterpreter, line: str) -> None:
     name, _, argument = line[1:].partition(" ")
     command = next((row for row in COMMANDS if row.name == name.lower()), None)
     if command is None:
+        from difflib import get_close_matches
+
         close = get_close_matches(name.lower(), [row.name for row in COMMANDS], n=1)
         advice = f"Did you mean %{close[0]}?" if close else "%help lists the commands."
         terminal.display.line(f"There is no command %{name}. {advice}")
@@ -149,6 +149,8 @@ def _load_message(terminal: Terminal, interpreter: OpenInterpreter, argument: st
 
 
 def _info(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    import platform
+
     from interpreter.version import __version__
 
     llm = interpreter.llm

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -11,20 +11,20 @@ from interpreter.terminal.render.ansi import ProgramText, visible
 from interpreter.terminal.render.saved import save_image, save_text
 
 if TYPE_CHECKING:
-    from typing import TextIO
-
     from interpreter.messages import Chunk
 
 
 class PlainDisplay:
     """Writes each chunk as it comes; nothing is ever drawn twice."""
 
-    def __init__(self, out: TextIO) -> None:
-        self._out = out
+    def __init__(self, write: Callable[[str], object]) -> None:
+        self._out = write
         self._kind = ""
         self._line_begun = False
         self._program: ProgramText | None = None
         self._silent = True
+        self._language = ""
+        self.show_active_line = False  # nothing here can mark a line
 
     # -- chunks --------------------------------------------------------------------------------------------
 
@@ -37,7 +37,6 @@ class PlainDisplay:
                 self._end_section()
         else:
             self._content(chunk)
-        self._out.flush()
 
     def _content(self, chunk: Chunk) -> None:
         kind, content = chunk["type"], str(chunk.get("content"))
@@ -45,6 +44,7 @@ class PlainDisplay:
             self._section(kind)
             self._write(visible(content))
         elif kind == "code" and chunk.get("role") != "computer" and "recipient" not in chunk:
+            self._language = chunk.get("format", "").lower()
             self._section("code", f"```{chunk.get('format', '')}\n")
             self._write(visible(content))
         elif kind == "console":
@@ -75,13 +75,13 @@ class PlainDisplay:
         self._silent = False
         self._section("console")
         self._program = self._program or ProgramText(color=False, limit=None)
-        for line in self._program.feed(str(chunk["content"])):
-            self._write(line + "\n")
+        lines = self._program.feed(str(chunk["content"]))
+        self._write("".join(f"{line}\n" for line in lines))
 
     def _block_over(self, chunk: Chunk) -> None:
         silent, self._silent = self._silent, True
         self._end_section()
-        self._say(words.ending(dict(chunk), 0.0, silent))
+        self._say(words.ending(dict(chunk), 0.0, silent, self._language in words.SHELLS))
 
     def _attachment(self, chunk: Chunk) -> None:
         kind = chunk.get("format", "")
@@ -117,20 +117,18 @@ class PlainDisplay:
 
     def _write(self, text: str) -> None:
         if text:
-            self._out.write(text)
+            self._out(text)
             self._line_begun = not text.endswith("\n")
 
     # -- what the other display has too --------------------------------------------------------------------
 
     def line(self, text: str, style: str = "hint") -> None:
         """Words of ours."""
-        self._say(text)
-        self._out.flush()
+        self._say(visible(text))
 
     def markdown(self, text: str) -> None:
         """A whole text of ours."""
         self._say(visible(text))
-        self._out.flush()
 
     def begin(self, what: str = "thinking") -> None:
         """A turn begins."""
@@ -138,10 +136,12 @@ class PlainDisplay:
     def finish(self) -> None:
         """The turn is over."""
         self._end_section()
-        self._out.flush()
 
     def running(self) -> None:
         """A block starts to run."""
+
+    def resumed(self) -> None:
+        """A shell has had the terminal meanwhile."""
 
     def stopping(self) -> None:
         """The turn was told to end."""
@@ -152,7 +152,6 @@ class PlainDisplay:
         if self._program and (begun := self._program.open):
             self._program.close()
             self._write(begun)
-        self._out.flush()
         yield ""
         self._line_begun = False
 

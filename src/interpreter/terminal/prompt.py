@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
-import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
+from typing import Any
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.formatted_text import ANSI
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.output.color_depth import ColorDepth
+from prompt_toolkit.output import ColorDepth, create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
+
+from interpreter.terminal.tty import Tty
 
 MARKER = '"""'
 
@@ -22,9 +25,9 @@ MARKER = '"""'
 class Prompt:
     """Reads messages; Enter sends one off, Alt-Enter or Ctrl-J begins a new line."""
 
-    def __init__(self, folder: str | None, marker: bool = True) -> None:
+    def __init__(self, tty: Tty, folder: str | None, marker: bool = True) -> None:
         unfinished = _in_quotes if marker else lambda text: False
-        self._session = _session(_history(folder), unfinished)
+        self._session = _session(tty, _history(folder), unfinished)
 
     def when_ready(self, function: Callable[[], None]) -> None:
         """Have something done as soon as the prompt stands and takes keys, once."""
@@ -37,36 +40,57 @@ class Prompt:
 
     def read(self, default: str = "") -> str:
         """A message; EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
-        text: str = self._session.prompt("> ", default=default, in_thread=_in_event_loop())
-        return text
+        return _ask(self._session, "> ", default=default)
 
 
-def ask_line(question: str, password: bool = False) -> str | None:
+def ask_line(tty: Tty, question: str, password: bool = False) -> str | None:
     """One line, None at the end of input."""
-    session = _session(InMemoryHistory(), lambda text: False)
+    session = _session(tty, InMemoryHistory(), lambda text: False)
     try:
-        text: str = session.prompt(ANSI(question), is_password=password, in_thread=_in_event_loop())
+        return _ask(session, ANSI(question), is_password=password)
     except EOFError:
         return None
-    return text
 
 
-def _session(history: History, unfinished: Callable[[str], bool]) -> PromptSession[str]:
+class _ToldToEnd(Exception):
+    """Raised where the prompt waits, so that it puts the terminal in order on its way out."""
+
+
+_up: list[tuple[asyncio.AbstractEventLoop, PromptSession[str]]] = []  # the prompt that waits, if any
+
+
+def leave(code: int) -> bool:
+    """The program is told to end; False if no prompt is up that has to be left first."""
+    for loop, session in _up:
+        loop.call_soon_threadsafe(partial(session.app.exit, exception=_ToldToEnd(code)))
+    return bool(_up)
+
+
+def _ask(session: PromptSession[str], question: Any, **more: Any) -> str:
+    def when_up() -> None:
+        _up.append((asyncio.get_running_loop(), session))
+
+    try:
+        return session.prompt(question, in_thread=_in_event_loop(), pre_run=when_up, **more)
+    except _ToldToEnd as told:
+        raise SystemExit(told.args[0]) from None
+    finally:
+        _up.clear()
+
+
+def _session(tty: Tty, history: History, unfinished: Callable[[str], bool]) -> PromptSession[str]:
     # Cursor position requests are off: their answers would end up in what is typed ahead.
-    output = Vt100_Output.from_pty(
-        sys.stdout,
-        term=os.environ.get("TERM"),
-        default_color_depth=ColorDepth.DEPTH_1_BIT if os.environ.get("NO_COLOR") else None,
-        enable_bell=False,
-    )
-    output.enable_cpr = False
+    output = create_output(stdout=tty.stdout)
+    if isinstance(output, Vt100_Output):
+        output.enable_cpr = False
     return PromptSession(
         history=history,
         multiline=True,
         key_bindings=_bindings(unfinished),
         prompt_continuation="  ",
-        input=create_input(sys.stdin),
+        input=create_input(tty.stdin),
         output=output,
+        color_depth=None if tty.color else ColorDepth.DEPTH_1_BIT,
         enable_history_search=True,
     )
 

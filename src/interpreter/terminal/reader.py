@@ -28,7 +28,7 @@ def reader_for(terminal: Terminal, interpreter: OpenInterpreter) -> Reader:
         return LineReader(terminal, interpreter.multi_line)
     from interpreter.terminal.prompt import Prompt
 
-    return Prompt(interpreter.get_oi_dir(), interpreter.multi_line)
+    return Prompt(terminal.tty, interpreter.get_oi_dir(), interpreter.multi_line)
 
 
 class LineReader:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 from interpreter.terminal.interrupts import Interrupts
 from interpreter.terminal.keyboard import Keyboard, TypeAhead
 from interpreter.terminal.plain import PlainDisplay
+from interpreter.terminal.render.words import SHELLS
 from interpreter.terminal.tty import Tty
 
 if TYPE_CHECKING:
@@ -17,7 +19,6 @@ if TYPE_CHECKING:
     from interpreter.messages import Chunk
     from interpreter.terminal.render.display import Display
 
-SHELLS = frozenset({"shell", "bash", "sh", "zsh", "batch", "bat", "powershell"})
 QUIET = 0.8  # seconds without a key before a question may appear
 
 
@@ -37,7 +38,7 @@ class Terminal:
     @property
     def display(self) -> Display | PlainDisplay:
         if self._display is None:
-            self._display = PlainDisplay(self.tty.stdout) if self.plain else self._drawn()
+            self._display = PlainDisplay(self.tty.write) if self.plain else self._drawn()
         return self._display
 
     def _drawn(self) -> Display:
@@ -45,7 +46,7 @@ class Terminal:
         from interpreter.terminal.render.screen import Screen
         from interpreter.terminal.render.theme import Theme
 
-        return Display(Screen(self.tty.stdout, self.tty.size), Theme(self.tty.color, self.tty.unicode))
+        return Display(Screen(self.tty.write, self.tty.size), Theme(self.tty.color, self.tty.unicode))
 
     def error(self, text: str) -> None:
         """What went wrong, in words, once."""
@@ -78,9 +79,12 @@ class Busy:
 
     def __init__(self, terminal: Terminal, interpreter: OpenInterpreter) -> None:
         self._terminal, self._interpreter = terminal, interpreter
-        self._takes_keys = terminal.tty.in_foreground
+        in_charge = threading.current_thread() is threading.main_thread()
+        self._takes_keys = in_charge and terminal.tty.in_foreground
         self.keyboard = Keyboard(terminal.tty, terminal.display, terminal.typed)
-        self.interrupts = Interrupts(lambda: self.keyboard.call(self._cancel))
+        self.interrupts = Interrupts(
+            lambda: self.keyboard.call(self._cancel), lambda: self.keyboard.call(self._resumed)
+        )
         self._modes = ExitStack()
 
     @contextmanager
@@ -133,6 +137,10 @@ class Busy:
         self._terminal.display.running()
         if language.lower() in SHELLS:
             self.keyboard.to_block = self._interpreter.computer.send_keys
+
+    def _resumed(self) -> None:
+        self._terminal.tty.keys_again()
+        self._terminal.display.resumed()
 
     def _detach(self) -> None:
         self._interpreter.computer.detach()

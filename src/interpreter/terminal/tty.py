@@ -25,7 +25,16 @@ class Tty:
         self.stdout = stdout or sys.stdout
         self.can_type = _is_tty(self.stdin)
         self.can_show = _is_tty(self.stdout)
+        self._mode: list[object] | None = None  # the one for keys, while it is on
         self.dumb = os.environ.get("TERM", "dumb") in ("", "dumb", "unknown")
+
+    def type_at_terminal(self) -> None:
+        """Standard input was a pipe and is read: from now on keys come from the terminal that shows us, if any."""
+        if self.can_type or not self.can_show:
+            return
+        with suppress(OSError):  # there is none, and so nobody to ask
+            self.stdin = open("/dev/tty", encoding="utf-8", errors="replace")  # noqa: SIM115 - open as long as we run
+            self.can_type = True
 
     @property
     def can_draw(self) -> bool:
@@ -50,7 +59,12 @@ class Tty:
         return columns or 80, lines or 24
 
     def write(self, text: str) -> None:
-        self.stdout.write(text)
+        """Write at once; what this output cannot encode becomes question marks."""
+        try:
+            self.stdout.write(text)
+        except UnicodeEncodeError:
+            encoding = self.stdout.encoding or "ascii"
+            self.stdout.write(text.encode(encoding, "replace").decode(encoding))
         self.stdout.flush()
 
     def forget_typed(self) -> None:
@@ -73,18 +87,28 @@ class Tty:
         before = termios.tcgetattr(fd)
         restore = _Restore(self, fd, before, marks)
         atexit.register(restore)
-        _set(fd, key_mode(before))
+        self._mode = key_mode(before)
+        _set(fd, self._mode)
         if marks:
             self.write(PASTE_ON)
         try:
             yield
         finally:
+            self._mode = None
             restore()
             atexit.unregister(restore)
+
+    def keys_again(self) -> None:
+        """After a stop and a continue: a shell has had the terminal meanwhile."""
+        if self._mode is not None and self.in_foreground:
+            _set(self.stdin.fileno(), self._mode)
 
     @contextmanager
     def hidden(self) -> Iterator[None]:
         """A line is typed that is not to be seen."""
+        if sys.platform == "win32":
+            yield
+            return
         fd = self.stdin.fileno()
         before = termios.tcgetattr(fd)
         mode = list(before)

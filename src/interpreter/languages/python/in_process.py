@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
 from interpreter.languages.base import BaseLanguage
@@ -50,7 +50,9 @@ class InProcessPython(BaseLanguage):
         self._figures = Figures(self._outlet.display)
         self._lines = ActiveLines(self._outlet.active_line)
         self._loop = EventLoop()
-        self._engine = Bare(self.namespace, self._outlet, self._lines, self._loop, self._figures, run_captured)
+        self._engine = Bare(
+            self.namespace, self._outlet, self._lines, self._loop, self._figures, nullcontext(), run_captured
+        )
         self.namespace.setdefault("display", self._engine.display)
 
     def run(self, code: str) -> Iterator[Chunk]:
@@ -147,9 +149,6 @@ class Outlet:
     def display(self, data: dict[str, Any], display_id: str | None = None, update: bool = False) -> None:
         self.flush()
         self._chunks += display_chunks(data)
-
-    def clear(self, wait: bool) -> None:
-        """Nothing: chunks that went out cannot be called back."""
 
     def active_line(self, line: int) -> None:
         self._chunks.append({"type": "console", "format": "active_line", "content": line})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from pathlib import Path
 from shlex import quote
 
@@ -10,16 +12,20 @@ from interpreter.languages.shell.pieces import cut
 
 HERE = Path(__file__).parent
 WHOLE = b"# whole\n"  # how the driver ends a state that was saved to its end
-RUN = {
-    "bash": "\\. ${{__oi_over:-{file}}} <>{stdin} 2>&1",
-    # an error or an interrupt ends a zsh unless somebody takes it
-    "zsh": "{{ \\. ${{__oi_over:-{file}}} <>{stdin} 2>&1; }} always {{ TRY_BLOCK_ERROR=0 TRY_BLOCK_INTERRUPT=0; }}",
+# The last line of every piece but the last: one that an error left early is the last of its block.
+REACHED = "\n__oi_reached=$?\n"
+PIECE = '\\. "${{__oi_over:-{file}}}" <>{stdin} 2>&1'
+# bash gets a block as one line: when a file ends inside $( it may not live through the next line it reads.
+# zsh gets it enclosed: an error or an interrupt would end the whole shell unless somebody takes it. Its EXIT trap can
+# be seen and set outside functions only. With `&& :` a call is safe under errexit.
+BLOCK = {
+    "bash": '{pieces}; __oi_status=$? __oi_block=; __oi_leave {block} "$@" && :',
+    "zsh": "{{ {pieces}; }} always {{ __oi_status=$? __oi_block= TRY_BLOCK_ERROR=0 TRY_BLOCK_INTERRUPT=0; }}\n"
+    'builtin trap >|$__oi_folder/trap; __oi_leave {block} "$@" && :; builtin trap __oi_exit EXIT',
 }
-REACHED = "\n__oi_reached=$?\n"  # the last line of every piece but the last: an error may leave a file earlier
-# With the last word each line is safe under errexit.
-AROUND = {
-    "bash": "{call} && :",
-    "zsh": "builtin trap >|$__oi_folder/trap; {call} && :; builtin trap __oi_exit EXIT",
+START = {
+    "bash": "__oi_start {folder} && :",
+    "zsh": "builtin trap >|{folder}/trap; __oi_start {folder} && :; builtin trap __oi_exit EXIT",
 }
 
 
@@ -40,7 +46,7 @@ class Dialect:
         """A new shell gets our functions, and the state that the last one left."""
         driver, place = quote(str(HERE / f"driver.{self.kind}")), quote(str(folder))
         lines = ["exec >/dev/null 2>&1", f"\\. {driver}", f"__oi_folder={place}"]
-        state = folder / "state.first"
+        state = folder / "state.0"
         if self._block == 0 and self._state is not None:
             state.write_bytes(self._state)
         elif self._block == 0 and self._rc:
@@ -49,8 +55,8 @@ class Dialect:
         else:
             state = self.last_state(folder) or state
         if state.name == "state.exit":
-            state = state.replace(folder / "state.first")
-        lines += [f"\\. {quote(str(state))} && :", self._around(f"__oi_start {place}"), "__oi_ready && :"]
+            state = state.replace(folder / f"state.{self._block}")
+        lines += [f"\\. {quote(str(state))} && :", START[self.kind].format(folder=place), "__oi_ready && :"]
         return script(lines)
 
     def encode(self, frame: Frame, folder: Path) -> bytes:
@@ -64,16 +70,13 @@ class Dialect:
             lines.append(assignment("TERM", self._term))
         if "cwd" in frame:
             lines.append(f"builtin cd -- {quote(frame['cwd'])} || :")
-        lines.append(f"__oi_enter {self._block} {quote(frame['tty'])} && :")
+        pieces = [f"__oi_enter {self._block} {quote(frame['tty'])} && :"]
         for line, file in self._write(frame, folder):
             if frame["active_lines"]:
-                lines.append(f"__oi_at {self._block} {line} && :")
-            lines.append(RUN[self.kind].format(file=quote(str(file)), stdin=quote(frame["stdin"])))
-        lines += ["__oi_status=$? __oi_block=", self._around(f'__oi_leave {self._block} "$@"')]
+                pieces.append(f"__oi_at {self._block} {line} && :")
+            pieces.append(PIECE.format(file=inside_quotes(str(file)), stdin=quote(frame["stdin"])))
+        lines.append(BLOCK[self.kind].format(pieces="; ".join(pieces), block=self._block))
         return script(lines)
-
-    def _around(self, call: str) -> str:
-        return AROUND[self.kind].format(call=call)
 
     def _write(self, frame: Frame, folder: Path) -> list[tuple[int, Path]]:
         """Put the block's pieces into files, instead of the last one's, and say where each begins."""
@@ -86,7 +89,7 @@ class Dialect:
         else:  # the shell counts lines from the beginning of a file
             pieces = [(line, "\n" * (line - 1) + piece) for line, piece in pieces]
             pieces[:-1] = [(line, text + REACHED) for line, text in pieces[:-1]]
-        self._files = [folder / "exports"]
+        self._files = [folder / "exports", *numbered_states(folder)[:-2]]
         written: list[tuple[int, Path]] = []
         for line, text in pieces:
             file = folder / (f"block{self._block}" if not written else f"block{self._block}.{line}")
@@ -106,12 +109,22 @@ class Dialect:
 
     def last_state(self, folder: Path) -> Path | None:
         """The newest state that was saved to its end."""
-        saved = ("exit", str(self._block % 2), str((self._block - 1) % 2), "first")
-        return next((path for name in saved if is_whole(path := folder / f"state.{name}")), None)
+        saved = [folder / "state.exit", *reversed(numbered_states(folder))]
+        return next((path for path in saved if is_whole(path)), None)
+
+
+def numbered_states(folder: Path) -> list[Path]:
+    """The states after each block, the oldest first."""
+    numbers = (name.removeprefix("state.") for name in os.listdir(folder) if name.startswith("state."))
+    return [folder / f"state.{number}" for number in sorted(int(text) for text in numbers if text.isdigit())]
 
 
 def script(lines: list[str]) -> bytes:
     return "".join(line + "\n" for line in lines).encode("utf-8", "surrogateescape")
+
+
+def inside_quotes(text: str) -> str:
+    return re.sub(r'([\\"$`}])', r"\\\1", text)
 
 
 def assignment(name: str, value: str | None) -> str:

@@ -55,6 +55,7 @@ __oi_leave() {
   __oi_how=ok
   [[ -z $__oi_over ]] || __oi_status=$__oi_last
   [[ $__oi_status == 0 ]] || __oi_how=error
+  [[ $__oi_status != 130 ]] || __oi_how=interrupted # by a key, or somebody else
   if [[ $__oi_interrupted ]]; then
     builtin trap - DEBUG
     builtin shopt -u extdebug
@@ -65,7 +66,7 @@ __oi_leave() {
   __oi_report
   builtin printf '{"event":"done","block":%s,"status":"%s","exit_code":%s}\n' "$1" "$__oi_how" "$__oi_status" >&0
   __oi_keep_traps
-  __oi_save "$__oi_folder/state.$(($1 % 2))" "${@:2}"
+  __oi_save "$__oi_folder/state.$1" "${@:2}"
 }
 
 # Where we are and what is exported, for the other languages.
@@ -116,7 +117,7 @@ __oi_exit() {
 # __oi_save FILE ARGUMENTS...: what a new shell needs to go on; the last line says that it is whole.
 __oi_save() {
   {
-    builtin printf '__oi_options shopt :%s:\n' "$BASHOPTS"
+    [[ -z ${BASHOPTS-} ]] || builtin printf '__oi_options shopt :%s:\n' "$BASHOPTS" # bash 3 has none
     __oi_places
     __oi_variables -p
     builtin declare -f

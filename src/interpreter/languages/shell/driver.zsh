@@ -36,16 +36,22 @@ __oi_leave() {
   __oi_how=ok
   [[ -z $__oi_over ]] || __oi_status=$__oi_last
   [[ $__oi_status == 0 ]] || __oi_how=error
-  [[ -z $__oi_interrupted ]] || __oi_how=interrupted __oi_status=130
+  [[ -z $__oi_interrupted && $__oi_status != 130 ]] || __oi_how=interrupted __oi_status=130
   exec >/dev/null
   __oi_report
   builtin printf '{"event":"done","block":%s,"status":"%s","exit_code":%s}\n' $1 $__oi_how $__oi_status >&0
-  __oi_save $__oi_folder/state.$(($1 % 2)) "${@:2}"
+  __oi_save $__oi_folder/state.$1 "${@:2}"
 }
 
 # Where we are and what is exported, for the other languages.
 __oi_report() {
-  { builtin pwd; builtin printf '\0'; builtin typeset -px } >|$__oi_folder/exports
+  {
+    builtin pwd
+    builtin printf '\0'
+    for __oi_name in ${(k)parameters[(R)*export*]}; do
+      builtin print -rN -- "$__oi_name=${(P)__oi_name}"
+    done
+  } >|$__oi_folder/exports
 }
 
 # -- traps --------------------------------------------------------------------------------------------------------

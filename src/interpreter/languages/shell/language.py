@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,9 @@ from interpreter.languages.version import program_version
 from interpreter.messages import Chunk
 
 PAGERS = ("PAGER", "GIT_PAGER", "MANPAGER", "SYSTEMD_PAGER", "AWS_PAGER", "PSQL_PAGER")
+SPOKEN = ("bash", "zsh")
+SYNTAX_ERROR = 2
+FAREWELL = b"builtin trap - EXIT; exit\n"  # the state is saved, and it is not the user's exit
 NOT_FOR_US = ("BASH_ENV", "ENV")  # files that a shell without a prompt would run at its start
 
 
@@ -43,7 +47,9 @@ class Shell(LiveLanguage):
     def launch(self) -> Launch:
         shell = which_shell(self.surroundings.shell)
         if shell is None:
-            raise SessionStartError(self.name, "neither bash nor zsh is installed.")
+            wanted = self.surroundings.shell
+            missing = f"{wanted} is no bash or zsh that can be run." if wanted else "bash is not installed."
+            raise SessionStartError(self.name, missing)
         env = self.surroundings.environment()
         for name in NOT_FOR_US:
             env.pop(name, None)
@@ -68,13 +74,16 @@ class Shell(LiveLanguage):
 
     def _take_news(self, event: Frame) -> None:
         super()._take_news({**event, **self._news()})
+        assert self.session is not None and self.session.block is not None
+        if event["exit_code"] == SYNTAX_ERROR and is_torn(self.session.block.code):
+            self.session.retire(FAREWELL)  # bash 5.2 damages its own memory when a file ends inside $(
 
     def _news(self) -> Frame:
         assert self.session is not None
         report = self._dialect.report(self.session.folder)
         if report is None:
             return {}
-        cwd, changed = self._exports.news(report)
+        cwd, changed = self._exports.news(report, self.surroundings.exported)
         return {"cwd": cwd, "env": changed}
 
     def exited(self, event: Frame) -> Iterator[Chunk]:
@@ -84,23 +93,27 @@ class Shell(LiveLanguage):
             return
         news, code = self._news(), event["code"]
         super()._take_news(news)
-        if code < 0 or not news:
+        ended = how_exited(event)
+        if ended != "interrupted" and (code < 0 or not news):
             kept = "what it had" if news else "what it had before this block"
             yield console(f"The shell ended ({how_it_ended(code)}). A new one goes on with {kept}.\n")
-        yield self.closing(code, how_exited(event))
+        yield self.closing(code, ended)
 
     # -- somebody at the keyboard ------------------------------------------------------------------------
 
     def _seat_somebody(self) -> None:
         """Have a controlling terminal while there is somebody to type, and none while there is not."""
         session = self.start()
-        if self.surroundings.keyboard and self._keyboard is None:
-            self._keyboard = Keyboard()
-            session.take_terminal(self._keyboard.theirs, self._keyboard)
-        elif self._keyboard is not None and not self.surroundings.keyboard:
-            session.leave_terminal()
-            self._keyboard.hang_up()
-            self._keyboard = None
+        if self.surroundings.keyboard != (self._keyboard is not None):
+            if session.alive:
+                session.retire(FAREWELL)  # a process keeps the terminal that it was born with
+            if self._keyboard is None:
+                self._keyboard = Keyboard()
+                session.take_terminal(self._keyboard.theirs, self._keyboard)
+            else:
+                session.leave_terminal()
+                self._keyboard.hang_up()
+                self._keyboard = None
         if self._keyboard is not None:
             self._keyboard.prepare(self.surroundings.size)
 
@@ -128,17 +141,27 @@ class Shell(LiveLanguage):
         self._keyboard = self._state = None
 
 
+def is_torn(code: str) -> bool:
+    return code.count("(") > code.count(")")
+
+
 def how_exited(event: Frame) -> str:
     if event["why"] == "timed_out":
         return "timed_out"
+    if event["why"] == "interrupted" and event["code"] in (-signal.SIGINT, 128 + signal.SIGINT):
+        return "interrupted"  # it was still starting, and nothing is lost
     if event["code"] < 0:
         return "died"
+    if event["why"]:
+        return "interrupted"
     return "error" if event["code"] else "done"
 
 
 def which_shell(wanted: str | None) -> str | None:
     """The shell that the settings name, else the user's own if we speak it, else bash."""
-    for shell in (wanted, os.environ.get("SHELL")):
-        if shell and Path(shell).name in ("bash", "zsh") and (found := shutil.which(shell)):
-            return found
+    if wanted:
+        return shutil.which(wanted) if Path(wanted).name in SPOKEN else None
+    users = os.environ.get("SHELL", "")
+    if Path(users).name in SPOKEN and (found := shutil.which(users)):
+        return found
     return shutil.which("bash") or shutil.which("zsh")

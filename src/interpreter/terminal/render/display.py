@@ -2,51 +2,35 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from interpreter.terminal.render import words
+from interpreter.terminal.render.ansi import visible
+from interpreter.terminal.render.canvas import Canvas
 from interpreter.terminal.render.code import CodeView
 from interpreter.terminal.render.markdown import MarkdownView
 from interpreter.terminal.render.output import OutputView
 from interpreter.terminal.render.reasoning import ReasoningView
 from interpreter.terminal.render.saved import save_image, save_text
 from interpreter.terminal.render.screen import Screen
-from interpreter.terminal.render.status import PATIENCE, STALL, TICK, Status
 from interpreter.terminal.render.theme import Theme
 
 if TYPE_CHECKING:
     from interpreter.messages import Chunk
 
-View = MarkdownView | CodeView | OutputView | ReasoningView
-FRAME = 0.04  # seconds between two drawings, at least
-_SHARE = 4  # of the time, drawing may take one part in so many
 
-
-class Display:
-    """Shows a stream of chunks; `tick` is called by whoever keeps the time, at `deadline`."""
+class Display(Canvas):
+    """Shows a stream of chunks."""
 
     def __init__(self, screen: Screen, theme: Theme, clock: Callable[[], float] = time.monotonic) -> None:
-        self.screen = screen
-        self.theme = theme
-        self._clock = clock
-        self.status = Status(theme)
+        super().__init__(screen, theme, clock)
         self.show_active_line = True
-        self.on_change: Callable[[], None] = lambda: None
-        self._view: View | None = None
-        self._kind = ""
-        self._output: OutputView | None = None
         self._began = 0.0  # when the block did
+        self._language = ""
         self._code: list[str] = []
-        self._commit: list[str] = []
-        self._body: list[str] = []
-        self._spaced = True  # whether the last row above is an empty one
-        self._dirty = False
-        self._next_draw = 0.0
-        self._next_tick = 0.0
 
     # -- chunks --------------------------------------------------------------------------------------------
 
@@ -57,21 +41,14 @@ class Display:
         with self.screen.lock:
             if self._view:
                 self._view.width = self.screen.width
-            if chunk.get("start"):
-                self._start(chunk)
-            elif chunk.get("end"):
-                self._end(chunk)
-            else:
+            if chunk.get("end"):
+                if self._kind != "output":  # what a block shows besides its output does not end it
+                    self._close_view()
+            elif not chunk.get("start"):
                 self._content(chunk)
+            elif chunk["type"] == "console":
+                self._running()
             self._changed()
-
-    def _start(self, chunk: Chunk) -> None:
-        if chunk["type"] == "console":
-            self._running()
-
-    def _end(self, chunk: Chunk) -> None:
-        if chunk["type"] != "console":
-            self._close_view()
 
     def _content(self, chunk: Chunk) -> None:
         kind, content = chunk["type"], chunk.get("content")
@@ -103,7 +80,7 @@ class Display:
         if self._kind != "code":
             self._open("code", CodeView(language, self.theme, self.screen.width))
         assert isinstance(self._view, CodeView)
-        self._code = self._view.source
+        self._language, self._code = language.lower(), self._view.source
         self._put(self._view.feed(content))
 
     # -- a running block -----------------------------------------------------------------------------------
@@ -139,7 +116,7 @@ class Display:
     def _active(self, number: int) -> str:
         if len(self._code) < 2 or not 0 < number <= len(self._code):
             return ""
-        return f"line {number}: {self._code[number - 1].strip()[:40]}"
+        return f"line {number}: {visible(self._code[number - 1].strip()[:40])}"
 
     def _rich_output(self, chunk: Chunk) -> None:
         assert self._output
@@ -172,7 +149,7 @@ class Display:
         elapsed = self._clock() - self._began
         silent = self._output.empty
         self._put(self._output.close(chunk.get("truncated")))
-        ending = words.ending(dict(chunk), elapsed, silent)
+        ending = words.ending(dict(chunk), elapsed, silent, self._language in words.SHELLS)
         if ending:
             good = chunk.get("ended", "done") in ("done", "background") and not chunk.get("exit_code")
             self._put([self.theme.paint(ending, "hint" if good else "error")])
@@ -202,7 +179,7 @@ class Display:
         """Words of ours, between what the stream says."""
         with self.screen.lock:
             self._close_view()
-            rows = words.wrapped(text, self.screen.width - 1)
+            rows = words.wrapped(visible(text), self.screen.width - 1)
             self._put([self.theme.paint(row, style) for row in rows])
             self.flush()
 
@@ -232,6 +209,12 @@ class Display:
             self._close_view()
             if not self._spaced:
                 self._put([""])
+            self.flush()
+
+    def resumed(self) -> None:
+        """A shell has had the terminal meanwhile: what was open is drawn anew, below what it wrote."""
+        with self.screen.lock:
+            self.screen.forget()
             self.flush()
 
     def stopping(self) -> None:
@@ -265,66 +248,3 @@ class Display:
         with self.screen.lock:
             self.status.typed = text
             self._draw(self._clock())
-
-    # -- drawing -------------------------------------------------------------------------------------------
-
-    def _open(self, kind: str, view: View) -> None:
-        self._close_view()
-        if not self._spaced:
-            self._put([""])
-        self._view, self._kind = view, kind
-
-    def _close_view(self) -> None:
-        if self._view is None:
-            return
-        view, self._view, self._kind, self._output = self._view, None, "", None
-        self._put(view.close())
-        self._dirty = True
-
-    def _put(self, rows: list[str]) -> None:
-        self._commit += rows
-        if rows:
-            self._spaced = not rows[-1]
-
-    def _changed(self) -> None:
-        self._dirty = True
-        now = self._clock()
-        if now >= self._next_draw:
-            self._draw(now)
-        self.on_change()
-
-    def flush(self) -> None:
-        """Draw now, whatever the time."""
-        self._draw(self._clock())
-
-    def _draw(self, now: float) -> None:
-        with self.screen.lock:
-            if self._dirty:
-                self._body = self._view.open_rows() if self._view else []
-            footer = self.status.rows(now, self._patience())
-            commit, self._commit, self._dirty = self._commit, [], False
-            self.screen.paint(commit, self._body, footer)
-            done = self._clock()
-            self._next_draw = done + max(FRAME, _SHARE * (done - now))
-            self._next_tick = done + TICK
-
-    def _patience(self) -> float:
-        if not self._body or (self._output and not self._output.line_open):
-            return PATIENCE
-        # A line that a program has begun may be a question: the cursor stays at its end.
-        return math.inf if self._output else STALL
-
-    def deadline(self) -> float | None:
-        """When `tick` wants to be called next; None: not before something changes."""
-        with self.screen.lock:
-            if self._dirty or self._commit:
-                return self._next_draw
-            due = self.status.appears_at(self._patience())
-            return None if due is None else max(due, self._next_tick)
-
-    def tick(self) -> None:
-        """Draw what is due."""
-        with self.screen.lock:
-            now, due = self._clock(), self.deadline()
-            if due is not None and now >= due:
-                self._draw(now)

@@ -7,11 +7,12 @@ from typing import Any
 
 from interpreter.terminal.render.ansi import visible
 from interpreter.terminal.render.code import CodeLines
-from interpreter.terminal.render.markdown_blocks import Blocks, Piece
+from interpreter.terminal.render.markdown_blocks import LONGEST_TITLE, Blocks, Piece
 from interpreter.terminal.render.theme import Theme
 
 WIDEST = 100  # columns of prose; longer lines are hard to read
 _MARKER = re.compile(r"^([-*+]|\d{1,9}[.)])\s*")
+_MARKUP = re.compile(r"[*_`\[\]<~\\&|\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _NARROWEST_COLUMN = 6
 _DRAWN_ROWS = 80
 
@@ -27,39 +28,76 @@ class MarkdownView:
         self._code: CodeLines | None = None
         self._code_indent = 0
         self._last = ""  # kind of the last piece drawn
+        self._settled = 0  # characters of the open paragraph whose rows are final already
 
     def feed(self, text: str) -> list[str]:
         """The rows that are final now."""
         *lines, self._partial = (self._partial + text).replace("\r\n", "\n").split("\n")
-        return [row for line in lines for piece in self._blocks.feed(line) for row in self._draw(piece)]
+        return self._drawn([piece for line in lines for piece in self._blocks.feed(line)])
+
+    def settle(self) -> list[str]:
+        """The rows of a long open paragraph that nothing can change any more: full ones of plain words."""
+        pieces = [] if self._blocks.in_fence else self._blocks.preview(self._partial)
+        if len(pieces) != 1 or pieces[0].kind != "text":
+            return []
+        piece, source = pieces[0], "\n".join(pieces[0].lines)
+        if len(piece.lines) == 1 and len(source) <= LONGEST_TITLE:
+            return []
+        gap = self._gap(piece)
+        rows, self._settled = self._plain_rows(piece, source)
+        self._last = piece.kind if rows else self._last
+        return ["", *rows] if gap and rows else rows
 
     def open_rows(self) -> list[str]:
         """The rows that may still change."""
         if self._blocks.in_fence:
             return self._open_code()
-        last, code, indent = self._last, self._code, self._code_indent
-        pieces = self._blocks.preview(self._partial)
-        shown = [row for piece in pieces for row in self._draw(piece, unfinished=True)]
-        self._last, self._code, self._code_indent = last, code, indent
+        kept = self._last, self._code, self._code_indent, self._settled
+        shown = self._drawn(self._blocks.preview(self._partial), unfinished=True)
+        self._last, self._code, self._code_indent, self._settled = kept
         return shown
 
     def close(self) -> list[str]:
         """The text ends here: all that is left."""
         partial, self._partial = self._partial, ""
         pieces = self._blocks.feed(partial) if partial else []
-        return [row for piece in pieces + self._blocks.finish() for row in self._draw(piece)]
+        return self._drawn(pieces + self._blocks.finish())
+
+    def _plain_rows(self, piece: Piece, source: str) -> tuple[list[str], int]:
+        """The next rows up to the first markup, all but the last, and where in the source they end."""
+        plain = _MARKUP.search(source, self._settled)
+        limit = plain.start() if plain else len(source)
+        rows: list[str] = []
+        at = self._settled
+        for row in self._rows(piece, unfinished=True)[:-1]:
+            words = row.strip()
+            end = at + len(words)
+            end += len(source[end:]) - len(source[end:].lstrip())
+            if not words or end >= limit or not source.startswith(words, at):
+                break  # a row may end where it does because of the markup that follows it
+            rows.append(row)
+            at = end
+        return rows, at
 
     def _open_code(self) -> list[str]:
         if not self._partial or self._blocks.may_end_fence(self._partial) or self._code is None:
             return []
         return [" " * self._code_indent + self._code.preview(self._partial)]
 
-    def _draw(self, piece: Piece, unfinished: bool = False) -> list[str]:
+    def _drawn(self, pieces: list[Piece], unfinished: bool = False) -> list[str]:
+        shown: list[str] = []
+        for piece in pieces:
+            gap, rows = self._gap(piece), self._rows(piece, unfinished)
+            shown += ["", *rows] if gap and (rows or piece.kind == "fence") else rows
+            self._last, self._settled = piece.kind, 0
+        return shown
+
+    def _gap(self, piece: Piece) -> bool:
+        """Whether an empty row stands before a piece."""
+        if not self._last or self._settled or piece.kind in ("fence_line", "fence_end"):
+            return False
         wide = piece.kind in ("fence", "table", "heading") or self._last in ("fence_end", "table")
-        gap = self._last and (piece.gap or wide) and piece.kind not in ("fence_line", "fence_end")
-        self._last = piece.kind
-        drawn = self._rows(piece, unfinished)
-        return ["", *drawn] if gap and (drawn or piece.kind == "fence") else drawn
+        return piece.gap or wide
 
     def _rows(self, piece: Piece, unfinished: bool) -> list[str]:
         width = max(min(self.width - 1, WIDEST) - piece.indent, 8)
@@ -87,7 +125,7 @@ class MarkdownView:
     def _prose(self, piece: Piece, width: int, unfinished: bool) -> list[str]:
         from interpreter.terminal.render.inline import close_spans, inline, rows
 
-        source = "\n".join(piece.lines)
+        source = "\n".join(piece.lines)[self._settled :]
         marker, style = "", ""
         if piece.kind == "heading":
             level = len(source) - len(source.lstrip("#"))

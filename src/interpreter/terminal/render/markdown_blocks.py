@@ -14,6 +14,7 @@ _ITEM = re.compile(r"^(\s*)([-*+]|\d{1,9}[.)])(\s+|$)")
 _QUOTE = re.compile(r"^\s{0,3}>")
 _TABLE_RULE = re.compile(r"^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$")
 _UNDECIDED = re.compile(r"^[\s`~#*+>|=_:-]*$|^\s*\d{1,9}[.)]?$|^\s*(`{3,}|~{3,})[^`]*$")
+LONGEST_TITLE = 60  # characters of a line that one of dashes below makes a title
 _LONG = 8  # lines after which an ordinary paragraph is shown in parts
 
 
@@ -114,9 +115,15 @@ class Blocks:
             return bool(_QUOTE.match(line)) or not self._starts(line)
         if kind == "table":
             return "|" in line
-        if kind == "text" and (_SETEXT.match(line) or self._heads_table(line)):
+        if kind == "text" and (self._underlines(line) or self._heads_table(line)):
             return True
         return not self._starts(line)
+
+    def _underlines(self, line: str) -> bool:
+        """Whether the line makes a title of the one above it."""
+        assert self.open
+        above = self.open.lines
+        return len(above) == 1 and len(above[0]) <= LONGEST_TITLE and bool(_SETEXT.match(line))
 
     def _heads_table(self, line: str) -> bool:
         assert self.open
@@ -134,10 +141,10 @@ class Blocks:
     def _join(self, line: str) -> list[Piece]:
         assert self.open
         piece = self.open
-        if piece.kind == "text" and _SETEXT.match(line):
+        if piece.kind == "text" and self._underlines(line):
             piece.kind = "heading"
             level = "#" if "=" in line else "##"
-            piece.lines = [f"{level} {' '.join(part.strip() for part in piece.lines)}"]
+            piece.lines = [f"{level} {piece.lines[0].strip()}"]
             return self._close()
         if piece.kind == "text" and self._heads_table(line):
             return self._become_table(line)

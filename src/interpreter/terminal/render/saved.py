@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import base64
 import binascii
 import itertools
 import os
 import tempfile
+from contextlib import suppress
 from functools import cache
 from typing import TextIO
 
@@ -24,7 +26,14 @@ _SUFFIXES = {
 @cache
 def folder() -> str:
     """One folder for all that this process shows; it stays, since its paths were given to the user."""
-    return tempfile.mkdtemp(prefix="open-interpreter-")
+    path = tempfile.mkdtemp(prefix="open-interpreter-")
+    atexit.register(_remove_if_empty, path)
+    return path
+
+
+def _remove_if_empty(path: str) -> None:
+    with suppress(OSError):
+        os.rmdir(path)
 
 
 def new_path(name: str, suffix: str) -> str:

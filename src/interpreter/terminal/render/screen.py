@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import TextIO
 
 from interpreter.terminal.render.ansi import cells, clip
 
@@ -13,8 +12,8 @@ from interpreter.terminal.render.ansi import cells, clip
 class Screen:
     """Draws on one terminal. `body` is what is still open, `footer` a status line below it."""
 
-    def __init__(self, out: TextIO, size: Callable[[], tuple[int, int]]) -> None:
-        self._out = out
+    def __init__(self, write: Callable[[str], object], size: Callable[[], tuple[int, int]]) -> None:
+        self._write = write
         self._size = size
         self._rows: list[str] = []  # what is drawn below the scrollback, one row each
         self._width = 0  # of the screen when they were drawn
@@ -33,8 +32,7 @@ class Screen:
             moves = self._moves(list(commit), open_rows, width, lines)
             self._rows, self._width = open_rows, width
             if moves:
-                self._out.write(moves)
-                self._out.flush()
+                self._write(moves)
 
     def forget(self) -> None:
         """The open rows stay as they are and are ours no more: somebody else writes from here."""

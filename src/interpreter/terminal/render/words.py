@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 _KINDS = {"image": "Image", "html": "Page", "image/svg+xml": "Drawing", "application/javascript": "Script"}
+SHELLS = frozenset({"shell", "bash", "sh", "zsh", "batch", "bat", "powershell"})
 _WORTH_TELLING = 3.0  # seconds
 
 
@@ -23,7 +24,7 @@ def shown_in(kind: str, path: str) -> str:
     return f"{_KINDS.get(kind, 'Shown')}: {path}"
 
 
-def ending(chunk: dict[str, Any], elapsed: float, silent: bool) -> str:
+def ending(chunk: dict[str, Any], elapsed: float, silent: bool, shell: bool) -> str:
     """How a block ended, where that is not plain."""
     took = f" after {_seconds(elapsed)}"
     code = chunk.get("exit_code")
@@ -36,6 +37,8 @@ def ending(chunk: dict[str, Any], elapsed: float, silent: bool) -> str:
             return f"The session died{took}."
         case "background":
             return "Moved to the background."
+    if code == 1 and chunk.get("ended") == "error" and not silent and not shell:
+        return ""  # the traceback has said it
     if code:
         return f"Exit code {code}{took}." if elapsed >= _WORTH_TELLING else f"Exit code {code}."
     if elapsed >= _WORTH_TELLING:

@@ -21,7 +21,8 @@ class Block {
     this.questions = new Map(); // to the person, not answered yet
     this.active = activeKinds(); // what was going on before it started
     this.failed = false;
-    this.cancelled = false;
+    this.cancelled = false; // interrupted: what it still does counts for nothing
+    this.stopping = false; // interrupted, and waiting for its children
     this.ended = false;
     this.late = false; // it has waited long enough for what it left going on
     this.watchers = new Set(); // called when something that it started is over

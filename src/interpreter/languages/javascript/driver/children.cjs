@@ -6,6 +6,7 @@ const childProcess = require('child_process');
 const { closeSync, constants, openSync } = require('fs');
 const { syncBuiltinESMExports } = require('module');
 const blocks = require('./blocks.cjs');
+const interrupts = require('./interrupts.cjs');
 const link = require('./link.cjs');
 
 const { O_NONBLOCK, O_WRONLY } = constants;
@@ -45,6 +46,7 @@ function watch(child, block, shares) {
 }
 
 function runSync(original, args) {
+  interrupts.yieldToTermination(); // it could not reach us while we wait for a child
   const block = blocks.owner();
   const at = args.findIndex((arg) => arg !== null && typeof arg === 'object' && !Array.isArray(arg));
   const pipes = new Pipes(block, args[at]?.stdio);

@@ -7,7 +7,7 @@ const blocks = require('./blocks.cjs');
 const link = require('./link.cjs');
 
 const OWN_FORM = Symbol.for('Jupyter.display'); // a method that gives a MIME bundle; libraries for notebooks have it
-const LONG = 400; // characters
+const LONG = 300; // characters
 const IMAGES = { 'image/png': [0x89, 0x50, 0x4e, 0x47], 'image/jpeg': [0xff, 0xd8, 0xff] };
 
 /** The value's forms by MIME type. */

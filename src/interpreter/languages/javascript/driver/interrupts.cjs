@@ -3,36 +3,36 @@
 
 const { AsyncLocalStorage } = require('async_hooks');
 const { Session } = require('inspector');
-const { INTERRUPT } = require('./shared.cjs');
+const { DOOMED, INTERRUPT, PLACES } = require('./shared.cjs');
 
+const shared = new Int32Array(new SharedArrayBuffer(4 * PLACES));
 const running = new AsyncLocalStorage(); // the block to which the running code belongs
 const hooks = new Set(); // others that watch callbacks at the moment
 const session = new Session();
 session.connect();
 
-// Inside a hook of node's own, termination would leave its books half written and the process aborts later.
-const IN_A_HOOK = /(emit\w*|\w*[hH]ook\w*|AsyncHook\.\w+) \(node:(internal\/)?(async|promise)_hooks/;
-const DEPTH = 20;
+// Inside a hook of node's own, termination would leave its books half written and the process aborts later; inside
+// the loading of one of its own modules, a half of that.
+const NOT_NOW = /(emit\w*|\w*[hH]ook\w*|AsyncHook\.\w+) \(node:(internal\/)?(async|promise)_hooks|compileForInternal/;
+const DEPTH = 40;
+let ended = 0; // the newest block that has ended
 let held = 0;
 let wanted = false; // while it was held
 let terminated = false;
 
-/** Called by the reader's thread at any moment. */
-function interrupt() {
-  if (!held && IN_A_HOOK.test(stack())) return 'again';
-  if (held) wanted = true;
-  else terminate();
-  return 'done';
+/** Called by the reader's thread in the middle of whatever runs; after 'ready' it terminates that. */
+function interrupt(block) {
+  if (block <= ended) return 'over';
+  if (held) {
+    wanted = true;
+    return 'soon';
+  }
+  if (NOT_NOW.test(stack())) return 'again';
+  prepare();
+  Atomics.store(shared, DOOMED, 1);
+  return 'ready';
 }
 Object.defineProperty(globalThis, INTERRUPT, { value: interrupt });
-
-function terminate() {
-  terminated = true;
-  // Hooks check a bookkeeping that termination upsets; the next block switches this one on again.
-  running.disable();
-  for (const hook of hooks) hook.disable();
-  session.post('Runtime.terminateExecution');
-}
 
 function stack() {
   const limit = Error.stackTraceLimit;
@@ -42,8 +42,16 @@ function stack() {
   return text;
 }
 
-/** Until release(), no termination. */
+/** Hooks check a bookkeeping that termination upsets: switch them off, the next block's start brings ours back. */
+function prepare() {
+  terminated = true;
+  running.disable();
+  for (const hook of hooks) hook.disable();
+}
+
+/** From here to release() nothing is terminated. */
 function hold() {
+  yieldToTermination();
   held += 1;
 }
 
@@ -51,23 +59,33 @@ function release() {
   held -= 1;
   if (held || !wanted) return;
   wanted = false;
-  terminate();
+  prepare();
+  session.post('Runtime.terminateExecution');
 }
 
-/** What was to be terminated has ended by itself. */
-function dismiss() {
+/** Wait for a termination that is on its way. */
+function yieldToTermination() {
+  while (Atomics.load(shared, DOOMED));
+}
+
+/** The block has ended: it is not to be terminated any more. */
+function dismiss(block) {
+  ended = block;
   wanted = false;
 }
 
 class Aftermath extends Error {}
 
-/** After a termination: an uncaught exception makes node put its bookkeeping of callbacks in order. */
+/** After a termination, and only then true: put things in order. */
 function recover() {
-  if (!terminated) return;
+  if (!terminated) return false;
   terminated = false;
+  for (const [file, module] of Object.entries(require.cache)) if (!module.loaded) delete require.cache[file];
+  // An uncaught exception makes node clear its record of callbacks within callbacks.
   process.nextTick(() => {
     throw new Aftermath();
   });
+  return true;
 }
 
-module.exports = { Aftermath, dismiss, hold, hooks, recover, release, running, session };
+module.exports = { Aftermath, dismiss, hold, hooks, recover, release, running, session, shared, yieldToTermination };

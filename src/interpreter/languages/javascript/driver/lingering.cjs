@@ -5,6 +5,7 @@
 const { createHook } = require('async_hooks');
 const blocks = require('./blocks.cjs');
 const { hooks } = require('./interrupts.cjs');
+const link = require('./link.cjs');
 const timers = require('./timers.cjs');
 
 const LINGER = 2000; // milliseconds
@@ -16,7 +17,7 @@ const SOCKETS = new Set(['TCPSocketWrap', 'TCPWrap', 'TLSWrap']);
 async function linger(block) {
   await new Promise((resolve) => timers.setImmediate(resolve)); // node looks for unhandled rejections in between
   const deadline = Date.now() + LINGER;
-  if (!pending(block, deadline)) return;
+  if (link.asked(block.number) || !pending(block, deadline)) return; // after a termination no hook may be enabled
   await new Promise((resolve) => {
     const enough = () => block.ended || (block.late ? !block.questions.size : !pending(block, deadline));
     const check = () => {

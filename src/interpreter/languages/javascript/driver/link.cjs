@@ -11,7 +11,7 @@ const interrupts = require('./interrupts.cjs');
 const NEWLINE = 10;
 const PIECE = 256 * 1024; // characters of one stream frame
 const LONE_SURROGATE = /(?<!\\)((?:\\\\)*)\\ud[89a-f][0-9a-f]{2}/g; // as it is escaped
-const shared = new Int32Array(new SharedArrayBuffer(16));
+const { shared } = interrupts;
 const { port1: port, port2: theirs } = new MessageChannel();
 let fd;
 let later = []; // what came while an answer was awaited
@@ -115,9 +115,14 @@ function ended(block) {
   Atomics.store(shared, ENDED, block);
 }
 
+/** Have the reader's thread ask once more, when the main thread is free again. */
+function askAgain(block) {
+  port.postMessage({ again: block });
+}
+
 /** Whether the host wants the block to end, also when that message has not been read yet. */
 function asked(block) {
   return Atomics.load(shared, ASKED) === block;
 }
 
-module.exports = { asked, ended, open, send, sendStream, sync };
+module.exports = { askAgain, asked, ended, open, send, sendStream, sync };

@@ -19,6 +19,7 @@ const timers = require('./timers.cjs');
 const EXIT_CODES = { ok: 0, error: 1, interrupted: 130 };
 
 function receive(frame) {
+  interrupts.yieldToTermination();
   const block = blocks.current();
   const concerned = block && frame.block === block.number;
   if (frame.op === 'run') run(frame);
@@ -53,7 +54,6 @@ function prepare({ cwd, env = {} }) {
   }
   if (cwd) process.chdir(cwd);
   globals.settleIn(whereWeAre() ?? '/');
-  if (!process.listeners('SIGINT').includes(ignore)) process.on('SIGINT', ignore);
 }
 
 function whereWeAre() {
@@ -73,34 +73,38 @@ function fail(block, error) {
 
 /** The host wants the block to end; its children heard of it too, and the host ends those that do not listen. */
 function stop(block) {
-  interrupts.recover();
-  const again = block.cancelled;
   block.cancelled = true;
   timers.clear(block);
+  if (interrupts.recover()) return link.askAgain(block.number); // what was queued may go on, and be busy too
   link.ended(block.number);
-  if (again || !block.children.size) return finish(block, 'interrupted');
+  if (block.stopping || !block.children.size) return finish(block, 'interrupted');
+  block.stopping = true;
   for (const child of block.children) child.kill('SIGINT'); // one that was just starting has missed it
   block.watchers.add(() => block.children.size || finish(block, 'interrupted'));
 }
 
 function finish(block, status) {
-  if (block.ended) return;
-  if (link.asked(block.number) && !block.cancelled) return stop(block);
+  if (block.ended || (status !== 'interrupted' && link.asked(block.number))) return; // stop() is on its way
   interrupts.hold();
   block.ended = true;
   block.questions.clear();
   block.changed();
   streams.flush(block);
-  // A listener for Ctrl-C lives as long as its block: later it would take the interrupt of another one for its own.
-  for (const listener of process.listeners('SIGINT')) if (listener !== ignore) process.off('SIGINT', listener);
+  ignoreSignals();
   const cwd = whereWeAre();
   link.send({ event: 'done', block: block.number, status, exit_code: EXIT_CODES[status], ...(cwd && { cwd }) });
   link.ended(block.number);
-  interrupts.dismiss();
+  interrupts.dismiss(block.number);
   interrupts.release();
 }
 
-function ignore() {}
+/** A listener for Ctrl-C lives as long as its block: later it would take the interrupt of another one for its own. */
+function ignoreSignals() {
+  if (!process.listeners('SIGINT').includes(ignore)) process.on('SIGINT', ignore);
+  for (const listener of process.listeners('SIGINT')) if (listener !== ignore) process.off('SIGINT', listener);
+}
+
+function ignore() {} // the frame that comes with the signal says which block is meant
 
 function reportUncaught(error, event) {
   if (error instanceof interrupts.Aftermath) return;
@@ -108,7 +112,7 @@ function reportUncaught(error, event) {
   fail(blocks.owner(), error);
 }
 
-process.on('SIGINT', ignore);
+ignoreSignals();
 process.on('uncaughtException', (error) => reportUncaught(error, 'uncaughtException'));
 process.on('unhandledRejection', (error) => reportUncaught(error, 'unhandledRejection'));
 const descriptor = Number(process.argv[2]);

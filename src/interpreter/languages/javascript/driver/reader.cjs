@@ -4,21 +4,19 @@
 const { Session } = require('inspector');
 const { Socket } = require('net');
 const { workerData } = require('worker_threads');
-const { ASKED, ENDED, INTERRUPT, MAIL, WRITTEN } = require('./shared.cjs');
+const { ASKED, DOOMED, ENDED, INTERRUPT, MAIL, WRITTEN } = require('./shared.cjs');
 
 const { port, shared } = workerData;
 const PATIENCE = 25; // milliseconds for a main thread that is idle to notice by itself
-const expression = `globalThis[Symbol.for(${JSON.stringify(INTERRUPT.description)})]()`;
+const expression = (block) => `globalThis[Symbol.for(${JSON.stringify(INTERRUPT.description)})](${block})`;
 let socket;
 let pieces = [];
 let pressing = 0; // the block that is being interrupted
 let session;
 
-port.on('message', ({ fd, rest, write }) => {
-  if (write) {
-    socket.write(write, () => bump(WRITTEN));
-    return;
-  }
+port.on('message', ({ again, fd, rest, write }) => {
+  if (write) return socket.write(write, () => bump(WRITTEN));
+  if (again) return port.postMessage({ op: 'interrupt', block: again });
   socket = new Socket({ fd, readable: true, writable: true });
   socket.on('data', take).on('error', () => {}).on('close', () => hand({ op: 'close' }));
   take(Buffer.from(rest));
@@ -61,11 +59,17 @@ function force(block) {
     session = new Session();
     session.connectToMainThread();
   }
-  session.post('Runtime.evaluate', { expression, returnByValue: true }, (error, reply) => {
-    if (reply?.result?.value === 'again') return setTimeout(force, 1, block);
+  session.post('Runtime.evaluate', { expression: expression(block), returnByValue: true }, (error, reply) => {
+    const answer = reply?.result?.value;
+    if (answer === 'again') return setTimeout(force, 1, block);
+    if (answer === 'ready') session.post('Runtime.terminateExecution', terminated);
     port.postMessage({ op: 'interrupt', block });
     return press(block);
   });
+}
+
+function terminated(error) {
+  if (!error) Atomics.store(shared, DOOMED, 0); // else an earlier one is still on its way
 }
 
 function relax() {

@@ -5,7 +5,7 @@ import __future__
 
 import ast
 import linecache
-import uuid
+import os
 from functools import partial
 
 from . import commands, displays, magics
@@ -15,7 +15,7 @@ from .tracebacks import exit_code, formatted
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType
-    from typing import Any, Callable, Dict, Iterator, List, Optional, Protocol, Tuple, Union
+    from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Protocol, Tuple, Union
 
     from .active_lines import ActiveLines
     from .event_loop import EventLoop
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
         def stream(self, name: str, text: str) -> None: ...
         def display(self, data: Dict[str, Any], display_id: Optional[str] = None, update: bool = False) -> None: ...
-        def clear(self, wait: bool) -> None: ...
         def flush(self) -> None: ...
 
 
@@ -49,10 +48,11 @@ class Bare:
         lines: ActiveLines,
         loop: EventLoop,
         figures: Figures,
+        user_code: ContextManager[None],
         run_command: Callable[[str], int] = commands.run_command,
     ) -> None:
         self._namespace, self._outlet, self._lines, self._loop = namespace, outlet, lines, loop
-        self._figures = figures
+        self._figures, self._user_code = figures, user_code
         self._flags = 0  # what `from __future__` has switched on
         self._count = 0
         namespace[magics.NAME] = magics.Magics(namespace, self._evaluate, outlet.flush, run_command)
@@ -86,11 +86,12 @@ class Bare:
             yield partial(self._execute, compiled, in_loop, shown, line)
 
     def _execute(self, compiled: CodeType, in_loop: bool, shown: bool, line: int) -> None:
-        self._lines.enter(compiled, line)
-        value = self._value(compiled, in_loop)
-        if shown and value is not None:
-            self._namespace["_"] = value
-            self.display(value)
+        with self._user_code:
+            self._lines.enter(compiled, line)
+            value = self._value(compiled, in_loop)
+            if shown and value is not None:
+                self._namespace["_"] = value
+                self.display(value)
 
     def _value(self, compiled: CodeType, in_loop: bool) -> Any:
         """Run a statement; where one of a block awaits, the loop runs for all, as create_task() wants it."""
@@ -107,7 +108,7 @@ class Bare:
         """Say what went wrong."""
         self._outlet.flush()
         if not isinstance(error, SystemExit):
-            self._outlet.stream("stderr", formatted(error, BLOCK_NAMES))
+            self._outlet.stream("stderr", formatted(error, block_names=BLOCK_NAMES))
         elif exit_code(error) == 1 and not isinstance(error.code, int):
             self._outlet.stream("stderr", "%s\n" % (error.code,))
 
@@ -116,13 +117,10 @@ class Bare:
     ) -> Optional[Display]:
         """Show values in their richest form; with a display_id the handle that comes back can change them."""
         if display_id is True:
-            display_id = uuid.uuid4().hex
+            display_id = os.urandom(16).hex()
         for value in values:
             self._outlet.display(displays.bundle_of(value, self._figures.png), display_id or None, update)
         return Display(self, display_id) if display_id else None
-
-    def clear_output(self, wait: bool = False) -> None:
-        self._outlet.clear(wait)
 
     # -- from text to code objects ---------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Dict, List, Match, Optional
 
-VARIABLE = re.compile(r"\{([^{}]+)\}|\$(\w+)")
+VARIABLE = r"\{([^{}]+)\}|\$(\w+)"
 
 
 def run_command(command: str) -> int:
@@ -48,4 +48,4 @@ def expand(command: str, namespace: Dict[str, Any]) -> str:
         except Exception:  # noqa: BLE001 -- braces that mean something to the shell or to awk
             return match.group()
 
-    return VARIABLE.sub(value, command)
+    return re.sub(VARIABLE, value, command)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+
 from .imports import trusted_import
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
+    from types import FrameType
     from typing import Any, Coroutine, Optional
 
     from .interrupts import Interrupts
@@ -30,7 +33,7 @@ class EventLoop:
         task = loop.create_task(coroutine)
         self.interrupted = False
         if self._interrupts is not None:
-            self._interrupts.cancel = lambda: self._cancel(task)
+            self._interrupts.cancel = lambda frame: self._cancel(task, frame)
         try:
             return loop.run_until_complete(task)
         except BaseException as error:
@@ -60,12 +63,17 @@ class EventLoop:
         assert self._loop is not None
         return self._loop
 
-    def _cancel(self, task: asyncio.Task[Any]) -> bool:
-        """Take an interrupt: cancel what waits; code in the middle of a step gets the exception itself."""
+    def _cancel(self, task: asyncio.Task[Any], frame: Optional[FrameType]) -> bool:
+        """Take an interrupt: cancel what waits; the user's code in the middle of a step gets the exception.
+
+        An exception within asyncio's own code could lose a task for ever.
+        """
         asyncio = trusted_import("asyncio")
         if self._loop is None or not self._loop.is_running() or self.interrupted:
             return False
-        if asyncio.current_task(self._loop) is not None:
+        asyncios_own = os.path.dirname(asyncio.__file__)
+        in_asyncio = frame is not None and frame.f_code.co_filename.startswith(asyncios_own)
+        if asyncio.current_task(self._loop) is not None and not in_asyncio:
             return False
         self.interrupted = True
         self._loop.call_soon_threadsafe(task.cancel)

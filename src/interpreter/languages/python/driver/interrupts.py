@@ -10,17 +10,20 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, Callable, Optional
 
+    Cancel = Callable[[Optional[FrameType]], bool]
+
 
 class Interrupts:
     """Belongs to the main thread, like signals do; `with interrupts:` puts them off until the end."""
 
     def __init__(self) -> None:
-        self.armed = False  # the user's code is running
-        self.starting = True  # an interrupt now is for the first block, which is already waiting
-        self.held = 0  # our own code is doing something that must not be cut in two
-        self.waiting = False  # an interrupt came while it was held
-        self.window = False  # it is held, and yet may strike: our code waits, and is ready for it
-        self.cancel: Optional[Callable[[], bool]] = None  # takes an interrupt in the stead of an exception
+        self.cancel: Optional[Cancel] = None  # may take an interrupt, which is then no exception
+        self.user_code = UserCode(self)
+        self._running = True  # a block is running; at the start one is on its way
+        self._armed = 0  # within the block, the user's own code is: how many times one within the other
+        self._held = 0  # our own code is doing something that must not be cut in two
+        self._waiting = False  # an interrupt came where it could not strike
+        self._window = False  # it is held, and yet may strike: our code waits, and is ready for it
         self._main = get_ident()
         self._handler = self._handle
 
@@ -35,28 +38,50 @@ class Interrupts:
         if signal.getsignal(signal.SIGINT) is self._handler:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
+    def begin(self) -> None:
+        """A block begins."""
+        self.install()
+        self._running = True
+
+    def end(self) -> None:
+        """The block is over, and an interrupt that did not find its way into it with it."""
+        self._running = self._waiting = False
+        self._armed = 0
+
     def _handle(self, signum: int, frame: Optional[FrameType]) -> None:
-        if not self.armed:
-            self.waiting = self.starting
+        if not self._running:
             return
-        if self.held and not self.window:
-            self.waiting = True
+        if self._held and not self._window:
+            self._waiting = True
             return
-        self.window = False
-        if self.cancel is not None and self.cancel():
+        if not self._armed and not self._waiting:  # a second one will strike wherever it is
+            self._waiting = True
+            return
+        self._window = self._waiting = False
+        if self.cancel is not None and self.cancel(frame):
             return
         raise KeyboardInterrupt
 
+    def arm(self) -> None:
+        """The user's code starts: an interrupt that waited for it strikes now."""
+        self._armed += 1
+        if self._waiting:
+            self._armed -= 1
+            self._waiting = False
+            raise KeyboardInterrupt
+
+    def disarm(self) -> None:
+        self._armed -= 1
+
     def __enter__(self) -> None:
         if get_ident() == self._main:
-            self.held += 1
+            self._held += 1
 
     def __exit__(self, *_: object) -> None:
         if get_ident() != self._main:
             return
-        self.held -= 1
-        if self.waiting and not self.held:
-            self.waiting = False
+        self._held -= 1
+        if self._waiting and self._armed and not self._held:
             self._handle(signal.SIGINT, None)
 
     def wait(self, wait: Callable[[], Any]) -> None:
@@ -64,22 +89,23 @@ class Interrupts:
         if get_ident() != self._main:
             wait()
             return
-        self.window = True
+        self._window = True
         try:
-            if self.waiting:
-                self.waiting = False
+            if self._waiting and self._armed:
                 self._handle(signal.SIGINT, None)
             wait()
         finally:
-            self.window = False
+            self._window = False
 
-    def arm(self) -> None:
-        """The user's code starts; raises the interrupt that came while the process did."""
-        self.armed = True
-        early, self.waiting, self.starting = self.starting and self.waiting, False, False
-        if early:
-            raise KeyboardInterrupt
 
-    def disarm(self) -> None:
-        self.armed = False
-        self.waiting = False
+class UserCode:
+    """`with interrupts.user_code:` is where the user's code runs, and where an interrupt may strike."""
+
+    def __init__(self, interrupts: Interrupts) -> None:
+        self._interrupts = interrupts
+
+    def __enter__(self) -> None:
+        self._interrupts.arm()
+
+    def __exit__(self, *_: object) -> None:
+        self._interrupts.disarm()

@@ -20,12 +20,12 @@ from traitlets.config import Config
 from .active_lines import first_line
 from .commands import run_command
 from .displays import sendable
-from .tracebacks import OURS, clean, exit_code
+from .tracebacks import OURS, clean, exit_code, formatted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, ModuleType
-    from typing import Any, Dict, Iterator, List, Optional, Tuple
+    from typing import Any, ContextManager, Dict, Iterator, List, Optional, Tuple
 
     from .active_lines import ActiveLines
     from .event_loop import EventLoop
@@ -46,15 +46,21 @@ class IPythonEngine:
 
     name = "ipython"
 
-    def __init__(self, main: ModuleType, report: Report, lines: ActiveLines, loop: EventLoop, figures: Figures) -> None:
+    def __init__(
+        self,
+        main: ModuleType,
+        report: Report,
+        lines: ActiveLines,
+        loop: EventLoop,
+        figures: Figures,
+        user_code: ContextManager[None],
+    ) -> None:
         self._lines = lines
         config = Config()
         config.HistoryManager.enabled = False  # it would start a thread
         config.InteractiveShell.colors = "nocolor"
-        Shell.report, Shell.lines, Shell.loop = report, lines, loop
+        Shell.report, Shell.lines, Shell.loop, Shell.user_code = report, lines, loop, user_code
         self._shell = shell = Shell.instance(config=config, user_module=main, user_ns=main.__dict__)
-        # Python's own do what is wanted here
-        shell.user_ns.update(exit=builtins.exit, quit=builtins.quit, open=open)
         image = shell.display_formatter.formatters["image/png"]
         image.for_type_by_name("matplotlib.figure", "Figure", figures.png)
         shell.register_magic_function(no_matplotlib, "line", "matplotlib")
@@ -75,7 +81,7 @@ class IPythonEngine:
         return error
 
     def tell(self, error: BaseException) -> None:
-        self._shell.showtraceback((type(error), error, error.__traceback__))
+        self._shell.tell(error)
 
 
 class Publisher(DisplayPublisher):  # type: ignore[misc]
@@ -115,6 +121,7 @@ class Shell(InteractiveShell):  # type: ignore[misc]
     report: Report
     lines: ActiveLines
     loop: EventLoop
+    user_code: ContextManager[None]
 
     def __init__(self, **arguments: Any) -> None:
         self.depth = 0  # of run_cell() within run_cell()
@@ -134,6 +141,12 @@ class Shell(InteractiveShell):  # type: ignore[misc]
         self.profile_dir = SimpleNamespace(location=os.devnull)
         self.db: Dict[str, Any] = {}
 
+    def init_user_ns(self) -> None:
+        super().init_user_ns()
+        kept = {"exit": builtins.exit, "quit": builtins.quit, "open": open}  # Python's own do what is wanted here
+        self.user_ns.update(kept)
+        self.user_ns_hidden.update(kept)
+
     # -- running ---------------------------------------------------------------------------------------------
 
     async def run_ast_nodes(self, nodelist: List[Any], *arguments: Any, **options: Any) -> Any:
@@ -143,14 +156,15 @@ class Shell(InteractiveShell):  # type: ignore[misc]
 
     async def run_code(self, code_obj: CodeType, result: Any = None, *, async_: bool = False) -> bool:
         """Run a statement; True if it failed."""
-        if self.depth == 0:
-            self.lines.enter(code_obj, self._starts.pop(0) if self._starts else 1)
         self.depth += 1
         try:
-            if async_:
-                await eval(code_obj, self.user_global_ns, self.user_ns)
-            else:
-                exec(code_obj, self.user_global_ns, self.user_ns)
+            with self.user_code:
+                if self.depth == 1:
+                    self.lines.enter(code_obj, self._starts.pop(0) if self._starts else 1)
+                if async_:
+                    await eval(code_obj, self.user_global_ns, self.user_ns)
+                else:
+                    exec(code_obj, self.user_global_ns, self.user_ns)
         except BaseException as error:  # noqa: BLE001 -- whatever the user's code raises, SystemExit too
             self._failed(error, result)
             return True
@@ -163,7 +177,14 @@ class Shell(InteractiveShell):  # type: ignore[misc]
             error = KeyboardInterrupt().with_traceback(error.__traceback__)
         if result is not None:
             result.error_in_exec = error
-        if not isinstance(error, SystemExit):
+        self.tell(error)
+
+    def tell(self, error: BaseException) -> None:
+        """Say what went wrong."""
+        if isinstance(error, KeyboardInterrupt):
+            self.report.flush()
+            self.report.stream("stderr", formatted(error, HIDDEN))  # the host waits, and IPython takes its time
+        elif not isinstance(error, SystemExit):
             self.showtraceback((type(error), error, error.__traceback__), running_compiled_code=True)
         elif exit_code(error) == 1 and not isinstance(error.code, int):
             self.report.stream("stderr", "%s\n" % (error.code,))

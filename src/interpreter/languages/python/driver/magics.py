@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List
 
 NAME = "__magic__"
-COMMAND = re.compile(r"(?P<indent>\s*)(?P<target>[\w.,\[\]'\" ]+?\s*=\s*)?(?P<sign>!!?|%(?=\w))(?P<rest>.+)\Z")
-CELL = re.compile(r"\s*%%(\w+)[ \t]*([^\n]*)\n?(.*)\Z", re.DOTALL)
+# compiled when first needed, since most sessions never do
+COMMAND = r"(?P<indent>\s*)(?P<target>[\w.,\[\]'\" ]+?\s*=\s*)?(?P<sign>!!?|%(?=\w))(?P<rest>.+)\Z"
+CELL = r"\s*%%(\w+)[ \t]*([^\n]*)\n?(.*)\Z"
 
 
 class MagicError(Exception):
@@ -30,7 +31,7 @@ def translated(code: str, parse: Callable[[str], Any]) -> str:
 
     What the parser accepts is never touched, so a `!` in a string or a `%` in an expression stays what it is.
     """
-    cell = CELL.match(code)
+    cell = re.match(CELL, code, re.DOTALL)
     if cell:
         return "%s.cell(%r, %r, %r)" % (NAME, *cell.groups())
     lines = code.split("\n")
@@ -48,7 +49,7 @@ def rewrite(lines: List[str], at: int) -> bool:
     """Turn the command in a line into a call; False if there is none."""
     while 0 < at < len(lines) and lines[at - 1].endswith("\\"):  # the parser may stop in its last line
         at -= 1
-    match = COMMAND.match(lines[at]) if 0 <= at < len(lines) else None
+    match = re.match(COMMAND, lines[at]) if 0 <= at < len(lines) else None
     if match is None:
         return False
     last, rest = at, match["rest"]

@@ -16,7 +16,7 @@ from .imports import ImportWatch
 from .interrupts import Interrupts
 from .report import Report
 from .streams import Input, Output, make_getpass, make_input, plain_output
-from .tracebacks import outcome
+from .tracebacks import formatted, outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ class Worker:
         self._figures = Figures(self.report.display)
         self._figures.choose_backend(self._watch)
         self._lines = ActiveLines(self.report.active_line)
+        self._loop = EventLoop(self.interrupts)
         self._engine = self._make_engine()
         self._watch.on_import("getpass", self._take_getpass)
         os.register_at_fork(before=self._flush, after_in_child=self._leave)
@@ -72,19 +73,19 @@ class Worker:
 
     def run(self, frame: Frame) -> None:
         """Run one block."""
+        self.interrupts.begin()
         self.report.begin(int(frame["block"]), self.channel.take_descriptors(2))
         self._prepare(frame)
         error: Optional[BaseException] = None
         try:
             try:
-                self.interrupts.arm()
                 error = self._engine.run(str(frame["code"]), bool(frame.get("colors")))
                 error = self._show_figures() or error
             finally:
-                self.interrupts.disarm()
-        except KeyboardInterrupt as interrupt:  # it came between the user's code and ours
-            error = interrupt
-            self._engine.tell(interrupt)
+                self.interrupts.end()
+        except BaseException as failure:  # noqa: BLE001 -- a second interrupt, or a flaw of the engine: state is kept
+            error = failure
+            self._stderr.write(formatted(failure))
         status, exit_code = outcome(error)
         self._flush_everything()
         if self.report.forked:
@@ -95,8 +96,8 @@ class Worker:
     # -- around a block --------------------------------------------------------------------------------------
 
     def _prepare(self, frame: Frame) -> None:
-        self.interrupts.install()
         self._figures.begin()
+        self._loop.interrupted = False
         self._lines.enabled = bool(frame.get("active_lines", True))
         if self._stdout.closed:
             self._stdout = sys.__stdout__ = plain_output("stdout", 1)  # type: ignore[misc]
@@ -117,7 +118,8 @@ class Worker:
 
     def _show_figures(self) -> Optional[BaseException]:
         try:
-            self._figures.show_open()
+            with self.interrupts.user_code:
+                self._figures.show_open()
         except Exception as error:  # noqa: BLE001 -- drawing runs the user's code
             self._engine.tell(error)
             return error
@@ -156,7 +158,7 @@ class Worker:
         module.getpass = make_getpass(self.report.ask)
 
     def _make_engine(self) -> Any:
-        lines, loop = self._lines, EventLoop(self.interrupts)
+        lines, loop = self._lines, self._loop
         wanted = os.environ.pop(ENGINE, "ipython")
         if wanted != "bare":
             try:
@@ -164,12 +166,12 @@ class Worker:
             except ImportError:
                 pass  # this Python has none, or one that is too old
             else:
-                return IPythonEngine(self._main, self.report, lines, loop, self._figures)
+                return IPythonEngine(self._main, self.report, lines, loop, self._figures, self.interrupts.user_code)
         from .bare import Bare
 
-        engine = Bare(self._main.__dict__, self.report, lines, loop, self._figures)
+        namespace, user_code = self._main.__dict__, self.interrupts.user_code
+        engine = Bare(namespace, self.report, lines, loop, self._figures, user_code)
         builtins.display = engine.display  # type: ignore[attr-defined]
-        builtins.clear_output = engine.clear_output  # type: ignore[attr-defined]
         return engine
 
     # -- forks of the user's code ----------------------------------------------------------------------------

@@ -17,5 +17,6 @@ def main(data_fd: int) -> int:
     try:
         return int(importlib.import_module(PACKAGE + ".serve").serve(data_fd))
     except BaseException:  # noqa: BLE001 -- whatever it is, the host should hear of it
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         os.write(2, importlib.import_module("traceback").format_exc().encode())  # sys.stderr may be half made
         return 1

@@ -46,9 +46,9 @@ def shortened(
     return rebuilt
 
 
-def formatted(error: BaseException, block_names: str) -> str:
+def formatted(error: BaseException, hidden: Sequence[str] = (OURS,), block_names: str = "") -> str:
     """The traceback as Python prints it, from the first frame of a block on."""
-    clean(error)
+    clean(error, hidden)
     entry = error.__traceback__
     while entry is not None and not entry.tb_frame.f_code.co_filename.startswith(block_names):
         entry = entry.tb_next

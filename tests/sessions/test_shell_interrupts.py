@@ -1,0 +1,146 @@
+"""One interrupt ends a block, the shell and its state stay, and the next block is clean."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import psutil
+import pytest
+
+from shell_sessions import ShellSession, bash, fresh, shell
+
+__all__ = ["bash", "fresh", "shell"]
+
+IGNORES = 'python3 -c "import signal, time; signal.signal(2, signal.SIG_IGN); print(1, flush=True); time.sleep(1000)"'
+CHILD = "sh -c 'echo begun; exec sleep 1000'"
+HANDLES = """python3 -c "
+import time
+try:
+    print(1, flush=True); time.sleep(1000)
+except KeyboardInterrupt:
+    print('handled')
+"
+"""
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "while :; do :; done",
+        "while true; do sleep 0.001; done",
+        "spin() { while :; do :; done; }; outer() { spin; echo not reached; }; outer",
+        "sleep 1000",
+        "wait_here() { sleep 1000; echo not reached; }; wait_here",
+        "sleep 1000 | cat",
+        "(sleep 1000; echo not reached)",
+        "value=$(sleep 1000; echo not reached)",
+        "sleep 1000 & wait",
+        "read other < <(sleep 1000)",
+        "for ((;;)); do ((n++)); done",
+        "yes > /dev/null",
+        "if sleep 1000; then echo not reached; else echo not reached; fi",
+        "eval 'sleep 1000; echo not reached'",
+        "sleep 1000 || echo not reached",
+        HANDLES,
+        IGNORES,
+        "trap 'echo mine' INT; while :; do sleep 0.05; done",
+        "trap '' INT; while :; do sleep 0.05; done",
+    ],
+)
+def test_an_interrupt_ends_the_block(shell: ShellSession, code: str) -> None:
+    shell.do("word=kept; trap - INT")
+    begun = time.monotonic()
+    ran = shell.stop_at("begun", f"echo begun\n{code}\necho not reached")
+    assert time.monotonic() - begun < 10
+    # bash may name the command that was interrupted, as it does at a prompt
+    assert "not reached" not in ran.text.splitlines()
+    if "trap" in code:  # the program's own will is respected for as long as the patience lasts
+        assert ran.ended in ("interrupted", "died")
+    else:
+        assert ran.ended == "interrupted" and ran.exit_code == 130
+    assert shell.do("echo $word; trap - INT").text == "kept\n"
+
+
+def test_the_shell_itself_survives(fresh: ShellSession) -> None:
+    before = fresh.do("echo $$; sleep 1000 & job=$!; here=1").text
+    time.sleep(0.05)  # process start times are known to a hundredth of a second
+    assert fresh.stop_at("begun", f"inner=1; {CHILD}; echo no").ended == "interrupted"
+    assert fresh.do("echo $$").text == before
+    ran = fresh.do("echo $here$inner; jobs; kill $job; wait $job 2>/dev/null; echo $?")
+    assert ran.text.splitlines()[0] == "11" and ran.text.count("sleep 1000") >= 1
+    assert ran.text.splitlines()[-1] == "143"  # the job is still a child of this shell
+
+
+def test_jobs_of_earlier_blocks_survive(fresh: ShellSession) -> None:
+    process = psutil.Process(int(fresh.do("sleep 1000 & echo $!").text))
+    time.sleep(0.05)  # process start times are known to a hundredth of a second
+    for code in ("sleep 1000", IGNORES):
+        fresh.stop_at("1" if code == IGNORES else "begun", f"echo begun; {code}")
+        assert process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+
+
+def test_many_interrupts_in_a_row(fresh: ShellSession) -> None:
+    fresh.do("word=kept")
+    for n in range(25):
+        fresh.stop_at("begun", "echo begun; while :; do echo noise; done" if n % 2 else "echo begun; sleep 1000")
+        assert fresh.do("echo clean").text == "clean\n"
+    assert fresh.do("echo $word").text == "kept\n"
+
+
+@pytest.mark.parametrize("code", ["sleep 1000", "true", "echo one\\necho two\\ntrue"])
+def test_an_interrupt_at_any_moment(fresh: ShellSession, code: str) -> None:
+    """Before the shell has read the block, between its lines, or when it is done: it never hits the next block."""
+    fresh.do("word=kept")
+    for n in range(20):
+        over = threading.Event()
+        thread = threading.Thread(target=stop_until, args=(fresh, over, n / 4000))
+        thread.start()
+        fresh.do(code)
+        over.set()
+        thread.join()
+        ran = fresh.do("echo $word")
+        assert (ran.text, ran.ended) == ("kept\n", "done")
+
+
+def stop_until(session: ShellSession, over: threading.Event, pause: float) -> None:
+    while not over.wait(pause):
+        session.stop()
+
+
+@pytest.mark.parametrize("pause", [0.001, 0.02, 0.05])
+def test_an_interrupt_while_the_shell_is_starting(fresh: ShellSession, pause: float) -> None:
+    over = threading.Event()
+    thread = threading.Thread(target=stop_until, args=(fresh, over, pause))
+    thread.start()
+    ran = fresh.do("sleep 1000; echo not reached")
+    over.set()
+    thread.join()
+    assert (ran.text, ran.ended) == ("", "interrupted")
+    assert fresh.do("echo fine").text == "fine\n"
+
+
+def test_leaving_the_stream_ends_the_block(fresh: ShellSession) -> None:
+    for _ in range(5):
+        for chunk in fresh.run("while :; do echo noise; done"):
+            if chunk.get("format") == "output":
+                break
+        assert fresh.do("echo clean").text == "clean\n"
+
+
+def test_options_for_debugging_are_as_before(bash: ShellSession) -> None:
+    bash.do("trap 'n=$((n+1))' DEBUG; shopt -s extdebug; set -T")
+    bash.stop_at("begun", "echo begun; sleep 1000")
+    assert bash.do("trap -p DEBUG; shopt extdebug; echo $-").text.split()[:4] == "trap -- 'n=$((n+1))' DEBUG".split()
+    bash.do("trap - DEBUG; shopt -u extdebug; set +T")
+    bash.stop_at("begun", "echo begun; sleep 1000")
+    ran = bash.do("trap -p DEBUG; shopt extdebug; case $- in *T*) echo traced;; esac")
+    assert ran.text.split() == ["extdebug", "off"]
+
+
+def test_a_time_limit(shell: ShellSession) -> None:
+    shell.surroundings.timeout = 0.2
+    ran = shell.do("echo begun; sleep 1000; echo not reached")
+    shell.surroundings.timeout = None
+    assert (ran.text, ran.ended) == ("begun\n", "timed_out")
+    assert shell.do("echo fine").text == "fine\n"

@@ -1,0 +1,72 @@
+"""A shell's processes and files end with its host, and a block in the background leaves its state to the next."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import psutil
+import pytest
+
+from shell_sessions import SHELLS, ShellSession, fresh
+
+__all__ = ["fresh"]
+
+HOST = """
+import sys, time
+from shell_sessions import ShellSession
+session = ShellSession(sys.argv[1], keyboard=sys.argv[2] == "keys")
+print(session.do("sleep 1000 & setsid sleep 1000 & (sleep 1000 &) ; trap '' HUP TERM; echo $$").text, end="")
+print(session.session.folder, flush=True)
+list(session.run("sleep 1000"))
+"""
+
+
+@pytest.mark.parametrize("keys", ["keys", "nobody"])
+@pytest.mark.parametrize("shell", SHELLS)
+def test_nothing_outlives_a_killed_host(shell: str, keys: str, no_strays: None) -> None:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", HOST, shell, keys], stdout=subprocess.PIPE, text=True, env=env
+    ) as host:
+        assert host.stdout is not None
+        pid, folder = int(host.stdout.readline()), Path(host.stdout.readline().strip())
+        assert folder.is_dir()
+        family = psutil.Process(host.pid).children(recursive=True)
+        assert pid in [process.pid for process in family] and len(family) > 3
+        host.kill()
+    _, alive = psutil.wait_procs(family, timeout=10)
+    assert not alive
+    assert not folder.exists()
+
+
+def test_a_block_in_the_background_leaves_its_state_to_the_next(fresh: ShellSession, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    fresh.do(f"cd {tmp_path}; word=kept; f() {{ echo fun; }}; export SHOWN=1")
+    ran = fresh.do(f"echo begun; cat {gate}; echo ended", lambda text: fresh.detach() if text == "begun\n" else None)
+    assert ran.ended == "background"
+    assert fresh.do("pwd; echo $word $SHOWN; f").text == f"{tmp_path}\nkept 1\nfun\n"
+    (job,) = fresh.jobs
+    gate.write_text("opened\n")
+    while job.running:
+        threading.Event().wait(0.01)
+    assert job.output() == "begun\nopened\nended\n"
+    job.stop()
+    fresh.do("exit 1")
+    assert fresh.do("echo $word").text == "kept\n"
+
+
+def test_somebody_killed_the_supervisor(fresh: ShellSession) -> None:
+    fresh.do("word=kept")
+    assert fresh.session is not None and fresh.session.pid is not None
+    worker = psutil.Process(fresh.session.pid)
+    supervisor = worker.parent()
+    assert supervisor is not None
+    supervisor.kill()
+    psutil.wait_procs([supervisor], timeout=10)
+    fresh.do("true")
+    assert fresh.do("echo $word").text == "kept\n"
