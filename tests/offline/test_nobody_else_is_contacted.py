@@ -90,7 +90,7 @@ def test_a_task_of_the_library_in_three_languages(alone: Alone) -> None:
 @pytest.mark.needs("node")
 def test_a_chat_in_the_terminal_from_start_to_end(alone: Alone) -> None:
     program = [sys.executable, "-c", PROGRAM, "--offline", "--api_base", BASE, "--model", "gpt-4o", "-y"]
-    person = Person(alone.command(*program))
+    person = Person([sys.executable, *alone.command(*program)])
     try:
         person.says("Count in three languages")
         for words in ("from Python 42", "from Shell 42", "from JavaScript 42", "All three agree."):

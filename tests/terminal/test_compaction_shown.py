@@ -26,5 +26,5 @@ def test_what_is_counted(messages: int, images: int, words: str) -> None:
 def test_it_is_said_in_plain_text_too() -> None:
     out = io.StringIO()
     chunk: Chunk = {"role": "computer", "type": "status", "format": "compacted", "content": NEWS}
-    PlainDisplay(out).show(chunk)
+    PlainDisplay(out.write).show(chunk)
     assert "12 older messages" in out.getvalue()
