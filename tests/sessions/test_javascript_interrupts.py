@@ -95,6 +95,23 @@ def test_what_an_interrupted_block_left_going_on_is_quiet(session: JavaScriptSes
     assert session.do("await sleep(20); console.log(rounds)").text == first
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        "await fs.promises.readFile('/dev/null')",
+        "await new Promise((done) => fs.readFile('/dev/null', done))",
+        "await (await fetch(`http://127.0.0.1:${server.address().port}`)).text()",
+        "try { await fs.promises.readFile('/none') } catch {}",
+    ],
+)
+def test_a_loop_that_waits_for_files_or_the_network_is_over(session: JavaScriptSession, step: str) -> None:
+    session.do("let steps = 0; const server = http.createServer((_, reply) => reply.end('x')).listen(0)")
+    ran = session.interrupted_when_ready(f"for (;;) {{ {step}; if (++steps == 3) console.log('ready') }}")
+    assert ran.ended == "interrupted"
+    first = session.do("server.close(); steps").text
+    assert session.do("await new Promise((done) => setTimeout(done, 50)); steps").text == first
+
+
 def test_leaving_the_stream_ends_the_block(session: JavaScriptSession) -> None:
     for _ in range(5):
         running = session.run(READY + "for (;;) console.log('old')")

@@ -70,6 +70,10 @@ def test_variables_that_are_not_exported_or_no_text_are_left_out() -> None:
     assert exported(report) == {"D": "4"}
 
 
+def test_what_was_printed_twice_counts_once() -> None:
+    assert exported(b"\0A=1\0A=1\0\0B=x=y\0") == {"A": "1", "B": "x=y"}
+
+
 def test_only_changes_are_told() -> None:
     exports = Exports({"KEPT": "1", "GONE": "2", "PWD": "/", "OTHER": "x"})
     report = b'/new\n\0declare -x KEPT="1"\ndeclare -x OTHER="y"\ndeclare -x NEW="3"\ndeclare -x PWD="/new"\n'

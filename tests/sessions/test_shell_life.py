@@ -62,6 +62,7 @@ def test_a_block_in_the_background_leaves_its_state_to_the_next(fresh: ShellSess
 
 def test_somebody_killed_the_supervisor(fresh: ShellSession) -> None:
     fresh.do("word=kept")
+    fresh.do("true")  # the first block's state is saved for certain by now
     assert fresh.session is not None and fresh.session.pid is not None
     worker = psutil.Process(fresh.session.pid)
     supervisor = worker.parent()

@@ -88,8 +88,8 @@ __oi_keep_traps() {
     builtin trap "$__oi_on_exit" EXIT
   fi
   __oi_trapped INT
-  if [[ -z $__oi_trap || $__oi_trap == *__oi_unwind* ]]; then
-    builtin trap - INT # a jump out of a wait leaves another handler in place
+  if [[ -z $__oi_trap || ($__oi_interrupted && $__oi_trap == *__oi_unwind*) ]]; then
+    builtin trap '' INT # a jump out of a wait leaves another handler in place
     builtin trap "$__oi_on_interrupt" INT
   fi
 }

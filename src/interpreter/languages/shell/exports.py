@@ -40,7 +40,8 @@ class Exports:
 def exported(listing: bytes) -> dict[str, str]:
     """The exported variables of a listing: bash's `declare -p`, or NAME=VALUE with a NUL after each."""
     if b"\0" in listing:
-        pairs = [pair.split(b"=", 1) for pair in listing.split(b"\0")[:-1]]
+        # an interrupt may make zsh print something twice, a NUL too
+        pairs = [pair.split(b"=", 1) for pair in listing.split(b"\0") if b"=" in pair]
     else:
         pairs = [[name, unquoted(double, ansi)] for name, double, ansi in declarations(listing)]
     return {os.fsdecode(name): os.fsdecode(value) for name, value in pairs}

@@ -22,6 +22,7 @@ class Block {
     this.active = activeKinds(); // what was going on before it started
     this.failed = false;
     this.cancelled = false; // interrupted: what it still does counts for nothing
+    this.hunts = 20; // for what goes on after an interrupt, at most
     this.stopping = false; // interrupted, and waiting for its children
     this.ended = false;
     this.late = false; // it has waited long enough for what it left going on

@@ -16,18 +16,22 @@ function install() {
   define('display', { value: display, writable: true });
   define('module', { value: main, writable: true });
   define('exports', { value: main.exports, writable: true });
-  define('__dirname', { get: () => process.cwd(), set: (value) => define('__dirname', { value }) });
-  define('__filename', { get: () => path.join(process.cwd(), 'block.js'), set: (value) => define('__filename', { value }) });
+  compute('__dirname', () => process.cwd());
+  compute('__filename', () => path.join(process.cwd(), 'block.js'));
 }
 
 /** A module of node's under its own name, loaded when it is first used. */
 function offer(name) {
-  const set = (value) => define(name, { value, writable: true });
-  const get = () => {
-    set(require(name));
-    return globalThis[name];
-  };
-  define(name, { get, set });
+  compute(name, () => {
+    const value = require(name);
+    define(name, { value, writable: true });
+    return value;
+  });
+}
+
+/** A global whose value is found when it is used, and that can be given another one. */
+function compute(name, get) {
+  define(name, { get, set: (value) => define(name, { value, writable: true }) });
 }
 
 function define(name, attributes) {

@@ -3,6 +3,8 @@
 
 const { AsyncLocalStorage } = require('async_hooks');
 const { Session } = require('inspector');
+const { clearTimeout, setTimeout } = require('timers');
+const { promiseHooks } = require('v8');
 const { DOOMED, INTERRUPT, PLACES } = require('./shared.cjs');
 
 const shared = new Int32Array(new SharedArrayBuffer(4 * PLACES));
@@ -15,6 +17,7 @@ session.connect();
 // the loading of one of its own modules, a half of that.
 const NOT_NOW = /(emit\w*|\w*[hH]ook\w*|AsyncHook\.\w+) \(node:(internal\/)?(async|promise)_hooks|compileForInternal/;
 const DEPTH = 40;
+const HUNT = 50; // milliseconds
 let ended = 0; // the newest block that has ended
 let held = 0;
 let wanted = false; // while it was held
@@ -74,6 +77,23 @@ function dismiss(block) {
   wanted = false;
 }
 
+/** Terminate the next code that goes on in this block's name after an `await`, and call back whether any did soon. */
+function hunt(block, done) {
+  const timeout = setTimeout(end, HUNT, false);
+  const unhook = promiseHooks.onBefore(() => {
+    if (running.getStore() !== block) return;
+    end(true);
+    prepare();
+    session.post('Runtime.terminateExecution');
+    for (;;);
+  });
+  function end(caught) {
+    clearTimeout(timeout);
+    unhook();
+    done(caught);
+  }
+}
+
 class Aftermath extends Error {}
 
 /** After a termination, and only then true: put things in order. */
@@ -88,4 +108,16 @@ function recover() {
   return true;
 }
 
-module.exports = { Aftermath, dismiss, hold, hooks, recover, release, running, session, shared, yieldToTermination };
+module.exports = {
+  Aftermath,
+  dismiss,
+  hold,
+  hooks,
+  hunt,
+  recover,
+  release,
+  running,
+  session,
+  shared,
+  yieldToTermination,
+};

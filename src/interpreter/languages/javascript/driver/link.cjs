@@ -2,8 +2,9 @@
 // The line to the host. Frames go out synchronously, so that nothing is lost when the process dies; a thread of its
 // own reads what comes in, so that an interrupt is seen while the main thread is busy.
 
-const { readSync, writeSync } = require('fs'); // kept: a program may replace them
+const { readSync, writeSync } = require('fs'); // kept, as others here: a program may replace them
 const path = require('path');
+const { setImmediate } = require('timers');
 const { MessageChannel, Worker, SHARE_ENV, receiveMessageOnPort } = require('worker_threads');
 const { ASKED, ENDED, MAIL, WRITTEN } = require('./shared.cjs');
 const interrupts = require('./interrupts.cjs');
@@ -107,7 +108,7 @@ function sync() {
   }
   const kept = later;
   later = [];
-  for (const frame of kept) setImmediate(receive, frame);
+  for (const frame of kept) interrupts.running.exit(setImmediate, receive, frame);
 }
 
 /** Let the reader's thread know that a block needs no more interrupting. */

@@ -75,12 +75,22 @@ function fail(block, error) {
 function stop(block) {
   block.cancelled = true;
   timers.clear(block);
-  if (interrupts.recover()) return link.askAgain(block.number); // what was queued may go on, and be busy too
+  const again = () => link.askAgain(block.number);
+  if (interrupts.recover()) return again(); // what was queued may go on, and be busy too
   link.ended(block.number);
+  if (block.hunts > 0) return hunt(block, again);
   if (block.stopping || !block.children.size) return finish(block, 'interrupted');
   block.stopping = true;
   for (const child of block.children) child.kill('SIGINT'); // one that was just starting has missed it
   block.watchers.add(() => block.children.size || finish(block, 'interrupted'));
+}
+
+/** A loop that waits for files or the network would go on for ever: look until nothing is found any more. */
+function hunt(block, again) {
+  interrupts.hunt(block, (caught) => {
+    block.hunts = caught ? block.hunts - 1 : 0;
+    again();
+  });
 }
 
 function finish(block, status) {
