@@ -343,3 +343,18 @@ def test_without_a_terminal_and_without_a_model_it_says_what_to_do() -> None:
         assert hub.asked == [], "nothing is downloaded that nobody asked for"
     assert "interpreter --local" in said
     assert "built-in  Tiny" in said
+
+
+def test_the_command_line_takes_the_only_model_when_nobody_can_choose() -> None:
+    with RoutedServer(OLLAMA | {"GET /v1/models": as_json({"data": []})}) as server:
+        env = {**os.environ, "OLLAMA_HOST": server.address}
+        program = "import sys; from interpreter.terminal.cli import main; sys.exit(main())"
+        done = subprocess.run(
+            [sys.executable, "-c", program, "--local", "hello"],
+            env=env,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+    assert "not there yet" not in done.stderr
+    assert "llama3.1" in done.stdout + done.stderr

@@ -188,7 +188,7 @@ class Session:
                 block.let_go()  # late output is for the spool: nobody takes it from the queue
 
     def _begin(self, code: str, channels: Channels, fields: Frame) -> Block:
-        if self._process is not None and self._control.lost:
+        if self._process is not None and (self._control.lost or self._process.poll() is not None):
             self._process.wait()
             self._process = None
             self._reader.stop()

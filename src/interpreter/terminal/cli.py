@@ -74,6 +74,10 @@ def _talk(parsed: Parsed) -> int:
     interpreter = configured(parsed)
     terminal = Terminal(plain=interpreter.plain_text_display or "stdin" in parsed.actions)
     try:
+        if "local" in parsed.actions:
+            from interpreter.terminal import local
+
+            local.local_setup(interpreter)
         message = _message(parsed, terminal)
         if message is None:
             return _chat(terminal, interpreter)

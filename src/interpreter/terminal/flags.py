@@ -10,7 +10,7 @@ from interpreter.errors import SettingError, UsageError
 from interpreter.settings import SETTINGS, Setting, parse_value, setting
 
 _PROFILES_LATER = "profiles are not there yet"
-_LOCAL_LATER = "set-up of local models is not there yet; use --model with --api_base"
+_LOCAL_LATER = "opening the folder of models is not there yet; docs/local-models.md says where it is"
 
 
 class Command(NamedTuple):
@@ -32,7 +32,7 @@ COMMANDS = (
     Command("profile", "Load a profile: its name, its file or its address.", "-p", "NAME", _PROFILES_LATER),
     Command("fast", "Load the profile `fast`.", "-f", later=_PROFILES_LATER),
     Command("vision", "Load the profile `vision`.", "-vi", later=_PROFILES_LATER),
-    Command("local", "Choose a model that runs on this machine.", "-l", later=_LOCAL_LATER),
+    Command("local", "Choose a model that runs on this machine.", "-l"),
     Command("codestral", "Load the profile `codestral`.", later=_PROFILES_LATER),
     Command("llama3", "Load the profile `llama3`.", later=_PROFILES_LATER),
     Command("groq", "Load the profile `groq`.", later=_PROFILES_LATER),

@@ -44,9 +44,9 @@ def show_message(interpreter: OpenInterpreter, markdown: str) -> None:
 
 def local_setup(interpreter: OpenInterpreter) -> None:
     """Ask which local model to use."""
-    from interpreter.errors import NotAvailableYet
+    from interpreter.terminal import local
 
-    raise NotAvailableYet("Set-up of local models is not there yet; set llm.model and llm.api_base.")
+    local.local_setup(interpreter)
 
 
 def _terminal(interpreter: OpenInterpreter) -> Terminal:
