@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interpreter import OpenInterpreter
-from interpreter.errors import NotAvailableYet
+from interpreter.errors import LocalServerError
 from model_server import ModelServer, text, tool_call
 from terminal.person import Person
 
@@ -70,9 +70,9 @@ def test_display_message(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out == "> A **note**\n"
 
 
-def test_local_setup_is_not_there_yet() -> None:
-    with pytest.raises(NotAvailableYet):
-        OpenInterpreter().local_setup()
+def test_local_setup_with_nobody_to_ask_says_what_there_is() -> None:
+    with pytest.raises(LocalServerError, match="nobody to ask"):
+        OpenInterpreter(offline=True).local_setup()
 
 
 SCRIPT = """
