@@ -80,6 +80,7 @@ def test_terminate_ends_background_processes(computer: Computer, no_strays: None
 def test_a_killed_supervisor_is_a_session_that_ended(computer: Computer) -> None:
     supervisor = int(text_of(computer.run("python", "import os; print(os.getppid())")))
     os.kill(supervisor, signal.SIGKILL)
+    os.waitid(os.P_PID, supervisor, os.WEXITED | os.WNOWAIT)
     computer.run("python", "print('this one or the next')")
     assert text_of(computer.run("python", "print('fine')")) == "fine\n"
 
