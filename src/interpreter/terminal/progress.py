@@ -16,9 +16,13 @@ def show_download(name: str, steps: Iterable[Progress]) -> None:
     """Run a download to its end with a bar; Ctrl-C stops it, and what has come is kept."""
     with _bar() as bar:
         task = bar.add_task(name, total=None)
+        source = ""
         for step in steps:
-            words = f"{name} from {step.source}" if step.step == "downloading" else f"{name}: {step.step}"
+            source = step.source
+            words = f"{name} from {source}" if step.step == "downloading" else f"{name}: {step.step}"
             bar.update(task, description=words, completed=step.done, total=step.total)
+        if source:  # what stays on the screen says where the file came from
+            bar.update(task, description=f"{name} from {source}")
 
 
 def show_pull(name: str, steps: Iterable[Pulled]) -> None:
