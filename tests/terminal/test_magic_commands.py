@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interpreter import OpenInterpreter
-from interpreter.terminal import magic
+from interpreter.terminal import magics
 from interpreter.terminal.terminal import Terminal
 from interpreter.terminal.tty import Tty
 from model_server import ModelServer, text, usage
@@ -36,7 +36,7 @@ class Desk:
 
     def run(self, line: str) -> str:
         before = len(self.emulator.everything)
-        magic.run(self.terminal, self.interpreter, line)
+        magics.run(self.terminal, self.interpreter, line)
         return "\n".join(self.emulator.everything[before:])
 
 
@@ -47,7 +47,7 @@ def desk() -> Desk:
 
 def test_help_lists_every_command(desk: Desk) -> None:
     shown = desk.run("%help")
-    assert all(f"%{command.name}" in shown for command in magic.COMMANDS)
+    assert all(f"%{command.name}" in shown for command in magics.COMMANDS)
     assert "%% command" in shown
 
 

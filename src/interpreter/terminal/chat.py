@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import InterpreterError
-from interpreter.terminal import intro, magic
+from interpreter.terminal import intro, magics
 from interpreter.terminal.reader import Reader, reader_for
 from interpreter.terminal.turn import show_turn
 from interpreter.terminal.warm_up import WarmUp
@@ -32,7 +32,7 @@ def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk
         warm_up.finish()
         if text.lstrip().startswith("%"):
             with told(terminal, interpreter):
-                magic.run(terminal, interpreter, text.strip())
+                magics.run(terminal, interpreter, text.strip())
         elif text.strip().lower() in _LEAVING:
             return
         elif text.strip():

@@ -1,0 +1,76 @@
+"""Commands on the conversation: take back, save, load."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+from interpreter.terminal.magics.command import Command
+
+if TYPE_CHECKING:
+    from interpreter.core import OpenInterpreter
+    from interpreter.messages import Message
+    from interpreter.terminal.terminal import Terminal
+
+_PREVIEW = 30
+
+
+def _undo(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    messages = interpreter.messages
+    at = max((index for index, message in enumerate(messages) if message.get("role") == "user"), default=None)
+    if at is None:
+        terminal.display.line("There is nothing to undo.")
+        return
+    removed = messages[at:]
+    del messages[at:]
+    lines = [f"{message['role']} {message.get('type', '')}: {_preview(message)}" for message in removed]
+    terminal.display.line("Taken back:\n" + "\n".join(lines))
+
+
+def _preview(message: Message) -> str:
+    content = message.get("content")
+    text = content if isinstance(content, str) else json.dumps(content, default=str)
+    text = " ".join(text.split())
+    return text if len(text) <= _PREVIEW else text[:_PREVIEW] + "..."
+
+
+def _message_file(argument: str) -> str:
+    path = os.path.expanduser(argument or "messages.json")
+    return path if path.endswith(".json") else path + ".json"
+
+
+def _save_message(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    path = _message_file(argument)
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(interpreter.messages, file, indent=2, ensure_ascii=False)
+    except OSError as error:
+        terminal.display.line(f"Could not write {path}: {error.strerror}.", "error")
+        return
+    terminal.display.line(f"The conversation is in {os.path.abspath(path)}.")
+
+
+def _load_message(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    path = _message_file(argument)
+    try:
+        with open(path, encoding="utf-8") as file:
+            messages = json.load(file)
+    except OSError as error:
+        terminal.display.line(f"Could not read {path}: {error.strerror}.", "error")
+        return
+    except ValueError:
+        messages = None
+    listed = isinstance(messages, list)
+    if not listed or not all(isinstance(item, dict) and "role" in item for item in messages):
+        terminal.display.line(f"{path} is not a conversation: it must hold a JSON list of messages.", "error")
+        return
+    interpreter.messages = messages
+    terminal.display.line(f"{len(messages)} messages from {os.path.abspath(path)}.")
+
+
+COMMANDS = (
+    Command("undo", "", "take back your last message and what came of it in the conversation", _undo),
+    Command("save_message", "[path]", "save the conversation as JSON (messages.json)", _save_message),
+    Command("load_message", "[path]", "replace the conversation by a saved one", _load_message),
+)
