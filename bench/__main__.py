@@ -8,7 +8,7 @@ import platform
 import sys
 from functools import partial
 
-from bench import blocks, replies, start
+from bench import blocks, replies, sessions, start
 from bench.subject import OURS, ROOT, Subject
 from bench.table import layout, rows
 
@@ -32,7 +32,7 @@ def main() -> int:
     parser.add_argument("--install", action="store_true", help="also install the core afresh; slow")
     parser.add_argument("--only", default="", help="only the measurements whose name has this in it")
     options = parser.parse_args()
-    measurements = start.MEASUREMENTS + blocks.MEASUREMENTS + replies.MEASUREMENTS
+    measurements = start.MEASUREMENTS + blocks.MEASUREMENTS + replies.MEASUREMENTS + sessions.MEASUREMENTS
     if options.install or options.original:
         measurements = start.INSTALL + measurements
     chosen = [each for each in measurements if options.only in each.what]

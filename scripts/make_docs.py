@@ -53,8 +53,9 @@ echo "list my files" | interpreter --stdin
 - Long flags may be shortened while they stay clear (`--mod`), and take dashes or underscores
   (`--auto-run`). Every on/off flag has a `--no-` form, and also takes `true` or `false`.
 - A flag that does not exist is an error that names the closest one.
-- The program ends with 0, with 1 after an error, with 2 for a command line that it does not understand,
-  with 130 after Ctrl-C.
+- What is piped in goes along with the message: `cat report.md | interpreter "sum it up"`.
+- [Headless use](headless.md) tells of exit codes, JSON events and answers that fit a schema,
+  [profiles](profiles.md) of settings in files.
 
 The same from `interpreter --help`:
 """

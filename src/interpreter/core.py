@@ -13,6 +13,7 @@ from interpreter.settings import SettingsGroup, apply, from_environment
 if TYPE_CHECKING:
     from interpreter.blocks import PendingBlock
     from interpreter.computer_api import Computer
+    from interpreter.journal import Recorder
     from interpreter.llm import Llm
     from interpreter.messages import Chunk, Message
 
@@ -27,9 +28,11 @@ class OpenInterpreter(SettingsGroup, group=""):
     messages: list[Message]
     llm: Llm
     computer: Computer
+    journal: Recorder
     pending: PendingBlock | None
     responding: bool
     last_messages_count: int
+    conversation_filename: str | None
 
     def __init__(
         self,
@@ -38,7 +41,8 @@ class OpenInterpreter(SettingsGroup, group=""):
         computer: Computer | None = None,
         **settings: Any,
     ) -> None:
-        self.messages = messages if messages is not None else []
+        if messages is not None:
+            self.messages = messages
         self.pending = None
         self.responding = False
         self.last_messages_count = 0
@@ -58,7 +62,7 @@ class OpenInterpreter(SettingsGroup, group=""):
         _ = self.workspace  # by default where we are now, wherever the program goes later
 
     def __getattr__(self, name: str) -> Any:
-        # Made on first use: neither is needed to print a version or a settings table.
+        # Made on first use: none is needed to print a version or a settings table.
         if name == "llm":
             from interpreter.llm import Llm
 
@@ -69,6 +73,11 @@ class OpenInterpreter(SettingsGroup, group=""):
 
             self.computer = Computer(self)
             return self.computer
+        if name == "journal":
+            from interpreter.journal import Recorder
+
+            self.journal = Recorder(self)
+            return self.journal
         return super().__getattr__(name)
 
     # -- chatting ------------------------------------------------------------------------------------------------
@@ -188,6 +197,8 @@ class OpenInterpreter(SettingsGroup, group=""):
         self._end_abandoned_turn()
         if "computer" in self.__dict__:
             self.computer.terminate()
+        if "journal" in self.__dict__:
+            self.journal.reset()
         self.messages = []
         self.last_messages_count = 0
         self._rendered = {}
@@ -206,6 +217,12 @@ class OpenInterpreter(SettingsGroup, group=""):
         from interpreter.frontend import local_setup
 
         local_setup(self)
+
+    def load_profile(self, name: str, trust: bool = False) -> None:
+        """Set this interpreter up as a profile says: its name, its file, or with `trust` its address."""
+        from interpreter.profiles import load
+
+        load(self, name, accept=lambda profile: trust)
 
     def get_oi_dir(self) -> str:
         """The folder of profiles, conversations and models."""

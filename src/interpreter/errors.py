@@ -42,6 +42,14 @@ class UnknownSettingError(SettingError, AttributeError):
     """A name that is no setting; the message names the closest one that is."""
 
 
+class ProfileError(InterpreterError):
+    """A profile cannot be found, read or used; the message names the file and, where it is known, the line."""
+
+
+class LimitReachedError(InterpreterError):
+    """The turn has done as much as it may."""
+
+
 class UsageError(InterpreterError):
     """A command line that cannot be understood."""
 
@@ -178,3 +186,19 @@ class DownloadError(InterpreterError):
     """A model could not be downloaded; `can_resume` if what has come is kept."""
 
     can_resume = False
+
+
+class ExportError(InterpreterError):
+    """A conversation cannot be written down in this form, or not to this place."""
+
+
+class ConversationNotFoundError(InterpreterError):
+    """There is no saved conversation of that name."""
+
+
+class ConversationInUseError(InterpreterError):
+    """Another process has the conversation open."""
+
+
+class ConversationFileError(InterpreterError):
+    """A saved conversation cannot be read."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from interpreter.blocks import BlockGuard, PendingBlock
 from interpreter.computer_api.computer import unknown_language
-from interpreter.errors import InterpreterError
+from interpreter.errors import InterpreterError, LimitReachedError
 from interpreter.messages import Chunk, Fold, Framer, Message
 from interpreter.reply import Reply
 from interpreter.system_message import system_message
@@ -27,12 +27,15 @@ class Turn:
         self.interpreter = interpreter
         self.guard = BlockGuard(interpreter.max_blocks)
         self.over = False
+        self._requests = 0
         self._framer = Framer()
         self._fold = Fold(lambda: interpreter.messages, interpreter.max_output)
+        self._journal = interpreter.journal
 
     def run(self) -> Generator[Chunk]:
         """Every chunk of the turn, recorded before it is yielded."""
         try:
+            self._journal.begin_turn(self._fold)
             with closing(self._converse()) as chunks:
                 for chunk in chunks:
                     yield from self._emit(chunk)
@@ -42,16 +45,21 @@ class Turn:
             raise
         finally:
             self._fold.close()
+            self._journal.end_turn()
             self.interpreter.pending = None
 
     def _emit(self, chunk: Chunk) -> Generator[Chunk]:
         for framed in self._framer.frame(chunk):
             self._fold.add(framed)
+            self._journal.add(framed)
             yield framed
+        if self._journal.notice is not None:
+            yield self._journal.take_notice()
 
     def _close_group(self) -> Generator[Chunk]:
         for flag in self._framer.close():
             self._fold.add(flag)
+            self._journal.add(flag)
             yield flag
 
     # -- the walk ------------------------------------------------------------------------------------------------
@@ -60,6 +68,7 @@ class Turn:
         """Ask, and as long as blocks ran, ask again."""
         prodding = False
         while not self.over:
+            self._count_request()
             count = self.guard.blocks
             prose_only = yield from self._ask(prodding)
             prodding = False
@@ -70,6 +79,13 @@ class Turn:
                 self.guard.count()
                 yield {"role": "assistant", "type": "message", "content": "\n\n"}
             yield {"role": "assistant", "type": "message", "end": True}  # what comes next is another reply
+
+    def _count_request(self) -> None:
+        most = self.interpreter.max_turns
+        if most is not None and self._requests >= most:
+            words = f"The model has been asked {most} times for this message, which is the limit (`max_turns`)."
+            raise LimitReachedError(words)
+        self._requests += 1
 
     def _ask(self, prodding: bool) -> Generator[Chunk, None, bool]:
         """One reply of the model, its blocks run as they come; gives whether it had a block of prose."""
@@ -129,7 +145,7 @@ class Turn:
         refusal = self.guard.refusal(language, code)
         if refusal is not None:
             self.over = refusal.final
-            yield decision("denied", "guard", refusal.words)
+            yield decision("denied", "limit" if self.guard.exhausted else "guard", refusal.words)
             yield from self._say(f"{refusal.words}\n")
             return
         if self.interpreter.computer.get_language(language) is None:
@@ -182,6 +198,7 @@ class Turn:
         if not pending.code.strip():
             yield from self._say("The block was empty: nothing ran.\n")
             return
+        self._journal.running()
         ended: Chunk | None = None
         with closing(self.interpreter.computer.stream(pending.language, pending.code)) as chunks:
             for chunk in chunks:

@@ -36,6 +36,7 @@ class Chunk(Message, total=False):
     start: bool
     end: bool
     stream: str
+    also: str
     password: bool
 
 
@@ -112,6 +113,10 @@ class Fold:
                 self._end_block(chunk)
         elif chunk.get("content") not in ("", None):
             self._append(chunk)
+
+    def settle(self) -> None:
+        """Bring the message that is open up to date: between chunks its content may lag behind."""
+        self._join()
 
     def close(self) -> None:
         """End the message that is open: its content is whole from now on."""

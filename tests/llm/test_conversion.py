@@ -330,3 +330,43 @@ def test_the_work_grows_with_the_length_of_the_conversation_and_no_faster(told: 
         return Counted.looks
 
     assert looks(200) <= 2.1 * looks(100)
+
+
+class TestBlocksOfTheUsersOwn:
+    """What the user ran at the prompt is told as theirs, and nobody asks the model what it means."""
+
+    BLOCK: tuple[Message, ...] = (
+        {"role": "user", "type": "code", "format": "shell", "content": "ls"},
+        output("a.txt\n"),
+        output("b.txt\n", exit_code=2, ended="error"),
+    )
+
+    def test_with_tools(self) -> None:
+        told = with_tools(user("Hi"), code("1"), output("1"), *self.BLOCK, user("Which?"))
+        assert told[3:] == [
+            {"role": "user", "content": "I ran this myself:\n```shell\nls\n```"},
+            {"role": "user", "content": "Its output:\na.txt"},
+            {"role": "user", "content": "Its output:\nb.txt\n[exit code 2]"},
+            user_said("Which?"),
+        ]
+
+    def test_as_text(self) -> None:
+        told = as_text(user("Hi"), code("1"), output("1"), *self.BLOCK, user("Which?"))
+        assert told[-1] == {
+            "role": "user",
+            "content": "Output:\n1\nNext?\nI ran this myself:\n```shell\nls\n```\nIts output:\na.txt\n"
+            "Its output:\nb.txt\n[exit code 2]\nWhich?",
+        }
+
+    def test_a_block_without_output(self) -> None:
+        block = self.BLOCK[0]
+        assert with_tools(block, output(""), user("Well?"))[1:] == [user_said("Well?")]
+        assert "Nothing" not in str(as_text(block, output(""), user("Well?")))
+
+    def test_the_models_next_block_is_its_own_again(self) -> None:
+        told = with_tools(*self.BLOCK, user("Go"), code("2"), output("2"))
+        assert told[-1] == result("2")
+
+
+def user_said(words: str) -> dict[str, Any]:
+    return {"role": "user", "content": words}

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from interpreter.errors import SessionStartError
+from interpreter.languages.looking import Text
 from interpreter.languages.python.which import which_python
 from python_sessions import PythonSession
 
@@ -184,3 +185,13 @@ class TestWhichPython:
             assert session.do("await __import__('asyncio').sleep(0, 6)").stdout == "6\n"
         finally:
             session.terminate()
+
+
+def test_questions_between_blocks(session: PythonSession) -> None:
+    session.do("numbers = {'one': 1}\ndef double(x):\n    return 2 * x")
+    found = {variable.name: variable for variable in session.variables()}
+    assert (found["numbers"].type, found["numbers"].preview) == ("dict", "{'one': 1}")
+    assert found["double"].preview == "double(x)"
+    assert session.look("numbers['one']") == Text("int", "1")
+    assert [text for text, _ in session.complete("numb", 4).matches] == ["numbers"]
+    assert session.complete("numbers['", 9).matches == [("one", "key")]

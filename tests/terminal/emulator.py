@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import io
+import re
 from typing import Any
 
 import pyte
+
+# Pictures and questions about them, which this screen would show as text; a terminal draws or swallows them.
+_GRAPHICS = re.compile(r"\x1b_G[^\x1b]*\x1b\\|\x1bP[^\x1b]*\x1b\\|\x1b\]1337;[^\x07]*\x07")
 
 
 class Emulator:
@@ -16,7 +20,7 @@ class Emulator:
         self._stream = pyte.Stream(self.screen)
 
     def feed(self, text: str) -> None:
-        self._stream.feed(text)
+        self._stream.feed(_GRAPHICS.sub("", text))
 
     def size(self) -> tuple[int, int]:
         return self.screen.columns, self.screen.lines
@@ -31,6 +35,11 @@ class Emulator:
         """The scrollback, and then the screen."""
         above = [self._text(row) for row in self.screen.history.top]
         return _trimmed(above + [row.rstrip() for row in self.screen.display])
+
+    @property
+    def row(self) -> str:
+        """The one that the cursor is in."""
+        return self.screen.display[self.screen.cursor.y].rstrip()
 
     @property
     def cursor(self) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from terminal.emulator import Emulator
 
 PROGRAM = "import sys; from interpreter.terminal.cli import main; sys.exit(main())"
 PATIENCE = 60.0
+DEVICE_ATTRIBUTES = "\x1b[c"
 CTRL_B, CTRL_C, CTRL_D, CTRL_J, ALT_ENTER, ENTER = "\x02", "\x03", "\x04", "\n", "\x1b\r", "\r"
 
 
@@ -39,6 +40,7 @@ class Person:
         self._child.delaybeforesend = None
         self.before = termios.tcgetattr(self._child.child_fd)
         self.raw = ""
+        self.answer = "\x1b[?62;22c"  # of the terminal, when it is asked about itself
 
     # -- looking -----------------------------------------------------------------------------------------
 
@@ -62,7 +64,7 @@ class Person:
 
     def at_prompt(self) -> None:
         """Wait for a prompt that takes keys."""
-        self.wait_until(lambda: self.rows[-1:] == [">"] and self.emulator.cursor[0] == 2, "a prompt")
+        self.wait_until(lambda: self.emulator.row == ">" and self.emulator.cursor[0] == 2, "a prompt")
 
     def _read(self, timeout: float) -> bool:
         try:
@@ -70,6 +72,8 @@ class Person:
         except (pexpect.TIMEOUT, pexpect.EOF):
             return False
         self.raw += text
+        if DEVICE_ATTRIBUTES in text:
+            self.types(self.answer)  # as any terminal does at once
         self.emulator.feed(text)
         return True
 

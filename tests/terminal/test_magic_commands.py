@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from interpreter import OpenInterpreter
+from interpreter.errors import ModelError
 from interpreter.terminal import magics
 from interpreter.terminal.terminal import Terminal
 from interpreter.terminal.tty import Tty
@@ -48,7 +49,7 @@ def desk() -> Desk:
 def test_help_lists_every_command(desk: Desk) -> None:
     shown = desk.run("%help")
     assert all(f"%{command.name}" in shown for command in magics.COMMANDS)
-    assert "%% command" in shown
+    assert all(sign in shown for sign in ("%% command", "!command", ">>> code"))
 
 
 @pytest.mark.parametrize(("line", "advice"), [("%verbos", "Did you mean %verbose?"), ("%xyz", "%help lists")])
@@ -90,6 +91,62 @@ def test_save_and_load(desk: Desk, tmp_path: Path) -> None:
     assert desk.interpreter.messages == before
 
 
+def test_another_model_in_mid_conversation(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    llm = desk.interpreter.llm
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "anthropic-key")
+    llm.api_key, llm.context_window, llm.supports_vision = "openai-key", 8000, False
+    assert "gpt-4o, at its own server." in desk.run("%model")
+    shown = desk.run("%model gpt-4o-mini")
+    assert (llm.model, llm.api_key, llm.context_window, llm.supports_vision) == (
+        "gpt-4o-mini",
+        "openai-key",
+        None,
+        None,
+    )
+    assert "gpt-4o-mini answers from now on, in place of gpt-4o" in shown
+    assert "8,000 tokens was set for gpt-4o" in shown
+    assert "Window: 128,000 tokens" in shown and "$0.15 / $0.6" in shown
+    assert len(desk.interpreter.messages) == 4
+    desk.run("%model anthropic/claude-sonnet-4-5")
+    assert (llm.model, llm.api_key) == ("anthropic/claude-sonnet-4-5", None)
+
+
+def test_a_model_that_cannot_be_asked_changes_nothing(desk: Desk) -> None:
+    llm = desk.interpreter.llm
+    llm.api_key, llm.context_window = "openai-key", 8000
+    for name, why in (("nobody/x", "No provider named"), ("groq/llama-3.3-70b-versatile", "GROQ_API_KEY")):
+        with pytest.raises(ModelError, match=why):
+            desk.run(f"%model {name}")
+    assert (llm.model, llm.api_key, llm.context_window) == ("gpt-4o", "openai-key", 8000)
+
+
+def test_a_model_at_the_same_server_or_another(desk: Desk) -> None:
+    llm = desk.interpreter.llm
+    llm.api_base, llm.api_key = "http://127.0.0.1:1/v1", "key"
+    assert "asked at http://127.0.0.1:1/v1" in desk.run("%model meta/llama-3")
+    assert (llm.model, llm.api_key) == ("meta/llama-3", "key")
+    desk.run("%model other http://127.0.0.1:2/v1")
+    assert (llm.model, llm.api_base, llm.api_key) == ("other", "http://127.0.0.1:2/v1", None)
+    with pytest.raises(ModelError, match="OPENAI_API_KEY"):
+        desk.run("%model gpt-4o own")
+
+
+def test_cost(desk: Desk) -> None:
+    desk.interpreter.llm.max_budget = 1.0
+    shown = desk.run("%cost")
+    assert "This session: $0.00." in shown
+    assert "Of the budget of $1.00, $1.00 is left." in shown
+
+
+def test_saved_where_the_sessions_are(desk: Desk, tmp_path: Path) -> None:
+    desk.run(f"%cd {tmp_path}")
+    desk.run("%save_message")
+    assert len(json.loads((tmp_path / "messages.json").read_text())) == 4
+    desk.interpreter.messages = []
+    desk.run("%load_message")
+    assert len(desk.interpreter.messages) == 4
+
+
 def test_reset_and_info(desk: Desk) -> None:
     desk.interpreter.llm.model = "my-model"
     assert "my-model" in desk.run("%info")
@@ -121,4 +178,5 @@ def test_tokens_tells_what_was_used_and_what_it_cost(desk: Desk) -> None:
         shown = desk.run("%tokens how many are these?")
     assert "This session: 2 requests, 40,000 tokens read, 2,000 written, about $0.12." in shown
     assert "The last turn: 1 requests, 20,000 tokens read, 1,000 written, about $0.0600." in shown
+    assert "The next request: about 20,0" in shown and "of 128,000 (15%)." in shown
     assert "Your message has about 5 tokens." in shown

@@ -52,7 +52,7 @@ def test_output_is_complete_and_without_colours() -> None:
 def test_nobody_can_say_yes() -> None:
     with ModelServer([tool_call("python", "print(6 * 7)")]) as server:
         done = run(server, stdin="go")
-    assert done.returncode == 1
+    assert done.returncode == 4
     assert "42" not in done.stdout
     assert "-y" in done.stderr
 
@@ -95,8 +95,8 @@ def test_words_first_are_a_sentence_and_the_model_is_to_be_quick(
         (["--modle", "x"], 2, "--model"),
         ([], 2, "standard input is empty"),
         (["--server"], 1, "not there yet"),
-        (["hello"], 1, "OPENAI_API_KEY"),
-        (["hello", "--model", "nobody/knows"], 1, "nobody"),
+        (["hello"], 3, "OPENAI_API_KEY"),
+        (["hello", "--model", "nobody/knows"], 3, "nobody"),
     ],
 )
 def test_what_is_wrong_is_said_on_standard_error(arguments: list[str], code: int, said: str) -> None:
@@ -110,7 +110,7 @@ def test_what_is_wrong_is_said_on_standard_error(arguments: list[str], code: int
 def test_a_model_that_refuses_is_an_error() -> None:
     with ModelServer([error(401, "wrong key")]) as server:
         done = run(server, stdin="Hi")
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert done.stderr.count("wrong key") == 1
     assert done.stdout == ""
 
@@ -170,7 +170,7 @@ def test_a_budget_that_is_used_up_is_an_error_in_one_sentence() -> None:
     with ModelServer([text("Hello.")]) as server:
         done = run(server, "--max_budget", "0.000001", stdin="Hi")
         assert server.requests == []
-    assert done.returncode == 1
+    assert done.returncode == 5
     assert "--max_budget" in done.stdout + done.stderr
     assert "Traceback" not in done.stderr
 

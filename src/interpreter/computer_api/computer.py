@@ -16,6 +16,7 @@ from interpreter.settings import SettingsGroup
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
     from interpreter.languages.jobs import Job
+    from interpreter.languages.looking import Completions, Value, Variable, Window
     from interpreter.languages.surroundings import OnInput, Surroundings
 
 Language = type[BaseLanguage]
@@ -183,6 +184,32 @@ class Computer(SettingsGroup, group="computer"):
         if isinstance(instance, LiveLanguage):
             _ = self.surroundings
             instance.start()
+
+    # -- between blocks ------------------------------------------------------------------------------------------
+
+    def variables(self, language: str | None = None) -> dict[str, list[Variable]]:
+        """The live variables by language: of one, or of all that have any; BusyError while a block runs."""
+        if language is not None:
+            found = self.get_language(language)
+            if found is None:
+                raise LanguageNotFound(unknown_language(language, self.languages))
+            instance = self._running.get(found)
+            return {found.name: instance.variables() if instance else []}
+        listed = {each.name: instance.variables() for each, instance in list(self._running.items())}
+        return {name: variables for name, variables in listed.items() if variables}
+
+    def look(self, language: str, name: str, rows: Window = (0, 50), columns: Window = (0, 50)) -> Value:
+        """A live value to look at: a window of a table, a picture, or text."""
+        return self._instance(language).look(name, rows, columns)
+
+    def complete(self, language: str, code: str, cursor: int | None = None) -> Completions:
+        """What could be typed at the cursor; nothing if the language is busy, or has no session yet."""
+        from interpreter.languages.looking import Completions
+
+        found = self.get_language(language)
+        instance = self._running.get(found) if found else None
+        at = len(code) if cursor is None else cursor
+        return instance.complete(code, at) if instance is not None else Completions(at)
 
     def send_keys(self, keys: bytes) -> None:
         """Hand what somebody typed to the shell block that is running."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from interpreter.errors import UsageError
+
 if TYPE_CHECKING:
+    from interpreter.languages.looking import Completions, Value, Variable, Window
     from interpreter.messages import Chunk
 
 
@@ -31,6 +34,20 @@ class BaseLanguage:
     def run(self, code: str) -> Iterator[Chunk]:
         """Run the code and yield what happens as chunks without a role."""
         raise NotImplementedError(f"{type(self).__name__} does not say how to run code")
+
+    def variables(self) -> list[Variable]:
+        """The live variables; BusyError while a block runs."""
+        return []
+
+    def look(self, name: str, rows: Window = (0, 50), columns: Window = (0, 50)) -> Value:
+        """A value to look at: of a table, these rows and columns."""
+        raise UsageError(f"{self.name} does not show its values.")
+
+    def complete(self, code: str, cursor: int) -> Completions:
+        """What could be typed at the cursor; nothing if there is no quick answer."""
+        from interpreter.languages.looking import Completions
+
+        return Completions(cursor)
 
     def stop(self) -> None:
         """End the block that is running; may be called from another thread."""

@@ -21,7 +21,8 @@ def display_chunks(data: dict[str, Any]) -> Iterator[Chunk]:
             yield {"type": "image", "format": name, "content": "".join(data[mime]).replace("\n", "")}
             return
     if "text/html" in data:
-        yield from output(plain)
+        for chunk in output(plain):
+            yield {**chunk, "also": "html"}  # what follows is the same for the user
         yield {"type": "code", "format": "html", "content": "".join(data["text/html"]), "recipient": "user"}
         return
     for mime in PICTORIAL:

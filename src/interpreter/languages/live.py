@@ -7,11 +7,24 @@ import signal
 from collections.abc import Iterator
 from typing import Protocol
 
+from interpreter.errors import BusyError, UsageError
 from interpreter.languages.base import BaseLanguage
 from interpreter.languages.block import Channels
 from interpreter.languages.displays import console, display_chunks
 from interpreter.languages.frames import Frame
 from interpreter.languages.jobs import Job
+from interpreter.languages.looking import (
+    COMPLETING,
+    LISTING,
+    SHOWING,
+    Completions,
+    Value,
+    Variable,
+    Window,
+    completions_from,
+    value_from,
+    variables_from,
+)
 from interpreter.languages.session import Launch, Session
 from interpreter.languages.surroundings import Surroundings
 from interpreter.messages import Chunk
@@ -140,6 +153,33 @@ class LiveLanguage(BaseLanguage):
         if block is not None and block.spool.length > self.surroundings.max_output:
             chunk["truncated"] = block.spool.keep()
         return chunk
+
+    # -- questions between blocks ------------------------------------------------------------------------------
+
+    def variables(self) -> list[Variable]:
+        session = self.session
+        if session is None or not session.alive:
+            return []
+        return variables_from(self._asked(session, {"op": "inspect"}, LISTING))
+
+    def look(self, name: str, rows: Window = (0, 50), columns: Window = (0, 50)) -> Value:
+        session = self.session
+        if session is None or not session.alive:
+            raise UsageError(f"There is no {name}: no {self.name} block has run.")
+        frame = {"op": "inspect", "name": name, "rows": list(rows), "columns": list(columns)}
+        return value_from(self._asked(session, frame, SHOWING))
+
+    def complete(self, code: str, cursor: int) -> Completions:
+        frame = {"op": "complete", "code": code, "cursor": cursor}
+        return completions_from(self.session.query(frame, COMPLETING) if self.session else None, cursor)
+
+    def _asked(self, session: Session, frame: Frame, patience: float) -> Frame:
+        answer = session.query(frame, patience)
+        if answer is None:
+            raise BusyError(f"The {self.name} session is busy.")
+        if "failed" in answer:
+            raise UsageError(str(answer["failed"]))
+        return answer
 
     def _was_stopped(self) -> bool:
         return self._stopped or self.surroundings.cancelled()

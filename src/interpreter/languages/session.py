@@ -73,6 +73,9 @@ class Session:
         self._terminal: Channel | None = None
         self._ended = threading.Event()  # the worker has
         self._writing = threading.Lock()
+        self._asking = threading.Lock()  # one question at a time
+        self._query = 0  # the newest question's number
+        self._answer: queue.SimpleQueue[Frame] = queue.SimpleQueue()  # to that one
         self._process: subprocess.Popen[bytes] | None = None
 
     # -- life ------------------------------------------------------------------------------------------------
@@ -256,13 +259,13 @@ class Session:
             case "running":
                 clock.why = "timed_out"
                 self.interrupt()
+            case "asked" if self.ready is None and self.launch.dialect is None and clock.is_patient():
+                return  # it is still starting: a busy machine is no stuck code
             case "asked":
                 self._control.say(f"sweep {block.started}")
                 self._signal(block)
             case "swept":
                 self._signal(block)
-            case "asked" if self.ready is None and self.launch.dialect is None and clock.is_patient():
-                return  # it is still starting: a busy machine is no stuck code
             case "pressed":
                 clock.why = clock.why if clock.why == "timed_out" else "killed"
                 self._control.say("kill")
@@ -297,6 +300,30 @@ class Session:
         if block is not None and not block.finished and block.attached:
             block.let_go()
             block.nudge({"event": "detached"})
+
+    # -- questions between blocks ---------------------------------------------------------------------------------
+
+    @property
+    def busy(self) -> bool:
+        """Whether a block is running, or the worker is not ready for any."""
+        return self.ready is None or not self._alive or (self.block is not None and not self.block.finished)
+
+    def query(self, frame: Frame, patience: float) -> Frame | None:
+        """What the driver says to a question; None if it is busy, or does not answer in time."""
+        with self._asking:
+            if self.busy:
+                return None
+            self._query += 1
+            answer: queue.SimpleQueue[Frame] = queue.SimpleQueue()
+            self._answer = answer
+            self.send({**frame, "query": self._query})
+            with contextlib.suppress(queue.Empty):
+                return answer.get(timeout=patience)
+            if not self.busy and self.launch.dialect is None and not self.launch.interrupt_frames:
+                self._control.command(f"nudge {SIGINT}")  # it is caught in some __repr__ of the user's
+            with contextlib.suppress(queue.Empty):
+                return answer.get(timeout=patience / 3)
+            return None
 
     def send(self, frame: Frame, fds: list[int] | None = None) -> None:
         """Send a frame to the driver; a worker that is gone is noticed by its exit, not here."""
@@ -334,6 +361,10 @@ class Session:
         match frame["event"]:
             case "ready":
                 self.ready = frame
+                return
+            case "answer":
+                if frame.get("query") == self._query:
+                    self._answer.put(frame)
                 return
             case "sync":
                 if self.block:

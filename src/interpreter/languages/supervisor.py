@@ -5,13 +5,14 @@ Commands come as lines on the control socket; its closing, whatever ended the ho
 
     spawn              fork a worker; four descriptors come along: data, stdin, stdout, stderr
     signal S           send signal S to the worker's process group
+    nudge S            send signal S to the worker alone
     sweep TICKS        kill what started at or after TICKS (clock ticks since boot), the worker excepted
     kill               kill the worker
     terminal 1         make the terminal that comes along the controlling one of the session
     terminal 0         have none again
     folder PATH        delete this folder at the end
 
-Answers: `spawned PID`, `exited PID CODE` (the code negative for a signal), and `obeyed` after signal and terminal.
+Answers: `spawned PID`, `exited PID CODE` (the code negative for a signal), `obeyed` after signal, nudge, terminal.
 The controlling terminal is ours, not the worker's: or its end would hang up on what it leaves in the background.
 """
 
@@ -94,6 +95,10 @@ class Supervisor:
         elif command == "signal":
             if self.pid:
                 send_signal(-self.pid, int(argument))
+            self.say("obeyed")
+        elif command == "nudge":
+            if self.pid:
+                send_signal(self.pid, int(argument))
             self.say("obeyed")
         elif command == "sweep":
             for pid in descendants(started_from=int(argument)):

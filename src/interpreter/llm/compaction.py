@@ -51,7 +51,7 @@ def compact(messages: Sequence[Message], room: int, alive: Alive, *, vision: boo
     None if there is nothing to leave out.
     """
     blind = _old_images(messages) if vision else frozenset[int]()
-    costs = [_cost(message, at in blind) for at, message in enumerate(messages)]
+    costs = [cost(message, at in blind) for at, message in enumerate(messages)]
     if blind and sum(costs[1:]) <= room * 3 // 2:
         return without_old_images(messages, None)
     note = max(_SHORTEST_NOTE, min(_LONGEST_NOTE, room // 4))
@@ -81,7 +81,8 @@ def _old_images(messages: Sequence[Message]) -> frozenset[int]:
     return frozenset(images[1:-_NEWEST_IMAGES])
 
 
-def _cost(message: Message, is_blind: bool) -> int:
+def cost(message: Message, is_blind: bool = False) -> int:
+    """About how many tokens a message has."""
     if message.get("recipient", "assistant") != "assistant" or message.get("type") in EPHEMERAL:
         return 0
     if message.get("type") == "image" and message.get("format") != "description":

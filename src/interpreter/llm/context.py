@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from interpreter.errors import ContextTooLongError, ModelError, RequestRefusedError
-from interpreter.llm.compaction import Cut, compact, without_old_images
+from interpreter.llm.compaction import Cut, compact, cost, without_old_images
 from interpreter.llm.facts import Alive
 from interpreter.llm.tokens import IMAGE_TOKENS, MESSAGE_TOKENS, estimate_messages, estimate_text
 from interpreter.messages import Chunk, Message
@@ -58,6 +58,7 @@ class Context:
     def __init__(self) -> None:
         self.cut: Cut | None = None
         self._counted: Counted | None = None
+        self.read = (0, 0)  # of the last request: how many messages it had, and how many tokens
         self._ceilings: dict[Place, int] = {}  # below what a server has refused
 
     def size(self, params: Params, count: Callable[[str], int | None] | None = None) -> Size:
@@ -74,6 +75,13 @@ class Context:
         exact = _count(new, count)
         more = round(estimate_messages(new) * ratio) if exact is None else exact
         return Size(counted.tokens + more, bool(new) and exact is None)
+
+    def used(self, messages: Sequence[Message], system: str) -> int:
+        """About how many tokens a request with these messages would have, by what the last one had."""
+        count, tokens = self.read
+        if count == 0 or count > len(messages):
+            count, tokens = 0, estimate_text(system)
+        return tokens + sum(map(cost, messages[count:]))
 
     def learn(self, params: Params, usage: Mapping[str, Any]) -> None:
         """A server has counted a request."""

@@ -5,7 +5,7 @@ A message goes out in the same form every time, so that what a server has cached
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -14,9 +14,12 @@ from interpreter.errors import UnknownMessageError
 from interpreter.llm.compaction import Cut
 from interpreter.llm.images import image_part, image_url
 from interpreter.llm.kept import KeptReplies
+from interpreter.llm.secrets import Redactor
 from interpreter.messages import EPHEMERAL, Message
 
 AS_IS = "{content}"
+OWN_BLOCK = "I ran this myself:"
+OWN_OUTPUT = "Its output:"
 _NEVER_TOLD = EPHEMERAL | {"error", "command"}
 _ENDED = {
     "interrupted": "interrupted",
@@ -37,6 +40,8 @@ class Forms:
     output_sender: str = "user"
     shrink_images: bool = True
     vision: bool = False
+    secrets: Mapping[str, str] | None = None
+    """Secrets that are known, by what they are; None lets through whatever code prints."""
     describe: Callable[..., str] | None = None
 
 
@@ -47,6 +52,18 @@ class Memory:
     templates: dict[tuple[int, str], str] = field(default_factory=dict)
     pictures: dict[tuple[str, str], str | None] = field(default_factory=dict)
     replies: KeptReplies = field(default_factory=KeptReplies)
+    redactor: Redactor = field(default_factory=Redactor)
+
+    def templates_sent(self) -> dict[str, str]:
+        """The template of each message that went out with one, by its place in the request."""
+        if all(template == AS_IS for template in self.templates.values()):
+            return {}
+        return {str(at): template for (at, _), template in self.templates.items()}
+
+    def take_up(self, templates: Mapping[str, str], messages: Sequence[Message]) -> None:
+        """What was written down of an earlier run; the system message stands before the messages."""
+        places = {int(at): template for at, template in templates.items() if 0 < int(at) <= len(messages)}
+        self.templates = {(at, str(messages[at - 1]["content"])): template for at, template in places.items()}
 
 
 class Chat(Protocol):
@@ -66,6 +83,8 @@ def convert(
 ) -> list[dict[str, Any]]:
     """The conversation as chat messages, without what is cut; the work grows with its length, no faster."""
     templates = _templates(messages, forms, memory)
+    memory.redactor.begin()
+    by_user = False  # the last block was the user's own
     for position, message in enumerate(messages):
         if cut is not None:
             if position == cut.note_at and cut.note:
@@ -75,8 +94,31 @@ def convert(
             message = cut.shown(position, message)
         if message.get("recipient", "assistant") != "assistant" or message.get("type") in _NEVER_TOLD:
             continue
-        _tell(message, chat, forms, memory, templates.get(position, AS_IS))
+        by_user = _is_own_block(message) or (by_user and message.get("role") == "computer")
+        if by_user and message.get("type") in ("code", "console"):
+            _tell_own_block(message, chat, forms, memory)
+        else:
+            _tell(message, chat, forms, memory, templates.get(position, AS_IS))
     return chat.finish()
+
+
+def _is_own_block(message: Message) -> bool:
+    return message.get("role") == "user" and message.get("type") == "code"
+
+
+def _tell_own_block(message: Message, chat: Chat, forms: Forms, memory: Memory) -> None:
+    """Code that the user ran at the prompt, and its output: nobody waits for what the model makes of it."""
+    if _is_own_block(message):
+        code = fenced(message.get("format", ""), str(message["content"]))
+        chat.user(f"{OWN_BLOCK}\n{_redacted(code, forms, memory)}")
+    elif message.get("type") == "code":
+        chat.user(_shown(message))
+    elif message.get("format") != "active_line" and (text := _console_text(message)):
+        chat.user(f"{OWN_OUTPUT}\n{_redacted(text, forms, memory)}")
+
+
+def _redacted(text: str, forms: Forms, memory: Memory) -> str:
+    return text if forms.secrets is None else memory.redactor.redact(text, forms.secrets)
 
 
 def _templates(messages: Sequence[Message], forms: Forms, memory: Memory) -> dict[int, str]:
@@ -102,12 +144,12 @@ def _tell(message: Message, chat: Chat, forms: Forms, memory: Memory, template: 
         case "message" if role == "user":
             chat.user(template.replace("{content}", str(content)).strip())
         case "message":
-            chat.output(str(content).strip())
+            chat.output(_redacted(str(content).strip(), forms, memory))
         case "code":
             _tell_code(message, chat)
         case "console":
             if message.get("format") != "active_line":
-                chat.output(_console_text(message))
+                chat.output(_redacted(_console_text(message), forms, memory))
         case "image":
             _tell_image(message, chat, forms, memory)
         case "file":
@@ -117,13 +159,14 @@ def _tell(message: Message, chat: Chat, forms: Forms, memory: Memory, template: 
 
 
 def _tell_code(message: Message, chat: Chat) -> None:
-    role, language, code = message.get("role"), message.get("format", ""), str(message["content"])
-    if role == "assistant":
-        chat.code(language, code)
-    elif role == "user":
-        chat.user(fenced(language, code))
+    if message.get("role") == "assistant":
+        chat.code(message.get("format", ""), str(message["content"]))
     else:
-        chat.output(f"[{language} was shown to the user]")
+        chat.output(_shown(message))
+
+
+def _shown(message: Message) -> str:
+    return f"[{message.get('format', '')} was shown to the user]"
 
 
 def fenced(language: str, code: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +30,11 @@ from interpreter.llm.local.endpoints import OLLAMA_WIRE, LocalEndpoints
 from interpreter.llm.local.ollama_chat import OllamaChat
 from interpreter.llm.money import Purse, Usage
 from interpreter.llm.parse import ReplyParser
-from interpreter.llm.providers import LITELLM, Endpoint, resolve
+from interpreter.llm.prices import window_of
+from interpreter.llm.providers import LITELLM, Endpoint, identify, resolve
 from interpreter.llm.responses import Responses
 from interpreter.llm.retry import wait_before_retry
+from interpreter.llm.secrets import secret_values
 from interpreter.llm.text_chat import TextChat
 from interpreter.llm.tokens import estimate_messages, estimate_size, estimate_text
 from interpreter.llm.tool import execute_tool
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
 
 _WHERE = ("api_base", "api_key", "api_version")
+_OF_THE_MODEL = ("supports_functions", "supports_vision", "context_window")
 
 Completions = Callable[..., Iterator[dict[str, Any]]]
 
@@ -104,6 +107,43 @@ class Llm(SettingsGroup, group="llm"):
         usage = self._purse.session
         return None if usage.unpriced_tokens and usage.unpriced_tokens == usage.tokens else usage.cost
 
+    def forms_sent(self) -> dict[str, Any]:
+        """The forms in which things went out, beyond what the messages tell, to be written down."""
+        return {"templates": self._memory.templates_sent(), "replies": self._memory.replies.as_data()}
+
+    def take_up(self, forms: Mapping[str, Any], used: Usage) -> None:
+        """Go on with a conversation that was written down: as it went out, and with what it has cost."""
+        self._memory.take_up(forms.get("templates", {}), self._interpreter.messages)
+        self._memory.replies.load(forms.get("replies", {}))
+        self._purse.session += used
+
+    @property
+    def context_used(self) -> tuple[int, int | None]:
+        """About how many tokens the next request will have, and how many the model can read, if that is known."""
+        messages = self._interpreter.messages
+        used = self._context.used(messages, self._interpreter.system_message) if messages else 0
+        return used, self._known_window()
+
+    @property
+    def vision(self) -> bool:
+        """Whether the model gets images to look at: as the setting says, else by its name."""
+        return self._decided(self.supports_vision, sees_images)
+
+    def switch(self, model: str, api_base: str | None = None, own_server: bool = False) -> None:
+        """Ask another model from now on; an error, and no change, if that cannot be.
+
+        What was said of the old one's window and abilities does not hold for the new one. The address and the
+        key stay as long as the provider does, unless another address is given or its own is wanted: a key goes
+        to nobody else.
+        """
+        same = identify(model, self.api_base)[0] == identify(self.model, self.api_base)[0]
+        stays = same and not own_server and api_base in (None, self.api_base)
+        where = {name: getattr(self, name) if stays else None for name in _WHERE}
+        where["api_base"] = api_base or where["api_base"]
+        self._resolve(model, **where)
+        for name, value in {"model": model, **where, **dict.fromkeys(_OF_THE_MODEL)}.items():
+            setattr(self, name, value)
+
     def load(self) -> None:
         """Load what asking needs, so that the first question does not wait for it; nothing is sent."""
         with contextlib.suppress(ModelError):
@@ -152,6 +192,8 @@ class Llm(SettingsGroup, group="llm"):
         while True:
             if fitting.status is not None:
                 yield fitting.status
+            if redacted := self._memory.redactor.news():
+                yield {"type": "status", "format": "redacted", "content": {"what": redacted}}
             silent = True
             try:
                 with contextlib.closing(self._run(fitting.params, cancelled)) as chunks:
@@ -159,6 +201,7 @@ class Llm(SettingsGroup, group="llm"):
                         silent = silent and chunk["type"] == "status"
                         if chunk.get("format") == "usage":
                             self._context.learn(fitting.params, chunk["content"])
+                            self._context.read = (len(messages) - 1, chunk["content"]["input_tokens"])
                         yield chunk
                 return
             except (ContextTooLongError, RequestRefusedError) as error:
@@ -273,6 +316,17 @@ class Llm(SettingsGroup, group="llm"):
             offline.check(model, os.environ, where["api_base"])
         return resolve(model, os.environ, **where)
 
+    def _known_window(self) -> int | None:
+        """The model's window, if it is known without asking anybody."""
+        if self.context_window is not None:
+            return int(self.context_window)
+        try:
+            endpoint = self._endpoint()
+        except ModelError:
+            return None
+        told = self._local.told(endpoint) or self._near.told(endpoint)
+        return told or window_of(f"{endpoint.provider}/{endpoint.model}")
+
     def _params(self, messages: Sequence[Message], cut: Cut | None = None) -> dict[str, Any]:
         """The request: what is not set is not in it."""
         assert messages[0].get("role") == "system", "the first message must be the system message"
@@ -304,7 +358,7 @@ class Llm(SettingsGroup, group="llm"):
         if self._completions is not None:
             window = Window(self._near, self._local, None, self.context_window)
         is_alive = self._interpreter.computer.is_alive
-        return Around(window.known, window.count, is_alive, self._decided(self.supports_vision, sees_images))
+        return Around(window.known, window.count, is_alive, self.vision)
 
     def _forms(self) -> Forms:
         interpreter = self._interpreter
@@ -315,9 +369,15 @@ class Llm(SettingsGroup, group="llm"):
             empty_output_template=interpreter.empty_code_output_template,
             output_sender=interpreter.code_output_sender,
             shrink_images=interpreter.shrink_images,
-            vision=self._decided(self.supports_vision, sees_images),
+            vision=self.vision,
+            secrets=self._secrets() if interpreter.redact_secrets else None,
             describe=self.vision_renderer,
         )
+
+    def _secrets(self) -> dict[str, str]:
+        """What must not go to the model when code prints it."""
+        known = self._interpreter.computer.surroundings.environment()
+        return secret_values(known, [("API key", self.api_key)])
 
     def _decided(self, setting: bool | None, by_name: Callable[[str, str | None], bool]) -> bool:
         return setting if setting is not None else by_name(self.model, self.api_base)

@@ -31,6 +31,10 @@ class NearServers:
             self._windows[known] = _window(endpoint)
         return self._windows[known]
 
+    def told(self, endpoint: Endpoint) -> int | None:
+        """The same, without asking."""
+        return self._windows.get((endpoint.base_url, endpoint.model))
+
     def count(self, endpoint: Endpoint, text: str) -> int | None:
         """How many tokens a text has, as llama.cpp counts them; None if the server does not say."""
         if endpoint.base_url in self._cannot_count:

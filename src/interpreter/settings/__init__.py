@@ -1,6 +1,15 @@
 """Settings: one table, and the objects whose attributes are checked against it."""
 
-from interpreter.settings.group import SettingsGroup, apply, from_environment, headless_defaults, sources
+from interpreter.settings.group import (
+    SettingsGroup,
+    apply,
+    from_environment,
+    headless_defaults,
+    origins,
+    sources,
+    speaking_as,
+    unknown_setting,
+)
 from interpreter.settings.row import Default, Setting
 from interpreter.settings.table import SETTINGS, setting
 from interpreter.settings.values import check_value, parse_value
@@ -14,7 +23,10 @@ __all__ = [
     "check_value",
     "from_environment",
     "headless_defaults",
+    "origins",
     "parse_value",
     "setting",
     "sources",
+    "speaking_as",
+    "unknown_setting",
 ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, ClassVar
 
 from interpreter.errors import UnknownSettingError
@@ -12,6 +14,9 @@ from interpreter.settings.values import check_value, parse_value
 
 # A weaker source never replaces what a stronger one said.
 STRENGTH = {"default": 0, "profile": 1, "environment": 2, "flag": 3, "code": 3}
+
+# In whose name plain assignments are made, and where that was said: a profile in Python assigns as code does.
+_speaker: ContextVar[tuple[str, str]] = ContextVar("speaker", default=("code", ""))
 
 
 class SettingsGroup:
@@ -49,7 +54,7 @@ class SettingsGroup:
     def __setattr__(self, name: str, value: Any) -> None:
         row = None if name.startswith("_") else self._rows.get(name)
         if row is not None:
-            _store(self, row, value, "code")
+            _offer(self, row, value, *_speaker.get())
         elif name.startswith("_") or self._is_free(name):
             object.__setattr__(self, name, value)
         else:
@@ -62,16 +67,18 @@ class SettingsGroup:
         return name in self._declared or (not self._ours and not closest_setting(name, self._group, 0.8))
 
 
-def apply(group: SettingsGroup, values: Mapping[str, Any], source: str = "profile") -> None:
-    """Set many settings; keys may be dotted or nested: `{"llm.model": x}`, `{"llm": {"model": x}}`."""
+def apply(group: SettingsGroup, values: Mapping[str, Any], source: str = "profile", where: str = "") -> None:
+    """Set many settings; keys may be dotted or nested: `{"llm.model": x}`, `{"llm": {"model": x}}`.
+
+    `where` is the file that says so.
+    """
     for name, value in values.items():
         owner, leaf = _owner(group, name)
         row = owner._rows.get(leaf)
         if row is not None:
-            if STRENGTH[_source(owner, row)] <= STRENGTH[source]:
-                _store(owner, row, value, source)
+            _offer(owner, row, value, source, where)
         elif isinstance(value, Mapping) and isinstance(getattr(owner, leaf), SettingsGroup):
-            apply(getattr(owner, leaf), value, source)
+            apply(getattr(owner, leaf), value, source, where)
         elif leaf in owner._declared and not callable(getattr(type(owner), leaf, None)):
             setattr(owner, leaf, value)
         else:
@@ -92,6 +99,21 @@ def headless_defaults() -> dict[str, Any]:
 def sources(group: SettingsGroup) -> dict[str, str]:
     """Who gave each setting of this object its value: default, profile, environment, flag or code."""
     return {row.name: _source(group, row) for row in group._rows.values()}
+
+
+def origins(group: SettingsGroup) -> dict[str, str]:
+    """The same in words, with the file, variable or flag that said it."""
+    return {row.name: _origin(group, row) for row in group._rows.values()}
+
+
+@contextmanager
+def speaking_as(source: str, where: str) -> Iterator[None]:
+    """Assignments to settings in here come from this source, and give way to a stronger one."""
+    token = _speaker.set((source, where))
+    try:
+        yield
+    finally:
+        _speaker.reset(token)
 
 
 def closest_setting(name: str, group: str = "", cutoff: float = 0.6) -> str | None:
@@ -126,26 +148,46 @@ def _owner(group: SettingsGroup, name: str) -> tuple[SettingsGroup, str]:
     return group, leaf
 
 
-def _store(group: SettingsGroup, row: Setting, value: Any, source: str) -> None:
+def _offer(group: SettingsGroup, row: Setting, value: Any, source: str, where: str) -> None:
+    """Store the value, unless a stronger source has spoken; a wrong one is refused either way."""
     value = check_value(row, value)
+    if STRENGTH[_source(group, row)] <= STRENGTH[source]:
+        _store(group, row, value, source, where)
+
+
+def _store(group: SettingsGroup, row: Setting, value: Any, source: str, where: str) -> None:
     if row.alias_of:
         owner, _ = _owner(group, row.alias_of)
-        _store(owner, setting(row.alias_of), value, source)
+        _store(owner, setting(row.alias_of), value, source, where)
         return
     object.__setattr__(group, row.leaf, value)
-    group.__dict__.setdefault("_sources", {})[row.leaf] = source
+    group.__dict__.setdefault("_sources", {})[row.leaf] = (source, where)
+
+
+def _given(group: SettingsGroup, row: Setting) -> tuple[str, str]:
+    if row.alias_of:
+        owner, leaf = _owner(group, row.alias_of)
+        return _given(owner, owner._rows[leaf])
+    given: dict[str, tuple[str, str]] = group.__dict__.get("_sources", {})
+    return given.get(row.leaf, ("default", ""))
 
 
 def _source(group: SettingsGroup, row: Setting) -> str:
-    if row.alias_of:
-        owner, leaf = _owner(group, row.alias_of)
-        return _source(owner, owner._rows[leaf])
-    given: dict[str, str] = group.__dict__.get("_sources", {})
-    return given.get(row.leaf, "default")
+    return _given(group, row)[0]
+
+
+def _origin(group: SettingsGroup, row: Setting) -> str:
+    source, where = _given(group, row)
+    where = {"environment": row.env, "flag": row.flag or row.no_flag}.get(source) or where
+    return f"{source} {where}".rstrip()
 
 
 def _unknown(group: SettingsGroup, name: str) -> UnknownSettingError:
-    full = f"{group._group}.{name}" if group._group else name
-    close = closest_setting(name, group._group)
+    return unknown_setting(f"{group._group}.{name}" if group._group else name)
+
+
+def unknown_setting(name: str) -> UnknownSettingError:
+    """The error for a dotted name that is no setting."""
+    close = closest_setting(name, name.rpartition(".")[0])
     advice = f"Did you mean {close}?" if close else "docs/settings.md lists all of them."
-    return UnknownSettingError(f"There is no setting named {full}. {advice}")
+    return UnknownSettingError(f"There is no setting named {name}. {advice}")

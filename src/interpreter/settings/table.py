@@ -168,6 +168,11 @@ SETTINGS: tuple[Setting, ...] = (
         later="code is not scanned yet; every block is shown and asked for instead, with -y too",
     ),
     Setting(
+        "redact_secrets", "bool", True,
+        "Take keys, tokens and private keys out of what code prints before it goes to the model.",
+        APPROVAL, no_flag="--no_redact_secrets",
+    ),
+    Setting(
         "offline", "bool", False,
         "Use nothing beyond this machine but the model server that you named.",
         APPROVAL, flag="--offline", short="-o", env="INTERPRETER_OFFLINE",
@@ -187,6 +192,11 @@ SETTINGS: tuple[Setting, ...] = (
         "max_blocks", "int", 50,
         "How many blocks may run in one turn; None is no limit.",
         RUNNING, optional=True, minimum=1, flag="--max_blocks",
+    ),
+    Setting(
+        "max_turns", "int", None,
+        "How often the model may be asked in answer to one message; None is no limit.",
+        RUNNING, optional=True, minimum=1, flag="--max_turns",
     ),
     Setting(
         "block_timeout", "float", None,
@@ -272,9 +282,30 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     # The terminal
     Setting(
+        "status_line", "bool", True,
+        "Have a line under the prompt with the model, the context used, the cost and the folder.",
+        SHOWING, no_flag="--no_status_line",
+    ),
+    Setting(
+        "share_commands", "bool", True,
+        "Let the model see what you run at the prompt with `!` and `>>>`.",
+        SHOWING,
+    ),
+    Setting(
         "plain_text_display", "bool", False,
         "Print plain text: no colours, no Markdown, no boxes.",
         SHOWING, flag="--plain", short="-pl",
+    ),
+    Setting(
+        "terminal_images", "str", "auto",
+        "How pictures are shown in the terminal; `auto` finds out what it can do.",
+        SHOWING, choices=("auto", "kitty", "iterm", "sixel", "blocks", "off"), flag="--terminal_images",
+        env="INTERPRETER_TERMINAL_IMAGES",
+    ),
+    Setting(
+        "theme", "str", "auto",
+        "Colours for a light or a dark background; `auto` finds out which it is.",
+        SHOWING, choices=("auto", "light", "dark"), flag="--theme", env="INTERPRETER_THEME",
     ),
     Setting(
         "highlight_active_line", "bool", True,
@@ -306,12 +337,12 @@ SETTINGS: tuple[Setting, ...] = (
     Setting("messages", "list", Default(list, "an empty list"), "The conversation so far.", KEEPING),
     Setting(
         "conversation_history", "bool", True,
-        "Save the conversation as it happens.",
-        KEEPING, later="conversations are not saved yet",
+        "Save the conversation as it happens; see docs/sessions.md.",
+        KEEPING,
     ),
     Setting(
         "conversation_filename", "str", None,
-        "File that the conversation is saved in; None until it has a name.",
+        "File in the folder of conversations that gets the messages as JSON after each turn, besides the journal.",
         KEEPING, optional=True,
     ),
     Setting(

@@ -16,12 +16,12 @@ from interpreter.terminal.warm_up import WarmUp
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
-    from interpreter.messages import Chunk
+    from interpreter.messages import Chunk, Message
     from interpreter.terminal.terminal import Terminal
 
 _LEAVING = ("exit", "quit", "exit()", "quit()")
 _HOW_TO_LEAVE = "Press Ctrl-C again, or Ctrl-D, to leave."
-_IMAGE = re.compile(r"(?<!\S)(?:/|[A-Za-z]:\\)\S[^\n]*?\.(?:png|jpe?g)\b", re.IGNORECASE)
+_FOR_THE_SHELL = re.compile(r"interpreter\s+--?\w|pip3?\s+install\s[^\n]*\bopen-interpreter\b")
 
 
 def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk]:
@@ -30,19 +30,26 @@ def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk
     reader.when_ready(warm_up.begin)
     while (text := _next_message(terminal, reader)) is not None:
         warm_up.finish()
-        if text.lstrip().startswith("%"):
+        if text.lstrip().startswith(magics.SIGNS):
             with told(terminal, interpreter):
                 magics.run(terminal, interpreter, text.strip())
+                interpreter.journal.sync()  # what it changed in the conversation
+            if terminal.left:
+                return
+        elif _FOR_THE_SHELL.match(text.strip()):
+            terminal.display.line(
+                f"That is for your shell: leave with Ctrl-D first, or run it here with !{text.strip()}"
+            )
         elif text.strip().lower() in _LEAVING:
             return
         elif text.strip():
             yield from answer(terminal, interpreter, text)
 
 
-def answer(terminal: Terminal, interpreter: OpenInterpreter, text: str) -> Iterator[Chunk]:
+def answer(terminal: Terminal, interpreter: OpenInterpreter, text: str, data: str = "") -> Iterator[Chunk]:
     """One turn; an error is shown, and the chat goes on."""
     with told(terminal, interpreter):
-        yield from show_turn(terminal, interpreter, _send(interpreter, text))
+        yield from show_turn(terminal, interpreter, send(terminal, interpreter, text, data))
 
 
 @contextmanager
@@ -55,6 +62,7 @@ def told(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[None]:
     except BrokenPipeError:
         raise  # nobody reads any more
     except InterpreterError as error:
+        terminal.problem = error
         terminal.error(intro.explained(error))
     except Exception as error:  # noqa: BLE001 - a fault of ours must not take the conversation with it
         terminal.error(fault(error, interpreter.debug))
@@ -70,15 +78,38 @@ def fault(error: Exception, debug: bool) -> str:
     return f"Something went wrong inside Open Interpreter: {what}. --debug shows where."
 
 
-def _send(interpreter: OpenInterpreter, text: str) -> Iterator[Chunk]:
-    """The turn that answers a message; an image that it names goes along."""
-    message: Any = text
-    found = _IMAGE.search(text)
-    if found and os.path.isfile(found[0]):
-        interpreter.messages.append({"role": "user", "type": "message", "content": text})
-        message = {"role": "user", "type": "image", "format": "path", "content": found[0]}
+def send(terminal: Terminal, interpreter: OpenInterpreter, text: str, data: str = "") -> Iterator[Chunk]:
+    """The turn that answers a message; the files and images that it names go along, but not what its data names."""
+    message: Any = f"{text}\n\n{data}" if data else text
+    for attached in _attached(terminal, interpreter, text):
+        interpreter.messages.append(_stored(message))
+        message = attached
     chunks: Iterator[Chunk] = interpreter.chat(message, display=False, stream=True)
     return chunks
+
+
+def _stored(message: str | Message) -> Message:
+    return {"role": "user", "type": "message", "content": message} if isinstance(message, str) else message
+
+
+def _attached(terminal: Terminal, interpreter: OpenInterpreter, text: str) -> list[Message]:
+    """An image for a model that can see, else the path: what is in a file, code can read."""
+    from interpreter.terminal import attachments
+
+    folder = interpreter.computer.surroundings.cwd
+    for name in attachments.missing(text, folder):
+        terminal.tell(f"There is no file {name}.")
+    found = attachments.attachments(text, folder)
+    sees = interpreter.llm.vision
+    if found:
+        terminal.tell(f"Attached: {', '.join(os.path.relpath(each.path, folder) for each in found)}.")
+        terminal.show_pictures(interpreter, [each.path for each in found if each.is_image])
+    if not sees and any(each.is_image for each in found):
+        terminal.tell(f"{interpreter.llm.model} cannot look at images: it is told where they are.")
+    return [
+        {"role": "user", "type": "image" if each.is_image and sees else "file", "format": "path", "content": each.path}
+        for each in found
+    ]
 
 
 def _next_message(terminal: Terminal, reader: Reader) -> str | None:

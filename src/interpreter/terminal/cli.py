@@ -10,25 +10,28 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
+    from interpreter.journal import Session
+    from interpreter.profiles import Profile
     from interpreter.terminal.flags import Parsed
+    from interpreter.terminal.headless import Said
+    from interpreter.terminal.output_schema import OutputSchema
     from interpreter.terminal.terminal import Terminal
 
-_NOTHING_ELSE = frozenset({"profiles", "reset_profile", "local_models", "conversations", "server"})
+_NOTHING_ELSE = frozenset({"server"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program; its exit code: 0, 1 after an error, 2 for a wrong command line, 130 after Ctrl-C."""
+    """Run the program; its exit code, which exit_codes.py explains."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    from interpreter.errors import InterpreterError, UsageError
+    from interpreter.errors import InterpreterError
 
     try:
         return _run(arguments)
-    except UsageError as error:
-        print(f"interpreter: {error}", file=sys.stderr)
-        return 2
     except InterpreterError as error:
+        from interpreter.terminal.exit_codes import code_for
+
         print(f"interpreter: {error}", file=sys.stderr)
-        return 1
+        return code_for(error)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -43,21 +46,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
-    from interpreter.terminal.flags import parse, version_line
+    from interpreter.terminal.flags import parse
 
     parsed = parse(arguments, os.path.basename(sys.argv[0]))
-    if "version" in parsed.actions:
-        print(version_line())
-        return 0
-    if "help" in parsed.actions:
-        from interpreter.terminal.usage import help_text
-
-        print(help_text())
-        return 0
-    if "models" in parsed.actions:
-        from interpreter.terminal.models import list_models
-
-        return list_models(parsed)
+    code = _answered_at_once(parsed)
+    if code is not None:
+        return code
     for notice in parsed.notices:
         print(notice, file=sys.stderr)
     if _NOTHING_ELSE & parsed.actions.keys():
@@ -65,43 +59,172 @@ def _run(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, _leave)
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, _leave)
-    return _talk(parsed)
+    return _talk_as_events(parsed) if "json" in parsed.actions else _talk(parsed)
+
+
+def _answered_at_once(parsed: Parsed) -> int | None:
+    """What needs no interpreter: the exit code, or None if it is something else."""
+    if "version" in parsed.actions:
+        from interpreter.terminal.flags import version_line
+
+        print(version_line())
+        return 0
+    if "help" in parsed.actions:
+        from interpreter.terminal.usage import help_text
+
+        print(help_text())
+        return 0
+    if "completion" in parsed.actions:
+        from interpreter.terminal.completion import script
+
+        print(script(parsed.actions["completion"]))
+        return 0
+    if "shell_hook" in parsed.actions:
+        from interpreter.terminal.shell_hook import hook
+
+        print(hook(parsed.actions["shell_hook"]))
+        return 0
+    if "models" in parsed.actions:
+        from interpreter.terminal.models import list_models
+
+        return list_models(parsed)
+    if "local_models" in parsed.actions:
+        from interpreter.terminal.folders import open_models
+
+        open_models()
+        return 0
+    return _about_profiles(parsed)
+
+
+def _about_profiles(parsed: Parsed) -> int | None:
+    if "profiles" in parsed.actions:
+        from interpreter.profiles import make_default
+        from interpreter.terminal.folders import open_folder
+
+        open_folder(make_default().parent)
+        return 0
+    if "reset_profile" in parsed.actions:
+        from interpreter.profiles import reset
+
+        name = parsed.actions["reset_profile"]
+        print("\n".join(reset(name if isinstance(name, str) else None)))
+        return 0
+    return None
 
 
 def _talk(parsed: Parsed) -> int:
+    from interpreter.terminal import sessions
     from interpreter.terminal.terminal import Terminal
+    from interpreter.terminal.tty import Tty
 
-    interpreter = configured(parsed)
-    terminal = Terminal(plain=interpreter.plain_text_display or "stdin" in parsed.actions)
+    schema = _schema(parsed)
+    interpreter, profile = configured(parsed)
+    # With a schema, standard output is for the value that fits it.
+    tty = Tty(stdout=sys.stderr) if schema else None
+    terminal = Terminal(plain=interpreter.plain_text_display or "stdin" in parsed.actions, tty=tty)
     try:
+        if "debug_config" in parsed.actions:
+            return _debug_config(interpreter, profile)
         if "local" in parsed.actions:
             from interpreter.terminal import local
 
             local.local_setup(interpreter)
+        session = sessions.take_up(terminal, interpreter, parsed.actions)
+        if session is None and sessions.FLAGS & parsed.actions.keys():
+            return 0
         message = _message(parsed, terminal)
-        if message is None:
-            return _chat(terminal, interpreter)
-        return _say(terminal, interpreter, message)
+        if message is None and schema is None:
+            return _chat(terminal, interpreter, session)
+        from interpreter.terminal.headless import say
+
+        return say(terminal, interpreter, _said(message, "--output_schema"), schema)
     finally:
-        if "computer" in vars(interpreter):
-            interpreter.computer.terminate()
+        _end(interpreter)
 
 
-def configured(parsed: Parsed) -> OpenInterpreter:
-    """An interpreter with the settings of the environment and the command line."""
+def _talk_as_events(parsed: Parsed) -> int:
+    """`--json`: whatever happens is an event."""
+    from contextlib import redirect_stdout
+
+    from interpreter.errors import InterpreterError
+    from interpreter.terminal import sessions
+    from interpreter.terminal.headless import say_as_events, standard_events
+    from interpreter.terminal.terminal import Terminal
+    from interpreter.terminal.tty import Tty
+
+    events, interpreter = standard_events(), None
+    try:
+        schema = _schema(parsed)
+        terminal = Terminal(plain=True, tty=Tty(stdout=sys.stderr))
+        with redirect_stdout(sys.stderr):  # a profile may print what it likes
+            interpreter, _ = configured(parsed)
+            if "local" in parsed.actions:
+                interpreter.local_setup()
+        sessions.take_up(terminal, interpreter, parsed.actions)
+        message = _said(_message(parsed, terminal), "--json")
+        return say_as_events(terminal, interpreter, message, schema, events)
+    except InterpreterError as error:
+        events.error(error)
+        raise
+    finally:
+        if interpreter is not None:
+            _end(interpreter)
+
+
+def _said(message: Said | None, flag: str) -> Said:
+    if message is None:
+        from interpreter.errors import UsageError
+
+        raise UsageError(f"{flag} needs a message: as words, or on standard input.")
+    return message
+
+
+def _end(interpreter: OpenInterpreter) -> None:
+    if "computer" in vars(interpreter):
+        interpreter.computer.terminate()
+    if "journal" in vars(interpreter):
+        interpreter.journal.close()
+
+
+def _schema(parsed: Parsed) -> OutputSchema | None:
+    if "output_schema" not in parsed.actions:
+        return None
+    from interpreter.terminal.output_schema import OutputSchema
+
+    return OutputSchema(parsed.actions["output_schema"])
+
+
+def configured(parsed: Parsed) -> tuple[OpenInterpreter, Profile | None]:
+    """An interpreter with the settings of a profile, the environment and the command line; and that profile."""
+    import interpreter as package
     from interpreter.core import OpenInterpreter
-    from interpreter.settings import SETTINGS, apply, from_environment
+    from interpreter.settings import apply, headless_defaults
+    from interpreter.terminal import profiles
 
     interpreter = OpenInterpreter()
+    package.interpreter = interpreter  # the one of this process, for what a profile imports
     interpreter.in_terminal_interface = True
     if not sys.stdin.isatty() and not sys.stdout.isatty():
-        headless = {row.name: row.headless for row in SETTINGS if row.headless is not None}
-        apply(interpreter, headless, "default")
-    apply(interpreter, from_environment(os.environ), "environment")
+        apply(interpreter, headless_defaults(), "default")
+    # Before the profile, which sees them; the weaker source gives way, whichever speaks first.
     apply(interpreter, parsed.settings, "flag")
+    profile = profiles.load_profile(interpreter, parsed)
+    for notice in profiles.notices(profile, parsed):
+        print(notice, file=sys.stderr)
     if parsed.shortcut:
         interpreter.custom_instructions = shortcut_instructions()
-    return interpreter
+    if interpreter.verbose:
+        from interpreter.terminal.debug_config import changed
+
+        print("\n".join(changed(interpreter)), file=sys.stderr)
+    return interpreter, profile
+
+
+def _debug_config(interpreter: OpenInterpreter, profile: Profile | None) -> int:
+    from interpreter.terminal.debug_config import lines
+
+    print("\n".join(lines(interpreter, profile)))
+    return 0
 
 
 def shortcut_instructions() -> str:
@@ -115,24 +238,27 @@ def shortcut_instructions() -> str:
     return f"{words}\n\nIn {os.getcwd()}:\n{listed}{more}"
 
 
-def _message(parsed: Parsed, terminal: Terminal) -> str | None:
-    """What there is to say without a chat: the words, or all of standard input."""
+def _message(parsed: Parsed, terminal: Terminal) -> Said | None:
+    """What there is to say without a chat: the words, what is piped in, or both."""
     from interpreter.errors import UsageError
+    from interpreter.terminal.headless import Said
 
-    if parsed.message is not None:
-        return parsed.message
     if terminal.tty.can_type:
-        return sys.stdin.readline().rstrip("\n") if "stdin" in parsed.actions else None
-    sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
-    text = sys.stdin.read().strip()
-    if not text:
+        if parsed.message is None and "stdin" in parsed.actions:
+            return Said(sys.stdin.readline().rstrip("\n"))
+        return Said(parsed.message) if parsed.message is not None else None
+    from interpreter.terminal.piped import piped_text
+
+    text = piped_text()
+    if parsed.message is None and not text:
         raise UsageError("There is no message: standard input is empty.")
     terminal.tty.type_at_terminal()
-    return text
+    return Said(text) if parsed.message is None else Said(parsed.message, text)
 
 
-def _chat(terminal: Terminal, interpreter: OpenInterpreter) -> int:
+def _chat(terminal: Terminal, interpreter: OpenInterpreter, session: Session | None = None) -> int:
     from interpreter.errors import MissingKeyError
+    from interpreter.terminal import sessions
     from interpreter.terminal.chat import converse
     from interpreter.terminal.intro import ask_for_key, explained, greet, no_model
 
@@ -142,21 +268,11 @@ def _chat(terminal: Terminal, interpreter: OpenInterpreter) -> int:
         if not isinstance(error, MissingKeyError) or not ask_for_key(terminal, interpreter):
             return 1
     greet(terminal, interpreter)
+    if session is not None:
+        sessions.show(terminal, interpreter, session)
     for _ in converse(terminal, interpreter):
         pass
     return 0
-
-
-def _say(terminal: Terminal, interpreter: OpenInterpreter, message: str) -> int:
-    from interpreter.terminal.chat import answer
-
-    for _ in answer(terminal, interpreter, message):
-        pass
-    if terminal.unanswered:
-        print("Not run: nobody was there to say yes. Use -y to run code without asking.", file=sys.stderr)
-    if terminal.interrupted:
-        return 130
-    return 1 if terminal.failed or terminal.unanswered else 0
 
 
 def _leave(number: int, frame: object) -> None:

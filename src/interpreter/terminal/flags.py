@@ -9,9 +9,6 @@ from typing import Any, NamedTuple
 from interpreter.errors import SettingError, UsageError
 from interpreter.settings import SETTINGS, Setting, parse_value, setting
 
-_PROFILES_LATER = "profiles are not there yet"
-_LOCAL_LATER = "opening the folder of models is not there yet; docs/local-models.md says where it is"
-
 
 class Command(NamedTuple):
     """A flag that is no setting: it chooses what the program does."""
@@ -20,30 +17,42 @@ class Command(NamedTuple):
     help: str
     short: str = ""
     value: str = ""
-    """Name of the value it takes; in brackets where it may be left out."""
+    """Name of the value it takes, or the words to choose from; in brackets where it may be left out."""
     later: str = ""
 
     @property
     def flag(self) -> str:
         return f"--{self.name}"
 
+    @property
+    def choices(self) -> tuple[str, ...]:
+        return tuple(self.value.split("|")) if "|" in self.value else ()
+
 
 COMMANDS = (
-    Command("profile", "Load a profile: its name, its file or its address.", "-p", "NAME", _PROFILES_LATER),
-    Command("fast", "Load the profile `fast`.", "-f", later=_PROFILES_LATER),
-    Command("vision", "Load the profile `vision`.", "-vi", later=_PROFILES_LATER),
+    Command("profile", "Load a profile: its name, its file or its address.", "-p", "NAME"),
+    Command("trust_profile", "Load a profile from an address without showing it and asking first."),
+    Command("fast", "Load the profile `fast`.", "-f"),
+    Command("vision", "Load the profile `vision`.", "-vi"),
     Command("local", "Choose a model that runs on this machine.", "-l"),
-    Command("codestral", "Load the profile `codestral`.", later=_PROFILES_LATER),
-    Command("llama3", "Load the profile `llama3`.", later=_PROFILES_LATER),
-    Command("groq", "Load the profile `groq`.", later=_PROFILES_LATER),
-    Command("assistant", "Load the profile `assistant`.", later=_PROFILES_LATER),
-    Command("profiles", "Open the folder of profiles.", later=_PROFILES_LATER),
-    Command("reset_profile", "Put a built-in profile back as it was.", value="[NAME]", later=_PROFILES_LATER),
-    Command("local_models", "Open the folder of downloaded models.", later=_LOCAL_LATER),
+    Command("codestral", "Load the profile `codestral`."),
+    Command("llama3", "Load the profile `llama3`."),
+    Command("groq", "Load the profile `groq`."),
+    Command("assistant", "Load the profile `assistant`."),
+    Command("profiles", "Open the folder of your profiles, or print where it is, and end."),
+    Command("reset_profile", "Put a built-in profile back as it was, or all; yours are kept.", value="[NAME]"),
+    Command("debug_config", "Print every setting, its value, and who gave it, and end."),
+    Command("local_models", "Open the folder of downloaded models, or print where it is, and end."),
     Command("models", "List the models that can be used now, those with FILTER in their names.", value="[FILTER]"),
-    Command("conversations", "Go on with an earlier conversation.", later="conversations are not saved yet"),
+    Command("conversations", "Choose an earlier conversation and go on with it."),
+    Command("resume", "Go on with the conversation whose id begins with ID; without ID, choose one.", value="[ID]"),
+    Command("continue", "Go on with the last conversation in this folder."),
     Command("server", "Serve over HTTP and WebSocket.", later="the server is not there yet"),
     Command("stdin", "Take one message from standard input, answer in plain text, and end.", "-s"),
+    Command("json", "Print one JSON event per line instead of text; see docs/headless.md."),
+    Command("output_schema", "Make the final answer JSON that fits this JSON Schema.", value="FILE"),
+    Command("completion", "Print a script that completes flags in your shell, and end.", value="bash|zsh|fish"),
+    Command("shell_hook", "Print what `wtf` needs in your shell's rc file, and end.", value="bash|zsh"),
     Command("version", "Print the version and end."),
     Command("help", "Print this help and end.", "-h"),
 )
@@ -91,7 +100,7 @@ def parse(argv: Sequence[str], prog: str = "interpreter") -> Parsed:
         if isinstance(option.target, Setting):
             settings[option.target.name] = _setting_value(flag, option, text)
         else:
-            actions[option.target.name] = True if text is None else text
+            actions[option.target.name] = True if text is None else _chosen(flag, option.target, text)
     shortcut = bool(words) and (prog == "i" or (at == 0 and words[0] == argv[0]))
     message = " ".join(["I", *words] if shortcut else words) or None
     return Parsed(settings, actions, message, shortcut, tuple(dict.fromkeys(_notices(found))))
@@ -227,6 +236,12 @@ def _setting_value(flag: str, option: _Option, text: str | None) -> Any:
     except SettingError as error:
         raise UsageError(str(error)) from None
     return value if option.switch is None else value == option.switch
+
+
+def _chosen(flag: str, command: Command, text: str) -> str:
+    if command.choices and text not in command.choices:
+        raise UsageError(f"{flag} takes {' or '.join(command.choices)}, not {text!r}.")
+    return text
 
 
 def _notices(found: Sequence[_Found]) -> Iterator[str]:

@@ -18,7 +18,8 @@ from interpreter.terminal.tty import Tty
 
 CTRL_B = b"\x02"
 _PASTE = re.compile(r"\x1b\[200~(.*?)\x1b\[201~", re.DOTALL)
-_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?")
+# Keys that move and the like; and what the terminal says about itself when it was asked and took its time.
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|_G[^\x1b]*\x1b\\|\]1[01];[^\x07\x1b]*(?:\x07|\x1b\\)|.)?")
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*)?\Z|\x1b\[200~(?:(?!\x1b\[201~).)*\Z", re.DOTALL)
 
 
@@ -179,9 +180,10 @@ class Keyboard:
             if not data:
                 self._listening = False  # the terminal is gone
                 return
-        self._take(data)
+        self.take(data)
 
-    def _take(self, data: bytes) -> None:
+    def take(self, data: bytes) -> None:
+        """Keys that were typed."""
         if CTRL_B in data:
             data = data.replace(CTRL_B, b"")
             self.call(self.on_ctrl_b)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from interpreter.terminal.render import words
 from interpreter.terminal.render.ansi import ProgramText, visible
-from interpreter.terminal.render.saved import save_image, save_text
+from interpreter.terminal.render.saved import picture_size, save_image, save_text
 
 if TYPE_CHECKING:
     from interpreter.messages import Chunk
@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 class PlainDisplay:
     """Writes each chunk as it comes; nothing is ever drawn twice."""
 
-    def __init__(self, write: Callable[[str], object]) -> None:
+    def __init__(self, write: Callable[[str], object], color: bool = False) -> None:
         self._out = write
+        self._color = color  # whether a program's own colours are passed on
+        self._text_form = ""  # of a display that also comes as a page
         self._kind = ""
         self._line_begun = False
         self._program: ProgramText | None = None
@@ -30,7 +32,7 @@ class PlainDisplay:
 
     def show(self, chunk: Chunk) -> None:
         """Show one chunk of the stream."""
-        if chunk.get("recipient", "user") != "user" or chunk.get("start"):
+        if (chunk.get("recipient", "user") != "user" and chunk["type"] != "image") or chunk.get("start"):
             return
         if chunk.get("end"):
             if chunk["type"] != "console":
@@ -60,6 +62,10 @@ class PlainDisplay:
             self._say(words.fallback(chunk["content"]))
         elif kind == "status" and chunk.get("format") == "compacted":
             self._say(words.compacted(chunk["content"]))
+        elif kind == "status" and chunk.get("format") == "notice":
+            self._say(chunk["content"]["text"])
+        elif kind == "status" and chunk.get("format") == "redacted":
+            self._say(words.redacted(chunk["content"]))
         elif kind == "confirmation":
             self._end_section()
 
@@ -73,8 +79,12 @@ class PlainDisplay:
             self._say(words.shown_in(mime, save_text(str(chunk["content"]), mime)))
             return
         self._silent = False
+        if chunk.get("also"):
+            self._text_form = str(chunk["content"])
+            if words.is_mere_name(self._text_form):
+                return
         self._section("console")
-        self._program = self._program or ProgramText(color=False, limit=None)
+        self._program = self._program or ProgramText(color=self._color, limit=None)
         lines = self._program.feed(str(chunk["content"]))
         self._write("".join(f"{line}\n" for line in lines))
 
@@ -84,11 +94,25 @@ class PlainDisplay:
         self._say(words.ending(dict(chunk), 0.0, silent, self._language in words.SHELLS))
 
     def _attachment(self, chunk: Chunk) -> None:
-        kind = chunk.get("format", "")
+        kind, content = chunk.get("format", ""), str(chunk["content"])
+        self._silent = False
         if chunk["type"] == "code":
-            self._say(words.shown_in(kind, save_text(str(chunk["content"]), kind)))
-        elif kind != "description" and (path := save_image(str(chunk["content"]), kind)):
-            self._say(words.shown_in("image", path))
+            self._page(kind, content)
+        elif kind != "description" and (path := save_image(content, kind)):
+            self._say(words.figure(path, picture_size(path)))
+
+    def _page(self, kind: str, content: str) -> None:
+        """A table was shown as text already; its page has what that may have left out."""
+        from interpreter.terminal.render.html_table import table_in
+
+        text, self._text_form = self._text_form, ""
+        table = table_in(content) if text and kind == "html" else None
+        path = save_text(content, kind)
+        self._say(words.table(path, table.notes) if table else words.shown_in(kind, path))
+
+    def picture(self, path: str) -> None:
+        """A picture of the user's, or one that somebody asked to see."""
+        self.show({"role": "computer", "type": "image", "format": "path", "content": path})
 
     # -- sections: an empty line before each ---------------------------------------------------------------
 

@@ -10,24 +10,42 @@ from functools import partial
 from typing import Any
 
 from prompt_toolkit import PromptSession
+from prompt_toolkit.completion import Completer
 from prompt_toolkit.formatted_text import ANSI
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input import create_input
-from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent, merge_key_bindings
 from prompt_toolkit.output import ColorDepth, create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
+from prompt_toolkit.styles import Style
 
+from interpreter.terminal.own_blocks import is_unfinished
+from interpreter.terminal.status_line import fitted
 from interpreter.terminal.tty import Tty
 
 MARKER = '"""'
+_STYLE = Style.from_dict({"bottom-toolbar": "noreverse fg:ansibrightblack"})
 
 
 class Prompt:
     """Reads messages; Enter sends one off, Alt-Enter or Ctrl-J begins a new line."""
 
-    def __init__(self, tty: Tty, folder: str | None, marker: bool = True) -> None:
-        unfinished = _in_quotes if marker else lambda text: False
-        self._session = _session(tty, _history(folder), unfinished)
+    def __init__(
+        self,
+        tty: Tty,
+        folder: str | None,
+        marker: bool = True,
+        completer: Completer | None = None,
+        status: Callable[[], list[str]] = list,
+    ) -> None:
+        self._tty, self._status = tty, status
+        self._facts: list[str] = []
+
+        def unfinished(text: str) -> bool:
+            return (marker and _in_quotes(text)) or is_unfinished(text)
+
+        self._session = _session(tty, _history(folder), unfinished, completer)
+        self._session.key_bindings = merge_key_bindings([self._session.key_bindings or KeyBindings(), _rerun_key()])
 
     def when_ready(self, function: Callable[[], None]) -> None:
         """Have something done as soon as the prompt stands and takes keys, once."""
@@ -40,7 +58,13 @@ class Prompt:
 
     def read(self, default: str = "") -> str:
         """A message; EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
-        return _ask(self._session, "> ", default=default)
+        self._facts = self._status()
+        toolbar = self._under_the_prompt if self._facts else None
+        return _ask(self._session, "> ", default=default, bottom_toolbar=toolbar)
+
+    def _under_the_prompt(self) -> str:
+        separator = " · " if self._tty.unicode else " - "
+        return fitted(self._facts, self._tty.size()[0] - 1, separator)
 
 
 def ask_line(tty: Tty, question: str, password: bool = False) -> str | None:
@@ -78,11 +102,15 @@ def _ask(session: PromptSession[str], question: Any, **more: Any) -> str:
         _up.clear()
 
 
-def _session(tty: Tty, history: History, unfinished: Callable[[str], bool]) -> PromptSession[str]:
+def _session(
+    tty: Tty, history: History, unfinished: Callable[[str], bool], completer: Completer | None = None
+) -> PromptSession[str]:
     # Cursor position requests are off: their answers would end up in what is typed ahead.
     output = create_output(stdout=tty.stdout)
     if isinstance(output, Vt100_Output):
         output.enable_cpr = False
+        # Without an answer the line under the prompt would not be drawn.
+        output.get_rows_below_cursor_position = lambda: 1  # type: ignore[method-assign]
     return PromptSession(
         history=history,
         multiline=True,
@@ -92,6 +120,10 @@ def _session(tty: Tty, history: History, unfinished: Callable[[str], bool]) -> P
         output=output,
         color_depth=None if tty.color else ColorDepth.DEPTH_1_BIT,
         enable_history_search=True,
+        completer=completer,
+        complete_while_typing=False,
+        complete_in_thread=True,
+        style=_STYLE,
     )
 
 
@@ -119,6 +151,19 @@ def _bindings(unfinished: Callable[[str], bool]) -> KeyBindings:
             event.current_buffer.reset()
         else:
             event.app.exit(exception=KeyboardInterrupt, style="class:aborting")
+
+    return keys
+
+
+def _rerun_key() -> KeyBindings:
+    """F5 is %rerun, where nothing has been typed that it would take away."""
+    keys = KeyBindings()
+
+    @keys.add("f5")
+    def _(event: KeyPressEvent) -> None:
+        if not event.current_buffer.text:
+            event.current_buffer.text = "%rerun"
+            event.current_buffer.validate_and_handle()
 
     return keys
 

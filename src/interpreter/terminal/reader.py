@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
+from interpreter.terminal.own_blocks import is_unfinished
 from interpreter.terminal.tty import read_line
 
 if TYPE_CHECKING:
@@ -27,8 +28,14 @@ def reader_for(terminal: Terminal, interpreter: OpenInterpreter) -> Reader:
     if terminal.plain or not terminal.tty.can_type:
         return LineReader(terminal, interpreter.multi_line)
     from interpreter.terminal.prompt import Prompt
+    from interpreter.terminal.status_line import facts
+    from interpreter.terminal.suggestions import Suggestions
 
-    return Prompt(terminal.tty, interpreter.get_oi_dir(), interpreter.multi_line)
+    def status() -> list[str]:
+        return facts(interpreter) if interpreter.status_line else []
+
+    completer = Suggestions(interpreter)
+    return Prompt(terminal.tty, interpreter.get_oi_dir(), interpreter.multi_line, completer, status)
 
 
 class LineReader:
@@ -43,7 +50,7 @@ class LineReader:
     def read(self, default: str = "") -> str:
         self._terminal.tty.write("> " + default)
         text = default + self._line()
-        while self._marker and text.count('"""') % 2:
+        while (self._marker and text.count('"""') % 2) or is_unfinished(text):
             text += "\n" + self._line()
         return text
 

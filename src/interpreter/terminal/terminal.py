@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
+from functools import partial
 from typing import TYPE_CHECKING
 
 from interpreter.terminal.interrupts import Interrupts
 from interpreter.terminal.keyboard import Keyboard, TypeAhead
 from interpreter.terminal.plain import PlainDisplay
+from interpreter.terminal.questions import BACKGROUND, answers_questions, interview, time_limit
 from interpreter.terminal.render.words import SHELLS
 from interpreter.terminal.tty import Tty
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
+    from interpreter.errors import InterpreterError
     from interpreter.messages import Chunk
     from interpreter.terminal.render.display import Display
 
@@ -28,25 +32,88 @@ class Terminal:
     def __init__(self, plain: bool = False, tty: Tty | None = None) -> None:
         self.tty = tty or Tty()
         self.plain = plain or not self.tty.can_draw
+        self._wanted_plain = plain
         self.typed = TypeAhead()
         self.unanswered = False  # a question came up and nobody was there
         self.interrupted = False  # the last turn was ended by Ctrl-C
+        self.left = False  # the user has said that it is enough
         self.failed = False  # a turn ended with an error
+        self.problem: InterpreterError | None = None  # the error, where it is one of ours
         self.busy: Busy | None = None
         self._display: Display | PlainDisplay | None = None
+        self._mute = not answers_questions(os.environ)
+        self._background: str | None = None  # what has been found out about it
 
     @property
     def display(self) -> Display | PlainDisplay:
         if self._display is None:
-            self._display = PlainDisplay(self.tty.write) if self.plain else self._drawn()
+            self._display = PlainDisplay(self.tty.write, self._colors_anyway) if self.plain else self._drawn()
         return self._display
+
+    @property
+    def colors(self) -> bool:
+        """Whether what programs print may have colours here."""
+        return self._colors_anyway if self.plain else self.tty.color
+
+    @property
+    def _colors_anyway(self) -> bool:
+        return self.tty.forced_color and not self._wanted_plain
 
     def _drawn(self) -> Display:
         from interpreter.terminal.render.display import Display
+        from interpreter.terminal.render.images import Pictures
+        from interpreter.terminal.render.images.graphics import color_depth
+        from interpreter.terminal.render.links import has_links
         from interpreter.terminal.render.screen import Screen
         from interpreter.terminal.render.theme import Theme
 
-        return Display(Screen(self.tty.write, self.tty.size), Theme(self.tty.color, self.tty.unicode))
+        theme = Theme(self.tty.color, self.tty.unicode, color_depth(os.environ), has_links(os.environ))
+        pictures = Pictures(self.learn, self.tty.cell, color=self.tty.color)
+        return Display(Screen(self.tty.write, self.tty.size), theme, pictures=pictures)
+
+    def show_pictures(self, interpreter: OpenInterpreter, paths: list[str]) -> None:
+        """Pictures that the user attached; not where nothing but their names could be shown."""
+        if paths and not self.plain:
+            self.follow(interpreter)
+            for path in paths:
+                self.display.picture(path)
+
+    def follow(self, interpreter: OpenInterpreter) -> None:
+        """Show things as the settings say."""
+        display = self.display
+        display.show_active_line = interpreter.highlight_active_line
+        if isinstance(display, PlainDisplay):
+            return
+        display.pictures.wanted = interpreter.terminal_images
+        display.model = interpreter.llm.model
+        display.theme.stand_on(self._found_background() if interpreter.theme == "auto" else interpreter.theme)
+
+    def _found_background(self) -> str:
+        """Light, dark, or empty if neither the environment nor the terminal tells."""
+        from interpreter.terminal.render.theme import background_by_answer, background_by_environment
+
+        if self._background is None:
+            self._background = background_by_environment(os.environ)
+            if not self._background and self.tty.color:
+                self._background = "".join(background_by_answer(answer) for answer in self.learn(BACKGROUND))
+        return self._background
+
+    def learn(self, questions: str) -> list[bytes]:
+        """What the terminal itself answers; keys that are typed meanwhile are kept."""
+        in_charge = threading.current_thread() is threading.main_thread()
+        if self._mute or not in_charge or not self.tty.in_foreground:
+            return []
+        limit = time_limit(os.environ)
+        if self.busy is not None:
+            with self.busy.keys_lent():
+                answers, typed = interview(self.tty, questions, limit)
+            self.busy.keyboard.call(partial(self.busy.keyboard.take, typed))
+        else:
+            with self.tty.keys(marks=False):
+                answers, typed = interview(self.tty, questions, limit)
+            self.typed.feed(typed)
+        self._mute = not answers  # then it is never asked again
+        return answers
 
     def error(self, text: str) -> None:
         """What went wrong, in words, once."""
@@ -91,6 +158,7 @@ class Busy:
     def on(self) -> Iterator[Busy]:
         """For the length of a turn."""
         terminal = self._terminal
+        terminal.follow(self._interpreter)
         outer, terminal.busy = terminal.busy, self
         self.keyboard.on_ctrl_b = self._detach
         self.keyboard.on_typed = terminal.display.typed
@@ -118,6 +186,15 @@ class Busy:
                 yield
         finally:
             self._listen()
+
+    @contextmanager
+    def keys_lent(self) -> Iterator[None]:
+        """Somebody else reads what comes from the terminal, in the same mode."""
+        self.keyboard.listen(False)
+        try:
+            yield
+        finally:
+            self.keyboard.listen(True)
 
     def _listen(self) -> None:
         if self._takes_keys:

@@ -43,7 +43,12 @@ class Tty:
 
     @property
     def color(self) -> bool:
-        return self.can_draw and not os.environ.get("NO_COLOR")
+        return not os.environ.get("NO_COLOR") and os.environ.get("CLICOLOR") != "0" and self.can_draw
+
+    @property
+    def forced_color(self) -> bool:
+        """Whether colours are wanted even where nobody may be looking."""
+        return not os.environ.get("NO_COLOR") and os.environ.get("CLICOLOR_FORCE", "0") not in ("", "0")
 
     @property
     def unicode(self) -> bool:
@@ -57,6 +62,21 @@ class Tty:
         except (OSError, ValueError):
             columns, lines = 0, 0
         return columns or 80, lines or 24
+
+    def cell(self) -> tuple[int, int] | None:
+        """Width and height of a character in pixels, where the system knows them."""
+        if sys.platform == "win32":
+            return None
+        import fcntl
+        import struct
+
+        try:
+            told = fcntl.ioctl(self.stdout.fileno(), termios.TIOCGWINSZ, bytes(8))
+        except (OSError, ValueError):
+            return None
+        lines, columns, width, height = struct.unpack("HHHH", told)
+        cell = (width // columns, height // lines) if lines and columns else (0, 0)
+        return cell if min(cell) >= 2 else None
 
     def write(self, text: str) -> None:
         """Write at once; what this output cannot encode becomes question marks."""

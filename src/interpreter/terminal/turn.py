@@ -19,7 +19,6 @@ INTERRUPTED = "Interrupted."
 def show_turn(terminal: Terminal, interpreter: OpenInterpreter, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
     """Show the model's answer, ask what it asks, and pass every chunk on."""
     with _finished(terminal), Busy(terminal, interpreter).on() as busy, _at_hand(terminal, interpreter):
-        terminal.display.show_active_line = interpreter.highlight_active_line
         terminal.display.begin()
         yield from _shown(terminal, interpreter, chunks, busy)
 
@@ -60,7 +59,7 @@ def _at_hand(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[None]
     """Code may ask the person at this terminal, unless somebody else answers for them."""
     computer = interpreter.computer
     shared = computer.surroundings
-    shared.size, shared.colors = terminal.tty.size(), not terminal.plain and terminal.tty.color
+    shared.size, shared.colors = terminal.tty.size(), terminal.colors
     with ExitStack() as after:
         if terminal.tty.can_type:
             shared.keyboard = terminal.tty.in_foreground

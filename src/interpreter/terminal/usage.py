@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 
 from interpreter.settings import SETTINGS, Setting
+from interpreter.terminal.exit_codes import MEANINGS
 from interpreter.terminal.flags import COMMANDS, Command
 
 _COLUMN = 30
@@ -24,8 +25,9 @@ In the chat, a message that begins with three double quotes (\""") goes on until
 three more, and %help lists the commands. Ctrl-C stops the model or the running
 code; Ctrl-D ends the chat.
 
-Ends with 0, with 1 after an error, with 2 for a command line that it does not
-understand, with 130 after Ctrl-C."""
+Settings: what a flag says is heard before an environment variable, that before
+the profile, and that before the default. --debug_config shows what holds.
+Text that is piped in goes along with the message."""
 
 
 def help_text() -> str:
@@ -40,7 +42,8 @@ def help_text() -> str:
         lines += ["", f"{heading}:"]
         for flag in rows:
             lines += _help_lines(flag)
-    return "\n".join([*lines, "", _FOOTER])
+    codes = [f"  {code:<4} {words}" for code, words in MEANINGS.items()]
+    return "\n".join([*lines, "", _FOOTER, "", "Exit codes:", *codes])
 
 
 def _help_lines(row: Setting | Command) -> list[str]:

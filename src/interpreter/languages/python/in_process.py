@@ -10,10 +10,21 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
+from interpreter.errors import BusyError, UsageError
 from interpreter.languages.base import BaseLanguage
 from interpreter.languages.displays import console, display_chunks
 from interpreter.languages.live import HasSurroundings
+from interpreter.languages.looking import (
+    Completions,
+    Value,
+    Variable,
+    Window,
+    completions_from,
+    value_from,
+    variables_from,
+)
 from interpreter.languages.python.by_thread import ByThread, Interrupt
+from interpreter.languages.python.driver import questions
 from interpreter.languages.python.driver.active_lines import ActiveLines
 from interpreter.languages.python.driver.bare import Bare
 from interpreter.languages.python.driver.commands import shell_program
@@ -45,6 +56,7 @@ class InProcessPython(BaseLanguage):
         self.surroundings = computer.surroundings if computer is not None else Surroundings()
         self.namespace = sys.modules["__main__"].__dict__ if namespace is None else namespace
         self._host_cwd = working_directory()
+        self._running = False
         self._interrupt = Interrupt()
         self._outlet = Outlet(self.surroundings)
         self._figures = Figures(self._outlet.display)
@@ -53,10 +65,18 @@ class InProcessPython(BaseLanguage):
         self._engine = Bare(
             self.namespace, self._outlet, self._lines, self._loop, self._figures, nullcontext(), run_captured
         )
-        self.namespace.setdefault("display", self._engine.display)
+        self._hidden = {"display": self._engine.display}
+        self.namespace.setdefault("display", self._hidden["display"])
 
     def run(self, code: str) -> Iterator[Chunk]:
         self._prepare()
+        self._running = True
+        try:
+            yield from self._run(code)
+        finally:
+            self._running = False
+
+    def _run(self, code: str) -> Iterator[Chunk]:
         steps = self._steps(code)
         error: BaseException | None = None
         more = True
@@ -81,6 +101,30 @@ class InProcessPython(BaseLanguage):
 
     def __del__(self) -> None:
         self.terminate()
+
+    # -- questions between blocks ------------------------------------------------------------------------------
+
+    def variables(self) -> list[Variable]:
+        return variables_from(self._answer({"op": "inspect"}))
+
+    def look(self, name: str, rows: Window = (0, 50), columns: Window = (0, 50)) -> Value:
+        return value_from(self._answer({"op": "inspect", "name": name, "rows": rows, "columns": columns}))
+
+    def complete(self, code: str, cursor: int) -> Completions:
+        if self._running:
+            return Completions(cursor)
+        return completions_from(self._answer({"op": "complete", "code": code, "cursor": cursor}), cursor)
+
+    def _answer(self, frame: dict[str, Any]) -> dict[str, Any]:
+        if self._running:
+            raise BusyError("Python is busy.")
+        try:
+            found = questions.answer(frame, self.namespace, self._hidden, self._figures.png)
+        except Exception as error:  # noqa: BLE001 -- whatever a user's __repr__ raises
+            raise UsageError(f"{type(error).__name__}: {error}") from None
+        if "failed" in found:
+            raise UsageError(found["failed"])
+        return found
 
     def _prepare(self) -> None:
         self._interrupt.begin()

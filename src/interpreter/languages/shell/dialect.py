@@ -60,7 +60,10 @@ class Dialect:
         return script(lines)
 
     def encode(self, frame: Frame, folder: Path) -> bytes:
-        """A block, with what the other languages changed before it; the shell needs no other frame."""
+        """A block, with what the other languages changed before it; a question is whether its state is saved."""
+        if frame["op"] == "inspect":
+            answer = f'{{"event":"answer","query":{frame["query"]}}}'
+            return script([f"builtin printf '%s\\n' {quote(answer)} >&0 && :"])
         if frame["op"] != "run":
             return b""
         self._block = frame["block"]

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-from interpreter.errors import SessionStartError
+from interpreter.errors import SessionStartError, UsageError
 from interpreter.languages.block import Channels
 from interpreter.languages.displays import console
 from interpreter.languages.frames import Frame
 from interpreter.languages.live import LiveLanguage, how_it_ended
+from interpreter.languages.looking import LISTING, Completions, Text, Value, Variable, Window
 from interpreter.languages.session import Launch, Session
 from interpreter.languages.shell.dialect import Dialect
 from interpreter.languages.shell.exports import Exports
 from interpreter.languages.shell.terminal import Keyboard, output_terminal
+from interpreter.languages.shell.variables import listed, variables
 from interpreter.languages.version import program_version
 from interpreter.messages import Chunk
 
@@ -24,6 +27,7 @@ PAGERS = ("PAGER", "GIT_PAGER", "MANPAGER", "SYSTEMD_PAGER", "AWS_PAGER", "PSQL_
 SPOKEN = ("bash", "zsh")
 SYNTAX_ERROR = 2
 FAREWELL = b"builtin trap - EXIT; exit\n"  # the state is saved, and it is not the user's exit
+VARIABLE = re.compile(r"\$\{?(\w*)\Z")
 NOT_FOR_US = ("BASH_ENV", "ENV")  # files that a shell without a prompt would run at its start
 
 
@@ -125,6 +129,36 @@ class Shell(LiveLanguage):
     def echo_off(self) -> bool:
         """Whether what is typed now should not be seen, such as a password."""
         return self._keyboard is not None and self._keyboard.echo_off()
+
+    # -- questions between blocks ------------------------------------------------------------------------
+
+    def variables(self) -> list[Variable]:
+        return listed(self._variables())
+
+    def look(self, name: str, rows: Window = (0, 50), columns: Window = (0, 50)) -> Value:
+        found = self._variables()
+        if name.lstrip("$") not in found:
+            raise UsageError(f"No block has set {name}.")
+        return Text(*found[name.lstrip("$")])
+
+    def complete(self, code: str, cursor: int) -> Completions:
+        """The names of variables, behind a dollar sign."""
+        match = VARIABLE.search(code[:cursor])
+        if match is None or self.session is None or self.session.busy:
+            return Completions(cursor)
+        names = {**self.surroundings.environment(), **self._variables()}
+        matches = [(name, "") for name in sorted(names) if name.startswith(match[1])]
+        return Completions(match.start(1), matches)
+
+    def _variables(self) -> dict[str, tuple[str, str]]:
+        session = self.session
+        if session is None or session.block is None:
+            return {}
+        if session.alive:
+            self._asked(session, {"op": "inspect"}, LISTING)  # from here on the state of the last block is saved
+        state = self._dialect.last_state(session.folder)
+        text = state.read_text("utf-8", "replace") if state else ""
+        return variables(text, {**session.launch.env, "TERM": self._terminal_kind()})
 
     # -- ends --------------------------------------------------------------------------------------------
 

@@ -45,6 +45,12 @@ class LocalEndpoints:
             return self._ollama(endpoint, wanted)[1].get("num_ctx", wanted)
         return wanted
 
+    def told(self, endpoint: Endpoint) -> int | None:
+        """The same, without asking."""
+        if endpoint.provider == BUILTIN:
+            return self.window(endpoint)
+        return self._windows.get((endpoint.base_url.removesuffix("/v1"), endpoint.model, None))
+
     def _ollama(self, endpoint: Endpoint, wanted: int | None) -> tuple[Endpoint, dict[str, Any]]:
         """Ollama's own chat, with a window of our choice; what only looks like Ollama is asked as before."""
         from interpreter.llm.local import ollama

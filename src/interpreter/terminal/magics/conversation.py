@@ -24,6 +24,7 @@ def _undo(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
         return
     removed = messages[at:]
     del messages[at:]
+    interpreter.journal.sync("undo")
     lines = [f"{message['role']} {message.get('type', '')}: {_preview(message)}" for message in removed]
     terminal.display.line("Taken back:\n" + "\n".join(lines))
 
@@ -35,16 +36,18 @@ def _preview(message: Message) -> str:
     return text if len(text) <= _PREVIEW else text[:_PREVIEW] + "..."
 
 
-def _message_file(argument: str) -> str:
-    path = os.path.expanduser(argument or "messages.json")
+def _message_file(interpreter: OpenInterpreter, argument: str) -> str:
+    """Relative to the folder that the sessions are in."""
+    path = os.path.expanduser(argument.strip("\"'") or "messages.json")
+    path = os.path.join(interpreter.computer.surroundings.cwd, path)
     return path if path.endswith(".json") else path + ".json"
 
 
 def _save_message(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    path = _message_file(argument)
+    path = _message_file(interpreter, argument)
     try:
         with open(path, "w", encoding="utf-8") as file:
-            json.dump(interpreter.messages, file, indent=2, ensure_ascii=False)
+            json.dump(interpreter.messages, file, indent=2, ensure_ascii=False, default=str)
     except OSError as error:
         terminal.display.line(f"Could not write {path}: {error.strerror}.", "error")
         return
@@ -52,7 +55,7 @@ def _save_message(terminal: Terminal, interpreter: OpenInterpreter, argument: st
 
 
 def _load_message(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    path = _message_file(argument)
+    path = _message_file(interpreter, argument)
     try:
         with open(path, encoding="utf-8") as file:
             messages = json.load(file)

@@ -1,23 +1,35 @@
-"""The commands of the chat: lines that begin with a percent sign."""
+"""The commands of the chat: lines that begin with a percent sign, and code that the user runs."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from interpreter.terminal.magics import conversation, facts, switches
+from interpreter.terminal.magics import conversation, exports, facts, live, opening, sessions, switches
 from interpreter.terminal.magics.command import Command
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
     from interpreter.terminal.terminal import Terminal
 
+SIGNS = ("%", "!", ">>>")
+_NARROW = 70  # columns; below, the words stand under the command
+
 
 def run(terminal: Terminal, interpreter: OpenInterpreter, line: str) -> None:
-    """Obey a line such as `%verbose true`."""
-    if line.startswith("%%"):
-        _shell(terminal, interpreter, line[2:].strip())
-        return
-    name, _, argument = line[1:].partition(" ")
+    """Obey a line such as `%verbose true`, `!ls` or `>>> 1 + 1`."""
+    if line.startswith(">>>"):
+        live.python(terminal, interpreter, line)
+    elif line.startswith("!"):
+        live.shell(terminal, interpreter, line[1:].strip())
+    elif line.startswith("%%"):
+        live.shell(terminal, interpreter, line[2:].strip(), shared=False)
+    else:
+        _obey(terminal, interpreter, line)
+
+
+def _obey(terminal: Terminal, interpreter: OpenInterpreter, line: str) -> None:
+    name, argument = [*line[1:].split(None, 1), "", ""][:2]
     command = next((row for row in COMMANDS if row.name == name.lower()), None)
     if command is None:
         from difflib import get_close_matches
@@ -30,25 +42,42 @@ def run(terminal: Terminal, interpreter: OpenInterpreter, line: str) -> None:
 
 
 def _help(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    rows = [(f"%{row.name} {row.arguments}".rstrip(), row.help) for row in COMMANDS]
-    rows.insert(0, ("%% command", "run a shell command; the model does not see it"))
-    width = max(len(left) for left, _ in rows)
-    terminal.display.line("\n".join(f"{left.ljust(width)}  {right}" for left, right in rows))
+    seen = "the model sees it" if interpreter.share_commands else "the model does not see it"
+    rows = [
+        ("!command", f"run a shell command in the model's session; {seen}"),
+        (">>> code", f"run Python in the model's session; {seen}"),
+        ("%% command", "run a shell command; the model does not see it"),
+        *((f"%{row.name} {row.arguments}".rstrip(), row.help) for row in COMMANDS),
+    ]
+    terminal.display.line("\n".join(_two_columns(rows, terminal.tty.size()[0] - 1)))
 
 
-def _shell(terminal: Terminal, interpreter: OpenInterpreter, command: str) -> None:
-    from interpreter.terminal.turn import show_block
+def _two_columns(rows: list[tuple[str, str]], width: int) -> Iterator[str]:
+    """What is typed, and beside it what it does; one below the other where there is no room."""
+    from textwrap import wrap
 
-    if not command:
-        terminal.display.line("Write the command after %%, as in %% ls.")
-        return
-    for _ in show_block(terminal, interpreter, interpreter.computer.stream("shell", command)):
-        pass
+    left = max(len(typed) for typed, _ in rows) + 2
+    for typed, does in rows:
+        if width < _NARROW:
+            yield f"{typed}\n    {does}"
+            continue
+        first, *others = wrap(does, width - left)
+        yield typed.ljust(left) + first
+        yield from (" " * left + other for other in others)
+
+
+def _exit(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    terminal.left = True
 
 
 COMMANDS: tuple[Command, ...] = (
     Command("help", "", "list the commands", _help),
+    *live.COMMANDS,
     *conversation.COMMANDS,
+    *sessions.COMMANDS,
+    *exports.COMMANDS,
+    *opening.COMMANDS,
     *switches.COMMANDS,
     *facts.COMMANDS,
+    Command("exit", "", "leave", _exit),
 )

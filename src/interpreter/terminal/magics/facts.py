@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 from interpreter.terminal.magics.command import Command
@@ -22,16 +23,37 @@ def _info(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
         "Open Interpreter": __version__,
         "Python": platform.python_version(),
         "System": platform.platform(),
+        "Processors": os.cpu_count(),
         "Model": llm.model,
         "Server": llm.api_base or "the provider's own",
-        "Context window": llm.context_window or "found out when needed",
+        "Context window": _window(interpreter) or "found out when needed",
+        "Images": "seen" if llm.vision else "not seen",
         "Tools": llm.supports_functions if llm.supports_functions is not None else "found out when needed",
         "Auto run": "on" if interpreter.auto_run else "off",
+        "Safe mode": interpreter.safe_mode,
+        "Offline": "yes" if interpreter.offline else "no",
         "Folder": interpreter.computer.surroundings.cwd,
         "Messages": len(interpreter.messages),
+        "System message": f"{len(interpreter.system_message):,} characters",
     }
     width = max(map(len, facts))
     terminal.display.line("\n".join(f"{name.ljust(width)}  {value}" for name, value in facts.items()))
+
+
+def _window(interpreter: OpenInterpreter) -> str:
+    window = interpreter.llm.context_used[1]
+    return f"{window:,} tokens" if window else ""
+
+
+def _cost(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    from interpreter.llm.money import in_dollars
+
+    llm = interpreter.llm
+    lines = [f"This session: {_money(llm.usage)}", f"The last turn: {_money(llm.turn_usage)}"]
+    if llm.max_budget is not None:
+        left = max(0.0, llm.max_budget - llm.usage.cost)
+        lines.append(f"Of the budget of {in_dollars(llm.max_budget)}, {in_dollars(left)} is left.")
+    terminal.display.line("\n".join(lines))
 
 
 def _tokens(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -41,23 +63,31 @@ def _tokens(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> 
     lines = [f"This session: {_spent(llm.usage)}", f"The last turn: {_spent(llm.turn_usage)}"]
     if llm.max_budget is not None:
         lines.append(f"The budget is ${llm.max_budget:,.2f}.")
+    used, window = llm.context_used
+    share = f" of {window:,} ({used * 100 // window}%)" if window else ""
+    lines.append(f"The next request: about {used:,} tokens{share}.")
     if argument:
         lines.append(f"Your message has about {estimate_text(argument):,} tokens.")
     terminal.display.line("\n".join(lines))
 
 
 def _spent(usage: Usage) -> str:
-    from interpreter.llm.money import in_dollars
-
     cached = f" ({usage.cached_tokens:,} from the cache)" if usage.cached_tokens else ""
     read, written = f"{usage.input_tokens:,} tokens read{cached}", f"{usage.output_tokens:,} written"
+    return f"{usage.requests} requests, {read}, {written}, {_money(usage)}"
+
+
+def _money(usage: Usage) -> str:
+    from interpreter.llm.money import in_dollars
+
     cost = f"{'about ' if usage.estimated else ''}{in_dollars(usage.cost)}"
     if usage.unpriced_tokens:
         cost = f"{cost}, and some without a known price" if usage.cost else "no known price"
-    return f"{usage.requests} requests, {read}, {written}, {cost}."
+    return f"{cost}."
 
 
 COMMANDS = (
-    Command("tokens", "[message]", "what the model has read, written and cost", _tokens),
+    Command("cost", "", "what the model has cost", _cost),
+    Command("tokens", "[message]", "what the model has read, written and cost, and how full its window is", _tokens),
     Command("info", "", "versions, model and settings", _info),
 )

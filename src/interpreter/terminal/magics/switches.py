@@ -40,15 +40,56 @@ def _auto_run(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -
         terminal.display.line(told)
 
 
+def _see(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    wanted = _switch(terminal, argument, interpreter.share_commands)
+    if wanted is not None:
+        interpreter.share_commands = wanted
+        sees = "sees" if wanted else "does not see"
+        terminal.display.line(f"The model {sees} what you run with ! and >>> from now on.")
+
+
+def _model(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    llm = interpreter.llm
+    if not argument:
+        terminal.display.line(
+            "\n".join([f"{llm.model}, at {llm.api_base or 'its own server'}.", *_known_of(interpreter)])
+        )
+        return
+    name, address = [*argument.split(), ""][:2]
+    before, window_before = llm.model, llm.context_window
+    llm.switch(name, None if address in ("", "own") else address, own_server=address == "own")
+    lines = [f"{name} answers from now on, in place of {before}; it is given the conversation so far."]
+    if llm.api_base:
+        lines.append(f"It is asked at {llm.api_base}; %model {name} own goes to the provider's own server.")
+    if window_before is not None:
+        lines.append(f"The context window of {window_before:,} tokens was set for {before} and no longer holds.")
+    terminal.display.line("\n".join([*lines, *_known_of(interpreter)]))
+
+
+def _known_of(interpreter: OpenInterpreter) -> list[str]:
+    """What is known of the model: its window, its price, what it can do."""
+    from interpreter.llm.prices import price_of
+
+    llm = interpreter.llm
+    used, window = llm.context_used
+    price = price_of(llm.model, llm.api_base)
+    size = f"Window: {window:,} tokens, of which about {used:,} are used." if window else "Its window is not known yet."
+    cost = f"${price.read:g} / ${price.written:g} for a million tokens read / written" if price else "not known"
+    images = "It can look at images." if llm.vision else "It cannot look at images."
+    return [size, f"Price: {cost}. {images}"]
+
+
 def _switch(terminal: Terminal, argument: str, now: bool) -> bool | None:
     """True or false as it was said, the other of the two if nothing was; None if it cannot be understood."""
-    words = {"": not now, "true": True, "on": True, "false": False, "off": False}
+    words = {"": not now, "true": True, "on": True, "false": False, "off": False, "yes": True, "no": False}
     if argument.lower() not in words:
         terminal.display.line(f"Write true or false, not {argument}.")
     return words.get(argument.lower())
 
 
 COMMANDS = (
+    Command("model", "[name] [address]", "ask another model from now on; without a name, tell which it is", _model),
+    Command("see", "[on/off]", "whether the model sees what you run with ! and >>>", _see),
     Command("reset", "", "forget the conversation and end all sessions", _reset),
     Command("auto_run", "[true/false]", "run code without asking", _auto_run),
     Command("verbose", "[true/false]", "tell more; shows the messages as they are", _verbose),

@@ -11,6 +11,7 @@ _HELD_LIMIT = 4096  # an escape that is longer than this is no escape
 _STYLES_KEPT = 8
 
 SGR = re.compile(r"\x1b\[[0-9;:]*m")
+_OURS = re.compile(r"(\x1b\[[0-9;:]*m|\x1b\]8;[^\x1b]*\x1b\\)")  # colours, and links, which only we make
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 _SPECIAL = re.compile(_CONTROL)
 _ESCAPE = (
@@ -146,7 +147,8 @@ def visible(text: str) -> str:
 
 
 def without_styles(text: str) -> str:
-    return SGR.sub("", text)
+    """The text without colours and links."""
+    return _OURS.sub("", text)
 
 
 def cells(text: str) -> int:
@@ -162,8 +164,8 @@ def clip(text: str, width: int) -> str:
     if (len(text) <= width and text.isascii()) or cells(text) <= width:
         return text
     kept, room = [], width
-    for piece in re.split(r"(\x1b\[[0-9;:]*m)", text):
-        if piece.startswith("\x1b["):
+    for piece in _OURS.split(text):
+        if piece.startswith("\x1b"):
             kept.append(piece)
         elif room > 0:
             cut = _fitting(piece, room)

@@ -11,23 +11,36 @@ from interpreter.terminal.render import words
 from interpreter.terminal.render.ansi import visible
 from interpreter.terminal.render.canvas import Canvas
 from interpreter.terminal.render.code import CodeView
+from interpreter.terminal.render.images import Pictures
 from interpreter.terminal.render.markdown import MarkdownView
 from interpreter.terminal.render.output import OutputView
 from interpreter.terminal.render.reasoning import ReasoningView
-from interpreter.terminal.render.saved import save_image, save_text
+from interpreter.terminal.render.rich_output import file_row, picture_rows, table_rows, traceback_row
 from interpreter.terminal.render.screen import Screen
 from interpreter.terminal.render.theme import Theme
+from interpreter.terminal.render.tracebacks import shortened
 
 if TYPE_CHECKING:
     from interpreter.messages import Chunk
+
+_LONGEST_LINE = 40  # characters of the line that is running
 
 
 class Display(Canvas):
     """Shows a stream of chunks."""
 
-    def __init__(self, screen: Screen, theme: Theme, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        screen: Screen,
+        theme: Theme,
+        clock: Callable[[], float] = time.monotonic,
+        pictures: Pictures | None = None,
+    ) -> None:
         super().__init__(screen, theme, clock)
+        self.pictures = pictures or Pictures(color=theme.color)
         self.show_active_line = True
+        self.model = ""  # who is waited for while it thinks
+        self._text_form = ""  # of a display that comes in a better form next
         self._began = 0.0  # when the block did
         self._language = ""
         self._code: list[str] = []
@@ -36,7 +49,9 @@ class Display(Canvas):
 
     def show(self, chunk: Chunk) -> None:
         """Show one chunk of the stream."""
-        if chunk.get("recipient", "user") != "user":
+        if chunk["type"] == "image" and "content" in chunk:
+            self.pictures.prepare()  # the terminal may have to be asked, and its answer comes past the screen
+        elif chunk.get("recipient", "user") != "user":
             return
         with self.screen.lock:
             if self._view:
@@ -53,6 +68,8 @@ class Display(Canvas):
     def _content(self, chunk: Chunk) -> None:
         kind, content = chunk["type"], chunk.get("content")
         self.status.progress(self._clock())
+        if self._text_form and not (kind == "code" and chunk.get("format") == "html"):
+            self._plainly()
         if kind == "message":
             self._text("message", MarkdownView, str(content))
         elif kind == "reasoning":
@@ -93,7 +110,7 @@ class Display(Canvas):
 
     def _running(self) -> None:
         if self.status.what not in ("running", "stopping"):
-            self.status.begin("running", self._clock())
+            self.status.begin("running", self._clock(), self._active(1) if len(self._code) == 1 else "")
         if self._output is None:
             self._began = self._clock()
             self._close_view()
@@ -110,13 +127,34 @@ class Display(Canvas):
                 self.status.detail = self._active(chunk["content"])
         elif chunk.get("mime"):
             self._rich_output(chunk)
+        elif chunk.get("also"):
+            self._text_form = str(chunk["content"])
         else:
-            self._put(self._output.feed(str(chunk["content"]), chunk.get("stream") == "stderr"))
+            self._printed(str(chunk["content"]), chunk.get("stream") == "stderr")
+
+    def _printed(self, text: str, stderr: bool) -> None:
+        assert self._output
+        found = shortened(text, self.theme) if stderr else None
+        if found is None:
+            self._put(self._output.feed(text, stderr))
+            return
+        short, cut = found
+        self._put(self._output.feed(short, whole=text))
+        if cut:
+            self._among_output([traceback_row(text, self.theme)])
+
+    def _plainly(self) -> None:
+        """What was expected in a better form did not come in one."""
+        text, self._text_form = self._text_form, ""
+        self._running()
+        self._printed(text, stderr=False)
 
     def _active(self, number: int) -> str:
-        if len(self._code) < 2 or not 0 < number <= len(self._code):
+        if not 0 < number <= len(self._code):
             return ""
-        return f"line {number}: {visible(self._code[number - 1].strip()[:40])}"
+        line = visible(self._code[number - 1].strip())
+        line = line if len(line) <= _LONGEST_LINE else line[:_LONGEST_LINE] + self.theme.symbol("more")
+        return f"line {number}: {line}" if len(self._code) > 1 else line
 
     def _rich_output(self, chunk: Chunk) -> None:
         assert self._output
@@ -125,24 +163,35 @@ class Display(Canvas):
             view = MarkdownView(self.theme, self.screen.width)
             self._put(self._output.take_open() + view.feed(content) + view.close())
         elif chunk.get("recipient") == "user":
-            self._note(words.shown_in(mime, save_text(content, mime)))
+            self._among_output([file_row(content, mime, self.theme)])
         else:
             self._put(self._output.feed(content))
 
     def _attachment(self, chunk: Chunk) -> None:
-        """An image or a page: saved, and its path shown."""
-        kind = chunk.get("format", "")
+        """A picture or a page: saved, and shown as well as this terminal can."""
+        content, kind = str(chunk["content"]), chunk.get("format", "")
         if chunk["type"] == "image":
-            path = save_image(str(chunk["content"]), kind) if kind != "description" else None
-        else:
-            path = save_text(str(chunk["content"]), kind)
-        if path:
-            self._note(words.shown_in("image" if chunk["type"] == "image" else kind, path))
+            self._among_output(picture_rows(content, kind, self.pictures, self.theme, *self.screen.size))
+            return
+        rows = table_rows(content, self.theme, self.screen.width) if kind == "html" else None
+        if rows is None and self._text_form and not words.is_mere_name(self._text_form):
+            self._plainly()
+        self._text_form = ""
+        self._among_output(rows or [file_row(content, kind, self.theme)])
 
-    def _note(self, text: str) -> None:
-        """A line of ours in the middle of a block's output."""
-        rows = self._output.take_open() if self._output else []
-        self._put([*rows, self.theme.paint(text, "hint")])
+    def _among_output(self, rows: list[str]) -> None:
+        """Rows of ours in the middle of a block's output."""
+        if self._output and rows:
+            self._output.empty = False
+            rows = self._output.take_open() + rows
+        elif rows:
+            self._close_view()
+        self._put(rows)
+
+    def picture(self, path: str) -> None:
+        """A picture of the user's, or one that somebody asked to see."""
+        self.show({"role": "computer", "type": "image", "format": "path", "content": path})
+        self.flush()
 
     def _block_over(self, chunk: Chunk) -> None:
         assert self._output
@@ -154,7 +203,7 @@ class Display(Canvas):
             good = chunk.get("ended", "done") in ("done", "background") and not chunk.get("exit_code")
             self._put([self.theme.paint(ending, "hint" if good else "error")])
         self._output, self._view, self._kind = None, None, ""
-        self.status.begin("thinking", self._clock())
+        self.status.begin("thinking", self._clock(), self.model)
 
     # -- words of ours -------------------------------------------------------------------------------------
 
@@ -174,6 +223,10 @@ class Display(Canvas):
             self.line(words.fallback(content))
         elif chunk.get("format") == "compacted":
             self.line(words.compacted(content))
+        elif chunk.get("format") == "notice":
+            self.line(str(content.get("text", "")))
+        elif chunk.get("format") == "redacted":
+            self.line(words.redacted(content))
 
     def line(self, text: str, style: str = "hint") -> None:
         """Words of ours, between what the stream says."""
@@ -198,7 +251,7 @@ class Display(Canvas):
         """A turn begins."""
         with self.screen.lock:
             self._spaced = False
-            self.status.begin(what, self._clock())
+            self.status.begin(what, self._clock(), self.model)
             self._changed()
 
     def finish(self) -> None:
@@ -206,6 +259,8 @@ class Display(Canvas):
         with self.screen.lock:
             self.status.stop()
             self.status.typed = ""
+            if self._text_form:
+                self._plainly()
             self._close_view()
             if not self._spaced:
                 self._put([""])
@@ -228,6 +283,7 @@ class Display(Canvas):
         """The user is asked something at the cursor; gives what stands on the open line of the output."""
         with self.screen.lock:
             what, self.status.what = self.status.what, ""
+            detail = self.status.detail
             typed, self.status.typed = self.status.typed, ""
             begun = self._output.take_line() if self._output else ""
             self._dirty = True
@@ -240,7 +296,7 @@ class Display(Canvas):
                 self._spaced = False
                 self.status.typed = typed
                 if what:
-                    self.status.begin(what, self._clock())
+                    self.status.begin(what, self._clock(), detail)
                 self._changed()
 
     def typed(self, text: str) -> None:

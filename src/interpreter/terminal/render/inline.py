@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
+from rich.style import Style
 from rich.text import Text
 
 from interpreter.terminal.render.ansi import visible
+from interpreter.terminal.render.links import safe_address
 from interpreter.terminal.render.theme import Theme
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
+_LIKE_ADDRESS = re.compile(r"://|www\.|\w\.\w")
+_LINK_ID = re.compile(r"\x1b\]8;id=[^;]*;([^\x1b]+)\x1b")
 _SPANS = {"strong": "bold", "em": "italic", "s": "strike"}
 
 
@@ -42,7 +48,7 @@ def styled(tokens: list[Token], theme: Theme, base: str = "") -> Text:
             styles.append(theme.rich_style("link"))
         elif token.type == "link_close":
             styles.pop()
-            _address(text, *links.pop())
+            _address(text, *links.pop(), theme)
         elif name in _SPANS:
             styles.append(_SPANS[name]) if token.nesting > 0 else styles.pop()
         else:
@@ -60,11 +66,15 @@ def _content(token: Token, style: str, theme: Theme) -> tuple[str, str]:
     return token.content, style
 
 
-def _address(text: Text, address: str, start: int) -> None:
-    """Name the address behind the words of a link, unless they are the address."""
+def _address(text: Text, address: str, start: int, theme: Theme) -> None:
+    """Make the words a link, and name the address behind them where it cannot be clicked or they might deceive."""
     words = text.plain[start:]
-    if address and address.removeprefix("mailto:") != words:
-        text.append(f" ({address})", "dim")
+    clickable = safe_address(address) if theme.links else ""
+    if clickable:
+        text.stylize(Style(link=clickable), start)
+    plain = clickable and not _LIKE_ADDRESS.search(words)
+    if address and not plain and address.removeprefix("mailto:") != words:
+        text.append(f" ({address})", theme.rich_style("hint"))
 
 
 def close_spans(source: str) -> str:
@@ -79,7 +89,7 @@ def close_spans(source: str) -> str:
 
 def rows(renderable: Any, width: int, theme: Theme) -> list[str]:
     """A rich renderable as lines with escapes."""
-    console = _console(theme.color)
+    console = _console(("256" if theme.depth >= 256 else "standard") if theme.color else None)
     options = console.options.update(width=max(width, 1))
     system = console._color_system
     lines = console.render_lines(renderable, options, pad=False)
@@ -99,16 +109,22 @@ def _trimmed(line: list[Any]) -> list[Any]:
 def _segment(segment: Any, system: Any) -> str:
     if segment.style is None or not segment.text:
         return str(segment.text)
-    return str(segment.style.render(segment.text, color_system=system, legacy_windows=False))
+    shown = str(segment.style.render(segment.text, color_system=system, legacy_windows=False))
+    return _LINK_ID.sub(_stable, shown) if segment.style.link else shown
+
+
+def _stable(link: re.Match[str]) -> str:
+    """The parts of a wrapped link belong together by an identity that is the same at every drawing."""
+    return f"\x1b]8;id={crc32(link[1].encode())};{link[1]}\x1b"
 
 
 @cache
-def _console(color: bool) -> Any:
+def _console(system: Any) -> Any:
     from rich.console import Console
 
     return Console(
         force_terminal=True,
-        color_system="standard" if color else None,
+        color_system=system,
         legacy_windows=False,
         highlight=False,
         markup=False,

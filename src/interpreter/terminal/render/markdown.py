@@ -206,7 +206,7 @@ def _rich_table(texts: list[list[Any]], theme: Theme) -> Any:
         box=box.SIMPLE_HEAD if theme.unicode else box.ASCII2,
         pad_edge=False,
         show_edge=False,
-        border_style="dim",
+        border_style=theme.rich_style("border"),
     )
     for name in texts[0]:
         table.add_column(name, overflow="fold", header_style="bold")

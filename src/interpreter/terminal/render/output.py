@@ -7,6 +7,7 @@ from collections import deque
 from typing import TextIO
 
 from interpreter.terminal.render.ansi import LINE_LIMIT, ProgramText, cells, clip
+from interpreter.terminal.render.links import with_linked_frame
 from interpreter.terminal.render.saved import output_file
 from interpreter.terminal.render.theme import Theme
 
@@ -33,10 +34,10 @@ class OutputView:
         self._cut = False
         self.empty = True
 
-    def feed(self, text: str, stderr: bool = False) -> list[str]:
-        """The rows that are final now."""
+    def feed(self, text: str, stderr: bool = False, whole: str | None = None) -> list[str]:
+        """The rows that are final now; `whole` is what a shortened text stands for."""
         self.empty = False
-        self._keep(text)
+        self._keep(text if whole is None else whole)
         return self._place(self._text.feed(self._tinted(text) if stderr else text))
 
     def open_rows(self) -> list[str]:
@@ -76,8 +77,9 @@ class OutputView:
         return rows
 
     def _tinted(self, text: str) -> str:
+        """Red, unless it is a progress bar, which goes back to the beginning of its line."""
         start = self._theme.start("stderr")
-        return f"{start}{text}\x1b[39m" if start else text
+        return f"{start}{text}\x1b[39m" if start and "\r" not in text else text
 
     def _keep(self, text: str) -> None:
         self._held += len(text)
@@ -90,6 +92,8 @@ class OutputView:
 
     def _place(self, lines: list[str]) -> list[str]:
         shown: list[str] = []
+        if self._theme.links:
+            lines = [with_linked_frame(line) if "File " in line else line for line in lines]
         for number, line in enumerate(lines):
             if self._file is None and not self._fits(line):
                 self._fold()
@@ -131,5 +135,5 @@ class OutputView:
         lines = "1 more line" if hidden == 1 else f"{hidden:,} more lines" if hidden else "long lines are cut"
         words = f"{self._theme.symbol('more')} {lines}"
         if path:
-            words += f", all in {path}"
+            words += f", all in {self._theme.path(path)}"
         return self._theme.paint(words, "hint")

@@ -13,6 +13,7 @@ from functools import cache
 from typing import TextIO
 
 _number = itertools.count(1)
+shown: list[str] = []  # the files that the user was told of, the newest last
 _SUFFIXES = {
     "base64": ".png",
     "base64.png": ".png",
@@ -21,6 +22,7 @@ _SUFFIXES = {
     "image/svg+xml": ".svg",
     "application/javascript": ".js",
 }
+_NAMES = {"traceback": "traceback"}
 
 
 @cache
@@ -43,6 +45,7 @@ def new_path(name: str, suffix: str) -> str:
 def save_image(content: str, kind: str) -> str | None:
     """The path of the saved image; None if it is none."""
     if kind == "path":
+        shown.append(content)
         return content
     try:
         data = base64.b64decode(content)
@@ -51,15 +54,28 @@ def save_image(content: str, kind: str) -> str | None:
     path = new_path("image", _SUFFIXES.get(kind, ".png"))
     with open(path, "wb") as file:
         file.write(data)
+    shown.append(path)
     return path
 
 
+def picture_size(path: str) -> tuple[int, int] | None:
+    """Width and height in pixels, as far as that is known without decoding."""
+    from interpreter.terminal.render.images.size import png_size
+
+    try:
+        with open(path, "rb") as file:
+            return png_size(file.read(32))
+    except OSError:
+        return None
+
+
 def save_text(content: str, kind: str) -> str:
-    """The path of a page, drawing or script."""
+    """The path of a page, drawing, script or traceback."""
     suffix = _SUFFIXES.get(kind, ".txt")
-    path = new_path({".html": "page", ".svg": "drawing"}.get(suffix, "display"), suffix)
+    path = new_path({".html": "page", ".svg": "drawing"}.get(suffix, _NAMES.get(kind, "display")), suffix)
     with open(path, "w", encoding="utf-8", errors="replace") as file:
         file.write(content)
+    shown.append(path)
     return path
 
 

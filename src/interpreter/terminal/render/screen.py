@@ -23,6 +23,11 @@ class Screen:
     def width(self) -> int:
         return max(self._size()[0], 4)
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Columns and lines."""
+        return self.width, self._size()[1]
+
     def paint(self, commit: Sequence[str] = (), body: Sequence[str] = (), footer: Sequence[str] = ()) -> None:
         """Put `commit` into the scrollback and make body and footer the open rows, in one write."""
         with self.lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from interpreter.terminal.render.theme import Theme
+from interpreter.terminal.render.words import duration
 
 PATIENCE = 0.3  # seconds of silence before the spinner shows
 STALL = 1.0  # the same where a text is already on the screen
@@ -25,9 +26,9 @@ class Status:
         self._quiet_since = 0.0
         self._until = 0.0  # end of a countdown
 
-    def begin(self, what: str, now: float) -> None:
+    def begin(self, what: str, now: float, detail: str = "") -> None:
         """Something new is waited for."""
-        self.what, self.detail = what, ""
+        self.what, self.detail = what, detail
         self._since = self._quiet_since = now
         self._until = 0.0
 
@@ -62,9 +63,9 @@ class Status:
         frame = frames[int(now / TICK) % len(frames)]
         elapsed = now - self._since
         if self._until:
-            words = f"{self.what}, trying again in {max(0, round(self._until - now))} s"
+            words = f"{self.what}, trying again in {duration(max(0, round(self._until - now)), 0)}"
         else:
-            words = f"{self.what} {int(elapsed)} s"
+            words = f"{self.what} {duration(elapsed, 0)}"
         words += self.detail and f" {self._theme.symbol('dot')} {self.detail}"
         if elapsed > _HINT_AFTER and not self.typed:
             words += f" {self._theme.symbol('dot')} Ctrl-C stops"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 _KINDS = {"image": "Image", "html": "Page", "image/svg+xml": "Drawing", "application/javascript": "Script"}
@@ -24,9 +25,23 @@ def shown_in(kind: str, path: str) -> str:
     return f"{_KINDS.get(kind, 'Shown')}: {path}"
 
 
+def is_mere_name(text: str) -> bool:
+    """Whether a display's text form tells nothing, such as `<IPython.core.display.HTML object>`."""
+    return re.fullmatch(r"<[\w.]+ object(?: at 0x[0-9a-f]+)?>\s*", text) is not None
+
+
+def figure(path: str, size: tuple[int, int] | None) -> str:
+    """A picture for those who cannot see it here."""
+    return f"[figure: saved to {path}" + (f", {size[0]}x{size[1]}]" if size else "]")
+
+
+def table(path: str, notes: list[str]) -> str:
+    return f"[table: {', '.join([*notes, ''])}the whole saved to {path}]"
+
+
 def ending(chunk: dict[str, Any], elapsed: float, silent: bool, shell: bool) -> str:
     """How a block ended, where that is not plain."""
-    took = f" after {_seconds(elapsed)}"
+    took = f" after {duration(elapsed)}"
     code = chunk.get("exit_code")
     match chunk.get("ended", "done"):
         case "interrupted":
@@ -46,11 +61,14 @@ def ending(chunk: dict[str, Any], elapsed: float, silent: bool, shell: bool) -> 
     return "No output." if silent and chunk.get("ended", "done") == "done" else ""
 
 
-def _seconds(elapsed: float) -> str:
+def duration(elapsed: float, digits: int = 1) -> str:
+    """So long, as people say it."""
     if elapsed < 60:
-        return f"{elapsed:.1f} s"
+        return f"{elapsed:.{digits}f} s" if digits else f"{int(elapsed)} s"
     minutes, seconds = divmod(int(elapsed), 60)
-    return f"{minutes} min {seconds} s"
+    if minutes < 60:
+        return f"{minutes} min {seconds} s"
+    return f"{minutes // 60} h {minutes % 60} min"
 
 
 def decision(kind: str, content: dict[str, Any]) -> str:
@@ -68,6 +86,12 @@ def compacted(content: dict[str, Any]) -> str:
     counts = [(content.get("messages"), "message"), (content.get("images"), "image")]
     what = " and ".join(f"{n} older {name}{'' if n == 1 else 's'}" for n, name in counts if n)
     return f"The conversation is long: {what} no longer sent to the model; a note says what was in there."
+
+
+def redacted(content: dict[str, Any]) -> str:
+    """What was taken out of the output that goes to the model."""
+    what = ", ".join(content.get("what") or ())
+    return f"Secrets in the output were not sent to the model: {what}. (redact_secrets)"
 
 
 def fallback(content: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ const input = require('./input.cjs');
 const interrupts = require('./interrupts.cjs');
 const { linger } = require('./lingering.cjs');
 const link = require('./link.cjs');
+const questions = require('./questions.cjs');
 const { uncaught } = require('./report.cjs');
 const streams = require('./streams.cjs');
 const timers = require('./timers.cjs');
@@ -26,6 +27,11 @@ function receive(frame) {
   else if (frame.op === 'close') process.exit(0);
   else if (frame.op === 'input' && concerned && block.questions.size) input.answered(block, frame);
   else if (frame.op === 'interrupt' && concerned) stop(block);
+  else if (frame.op === 'inspect' || frame.op === 'complete') reply(frame);
+}
+
+function reply(frame) {
+  link.send({ event: 'answer', query: frame.query, ...questions.answer(frame) });
 }
 
 function run(frame) {
@@ -131,4 +137,5 @@ streams.install();
 children.install();
 input.install();
 globals.install();
+questions.install();
 link.open(descriptor, { event: 'ready', language: 'javascript', version: process.versions.node }, receive);

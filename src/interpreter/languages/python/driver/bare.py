@@ -56,6 +56,7 @@ class Bare:
         self._flags = 0  # what `from __future__` has switched on
         self._count = 0
         namespace[magics.NAME] = magics.Magics(namespace, self._evaluate, outlet.flush, run_command)
+        self.hidden: Dict[str, Any] = {}  # names that are in the namespace and not the user's
 
     def run(self, code: str, colors: bool = False) -> Optional[BaseException]:
         """Run a block, telling what it says; the error that ended it, if one did."""

@@ -80,6 +80,12 @@ class IPythonEngine:
         error: Optional[BaseException] = result.error_before_exec or result.error_in_exec
         return error
 
+    @property
+    def hidden(self) -> Dict[str, Any]:
+        """Names that are in the namespace and not the user's."""
+        found: Dict[str, Any] = self._shell.user_ns_hidden
+        return found
+
     def tell(self, error: BaseException) -> None:
         self._shell.tell(error)
 

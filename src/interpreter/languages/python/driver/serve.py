@@ -42,6 +42,8 @@ def serve(data_fd: int) -> int:
             return 0
         if frame.get("op") == "run":
             worker.run(frame)
+        elif frame.get("op") in ("inspect", "complete"):
+            worker.answer(frame)
 
 
 class Worker:
@@ -92,6 +94,23 @@ class Worker:
             os._exit(exit_code)
         self._choose_stdout(self.report.mark_threads())
         self.report.end({"status": status, "exit_code": exit_code, **where()})
+
+    def answer(self, frame: Frame) -> None:
+        """Answer a question between blocks; an interrupt ends one that takes too long."""
+        from . import questions
+
+        found: Frame = {}
+        self.interrupts.begin()
+        try:
+            try:
+                with self.interrupts.user_code:
+                    found = questions.answer(frame, self._main.__dict__, self._engine.hidden, self._figures.png)
+            finally:
+                self.interrupts.end()
+        except BaseException as failure:  # noqa: BLE001 -- whatever a user's __repr__ raises
+            found = {"failed": "%s: %s" % (type(failure).__name__, failure)}
+        self._flush_everything()  # what it printed is nobody's output
+        self.channel.send({"event": "answer", "query": frame.get("query"), **found})
 
     # -- around a block --------------------------------------------------------------------------------------
 

@@ -1,0 +1,138 @@
+"""What a block put out, in the forms that a document can hold."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import html
+import mimetypes
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from interpreter.messages import Message
+
+IMAGE_FORMATS = {"base64": "image/png", "base64.png": "image/png", "base64.jpeg": "image/jpeg"}
+SVG = "image/svg+xml"
+
+_KINDS = {
+    "python": ("python", "py", "python3", "ipython"),
+    "shell": ("shell", "bash", "sh", "zsh"),
+    "javascript": ("javascript", "js", "node"),
+    "html": ("html",),
+}
+_OBJECT = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9a-fA-F]+)?>|<Figure size .*>|<Figure.*Axes>")
+_STYLE = re.compile(r"<(style|script)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
+_TAG = re.compile(r"<[^>]*>")
+_SHAPE = re.compile(r"\[?\d+ rows [x×] \d+ columns\]?")
+
+
+@dataclass(frozen=True)
+class Text:
+    """What was printed, or the text form of a display of this MIME type."""
+
+    text: str
+    mime: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image; SVG as its source, others in base64."""
+
+    mime: str
+    data: str
+
+    @property
+    def content(self) -> bytes:
+        return self.data.encode() if self.mime == SVG else base64.b64decode(self.data)
+
+    @property
+    def uri(self) -> str:
+        data = base64.b64encode(self.data.encode()).decode() if self.mime == SVG else self.data
+        return f"data:{self.mime};base64,{data}"
+
+
+@dataclass(frozen=True)
+class Page:
+    """HTML that code displayed."""
+
+    html: str
+
+
+Output = Text | Picture | Page
+
+
+def kind_of(language: str) -> str:
+    """The language behind a name that a model may have used for it."""
+    wanted = language.strip().lower()
+    return next((kind for kind, names in _KINDS.items() if wanted in names), wanted)
+
+
+def outputs_of(messages: Sequence[Message], richest: bool = True) -> list[Output]:
+    """All outputs in order; unless told otherwise, without the text form that stood before a richer one."""
+    found: list[Output] = []
+    for message in messages:
+        for output in _read(message):
+            before = found[-1] if found else None
+            if richest and not isinstance(output, Text) and isinstance(before, Text) and not before.mime:
+                found[-1:] = _shortened(before, output)
+            found.append(output)
+    return found
+
+
+def _read(message: Message) -> Iterator[Output]:
+    content, form, mime = message.get("content"), message.get("format", ""), message.get("mime", "")
+    if not isinstance(content, str) or not content:
+        return
+    match message.get("type"):
+        case "image":
+            yield picture(content, form) or Text(content)
+        case "code":
+            yield Page(content) if form == "html" else Text(content, "application/javascript")
+        case "console" if mime == SVG:
+            yield Picture(SVG, content)
+        case "console":
+            yield Text(content, mime)
+
+
+def picture(content: str, form: str) -> Picture | None:
+    """The image of a message; None if it is only described, or cannot be read."""
+    if form == "path":
+        mime = mimetypes.guess_type(content)[0] or "image/png"
+        try:
+            with open(content, "rb") as file:
+                data = file.read()
+        except OSError:
+            return None
+        return Picture(mime, data.decode("utf-8", "replace") if mime == SVG else base64.b64encode(data).decode())
+    try:
+        base64.b64decode(content, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return Picture(IMAGE_FORMATS[form], content) if form in IMAGE_FORMATS else None
+
+
+def _shortened(printed: Text, richer: Output) -> list[Output]:
+    """What was printed, without the text form of the display that follows."""
+    lines = printed.text.rstrip("\n").split("\n")
+    if _OBJECT.fullmatch(lines[-1].strip()):
+        lines = lines[:-1]
+    elif isinstance(richer, Page):
+        lines = lines[: _where_table_begins(lines, _words(richer.html))]
+    rest = "\n".join(lines)
+    return [Text(rest + "\n")] if rest.strip() else []
+
+
+def _where_table_begins(lines: list[str], words: list[str]) -> int:
+    """The first of the last lines that say exactly these words; past the end if they say something else."""
+    said: list[str] = []
+    for at in range(len(lines) - 1, -1, -1):
+        said = _SHAPE.sub("", lines[at]).split() + said
+        if len(said) >= len(words):
+            return at if words and said == words else len(lines)
+    return len(lines)
+
+
+def _words(source: str) -> list[str]:
+    text = html.unescape(_TAG.sub(" ", _STYLE.sub(" ", source)))
+    return _SHAPE.sub("", text).split()

@@ -1,0 +1,139 @@
+"""The conversation as one page: code in colours, figures inside, nothing loaded from anywhere.
+
+What code displayed as HTML is in frames that cannot reach the page; everything else is escaped.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from interpreter.export.markdown import why_not
+from interpreter.export.outputs import Output, Page, Picture, Text, kind_of, outputs_of, picture
+from interpreter.journal.entries import Block, Entry, Said, Shown
+from interpreter.messages import Message
+
+_POLICY = "default-src 'none'; img-src data:; font-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+_LIGHT, _DARK = "friendly", "github-dark"
+_LEXERS = {"shell": "bash", "python": "python", "javascript": "javascript"}
+_ROW_HEIGHT, _LEAST_HEIGHT, _MOST_HEIGHT = 30, 140, 640
+
+
+def page(entries: Sequence[Entry], title: str) -> str:
+    """The whole page."""
+    writer = _Writer()
+    body = "\n".join(part for entry in entries for part in writer.entry(entry))
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{_template('page.css')}{writer.style()}</style>\n</head>\n"
+        f"<body>\n<h1>{escape(title)}</h1>\n{body}\n</body>\n</html>\n"
+    )
+
+
+class _Writer:
+    """Turns entries into HTML with one Markdown reader and one highlighter."""
+
+    def __init__(self) -> None:
+        from pygments.formatters import HtmlFormatter
+
+        self._markdown = _markdown_reader()
+        self._formatter: Any = HtmlFormatter(nowrap=True)
+        self._figures = 0
+
+    def style(self) -> str:
+        """The colours of code, for light and for dark."""
+        from pygments.formatters import HtmlFormatter
+
+        formatters: list[Any] = [HtmlFormatter(style=name) for name in (_LIGHT, _DARK)]
+        light, dark = (formatter.get_style_defs(".code") for formatter in formatters)
+        plain = ".code { background: none; }"
+        return f"{light}\n{plain}\n@media (prefers-color-scheme: dark) {{\n{dark}\n{plain}\n}}\n"
+
+    def entry(self, entry: Entry) -> Iterator[str]:
+        match entry:
+            case Said(role="user"):
+                yield f'<section class="you">{escape(entry.text)}</section>'
+            case Said():
+                yield f'<section class="prose">{self._markdown.render(entry.text)}</section>'
+            case Shown():
+                yield self._shown(entry.message)
+            case Block():
+                yield self._block(entry)
+
+    def _block(self, block: Block) -> str:
+        reason = why_not(block)
+        told = f'<span class="bad">{escape(reason)}</span>' if reason else ""
+        outputs = outputs_of(block.outputs) if block.ran else []
+        return (
+            f'<section class="block"><header><span>{escape(block.language)}</span>{told}</header>'
+            f'<pre class="code"><code>{self._coloured(block.code, block.language)}</code></pre>'
+            + "".join(f'<div class="out">{self._output(output)}</div>' for output in outputs)
+            + "</section>"
+        )
+
+    def _coloured(self, code: str, language: str) -> str:
+        from pygments import highlight
+        from pygments.lexers import get_lexer_by_name
+        from pygments.util import ClassNotFound
+
+        try:
+            lexer = get_lexer_by_name(_LEXERS.get(kind_of(language), language or "text"), stripnl=False)
+        except ClassNotFound:
+            return escape(code)
+        coloured: str = highlight(code, lexer, self._formatter)
+        return coloured.rstrip("\n")
+
+    def _output(self, output: Output) -> str:
+        match output:
+            case Picture():
+                return self._figure(output)
+            case Page(html=html):
+                return _frame(html)
+            case Text(text=text, mime="text/markdown"):
+                return f'<div class="prose">{self._markdown.render(text)}</div>'
+            case Text(text=text):
+                return f"<pre>{escape(text.rstrip())}</pre>"
+
+    def _shown(self, message: Message) -> str:
+        content, form = str(message.get("content", "")), message.get("format", "")
+        image = picture(content, form) if message.get("type") == "image" else None
+        return self._figure(image) if image else f'<section class="you">{escape(content)}</section>'
+
+    def _figure(self, image: Picture) -> str:
+        self._figures += 1
+        return f'<figure><img src="{escape(image.uri)}" alt="Figure {self._figures}"></figure>'
+
+
+def _frame(html: str) -> str:
+    """A page within the page: it may run its own scripts, but reach neither this page nor the network."""
+    rows = len(re.findall(r"<tr\b", html, re.IGNORECASE))
+    lively = re.search(r"<(?:script|svg|canvas|img|iframe)\b", html, re.IGNORECASE)
+    height = _MOST_HEIGHT if lively else min(max(rows * _ROW_HEIGHT + 40, _LEAST_HEIGHT), _MOST_HEIGHT)
+    inside = f"<!doctype html><style>{_template('frame.css')}</style>{html}"
+    return f'<iframe sandbox="allow-scripts" style="height: {height}px" srcdoc="{escape(inside)}"></iframe>'
+
+
+def _markdown_reader() -> Any:
+    """Markdown without raw HTML; pictures from elsewhere become links."""
+    from markdown_it import MarkdownIt
+
+    reader = MarkdownIt("commonmark", {"html": False}).enable("table").enable("strikethrough")
+    reader.add_render_rule("image", _image)
+    return reader
+
+
+def _image(self: Any, tokens: Sequence[Any], index: int, options: Any, env: Any) -> str:
+    token = tokens[index]
+    source, words = str(token.attrGet("src") or ""), escape(token.content or "image")
+    if source.startswith("data:image/"):
+        return f'<img src="{escape(source)}" alt="{words}">'
+    return f'<a href="{escape(source)}">{words}</a>'
+
+
+def _template(name: str) -> str:
+    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")

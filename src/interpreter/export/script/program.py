@@ -1,0 +1,194 @@
+"""The program itself: the chosen steps in order, with a header that says what they need."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from interpreter.errors import ExportError
+from interpreter.export.script.choose import Choice, Kept, choose
+from interpreter.export.script.dependencies import dependencies_of
+from interpreter.export.script.edits import Edit, edited, without
+from interpreter.export.script.environment import Installed
+from interpreter.export.script.imports import Imports
+from interpreter.export.script.names import names_of
+from interpreter.export.script.plain import quoted
+from interpreter.export.script.steps import Step, is_show, steps_of
+from interpreter.export.shell_state import any_leaves_state, shell_function
+from interpreter.journal.entries import Entry
+from interpreter.messages import Message
+
+_DRAWING = frozenset({"matplotlib", "seaborn", "pandas", "plotnine"})
+_SHOWS = re.compile(r"\.show\(")
+_WIDTH = 100
+
+
+@dataclass
+class Program:
+    """The source, and what came of the conversation's blocks."""
+
+    text: str
+    blocks: int
+    kept: int
+    pictures: list[Message] = field(default_factory=list)
+    """What its blocks had drawn."""
+    notes: list[str] = field(default_factory=list)
+
+
+def program(
+    entries: Sequence[Entry], title: str, installed: Installed, folder: str, everything: bool = False
+) -> Program:
+    """The conversation as a program that does again what led to its results."""
+    steps = steps_of(entries)
+    choice = choose(steps.steps, everything)
+    if not choice.kept:
+        raise ExportError("There is nothing to make a program of: no block of Python or shell has led to a result.")
+    writing = _Writing(choice, installed, everything)
+    body = writing.body()
+    needs = dependencies_of(body, installed, steps.installed, folder)
+    notes = [*steps.notes, *choice.notes, *writing.notes, *needs.notes]
+    text = f"{header(installed.python, needs.lines)}{_docstring(title, notes)}\n{body}"
+    ast.parse(text)
+    kept = [one.step for one in choice.kept if one.statements is None]
+    pictures = [message for step in kept for message in step.block.outputs if message.get("type") == "image"]
+    return Program(text, len(steps.steps), len(kept), pictures, notes)
+
+
+def header(python: tuple[int, int], dependencies: Iterable[str]) -> str:
+    """Inline script metadata (PEP 723): `uv run` and `pipx run` install what it names."""
+    lines = "".join(f'#   "{line}",\n' for line in dependencies)
+    listed = f"# dependencies = [\n{lines}# ]\n" if lines else "# dependencies = []\n"
+    return f'# /// script\n# requires-python = ">={python[0]}.{python[1]}"\n{listed}# ///\n'
+
+
+def _docstring(title: str, notes: Sequence[str]) -> str:
+    text = title if title.endswith((".", "!", "?", "…")) else f"{title}."
+    if notes:
+        text += "\n\n" + "\n".join(f"- {note}" for note in notes) + "\n"
+    text = text.replace("\\", "\\\\").replace('"""', "'''")
+    return f'"""{text}"""\n' if not text.endswith('"') else f'"""{text} """\n'
+
+
+class _Writing:
+    """Writes the kept steps one after the other."""
+
+    def __init__(self, choice: Choice, installed: Installed, everything: bool) -> None:
+        self._imports = Imports(installed.modules)
+        self._kept = choice.kept
+        self._everything = everything
+        self.notes: list[str] = []
+        shell = [one.step.code for one in self._kept if one.step.kind == "shell"]
+        self._keeps_shell = any_leaves_state(shell)
+        self._modules = {name: module for one in self._kept for name, module in one.step.names.modules.items()}
+        self._read = set[str]().union(*(one.step.names.reads | one.step.names.late for one in self._kept))
+        bound = {name for one in self._kept for name in one.step.names.binds | one.step.names.may_bind}
+        self._shell_name = "shell" if "shell" not in bound else "in_shell"
+        self._last_printing = next((one for one in reversed(self._kept) if one.step.printed and one.is_result), None)
+
+    def body(self) -> str:
+        """Imports, the function for shell commands if there is one, and the steps."""
+        code = self._imports.taken_from("\n\n".join(self._pieces()))
+        if names_of(ast.parse(code).body).awaits:
+            self._imports.add("import asyncio")
+            code = _in_event_loop(code)
+        tops = [self._imports.text(code), shell_function(self._shell_name).strip("\n") if self._keeps_shell else ""]
+        return "\n\n\n".join([*filter(None, tops), code]) + "\n"
+
+    def _pieces(self) -> Iterator[str]:
+        heading = ""
+        for one in self._kept:
+            code = self._code(one).strip("\n")
+            if code.strip() and one.step.heading != heading:
+                heading = one.step.heading
+                code = f"# {_shortened(heading)}\n{code}"
+            if code.strip():
+                yield code
+
+    def _code(self, one: Kept) -> str:
+        step = one.step
+        for module in step.imports:
+            self._imports.add(f"import {module}")
+        if step.kind == "shell":
+            return self._shell(step)
+        if one.statements is not None:
+            parts = [ast.get_source_segment(step.code, node) or ast.unparse(node) for node in one.statements]
+            only_imports = all(isinstance(node, ast.Import | ast.ImportFrom) for node in one.statements)
+            return "\n".join(parts if only_imports else ["# From a block that failed further on:", *parts])
+        return self._python(one)
+
+    def _shell(self, step: Step) -> str:
+        if self._keeps_shell:
+            return f"{self._shell_name}({quoted(step.code)})"
+        self._imports.add("import subprocess")
+        return f'subprocess.run(["bash", "-c", {quoted(step.code)}], check=True)'
+
+    def _python(self, one: Kept) -> str:
+        step = one.step
+        code = step.code
+        value = step.body[-1] if step.body and isinstance(step.body[-1], ast.Expr) else None
+        printing = self._everything or one is self._last_printing
+        if value is not None and printing and _shows_its_value(step, value):
+            shown = ast.get_source_segment(code, value.value) or ast.unparse(value.value)
+            code = edited(code, [Edit.of(value, f"print({shown})")])
+            gone = [node for node in step.inspections if node is not value and not is_show(node)]
+            # They stand before the last one, so that the edit there has not moved them.
+            return self._with_figures(step, without(code, gone))
+        keeps_prints = one.is_result or self._everything
+        gone = [node for node in step.inspections if not (keeps_prints and _prints(node)) and not self._binds(node)]
+        return self._with_figures(step, without(code, gone))
+
+    def _binds(self, node: ast.stmt) -> bool:
+        """Whether a loop leaves a name behind that something reads."""
+        return bool(names_of([node]).may_bind & self._read)
+
+    def _with_figures(self, step: Step, code: str) -> str:
+        """Figures were shown at the end of a block; a program has to say so."""
+        if not step.shows_picture or _SHOWS.search(code):
+            return code
+        packages = {module.partition(".")[0] for module in self._modules.values()}
+        if not packages & _DRAWING:
+            self.notes.append("An image that a block showed as its value is not shown by the program.")
+            return code
+        pyplot = next((name for name, module in self._modules.items() if module == "matplotlib.pyplot"), None)
+        if pyplot is None:
+            pyplot = "plt"
+            self._imports.add("import matplotlib.pyplot as plt")
+        return f"{code}\n{pyplot}.show()"
+
+
+def _shows_its_value(step: Step, node: ast.Expr) -> bool:
+    """Whether the block's last expression was shown because it has a value."""
+    if is_show(node) or (isinstance(node.value, ast.Constant) and node.value.value is None):
+        return False
+    return step.printed and not step.shows_picture and not step.code.rstrip().endswith(";")
+
+
+def _prints(node: ast.stmt) -> bool:
+    return is_show(node) or not isinstance(node, ast.Expr)
+
+
+def _in_event_loop(code: str) -> str:
+    """The steps in one coroutine; their names stay global, as they were in the session."""
+    names = names_of(ast.parse(code).body)
+    bound = sorted(names.binds | names.may_bind)
+    declared = f"    global {', '.join(bound)}\n" if bound else ""
+    name = "main" if "main" not in bound else "whole_program"
+    return f"async def {name}():\n{declared}{_indented(code)}\n\n\nasyncio.run({name}())"
+
+
+def _indented(code: str) -> str:
+    """The code one level deeper; the inner lines of its strings stay as they are."""
+    inside: set[int] = set()
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno and node.end_lineno > node.lineno:
+            inside |= set(range(node.lineno + 1, node.end_lineno + 1))
+    lines = code.split("\n")
+    return "\n".join(
+        line if number in inside or not line.strip() else f"    {line}" for number, line in enumerate(lines, 1)
+    )
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _WIDTH else text[: _WIDTH - 1].rstrip() + "…"

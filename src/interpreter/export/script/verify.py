@@ -1,0 +1,184 @@
+"""Runs an exported program in a fresh process and a copy of the folder, and compares the results."""
+
+from __future__ import annotations
+
+import filecmp
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from interpreter.export.outputs import Picture, picture
+from interpreter.export.script.copies import changed_after, copy_folder, stamps, written_since
+from interpreter.messages import Message
+
+PATIENCE = 600.0
+NEAR = 2.0
+"""The mean difference of two pictures, in steps of 255, up to which they count as the same."""
+_TAIL = 2000
+_TEMPLATES = Path(__file__).parent.parent / "templates"
+_PROGRAM = "program_being_verified.py"
+
+
+@dataclass
+class Report:
+    """What came of the run."""
+
+    exit_code: int | None
+    """None if it took too long."""
+    output: str = ""
+    same: list[str] = field(default_factory=list)
+    different: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+    """What could not be compared, with the reason."""
+    pictures: list[str] = field(default_factory=list)
+    """For each picture of the session: empty if the program drew it again, else what is different."""
+    needed_results: bool = False
+    """It ran only with the files there that the session had made or changed."""
+
+    @property
+    def ran(self) -> bool:
+        return self.exit_code == 0
+
+    @property
+    def reproduced(self) -> bool:
+        """Everything that the program makes was made again, from nothing, and nothing is left unsaid."""
+        made = bool(self.same or self.pictures)
+        return self.ran and made and not (self.different or self.unknown or any(self.pictures) or self.needed_results)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What to run, and where the session's files are."""
+
+    text: str
+    python: str
+    folder: Path
+    pictures: Sequence[Message] = ()
+    since: float | None = None
+    """When the session began, if that is known: files written later are its results, and not given to the program."""
+    environment: Mapping[str, str] | None = None
+
+    def run(self) -> Report:
+        """Try without the session's results; if that fails, with them, and say so."""
+        results = changed_after(self.folder, self.since) if self.since is not None else []
+        report, rewritten = self._attempt(results)
+        if not report.ran and results:
+            report, _ = self._attempt([])
+            report.needed_results = report.ran
+        elif report.ran and not results and rewritten:
+            again, _ = self._attempt(rewritten)
+            report, report.needed_results = (again, False) if again.ran else (report, True)
+        return report
+
+    def _attempt(self, leave_out: Sequence[str]) -> tuple[Report, list[str]]:
+        """One run, and which of the files that were there it wrote anew."""
+        with tempfile.TemporaryDirectory(prefix="open-interpreter-verify-", ignore_cleanup_errors=True) as place:
+            copy, figures = Path(place) / "folder", Path(place) / "figures"
+            copy.mkdir()
+            figures.mkdir()
+            copy_folder(self.folder, copy, leave_out)
+            before = stamps(copy)
+            report = self._execute(copy, Path(place), figures)
+            written = written_since(copy, before)
+            if report.ran:
+                self._compare_files(report, copy, written)
+                self._compare_pictures(report, figures, Path(place))
+            return report, [name for name in written if name in before]
+
+    def _execute(self, copy: Path, place: Path, figures: Path) -> Report:
+        program = place / _PROGRAM
+        # The folder's own name in the program means the copy, so that the run does not write into the original.
+        program.write_text(self.text.replace(str(self.folder), str(copy)), encoding="utf-8")
+        shutil.copy(_TEMPLATES / "figures_to_files.txt", place / "figures_to_files.py")
+        environment = {**(self.environment or os.environ), "MPLBACKEND": "module://figures_to_files"}
+        paths = [str(copy), str(place), environment.get("PYTHONPATH", "")]
+        environment |= {"FIGURES_FOLDER": str(figures), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+        output = place / "output.txt"
+        with open(output, "wb") as file:
+            code = _run([self.python, str(program)], copy, environment, file.fileno())
+        text = output.read_text(encoding="utf-8", errors="replace")
+        return Report(code, text if len(text) <= _TAIL else "…" + text[-_TAIL:])
+
+    def _compare_files(self, report: Report, copy: Path, written: Sequence[str]) -> None:
+        for name in written:
+            original = self.folder / name
+            if not original.is_file():
+                report.unknown.append(f"{name}: the program makes it, but it is not in the folder")
+            elif filecmp.cmp(copy / name, original, shallow=False):
+                report.same.append(name)
+            elif original.suffix.lower() in (".png", ".jpg", ".jpeg"):
+                told = self._differences([(copy / name, original)])[0]
+                (report.different if told else report.same).append(f"{name}: {told}" if told else name)
+            else:
+                report.different.append(name)
+
+    def _compare_pictures(self, report: Report, figures: Path, place: Path) -> None:
+        drawn = sorted(figures.iterdir())
+        pairs = {}
+        for number, message in enumerate(self.pictures[: len(drawn)]):
+            recorded = _recorded(message)
+            if recorded is not None:
+                pairs[number] = (_saved(recorded, place / f"recorded-{number}"), drawn[number])
+        differences = iter(self._differences(list(pairs.values())))
+        for number, message in enumerate(self.pictures):
+            report.pictures.append(next(differences) if number in pairs else _absent(message))
+
+    def _differences(self, pairs: Sequence[tuple[Path, Path]]) -> list[str]:
+        """For each pair what is different; the session's own Python has what it takes to read pictures."""
+        if not pairs:
+            return []
+        asked = json.dumps([[str(one), str(other)] for one, other in pairs])
+        program = (_TEMPLATES / "compare_pictures.txt").read_text(encoding="utf-8")
+        done = subprocess.run([self.python, "-c", program], input=asked, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return ["could not be compared"] * len(pairs)
+        found = json.loads(done.stdout)
+        return [_told(value) for value in found]
+
+
+def _recorded(message: Message) -> Picture | None:
+    return picture(str(message.get("content", "")), message.get("format", ""))
+
+
+def _absent(message: Message) -> str:
+    return "the program did not draw it" if _recorded(message) else "the record of it cannot be read"
+
+
+def _told(difference: float | str) -> str:
+    if isinstance(difference, str):
+        return difference
+    return "" if difference <= NEAR else f"it looks different (by {difference:.1f} of 255 on average)"
+
+
+def _saved(image: Picture, path: Path) -> Path:
+    path.write_bytes(image.content)
+    return path
+
+
+def _run(command: list[str], folder: Path, environment: Mapping[str, str], output: int) -> int | None:
+    """The exit code; None if it took too long. Whatever it started ends with it."""
+    running = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=dict(environment),
+        stdin=subprocess.DEVNULL,
+        stdout=output,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    try:
+        return running.wait(PATIENCE)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        try:
+            os.killpg(running.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        running.wait()

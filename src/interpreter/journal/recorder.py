@@ -1,0 +1,314 @@
+"""The recorder of one interpreter: begins, takes up, branches and leaves sessions, and never stops the chat."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interpreter.errors import ConversationNotFoundError
+from interpreter.journal import changes, file, listing, originals
+from interpreter.journal.folders import copied, new_folder, writing
+from interpreter.journal.scribe import Scribe
+from interpreter.journal.session import VERSION, Facts, Session, difference
+from interpreter.journal.title import title_of
+from interpreter.llm.money import Usage
+from interpreter.messages import Chunk, Fold, Message
+from interpreter.version import __version__
+
+if TYPE_CHECKING:
+    from interpreter.core import OpenInterpreter
+
+
+class Recorder:
+    """`interpreter.journal`: what is said and done here goes to a session in `conversation_history_path`.
+
+    Nothing is written before the first message. If the disk is full or the folder cannot be written, there is one
+    notice, the chat goes on, and every turn tries again.
+    """
+
+    def __init__(self, interpreter: OpenInterpreter) -> None:
+        self._interpreter = interpreter
+        self._scribe: Scribe | None = None
+        self._broken = False
+        self._told = False
+        self.notice: Chunk | None = None  # what the user should be told next
+        self._facts = Facts()  # what is known of a session that is not written yet
+        self._before = Usage()  # what the interpreter had spent before this session
+        self._note: str | None = None
+        self._resumed = False
+        self._replies: set[str] = set()
+        self._pid = os.getpid()
+
+    # -- facts ---------------------------------------------------------------------------------------------------
+
+    @property
+    def root(self) -> Path:
+        """Where sessions are."""
+        return Path(self._interpreter.conversation_history_path).expanduser()
+
+    @property
+    def id(self) -> str | None:
+        """The session's id, None as long as nothing is written."""
+        return self._scribe.facts.id if self._scribe else None
+
+    @property
+    def path(self) -> Path | None:
+        """The session's folder, None as long as nothing is written."""
+        return self._scribe.folder if self._scribe else None
+
+    @property
+    def title(self) -> str:
+        return self._scribe.facts.title if self._scribe else self._facts.title
+
+    @property
+    def usage(self) -> Usage:
+        """What the session has used and cost, earlier runs of it included."""
+        return difference(self._interpreter.llm.usage, self._before)
+
+    def read(self) -> Session | None:
+        """The session as its journal tells it now, None if there is none."""
+        self.sync()
+        return Session.open(self._scribe.folder) if self._scribe else None
+
+    # -- a turn --------------------------------------------------------------------------------------------------
+
+    def begin_turn(self, fold: Fold) -> None:
+        """The user has said something: record it, and whatever else has changed since the last turn."""
+        if not self._interpreter.conversation_history:
+            self._leave()
+            return
+        if self._pid != os.getpid():
+            self._disown()
+        self._tell_model()
+        try:
+            scribe = self._scribe or self._begin()
+            self._scribe, self._broken = scribe, False
+            scribe.fold = fold
+            scribe.sync()
+            if self._resumed:
+                scribe.write("resumed", folder=self._folder(), model=self._interpreter.llm.model)
+                self._resumed = False
+        except OSError as error:
+            self._give_up(error)
+
+    def add(self, chunk: Chunk) -> None:
+        """A chunk of the turn; the fold has taken it."""
+        if self._scribe is None or self._broken:
+            return
+        try:
+            self._scribe.add(chunk)
+        except OSError as error:
+            self._give_up(error)
+
+    def running(self) -> None:
+        """The block that was proposed last begins to run."""
+        if self._scribe is None or self._broken:
+            return
+        person = "user" if self._interpreter.in_terminal_interface else "library"
+        try:
+            self._scribe.running(person if self._scribe.asked else "auto_run")
+        except OSError as error:
+            self._give_up(error)
+
+    def end_turn(self) -> None:
+        """The turn is over, however it ended."""
+        if self._scribe is None or self._broken:
+            return
+        error = sys.exception()
+        how = {"error": type(error).__name__} if error is not None else {}
+        try:
+            self._scribe.sync()
+            self._write_sent(self._scribe)
+            self._scribe.write("turn", model=self._interpreter.llm.model, **how)
+            self._scribe.settle()
+            if self._interpreter.conversation_filename:
+                originals.write(self.root / self._interpreter.conversation_filename, self._interpreter.messages)
+        except OSError as problem:
+            self._give_up(problem)
+
+    def take_notice(self) -> Chunk:
+        """What the user should be told now, once; there must be a notice."""
+        notice, self.notice = self.notice, None
+        assert notice is not None
+        return notice
+
+    def _give_up(self, error: OSError) -> None:
+        self._broken = True
+        if not self._told:
+            why = error.strerror or str(error)
+            text = f"This conversation is not being saved: {why} ({self.path or self.root}). The chat goes on."
+            self.notice = {"role": "computer", "type": "status", "format": "notice", "content": {"text": text}}
+        self._told = True
+
+    def _write_sent(self, scribe: Scribe) -> None:
+        """The forms in which things went to the model, if there is anything new in them."""
+        forms = self._interpreter.llm.forms_sent()
+        forms["rendered"] = self._interpreter._rendered
+        replies = {key: blocks for key, blocks in forms.pop("replies").items() if key not in self._replies}
+        news = {name: form for name, form in forms.items() if form != scribe.sent.get(name, {})}
+        if news or replies:
+            scribe.write("sent", **news, replies=replies)
+            scribe.sent |= {name: dict(form) for name, form in news.items()}
+            self._replies |= replies.keys()
+
+    # -- between turns -------------------------------------------------------------------------------------------
+
+    def sync(self, event: str = "messages_replaced") -> None:
+        """Record what has changed in `messages` since the last turn; `event` may be `undo`."""
+        if self._scribe is None or self._broken:
+            return
+        try:
+            self._scribe.sync(event)
+        except OSError as error:
+            self._give_up(error)
+
+    def rename(self, title: str) -> None:
+        """Give the conversation another title."""
+        self._facts.title = title
+        if self._scribe is not None:
+            with writing(self._scribe.folder):
+                self._scribe.write("renamed", title=title)
+                self._scribe.settle()
+
+    def branch(self, title: str | None = None) -> str:
+        """Go on in a new session that begins with all of this one; gives the new id."""
+        old = self._scribe
+        if old is None:
+            raise ConversationNotFoundError("Nothing is saved yet, so there is nothing to branch from.")
+        self.sync()
+        with writing(self.root):
+            scribe = self._scribe_for(copied(old.folder, self.root), replace(old.facts))
+            scribe.known, scribe.blocks, scribe.sent = old.known, old.blocks, old.sent
+            title = title or f"{old.facts.title} (branch)"
+            scribe.write("branched", id=scribe.folder.name, title=title, **{"from": old.facts.id})
+            scribe.settle()
+        self._leave()
+        self._scribe = scribe
+        return scribe.folder.name
+
+    def resume(self, row: listing.Summary | Session | str) -> Session:
+        """Take up a session: its messages, its usage, and the forms in which things were sent.
+
+        `row` is a row of the list, or the beginning of an id.
+        """
+        found = listing.find(self.root, row) if isinstance(row, str) else row
+        self._leave()
+        is_original = isinstance(found, listing.Summary) and found.is_original
+        session = self._import(found.path) if is_original else self._take_up(found.path)
+        interpreter = self._interpreter
+        interpreter.messages = session.messages
+        interpreter.last_messages_count = len(session.messages)
+        self._before = interpreter.llm.usage
+        interpreter.llm.take_up(session.sent, session.usage)
+        interpreter._rendered = dict(session.sent.get("rendered", {}))
+        self._replies = set(session.sent.get("replies", {}))
+        return session
+
+    def tell_model(self, text: str | None) -> None:
+        """What stands before the user's next message, for the model: where the conversation was interrupted."""
+        self._note = text
+
+    def reset(self) -> None:
+        """The conversation is to be forgotten: the session ends here, and the next message begins another."""
+        self.sync()
+        if self._scribe is not None and not self._broken:
+            try:
+                self._scribe.write("reset")
+            except OSError as error:
+                self._give_up(error)
+        self._leave()
+        self._facts, self._note = Facts(), None
+        self._before = self._interpreter.llm.usage if "llm" in vars(self._interpreter) else Usage()
+
+    def close(self) -> None:
+        """Record what has changed, and let others take the session up."""
+        self.sync()
+        self._leave()
+
+    # -- sessions ------------------------------------------------------------------------------------------------
+
+    def _begin(self) -> Scribe:
+        folder = new_folder(self.root)
+        interpreter = self._interpreter
+        scribe = self._scribe_for(folder, Facts())
+        self._facts.title = self._facts.title or title_of(interpreter.messages)
+        facts = {"id": folder.name, "title": self._facts.title}
+        where = {"folder": self._folder(), "model": interpreter.llm.model}
+        if self._facts.imported_from:
+            where["imported_from"] = self._facts.imported_from
+        try:
+            scribe.write("session", version=VERSION, program=__version__, **facts, **where)
+        except OSError:
+            scribe.close()
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+        self._replies = set()
+        self._resumed = False
+        return scribe
+
+    def _scribe_for(self, folder: Path, facts: Facts) -> Scribe:
+        interpreter = self._interpreter
+        return Scribe(file.JournalFile(folder), folder, facts, lambda: interpreter.messages, lambda: self.usage)
+
+    def _take_up(self, path: Path) -> Session:
+        with writing(path):
+            journal = file.JournalFile(path)
+        try:
+            session = Session.open(path)
+            journal.cut(session.length)
+        except BaseException:
+            journal.close()
+            raise
+        interpreter = self._interpreter
+        scribe = Scribe(journal, path, session.facts, lambda: interpreter.messages, lambda: self.usage)
+        scribe.known = [changes.kept(message) for message in session.messages]
+        scribe.blocks = session.last_block
+        scribe.sent = {name: session.sent.get(name, {}) for name in ("templates", "rendered")}
+        self._scribe, self._broken, self._resumed = scribe, False, True
+        self._facts = session.facts
+        return session
+
+    def _import(self, path: Path) -> Session:
+        """A conversation of the original: the file stays as it is, what comes next goes to a new session."""
+        messages = originals.read(path)
+        session = Session(path, messages=messages, times=[None] * len(messages))
+        self._facts = Facts(title=title_of(session.messages), imported_from=str(path))
+        session.facts = self._facts
+        return session
+
+    def _leave(self) -> None:
+        scribe, self._scribe = self._scribe, None
+        if scribe is None:
+            return
+        if not self._broken and self._pid == os.getpid():
+            try:
+                scribe.settle()
+            except OSError as error:
+                self._give_up(error)
+        scribe.close()
+        self._broken = False
+
+    def _disown(self) -> None:
+        """This process is a fork: the session stays its parent's."""
+        self._pid = os.getpid()
+        if self._scribe is not None:
+            self._scribe.close()
+        self._scribe = None
+
+    def _folder(self) -> str:
+        return os.path.abspath(str(self._interpreter.workspace))
+
+    def _tell_model(self) -> None:
+        """Put the note before what the user has just said."""
+        note, self._note = self._note, None
+        interpreter = self._interpreter
+        if note is None:
+            return
+        known = len(self._scribe.known) if self._scribe else interpreter.last_messages_count - 1
+        message: Message = {"role": "computer", "type": "message", "content": note}
+        interpreter.messages.insert(min(known, len(interpreter.messages)), message)
+        interpreter.last_messages_count += 1

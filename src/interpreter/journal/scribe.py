@@ -1,0 +1,178 @@
+"""Writes down what changes in a conversation: while it streams, and between turns."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from interpreter.journal import changes, listing
+from interpreter.journal.blobs import LARGE, Blobs
+from interpreter.journal.file import Entry, JournalFile
+from interpreter.journal.folders import BLOBS
+from interpreter.journal.session import Facts
+from interpreter.llm.money import Usage
+from interpreter.messages import UNFLAGGED, Chunk, Fold, Message
+
+INTERVAL = 0.05
+"""Seconds between two writes of a message that streams, at least."""
+_SHARE = 0.02  # a text that is written over and over is recorded again after this part of the time it took so far
+_RATE = 1_000_000  # and at most so many bytes a second
+_LARGEST_WHOLE = 64 * 1024 * 1024
+
+
+class Scribe:
+    """Keeps one journal in step with `messages()`.
+
+    It compares, and so it does not matter who changed the conversation: the stream, an edit, or the user's code.
+    """
+
+    def __init__(
+        self,
+        journal: JournalFile,
+        folder: Path,
+        facts: Facts,
+        messages: Callable[[], list[Message]],
+        total: Callable[[], Usage],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.folder, self.facts = folder, facts
+        self.known: list[Message] = []  # the conversation as the record has it
+        self.blocks = 0
+        self.sent: dict[str, dict[str, Any]] = {}  # the forms that the record has
+        self.fold: Fold | None = None
+        self.blobs = Blobs(folder / BLOBS)
+        self._file = journal
+        self._messages, self._total = messages, total
+        self._clock = clock
+        self._due = 0.0
+        self._began = 0.0  # when the message that streams did
+        self.asked = False  # somebody was asked about the block that was proposed last
+        self._decided = False
+        self._ran_at: float | None = None  # when the block that runs began
+
+    # -- the conversation ----------------------------------------------------------------------------------------
+
+    def sync(self, event: str = "messages_replaced") -> None:
+        """Record every difference between the conversation and the record."""
+        messages = self._messages()
+        found = changes.splice(self.known, messages)
+        if found is None:
+            return
+        if found.at == len(self.known):
+            for message in found.messages:
+                self._message(message)
+            return
+        packed = [self.blobs.packed(message) for message in found.messages]
+        self.write(event, at=found.at, drop=found.drop, of=len(self.known), messages=packed)
+        self.known[found.at : found.at + found.drop] = map(changes.kept, found.messages)
+
+    def add(self, chunk: Chunk) -> None:
+        """Take one chunk of the stream, which the fold has taken already."""
+        if "start" in chunk:
+            self._began = self._clock()
+        elif "end" in chunk:
+            self._catch_up()
+            if chunk["type"] == "code" and chunk["role"] == "assistant":
+                self._propose()
+        elif chunk["type"] in UNFLAGGED:
+            self._word(chunk)
+        elif chunk.get("format") == "active_line":
+            if chunk["content"] is None:
+                self._block_over(chunk)
+        elif self._clock() >= self._due:
+            if self.fold is not None:
+                self.fold.settle()
+            self._catch_up()
+
+    def _catch_up(self) -> None:
+        """Record what the last message has become; that is all that changes in a stream."""
+        messages, known = self._messages(), self.known
+        if len(messages) == len(known) + 1:
+            self._message(messages[-1])
+            return
+        change = changes.growth(known[-1], messages[-1]) if known and len(messages) == len(known) else None
+        if change is None:
+            self.sync()
+        elif change:
+            self._more(change, messages[-1])
+
+    def _message(self, message: Message) -> None:
+        at = len(self.known)
+        self.write("message", at=at, message=self.blobs.packed(message))
+        self.known.append(changes.kept(message))
+        self._due = self._clock() + INTERVAL
+
+    def _more(self, change: dict[str, Any], message: Message) -> None:
+        text = change.get("text", "")
+        rewritten = change.get("keep", 0) < len(self.known[-1].get("content") or "")
+        if len(text) >= LARGE:
+            change = {key: value for key, value in change.items() if key != "text"} | {"blob": self.blobs.put(text)}
+        self.write("more", **change)
+        self.known[-1] = changes.kept(message)
+        now = self._clock()
+        self._due = now + INTERVAL
+        if rewritten:
+            self._due = now + max(INTERVAL, _SHARE * (now - self._began), len(text) / _RATE)
+
+    # -- blocks --------------------------------------------------------------------------------------------------
+
+    def _propose(self) -> None:
+        self.blocks += 1
+        self.asked, self._decided, self._ran_at = False, False, None
+        self.write("block", block=self.blocks, at=len(self.known) - 1)
+
+    def running(self, by: str) -> None:
+        """The block begins to run."""
+        self._ran_at = self._clock()
+        self.sync()  # it may have been edited
+        if not self._decided:
+            self.write("decision", block=self.blocks, decision="approved", by=by)
+
+    def _word(self, chunk: Chunk) -> None:
+        content = chunk.get("content") or {}
+        if chunk["type"] == "confirmation":
+            self.asked = True
+        elif chunk["type"] == "decision":
+            self.sync()
+            self._decided = True
+            who = {"by": content.get("by"), "reason": content.get("reason", "")}
+            self.write("decision", block=self.blocks, decision=chunk["format"], **who)
+        elif chunk.get("format") == "usage":
+            self.write("usage", used=content, total=asdict(self._total()))
+
+    def _block_over(self, chunk: Chunk) -> None:
+        self._catch_up()
+        if self._ran_at is None:
+            return  # it did not run, and the output says why
+        seconds = round(self._clock() - self._ran_at, 3)
+        self._ran_at = None
+        how: dict[str, Any] = {"ended": chunk.get("ended", "done"), "exit_code": chunk.get("exit_code")}
+        if whole := self._whole(chunk.get("truncated")):
+            how["whole"] = whole
+        self.write("ended", block=self.blocks, **how, seconds=seconds)
+
+    def _whole(self, path: str | None) -> dict[str, Any] | None:
+        if path is None or not os.path.isfile(path) or os.path.getsize(path) > _LARGEST_WHOLE:
+            return None
+        return self.blobs.put_file(path)
+
+    # -- the file ------------------------------------------------------------------------------------------------
+
+    def write(self, event: str, **fields: Any) -> None:
+        """One entry, with the time."""
+        entry: Entry = {"event": event, "time": round(time.time(), 3), **fields}
+        self._file.append(entry)
+        self.facts.learn(entry)
+
+    def settle(self) -> None:
+        """Make sure that everything is on the disk, and write the summary for lists."""
+        self.facts.usage = self._total()
+        self._file.fsync()
+        listing.write_summary(self.folder, self.facts, self._file.length)
+
+    def close(self) -> None:
+        self._file.close()

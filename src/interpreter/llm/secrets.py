@@ -1,0 +1,139 @@
+"""Secrets in what code prints: found by their shape, or because a variable of the environment holds them.
+
+What the model is told goes through `Redactor`; what the user sees and what is stored stays as it is. A record
+that is kept on disk should hold no keys either: `redact(text)` is for whoever writes one, with the same rules.
+The work is linear in the text: a rule's pattern is tried only where one of its marks stands, and is bounded.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Mapping
+from functools import partial
+from typing import NamedTuple
+
+_SHORTEST = 12  # characters of a variable's value that counts as a secret
+_NAMED = r"(?i)(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)(?:_|$)"
+_WORD = r"(?<![A-Za-z0-9_-])"
+_END = r"(?![A-Za-z0-9_-])"
+
+
+class Rule(NamedTuple):
+    """What kind of secret has this shape; one of the marks stands in every text that has it.
+
+    The pattern is compiled when it is first needed. What its group `kept` matches is no part of the secret.
+    """
+
+    what: str
+    marks: tuple[str, ...]
+    pattern: str
+
+
+def _rule(what: str, marks: str, pattern: str) -> Rule:
+    return Rule(what, tuple(marks.split("|")), pattern)
+
+
+_PEM = r"-----(?:BEGIN|END) (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----"
+_AWS_SECRET = r"(?P<kept>(?:aws_secret_access_key|AWS_SECRET_ACCESS_KEY|SecretAccessKey)[\"']?\s{0,3}[:=]\s{0,3}[\"']?)"
+_DIGIT = r"(?=[A-Za-z_-]{0,200}\d)"  # words with hyphens between them have none
+
+RULES = (
+    _rule("private key", "PRIVATE KEY", rf"{_PEM}(?:(?!-----)[\s\S]){{20,20000}}(?:{_PEM})?"),
+    _rule("Anthropic key", "sk-ant-", rf"{_WORD}sk-ant-{_DIGIT}[A-Za-z0-9_-]{{20,300}}"),
+    _rule("OpenRouter key", "sk-or-", rf"{_WORD}sk-or-(?:v1-)?[A-Za-z0-9]{{20,100}}"),
+    _rule("OpenAI key", "sk-", rf"{_WORD}sk-(?:proj|svcacct|admin)-{_DIGIT}[A-Za-z0-9_-]{{20,300}}"),
+    _rule("API key", "sk-", rf"{_WORD}sk-{_DIGIT}[A-Za-z0-9]{{20,100}}{_END}"),
+    _rule("Stripe key", "k_live_|k_test_", rf"{_WORD}[rs]k_(?:live|test)_[A-Za-z0-9]{{16,120}}"),
+    _rule("GitHub token", "ghp_|gho_|ghu_|ghs_|ghr_", rf"{_WORD}gh[pousr]_[A-Za-z0-9]{{30,255}}"),
+    _rule("GitHub token", "github_pat_", rf"{_WORD}github_pat_[A-Za-z0-9_]{{40,255}}"),
+    _rule("GitLab token", "glpat-", rf"{_WORD}glpat-[A-Za-z0-9_-]{{20,100}}"),
+    _rule("AWS access key", "AKIA|ASIA", rf"{_WORD}(?:AKIA|ASIA)[A-Z2-7]{{16}}{_END}"),
+    _rule("AWS secret key", "ecret", rf"{_AWS_SECRET}[A-Za-z0-9/+]{{40}}(?![A-Za-z0-9/+=])"),
+    _rule("AWS secret key", "AWS_SECRET", rf"{_AWS_SECRET}[A-Za-z0-9/+]{{40}}(?![A-Za-z0-9/+=])"),
+    _rule("Google key", "AIza", rf"{_WORD}AIza[A-Za-z0-9_-]{{35}}{_END}"),
+    _rule("Slack token", "xox", rf"{_WORD}xox[abeoprs]-[A-Za-z0-9-]{{10,250}}"),
+    _rule("Hugging Face token", "hf_", rf"{_WORD}hf_[A-Za-z0-9]{{30,60}}{_END}"),
+    _rule("Groq key", "gsk_", rf"{_WORD}gsk_[A-Za-z0-9]{{40,80}}{_END}"),
+    _rule("xAI key", "xai-", rf"{_WORD}xai-[A-Za-z0-9]{{60,120}}{_END}"),
+    _rule("PyPI token", "pypi-AgE", rf"{_WORD}pypi-AgE[A-Za-z0-9_-]{{50,300}}"),
+    _rule("npm token", "npm_", rf"{_WORD}npm_[A-Za-z0-9]{{36}}{_END}"),
+    _rule(
+        "JSON web token",
+        "eyJ",
+        rf"{_WORD}eyJ[A-Za-z0-9_-]{{8,4000}}\.eyJ[A-Za-z0-9_-]{{8,8000}}\.[A-Za-z0-9_-]{{10,1000}}",
+    ),
+    _rule("bearer token", "earer ", r"(?<=[Bb]earer )(?=[A-Za-z._~+/-]{0,200}\d)[A-Za-z0-9._~+/-]{20,4000}={0,2}"),
+    _rule("password", "://", r"(?<=://)(?P<kept>[^\s/:@\"']{1,100}:)[^\s/@\"']{6,200}(?=@[\w.-])"),
+)
+
+
+class Redactor:
+    """Takes secrets out of texts; a text that went out before goes out as it did then."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, str] = {}
+        self._now: dict[str, str] = {}
+        self._found: dict[str, None] = {}
+        self._told: set[str] = set()
+
+    def begin(self) -> None:
+        """A conversation is put together anew: what is no longer in it is forgotten."""
+        self._before, self._now = self._now, {}
+
+    def redact(self, text: str, values: Mapping[str, str]) -> str:
+        """The text with a note in the place of each secret; `values` are secrets by what they are called."""
+        known = self._now.get(text) or self._before.get(text)
+        if known is None:
+            known, found = redacted(text, values)
+            self._found.update(dict.fromkeys(found))
+        self._now[text] = known
+        return known
+
+    def news(self) -> list[str]:
+        """The kinds of secrets that were found since the user was told of any, each named once."""
+        new = [what for what in self._found if what not in self._told]
+        self._told.update(new)
+        return new
+
+
+def redacted(text: str, values: Mapping[str, str]) -> tuple[str, list[str]]:
+    """The text without its secrets, and what they were."""
+    found: list[str] = []
+    for what, value in values.items():
+        if value in text:
+            text = text.replace(value, note(what))
+            found.append(what)
+    for rule in RULES:
+        if any(mark in text for mark in rule.marks):
+            text, count = re.subn(rule.pattern, partial(_in_its_place, rule.what), text)
+            found += [rule.what] * bool(count)
+    return text, found
+
+
+def _in_its_place(what: str, match: re.Match[str]) -> str:
+    return match.groupdict().get("kept", "") + note(what)
+
+
+def redact(text: str, environ: Mapping[str, str] | None = None) -> str:
+    """The text with a note in the place of each secret, for whoever writes a record."""
+    return redacted(text, secret_values(os.environ if environ is None else environ))[0]
+
+
+def note(what: str) -> str:
+    return f"[redacted: {what}]"
+
+
+def secret_values(environ: Mapping[str, str], more: Iterable[tuple[str, str | None]] = ()) -> dict[str, str]:
+    """The secrets that variables hold, the longest first, by what a note calls them."""
+    named = [(f"value of {name}", value) for name, value in environ.items() if re.search(_NAMED, name)]
+    found = {what: value for what, value in [*named, *more] if value and _is_secret(value)}
+    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+
+
+def _is_secret(value: str) -> bool:
+    """Long enough, and neither a path nor words nor a plain number."""
+    if len(value) < _SHORTEST or any(char.isspace() for char in value) or value.isdecimal():
+        return False
+    is_path = value.startswith(("/", "~", "./")) or (len(value) > 3 and value[1:3] == ":\\")
+    return not (is_path and os.path.exists(os.path.expanduser(value)))

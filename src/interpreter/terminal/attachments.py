@@ -1,0 +1,74 @@
+"""Files that a message names: `@path`, or the path of an image that was typed or dropped into the terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+IMAGES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
+_QUOTED = r"\"(?:[^\"\\\n]|\\.)+\"|'[^'\n]+'"
+_AT = rf"(?<!\S)@(?P<at>{_QUOTED}|(?:\\.|[^\s\"'])(?:\\.|\S)*)"
+_PATH = rf"(?<!\S)(?P<path>{_QUOTED}|file://\S+|(?:~|\.{{0,2}})/(?:\\.|\S)+|[A-Za-z]:\\(?:\\.|\S)+)"
+_NAMED = re.compile(rf"{_AT}|{_PATH}")
+_SPACED = re.compile(r"(?<!\S)(?:/|[A-Za-z]:\\)\S[^\n]*?\.(?:png|jpe?g|gif|webp)\b", re.IGNORECASE)
+_TRAILING = ".,;:!?)]}'\""
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """A file or folder that goes along with a message."""
+
+    path: str
+    is_image: bool = False
+
+
+def attachments(text: str, folder: str) -> list[Attachment]:
+    """What a message names, relative to this folder: whatever stands behind an @, else images alone."""
+    found: dict[str, Attachment] = {}
+    for match in _NAMED.finditer(text):
+        path = _existing(match["at"] or match["path"], folder)
+        if path is not None and (match["at"] or is_image(path)):
+            found.setdefault(path, Attachment(path, is_image(path)))
+    if not found and (spaced := _SPACED.search(text)) and os.path.isfile(spaced[0]):
+        found[spaced[0]] = Attachment(spaced[0], True)
+    return list(found.values())
+
+
+def missing(text: str, folder: str) -> list[str]:
+    """What stands behind an @ and looks like a file, and is none."""
+    named = [match["at"] for match in _NAMED.finditer(text) if match["at"]]
+    return [name for name in named if re.search(r"[/.]\w", name) and _existing(name, folder) is None]
+
+
+def is_image(path: str) -> bool:
+    return os.path.splitext(path)[1].lower() in IMAGES and os.path.isfile(path)
+
+
+def _existing(written: str, folder: str) -> str | None:
+    """The path that is meant, if it is there; a full stop behind it may belong to the sentence."""
+    for spelled in _spellings(written):
+        path = os.path.join(folder, os.path.expanduser(spelled))
+        if os.path.exists(path):
+            return os.path.normpath(path)
+    return None
+
+
+def _spellings(written: str) -> Iterator[str]:
+    if written[0] in "\"'" and written[-1] == written[0]:
+        yield written[1:-1]
+        return
+    if written.startswith("file://"):
+        from urllib.parse import unquote, urlsplit
+
+        written = unquote(urlsplit(written).path)
+    yield written
+    unescaped = re.sub(r"\\(.)", r"\1", written)
+    yield unescaped
+    yield unescaped.rstrip(_TRAILING)
+
+
+def quoted(path: str) -> str:
+    """A path as it can stand behind an @."""
+    return f'"{path}"' if re.search(r"[\s\"']", path) else path

@@ -1,0 +1,41 @@
+"""The sessions shown in the documentation happen as they stand there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model_server import ModelServer
+from terminal.person import Person, someone
+
+ROOT = Path(__file__).parent.parent.parent
+FENCE = re.compile(r"^```session\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def sessions() -> list[Any]:
+    return [
+        pytest.param(session, id=f"{page.name}-{number}")
+        for page in sorted((ROOT / "docs").glob("*.md"))
+        for number, session in enumerate(FENCE.findall(page.read_text("utf-8")), 1)
+    ]
+
+
+@pytest.mark.usefixtures("no_strays")
+@pytest.mark.parametrize("session", sessions())
+def test_a_session_goes_as_it_is_shown(session: str) -> None:
+    with ModelServer() as server, someone(server=server, columns=100) as person:
+        for exchange in re.split(r"^> ", session, flags=re.MULTILINE)[1:]:
+            typed, *shown = exchange.rstrip("\n").split("\n")
+            person.says(typed)
+            for line in shown:
+                sees_line(person, line)
+        assert person.leaves() == 0
+
+
+def sees_line(person: Person, line: str) -> None:
+    """A line is there if it begins so, however wide its columns are."""
+    wanted = line.split()
+    person.wait_until(lambda: any(row.split()[: len(wanted)] == wanted for row in person.rows), line)

@@ -1,0 +1,90 @@
+"""%jupyter, %markdown, %html and %script, on conversations that were really had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from export.told import had
+from interpreter import OpenInterpreter
+from interpreter.terminal import magics
+from interpreter.terminal.terminal import Terminal
+from interpreter.terminal.tty import Tty
+from terminal.emulator import EmulatedOutput, Emulator
+
+BLOCKS = (
+    ("shell", "cat numbers.csv"),
+    ("python", "import csv\nrows = list(csv.reader(open('numbers.csv')))\nrows"),
+    ("python", "rows.nope"),
+    ("python", "total = sum(int(row[0]) for row in rows)\nopen('total.txt', 'w').write(str(total))"),
+    (
+        "python",
+        "import matplotlib.pyplot as plt\nplt.bar(range(3), [int(row[0]) for row in rows])\nplt.savefig('bars.png')",
+    ),
+)
+
+
+class Desk:
+    def __init__(self, interpreter: OpenInterpreter) -> None:
+        self.interpreter = interpreter
+        self.emulator = Emulator(columns=240, lines=60)
+        self.terminal = Terminal(plain=True, tty=Tty(stdout=EmulatedOutput(self.emulator)))
+
+    def run(self, line: str) -> str:
+        before = len(self.emulator.everything)
+        magics.run(self.terminal, self.interpreter, line)
+        return "\n".join(self.emulator.everything[before:])
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Iterator[Desk]:
+    (tmp_path / "numbers.csv").write_text("1\n2\n3\n")
+    interpreter = had(str(tmp_path), "Add up the numbers.", *BLOCKS)
+    yield Desk(interpreter)
+    interpreter.computer.terminate()
+    interpreter.journal.close()
+
+
+def test_a_conversation_is_written_down_in_every_form(desk: Desk, tmp_path: Path) -> None:
+    for command, name in {"jupyter": "ipynb", "markdown": "md", "html": "html"}.items():
+        assert f"add-up-the-numbers.{name}" in desk.run(f"%{command}")
+        assert "rows.nope" in (tmp_path / f"add-up-the-numbers.{name}").read_text()
+    assert (tmp_path / "add-up-the-numbers_files" / "figure-1.png").exists()
+    assert "add-up-the-numbers-2.html" in desk.run("%html")
+
+    shown = desk.run("%script")
+    code = (tmp_path / "add-up-the-numbers.py").read_text()
+    assert "3 of the 4 blocks" in shown or "3 of the 5 blocks" in shown
+    assert "cat numbers.csv" not in code and "nope" not in code and "plt.show()" in code
+
+    desk.interpreter.auto_run = True
+    shown = desk.run("%script --verify 'again here.py'")
+    assert (tmp_path / "again here.py").exists()
+    assert "Reproduced: " in shown
+    assert "the same: total.txt" in shown and "the same: bars.png" in shown and "figure 1: the same" in shown
+
+
+def test_what_is_wrong_is_said(desk: Desk, tmp_path: Path) -> None:
+    from interpreter.errors import ExportError
+
+    (tmp_path / "taken.md").write_text("mine")
+    with pytest.raises(ExportError, match="--force"):
+        desk.run("%markdown taken.md")
+    assert "There is no --bogus" in desk.run("%script --bogus")
+    assert not list(tmp_path.glob("*.py"))
+    desk.interpreter.messages = []
+    assert "nothing to write down" in desk.run("%html")
+
+
+def test_the_commands_of_the_documentation_work(desk: Desk, tmp_path: Path) -> None:
+    page = Path(__file__).parent.parent.parent / "docs" / "export.md"
+    lines = [line[2:] for line in page.read_text("utf-8").splitlines() if line.startswith("> %")]
+    assert len(lines) >= 8
+    desk.interpreter.auto_run = True
+    for line in lines:
+        shown = desk.run(line)
+        assert " is in " in shown, line
+        assert "--verify" not in line or "Reproduced: " in shown
+    assert (tmp_path / "pages" / "add-up-the-numbers.html").exists()

@@ -1,0 +1,125 @@
+"""The notebook opens and runs in Jupyter."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import nbclient
+import nbformat
+import pytest
+
+from export.told import declined, drawn, failed, had, model, printed, ran, user
+from interpreter.export.notebook import notebook
+from interpreter.journal.entries import Entry, Shown, entries_from_messages
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def read(entries: list[Entry]) -> Any:
+    book = nbformat.reads(notebook(entries, "Title"), as_version=4)
+    nbformat.validate(book)
+    return book
+
+
+def executed(book: Any, folder: Path) -> list[str]:
+    """The text that each code cell puts out when the notebook is run."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        nbclient.NotebookClient(book, timeout=60, resources={"metadata": {"path": str(folder)}}).execute()
+    cells = [cell for cell in book.cells if cell.cell_type == "code"]
+    texts = ("".join(output.get("text", "") for output in cell.outputs) for cell in cells)
+    return [text.replace("\r\n", "\n") for text in texts]  # `!` has a terminal
+
+
+@pytest.mark.needs("node")
+def test_a_real_conversation_runs_again(tmp_path: Path) -> None:
+    interpreter = had(
+        str(tmp_path),
+        "Count, please.",
+        ("python", "import os\nx = 20\nx += 1\nprint(x)"),
+        ("python", "1 / 0"),
+        ("shell", "mkdir sub && cd sub\nexport WHO=me\necho $WHO > who.txt"),
+        ("shell", "echo $WHO in $(basename $PWD)"),
+        ("python", "!cat who.txt\nprint(os.environ['WHO'], await __import__('asyncio').sleep(0, x * 2))"),
+        ("javascript", "let a = 6"),
+        ("javascript", "console.log('js', a * 7)"),
+        ("python", "import matplotlib.pyplot as plt\nplt.plot([1, 2])"),
+    )
+    interpreter.computer.terminate()
+    book = read(entries_from_messages(interpreter.messages))
+    recorded = [str(output) for cell in book.cells if cell.cell_type == "code" for output in cell.outputs]
+    assert any("image/png" in output for output in recorded)
+    (tmp_path / "sub" / "who.txt").unlink()
+    (tmp_path / "sub").rmdir()
+    texts = executed(book, tmp_path)
+    assert "21\n" in texts
+    assert "me in sub\n" in texts
+    assert "me\nme 42\n" in texts
+    assert any("js" in text and "42" in text for text in texts)
+    assert (tmp_path / "sub" / "who.txt").read_text() == "me\n"
+
+
+def test_shell_blocks_without_a_memory_are_plain_bash_cells(tmp_path: Path) -> None:
+    book = read([ran("echo one\nls", language="bash"), ran("echo $((1+1))", language="sh")])
+    assert [cell.source for cell in book.cells if cell.cell_type == "code"] == [
+        "%%bash\necho one\nls",
+        "%%bash\necho $((1+1))",
+    ]
+    assert executed(book, tmp_path)[1] == "2\n"
+
+
+def test_what_was_said_shown_and_put_out_is_there() -> None:
+    frame = ran(
+        "df",
+        printed("before\n   a\n0  1\n"),
+        {
+            "role": "computer",
+            "type": "code",
+            "format": "html",
+            "content": "<table><tr><th></th><th>a</th></tr><tr><td>0</td><td>1</td></tr></table>",
+        },
+        drawn(),
+        {"role": "computer", "type": "console", "format": "output", "content": "# Hi", "mime": "text/markdown"},
+    )
+    picture = Shown({**drawn("blue"), "role": "user"})
+    book = read([user("Show me.\nAll of it."), picture, model("Here *it* is."), frame])
+    title, question, image, answer, code = book.cells
+    assert title.source == "# Title"
+    assert question.source == "> Show me.\n> All of it."
+    assert "image/png" in next(iter(image.attachments.values()))
+    assert answer.source == "Here *it* is."
+    stream, table, plot, words = code.outputs
+    assert stream.text == "before\n"  # the table's text form is not there twice
+    assert "<table>" in table.data["text/html"]
+    assert plot.data["image/png"] == drawn()["content"]
+    assert words.data["text/markdown"] == "# Hi"
+
+
+def test_a_failed_block_does_not_stop_the_others(tmp_path: Path) -> None:
+    book = read([failed("1 / 0"), failed("exit 3", "shell"), ran("print('on')")])
+    assert executed(book, tmp_path)[-1] == "on\n"
+
+
+def test_blocks_that_did_not_run_or_would_not_end_are_written_down() -> None:
+    endless = ran("while True: pass", ended="interrupted", exit_code=None)
+    dead = ran("import os; os.abort()", ended="died", exit_code=-6)
+    book = read([declined("rm -rf /", "shell"), endless, dead, ran("puts 1", language="ruby")])
+    assert [cell.cell_type for cell in book.cells] == ["markdown"] * 5
+    assert "You said no" in book.cells[1].source and "rm -rf /" in book.cells[1].source
+    assert "interrupted" in book.cells[2].source
+    assert "ruby" in book.cells[4].source
+
+
+def test_a_fence_in_the_code_does_not_end_its_own() -> None:
+    cell = read([declined('print("""\n```\n""")')]).cells[1]
+    assert cell.source.count("````") == 2
+
+
+def test_the_file_is_plain_json_with_a_kernel() -> None:
+    data = json.loads(notebook([ran("1")], "t"))
+    assert (data["nbformat"], data["nbformat_minor"]) == (4, 5)
+    assert data["metadata"]["kernelspec"]["name"] == "python3"
+    assert len({cell["id"] for cell in data["cells"]}) == len(data["cells"])

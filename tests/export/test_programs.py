@@ -1,0 +1,307 @@
+"""%script: the blocks that the result needs, as a plain Python program."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from export.told import declined, drawn, failed, printed, ran, user
+from interpreter.errors import ExportError
+from interpreter.export.script.environment import Installed, installed_for
+from interpreter.export.script.program import Program, program
+from interpreter.journal.entries import Entry
+
+INSTALLED = Installed(
+    (3, 11),
+    {
+        "pandas": ["pandas"],
+        "numpy": ["numpy"],
+        "matplotlib": ["matplotlib"],
+        "PIL": ["Pillow"],
+        "openpyxl": ["openpyxl"],
+    },
+    {"pandas": "2.2.3", "numpy": "2.1.0", "matplotlib": "3.9.0", "Pillow": "11.0", "openpyxl": "3.1.5"},
+)
+
+
+def made(*entries: Entry, everything: bool = False, folder: str = ".") -> Program:
+    return program(entries, "Title", INSTALLED, folder, everything)
+
+
+def body(*entries: Entry, everything: bool = False) -> str:
+    """The program without its header and its docstring."""
+    text = made(*entries, everything=everything).text
+    return "\n".join(text.split("\n")[(ast.parse(text).body[0].end_lineno or 0) :]).strip("\n")
+
+
+def run(text: str, folder: Path) -> str:
+    (folder / "made.py").write_text(text)
+    done = subprocess.run(
+        [sys.executable, "made.py"], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr + text
+    return done.stdout
+
+
+WRITES = ran("open('out.txt', 'w').write(str(x))")
+
+
+# -- which blocks ---------------------------------------------------------------------------------------------------
+
+
+def test_only_what_the_result_needs_is_kept() -> None:
+    code = body(
+        ran("x = 1"),
+        ran("y = 2"),
+        declined("x = 3"),
+        failed("x = nope"),
+        ran("x", printed("1\n")),
+        ran("print(x, type(x))", printed("1 int\n")),
+        WRITES,
+    )
+    assert code == "x = 1\n\nprint(x, type(x))\n\nopen('out.txt', 'w').write(str(x))"
+
+
+def test_a_value_that_is_bound_again_needs_no_earlier_one() -> None:
+    assert body(ran("x = 1"), ran("x = 2"), WRITES) == "x = 2\n\nopen('out.txt', 'w').write(str(x))"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "x.append(4)",
+        "x[0] = 4",
+        "x += [4]",
+        "x.field = 4",
+        "if len(x): x = [4]",
+        "for x in [[4]]: pass",
+        "import random\nrandom.shuffle(x)",
+        "y = x\ny.append(4)",
+        "del x[0]",
+        "exec('x = 4')",
+        "from os.path import *",
+        "globals()['x'] = 4",
+        "[x.append(i) for i in range(3)]",
+    ],
+)
+def test_what_may_change_a_needed_value_is_kept(change: str) -> None:
+    code = body(ran("x = [1, 2, 3]"), ran(change), WRITES)
+    assert "x = [1, 2, 3]" in code and change.splitlines()[-1] in code
+
+
+@pytest.mark.parametrize(
+    "look",
+    ["x", "x.head()", "len(x)", "x.describe()\nx.dtypes", "print(x[:3])", "for i in x:\n    print(i)", "z = x.copy()"],
+)
+def test_what_only_looks_is_dropped(look: str) -> None:
+    assert body(ran("x = [1]"), ran(look, printed("...")), WRITES, ran("print('end')", printed("end"))) == (
+        "x = [1]\n\nopen('out.txt', 'w').write(str(x))\n\nprint('end')"
+    )
+
+
+def test_changes_through_a_relative_count() -> None:
+    code = body(
+        ran("import matplotlib.pyplot as plt\nfig, ax = plt.subplots()"),
+        ran("ax.plot([1, 2])"),
+        ran("fig.savefig('a.png')"),
+    )
+    assert "ax.plot([1, 2])" in code
+
+
+def test_a_function_needs_what_it_reads_even_if_that_came_later() -> None:
+    code = body(ran("def f():\n    return K"), ran("K = 3"), ran("J = 4"), ran("print(f())", printed("3\n")))
+    assert "K = 3" in code and "J = 4" not in code
+
+
+def test_a_function_that_changes_the_world_is_a_result_where_it_is_called() -> None:
+    define = ran("def save(v):\n    open('o', 'w').write(v)")
+    assert "save('a')" in body(define, ran("save('a')"), ran("1 + 1", printed("2")))
+    counting = ran("n = 0\ndef count():\n    global n\n    n += 1")
+    assert "count()" in body(counting, ran("count()"), ran("print(n)", printed("1")))
+
+
+def test_the_last_value_is_printed_if_there_is_no_other_result() -> None:
+    assert body(ran("x = 20"), ran("x + 1", printed("21\n"))) == "x = 20\n\nprint(x + 1)"
+
+
+def test_everything_that_succeeded_is_kept_when_asked_for() -> None:
+    code = body(ran("x = 1\nx", printed("1")), failed("y"), declined("z"), WRITES, everything=True)
+    assert code == "x = 1\nprint(x)\n\nopen('out.txt', 'w').write(str(x))"
+
+
+def test_prints_on_the_way_are_dropped_and_those_of_results_stay() -> None:
+    code = body(
+        ran("x = 1\nprint('loaded', x)", printed("loaded 1")),
+        ran("open('o','w').write('a')\nprint('saved')", printed("saved")),
+    )
+    assert "loaded" not in code and "saved" in code
+
+
+def test_names_that_only_a_failed_block_can_have_bound_come_from_it() -> None:
+    code = body(failed("import json\nK = 2\nx = json.nope"), ran("x = K * 2"), WRITES)
+    assert code.startswith("# From a block that failed further on:\nK = 2\n\nx = K * 2")
+    assert "json" not in code
+
+
+def test_a_failed_block_that_may_have_changed_something_is_mentioned() -> None:
+    notes = made(ran("x = []"), failed("x.append(1)\n1 / 0"), WRITES).notes
+    assert any("failed may have changed `x`" in note for note in notes)
+
+
+def test_nothing_to_keep_is_an_error() -> None:
+    with pytest.raises(ExportError, match="nothing to make a program of"):
+        made(user("hi"), declined("x = 1"))
+
+
+def test_a_name_that_nobody_binds_is_mentioned() -> None:
+    assert any("`ghost`" in note for note in made(ran("open('o', 'w').write(ghost)")).notes)
+
+
+# -- how they are written ---------------------------------------------------------------------------------------------
+
+
+def test_imports_stand_at_the_top_once_and_only_if_used() -> None:
+    code = body(
+        user("Add things up"),
+        ran("import os, json\nimport pandas as pd  # tables\nx = pd.DataFrame()"),
+        ran("import pandas as pd\nfrom collections import Counter, deque\nx.to_csv('o.csv')\nx.attrs = Counter()"),
+    )
+    assert code == (
+        "from collections import Counter\n\nimport pandas as pd\n\n\n"
+        "# Add things up\nx = pd.DataFrame()\n\nx.to_csv('o.csv')\nx.attrs = Counter()"
+    )
+
+
+def test_imports_that_depend_on_what_was_done_before_stay() -> None:
+    code = body(ran("import sys\nsys.path.append('lib')\nimport numpy as np\nopen('o', 'w').write(str(np))"))
+    assert code.index("sys.path") < code.index("import numpy")
+    own = body(ran("open('mine.py', 'w').write('A = 1')"), ran("import mine\nprint(mine.A)", printed("1")))
+    assert own.index("open(") < own.index("import mine")
+
+
+def test_shell_blocks_that_only_look_are_dropped_and_others_run(tmp_path: Path) -> None:
+    text = made(
+        ran("ls -l | head -3; pwd", printed("..."), language="shell"),
+        ran("git status && cat a.txt 2>/dev/null", printed("..."), language="bash"),
+        ran("echo 'a \"b\" \\n' > a.txt", language="sh"),
+        ran("print(open('a.txt').read())", printed("...")),
+    ).text
+    assert "ls -l" not in text and "git status" not in text
+    assert run(text, tmp_path).strip() == 'a "b" \\n'
+
+
+def test_the_shell_keeps_its_folder_and_variables(tmp_path: Path) -> None:
+    text = made(
+        ran("mkdir -p deep/er\ncd deep/er\nexport WHO=me", language="shell"),
+        ran("echo $WHO > who.txt", language="shell"),
+        ran("import os\nprint(os.environ['WHO'], os.path.basename(os.getcwd()))", printed("...")),
+    ).text
+    assert run(text, tmp_path) == "me er\n"
+    assert (tmp_path / "deep" / "er" / "who.txt").exists()
+
+
+def test_what_only_ipython_understands_is_translated(tmp_path: Path) -> None:
+    text = made(
+        ran("%matplotlib inline\n%pip install -q pandas openpyxl\nname = 'x'"),
+        ran("!echo hello {name} > a.txt\nlines = !cat a.txt\nprint(lines)", printed("...")),
+        ran("%%writefile b.txt\ntwo\nlines"),
+        ran("%env COLOR=red\n%cd sub\n%time y = 3"),
+        ran("%%time\nz = 4\nopen('c.txt', 'w').write(str(z))"),
+        ran("import os\nprint(os.getcwd()[-3:], os.environ['COLOR'])", printed("...")),
+    ).text
+    (tmp_path / "sub").mkdir()
+    assert run(text, tmp_path) == "['hello x']\nsub red\n"
+    assert (tmp_path / "b.txt").read_text() == "two\nlines\n"
+    assert (tmp_path / "sub" / "c.txt").read_text() == "4"
+
+
+def test_what_cannot_be_carried_is_said() -> None:
+    result = made(ran("%lsmagic\n%store y\nopen('o', 'w').write('1')"), ran("let a", language="javascript"))
+    assert any("%store y" in note for note in result.notes)
+    assert any("javascript" in note for note in result.notes)
+    assert all(note in result.text for note in result.notes)
+
+
+def test_top_level_await_is_wrapped_and_names_stay_global(tmp_path: Path) -> None:
+    text = made(
+        ran('import asyncio\ntext = """a\n  b"""\ndef get():\n    return x'),
+        ran("x = sum(await asyncio.gather(asyncio.sleep(0, 1), asyncio.sleep(0, 2)))"),
+        ran("print(get(), text)", printed("...")),
+    ).text
+    assert run(text, tmp_path) == "3 a\n  b\n"
+
+
+def test_figures_are_shown_and_display_prints(tmp_path: Path) -> None:
+    text = made(
+        ran("import matplotlib\nmatplotlib.use('Agg')\nimport pandas as pd"),
+        ran("pd.Series([1, 2]).plot()", drawn()),
+        ran("display({'a': 1})", printed("{'a': 1}")),
+    ).text
+    assert "plt.show()" in text and "import matplotlib.pyplot as plt" in text
+    assert run(text, tmp_path) == "{'a': 1}\n"
+
+
+def test_comments_layout_and_odd_characters_survive() -> None:
+    code = "# größe: 数\nä = {\n    'k': 1,  # one\n}\nopen('ö.txt', 'w').write(str(ä)); ä"
+    assert body(ran(code)) == code.removesuffix("; ä")
+
+
+def test_names_of_ours_give_way_to_those_of_the_conversation(tmp_path: Path) -> None:
+    text = made(
+        ran("async def main():\n    return 5\nshell = 7"),
+        ran("cd /", language="shell"),
+        ran("print(await main(), shell)", printed("...")),
+    ).text
+    assert run(text, tmp_path) == "5 7\n"
+
+
+# -- what it needs ----------------------------------------------------------------------------------------------------
+
+
+def header(text: str) -> dict[str, object]:
+    """The inline metadata, read as PEP 723 says."""
+    import tomllib
+
+    found = re.search(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$", text)
+    assert found is not None and found["type"] == "script"
+    lines = found["content"].splitlines(keepends=True)
+    return tomllib.loads("".join(line[2:] if line.startswith("# ") else line[1:] for line in lines))
+
+
+def test_dependencies_have_the_names_and_versions_of_the_session() -> None:
+    text = made(
+        ran("!pip install 'openpyxl>=3' not-there"),
+        ran("import os, PIL.Image\nimport pandas as pd\nimport numpy as np"),
+        ran("pd.DataFrame().to_excel('a.xlsx'); PIL.Image"),
+    ).text
+    assert header(text) == {
+        "requires-python": ">=3.11",
+        "dependencies": ["openpyxl==3.1.5", "pandas==2.2.3", "pillow==11.0"],
+    }
+
+
+def test_a_module_of_the_folder_is_no_dependency(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("")
+    result = made(ran("import mine\nimport elsewhere\nmine.go(elsewhere)"), folder=str(tmp_path))
+    assert header(result.text)["dependencies"] == ["elsewhere"]
+    assert any("`mine` from the folder" in note for note in result.notes)
+
+
+def test_a_program_without_dependencies_says_so() -> None:
+    assert header(made(ran("print(1)", printed("1"))).text)["dependencies"] == []
+
+
+def test_the_sessions_python_is_asked() -> None:
+    import pandas
+
+    installed = installed_for(sys.executable)
+    assert installed.python == sys.version_info[:2]
+    assert installed.modules["PIL"] == ["pillow"]
+    assert installed.versions["pandas"] == pandas.__version__
+    with pytest.raises(ExportError):
+        installed_for("/no/such/python")

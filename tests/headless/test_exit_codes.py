@@ -1,0 +1,141 @@
+"""What the program ends with, and what it reads besides its message."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpreter.terminal.exit_codes import MEANINGS
+from interpreter.terminal.usage import help_text
+from model_server import ModelServer, text, tool_call
+from profiles.programs import interpreter
+from terminal.person import PROGRAM, someone
+
+pytestmark = pytest.mark.usefixtures("no_strays")
+DOCS = Path(__file__).parent.parent.parent / "docs" / "headless.md"
+
+
+def test_they_are_documented() -> None:
+    page = DOCS.read_text("utf-8")
+    for code, words in MEANINGS.items():
+        assert f"  {code:<4} {words}" in help_text()
+        assert f"| {code} | {words} |" in page
+
+
+def counting(body: dict[str, Any]) -> Any:
+    return tool_call("python", f"print({len(body['messages'])})")
+
+
+def test_the_model_is_asked_so_often_and_no_more() -> None:
+    with ModelServer([counting], repeat=True) as server:
+        done = interpreter("-y", "--plain", "--max-turns", "2", "go", server=server)
+        assert len(server.requests) == 2
+    assert done.returncode == 5
+    assert "max_turns" in done.stderr
+    assert "2\n" in done.stdout
+    with ModelServer([counting, text("Done.")]) as server:
+        assert interpreter("-y", "--plain", "--max_turns", "2", "go", server=server).returncode == 0
+
+
+@pytest.mark.parametrize("how", ["--plain", "--json"])
+def test_so_many_blocks_run_and_no_more(how: str) -> None:
+    with ModelServer([counting], repeat=True) as server:
+        done = interpreter("-y", how, "--max_blocks", "1", "go", server=server)
+    assert done.returncode == 5
+    assert "max_blocks" in done.stdout
+
+
+def test_the_same_block_over_and_over_is_no_limit_of_yours() -> None:
+    same = tool_call("python", "print(1)")
+    with ModelServer([same, same, same, text("I give up.")]) as server:
+        done = interpreter("-y", "--plain", "go", server=server)
+    assert done.returncode == 0
+
+
+def test_somebody_says_no() -> None:
+    with (
+        ModelServer([tool_call("python", "print(6 * 7)")]) as server,
+        someone("--plain", "go", server=server) as person,
+    ):
+        person.answers("Would you like to run this code? (y/n)", "n")
+        assert person.ends() == 4
+
+
+def test_somebody_says_no_and_what_instead() -> None:
+    with (
+        ModelServer([tool_call("python", "print(6 * 7)"), text("As you like.")]) as server,
+        someone("--plain", "go", server=server) as person,
+    ):
+        person.answers("Would you like to run this code? (y/n)", "n just say it")
+        person.sees("As you like.")
+        assert person.ends() == 0
+
+
+# -- what is piped in ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "stdin", "message"),
+    [
+        (["--plain", "summarise"], "a long\nreport\n", "summarise\n\na long\nreport"),
+        (["--plain", "summarise"], "", "summarise"),
+        (["--plain"], "just this\n", "just this"),
+        (["--stdin"], "just\nthis\n", "just\nthis"),
+    ],
+)
+def test_words_and_what_is_piped_in_go_together(words: list[str], stdin: str, message: str) -> None:
+    with ModelServer([text("Done.")]) as server:
+        assert interpreter(*words, server=server, stdin=stdin).returncode == 0
+        assert server.requests[0].messages[-1]["content"] == message
+
+
+def test_nothing_is_read_from_a_device() -> None:
+    with ModelServer([text("Done.")]) as server:
+        where = ["--api_base", server.base_url, "--api_key", "key"]
+        program = [sys.executable, "-c", PROGRAM, *where, "--plain", "go"]
+        with open("/dev/zero", "rb") as zero:
+            done = subprocess.run(program, stdin=zero, capture_output=True, timeout=60)
+    assert done.returncode == 0
+
+
+def test_a_pipe_that_stays_silent_is_told() -> None:
+    with ModelServer([text("Done.")]) as server:
+        where = ["--api_base", server.base_url, "--api_key", "key"]
+        reading, writing = os.pipe()
+        child = subprocess.Popen(
+            [sys.executable, "-c", PROGRAM, *where, "--plain", "go"],
+            stdin=reading,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        os.close(reading)
+        assert child.stderr is not None
+        assert "Reading standard input" in child.stderr.readline()
+        os.close(writing)
+        out, _ = child.communicate(timeout=60)
+    assert (child.returncode, out) == (0, "\nDone.\n")
+
+
+def test_too_much_is_refused() -> None:
+    done = interpreter("--plain", "go", stdin="x" * 10_000_001)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "name the file" in done.stderr
+
+
+def test_what_is_piped_in_attaches_no_files(tmp_path: Path) -> None:
+    image = tmp_path / "secret.png"
+    image.write_bytes(b"\x89PNG\r\n\x1a\n")
+    for how in ("--plain", "--json"):
+        with ModelServer([text("Done."), text("Done.")]) as server:
+            interpreter(how, "sum up", server=server, stdin=f"see {image}")
+            interpreter(how, f"look at {image}", server=server, stdin="a report")
+            piped, named = ([message["content"] for message in request.messages[1:]] for request in server.requests)
+        assert piped == [f"sum up\n\nsee {image}"]
+        assert "image_url" in str(named)
+        assert "a report" in str(named)

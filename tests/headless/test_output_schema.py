@@ -1,0 +1,125 @@
+"""`--output_schema`: the final answer is JSON that fits, or the program says that it is not."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from model_server import ModelServer, text, tool_call
+from profiles.programs import interpreter
+from terminal.person import PROGRAM
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"count": {"type": "integer"}, "names": {"type": "array", "items": {"type": "string"}}},
+    "required": ["count"],
+}
+
+
+@pytest.fixture
+def schema(tmp_path: Path) -> str:
+    file = tmp_path / "schema.json"
+    file.write_text(json.dumps(SCHEMA))
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ['{"count": 3}', 'Here it is:\n```json\n{"count": 3}\n```\n', '```\n{"count": 3}\n```'],
+)
+def test_standard_output_is_the_value_alone(schema: str, answer: str) -> None:
+    with ModelServer([tool_call("python", "print('working')"), text(answer)]) as server:
+        done = interpreter("-y", "--output-schema", schema, "count them", server=server)
+        asked = server.requests[0].messages[-1]["content"]
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"count": 3})
+    assert "working" in done.stderr
+    assert asked.startswith("count them\n")
+    assert '"required": ["count"]' in asked
+
+
+def test_the_model_is_told_what_is_wrong_and_asked_again(schema: str) -> None:
+    replies = [text("Three."), text('{"count": "three", "names": [1]}'), text('{"count": 3}')]
+    with ModelServer(replies) as server:
+        done = interpreter("--output_schema", schema, "count", server=server)
+        told = [request.messages[-1]["content"] for request in server.requests[1:]]
+    assert (done.returncode, json.loads(done.stdout)) == (0, {"count": 3})
+    assert "not JSON" in told[0]
+    assert "$.count: 'three' is not of type 'integer'" in told[1]
+    assert "$.names[0]: 1 is not of type 'string'" in told[1]
+
+
+@pytest.mark.parametrize("how", ["--plain", "--json"])
+def test_after_two_more_tries_it_is_given_up(schema: str, how: str) -> None:
+    with ModelServer([text("Three.")] * 4) as server:
+        done = interpreter(how, "--output_schema", schema, "count", server=server)
+        assert len(server.requests) == 3
+    assert done.returncode == 6
+    if how == "--json":
+        last = json.loads(done.stdout.splitlines()[-1])["content"]
+        assert (last["exit_code"], last["result"]) == (6, None)
+    else:
+        assert done.stdout == ""
+        assert "does not fit" in done.stderr
+
+
+def test_the_limit_of_requests_holds_for_all_tries(schema: str) -> None:
+    with ModelServer([text("Three.")] * 4) as server:
+        done = interpreter("--output_schema", schema, "--max_turns", "2", "count", server=server)
+        assert len(server.requests) == 2
+    assert done.returncode == 5
+
+
+def test_the_last_event_has_the_value(schema: str) -> None:
+    with ModelServer([text("Three."), text('{"count": 3}')]) as server:
+        done = interpreter("--json", "--output_schema", schema, "count", server=server)
+    stream = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (done.returncode, stream[-1]["content"]["result"]) == (0, {"count": 3})
+    assert len({event["turn"] for event in stream if event["turn"]}) == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "cannot be read"),
+        ("{", "is not JSON"),
+        ('{"type": "integr"}', "is no JSON Schema"),
+    ],
+)
+def test_a_schema_that_is_none_is_told_before_anything_is_asked(
+    tmp_path: Path, content: str | None, words: str
+) -> None:
+    file = tmp_path / "schema.json"
+    if content is not None:
+        file.write_text(content)
+    with ModelServer([text("Hello.")]) as server:
+        done = interpreter("--output_schema", str(file), "count", server=server)
+        assert server.requests == []
+    assert (done.returncode, done.stdout) == (2, "")
+    assert words in done.stderr
+
+
+def test_a_reference_to_an_address_is_not_followed(tmp_path: Path) -> None:
+    file = tmp_path / "schema.json"
+    with ModelServer([text('{"count": 3}')]) as server:
+        file.write_text(json.dumps({"$ref": f"{server.address}/schema.json"}))
+        done = interpreter("--output_schema", str(file), "count", server=server)
+        assert [request.method for request in server.requests] == ["POST"]
+    assert done.returncode == 2
+    assert "which is not in the file" in done.stderr
+
+
+def test_a_missing_package_is_named(schema: str) -> None:
+    hidden = f"import sys; sys.modules['jsonschema'] = None\n{PROGRAM}"
+    done = subprocess.run(
+        [sys.executable, "-c", hidden, "--output_schema", schema, "count"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        input="",
+    )
+    assert done.returncode == 1
+    assert 'pip install "open-interpreter[schema]"' in done.stderr

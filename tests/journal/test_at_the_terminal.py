@@ -1,0 +1,242 @@
+"""Earlier conversations at a real terminal: chosen, taken up, branched, and their blocks run again."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from interpreter.journal import Session, Summary, listed
+from model_server import ModelServer, text, tool_call
+from terminal.person import ENTER, PROGRAM, someone
+
+pytestmark = pytest.mark.usefixtures("no_strays")
+QUESTION = "Would you like to run this code? (y/n)"
+F5, DOWN, ESCAPE = "\x1b[15~", "\x1b[B", "\x1b"
+
+
+@pytest.fixture
+def root(home: Path) -> Path:
+    return home / ".config" / "open-interpreter" / "conversations"
+
+
+def saved(root: Path, name: str, *said: str, folder: str = "/somewhere", time: float = 1_000.0) -> None:
+    """A session as a journal has it: each thing said, and an answer."""
+    entries: list[dict[str, object]] = [
+        {"event": "session", "time": time, "id": name, "title": said[0], "folder": folder, "model": "gpt-4o"}
+    ]
+    messages = [
+        {"role": role, "type": "message", "content": words}
+        for said_words in said
+        for role, words in (("user", said_words), ("assistant", f"Answer to {said_words}."))
+    ]
+    entries += [{"event": "message", "time": time, "at": at, "message": m} for at, m in enumerate(messages)]
+    (root / name).mkdir(parents=True)
+    (root / name / "journal.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
+
+
+def only(root: Path) -> Summary:
+    [row] = listed(root)
+    return row
+
+
+def asked(server: ModelServer) -> list[str]:
+    return [str(message["content"]) for message in server.requests[-1].messages]
+
+
+def test_a_conversation_is_left_and_taken_up_with_its_variables(root: Path) -> None:
+    replies = [
+        text("I will keep it.\n\n").then(tool_call("python", "x = 41\nprint('kept')")),
+        text("**Kept.**"),
+        tool_call("python", "print(x + 1)"),
+        text("It is there again."),
+    ]
+    with ModelServer(replies) as server:
+        with someone(server=server) as person:
+            person.says("Keep a number")
+            person.answers(QUESTION, "y")
+            person.sees("Kept.")
+            assert person.leaves() == 0
+        row = only(root)
+        with someone("--resume", row.id[:3], server=server) as person:
+            person.sees("F5 (or %rerun)")
+            for shown in ("> Keep a number", "I will keep it.", "── python", "x = 41", "kept", "Kept."):
+                assert shown in person.screen
+            person.at_prompt()
+            person.types(F5)
+            person.answers(QUESTION, "y")
+            person.sees("1 of 1 blocks were run again.")
+            person.says("Add one")
+            person.answers(QUESTION, "y", times=2)
+            person.sees("42")
+            person.sees("It is there again.")
+            assert person.leaves() == 0
+    notes = [content for content in asked(server) if "taken up again" in content]
+    assert len(notes) == 1 and "run 1 of the 1 blocks" in notes[0]
+    session = Session.open(row.path)
+    assert only(root).id == row.id
+    assert [message["content"] for message in session.messages if message["role"] == "user"] == [
+        "Keep a number",
+        "Add one",
+    ]
+
+
+def test_the_model_and_the_user_are_told_that_variables_are_gone(root: Path) -> None:
+    with ModelServer([tool_call("python", "y = 1"), text("Done."), text("I see.")]) as server:
+        with someone("-y", server=server) as person:
+            person.says("Make y")
+            person.sees("Done.")
+            assert person.leaves() == 0
+        with someone("--continue", server=server) as person:
+            person.sees("The variables of before are gone.")
+            person.says("Is y there?")
+            person.sees("I see.")
+            assert person.leaves() == 0
+    [note] = [content for content in asked(server) if "taken up again" in content]
+    assert "variables, functions and imports are gone" in note
+    assert any("taken up again" in str(m["content"]) for m in Session.open(only(root).path).messages)
+
+
+def test_one_is_chosen_from_the_list_by_typing(root: Path) -> None:
+    saved(root, "aaaa0001", "Paint the fence", time=1_000)
+    saved(root, "aaaa0002", "Count the sheep", time=2_000)
+    saved(root, "aaaa0003", "Sort the photos", time=3_000)
+    with ModelServer([text("Counted.")]) as server, someone("--conversations", server=server) as person:
+        person.sees("Which conversation?")
+        rows = [row for row in person.rows if "gpt-4o" in row]
+        assert [row[2:].split("  ")[0] for row in rows] == [
+            "Sort the photos",
+            "Count the sheep",
+            "Paint the fence",
+        ]
+        assert "1970-01" in rows[0] and "/somewhere" in rows[0]
+        person.types("sheep")
+        person.wait_until(lambda: "Paint the fence" not in person.screen, "only what was searched")
+        person.types(ENTER)
+        person.sees("Answer to Count the sheep.")
+        person.says("Go on")
+        person.sees("Counted.")
+        assert person.leaves() == 0
+    assert "Count the sheep" in asked(server)[1]
+    assert listed(root)[0].id == "aaaa0002"
+
+
+def test_one_is_chosen_with_the_arrow_keys(root: Path) -> None:
+    saved(root, "aaaa0001", "Paint the fence", time=1_000)
+    saved(root, "aaaa0002", "Count the sheep", time=2_000)
+    with ModelServer([]) as server, someone("--resume", server=server) as person:
+        person.sees("> Count the sheep")
+        person.types(DOWN)
+        person.sees("> Paint the fence")
+        person.types(ENTER)
+        person.sees("Answer to Paint the fence.")
+        assert person.leaves() == 0
+
+
+def test_the_list_can_be_left(root: Path) -> None:
+    saved(root, "aaaa0001", "Paint the fence")
+    before = (root / "aaaa0001" / "journal.jsonl").read_bytes()
+    with ModelServer([]) as server, someone("--conversations", server=server) as person:
+        person.sees("Paint the fence")
+        person.types(ESCAPE)
+        assert person.ends() == 0
+        assert person.mode_is_restored
+    assert (root / "aaaa0001" / "journal.jsonl").read_bytes() == before
+
+
+def test_without_drawing_it_is_chosen_by_number(root: Path) -> None:
+    saved(root, "aaaa0001", "Paint the fence", time=1_000)
+    saved(root, "aaaa0002", "Count the sheep", time=2_000)
+    with ModelServer([]) as server, someone("--plain", "--conversations", server=server) as person:
+        person.sees("1. Count the sheep")
+        person.answers("Which one?", "2")
+        person.sees("Answer to Paint the fence.")
+        assert person.leaves() == 0
+
+
+def test_of_a_long_conversation_the_end_is_shown(root: Path) -> None:
+    saved(root, "aaaa0001", *(f"question number {n}" for n in range(300)))
+    with ModelServer([]) as server, someone("--resume", "aaaa", server=server, lines=20) as person:
+        person.sees("Answer to question number 299.")
+        person.at_prompt()
+        assert "earlier messages are not shown here" in person.screen
+        assert "question number 100." not in person.screen
+        assert person.screen.count("Answer to question") < 60
+        assert person.leaves() == 0
+
+
+def test_a_branch_goes_its_own_way(root: Path) -> None:
+    with ModelServer([text("One."), text("Two."), text("Three.")]) as server, someone(server=server) as person:
+        person.says("First")
+        person.sees("One.")
+        person.says("%branch the other way")
+        person.sees("From here on this is a new conversation")
+        person.says("Second")
+        person.sees("Two.")
+        person.says("%rename what came of it")
+        person.sees("now called: what came of it")
+        person.says("%sessions")
+        person.sees("%resume ID takes one up")
+        assert {row.title for row in listed(root)} == {"First", "what came of it"}
+        old = next(row for row in listed(root) if row.title == "First")
+        person.says(f"%resume {old.id}")
+        person.sees("> First", times=2)
+        person.says("Third")
+        person.sees("Three.")
+        assert person.leaves() == 0
+    assert [m["content"] for m in Session.open(old.path).messages] == ["First", "One.", "Third", "Three."]
+
+
+def test_what_is_undone_stays_undone(root: Path) -> None:
+    with ModelServer([text("One."), text("Two.")]) as server, someone(server=server) as person:
+        person.says("First")
+        person.sees("One.")
+        person.says("Second")
+        person.sees("Two.")
+        person.says("%undo")
+        person.sees("Taken back")
+        person.at_prompt()
+        assert [m["content"] for m in Session.open(only(root).path).messages] == ["First", "One."]
+        assert person.leaves() == 0
+
+
+def test_a_conversation_that_is_open_elsewhere_is_refused(root: Path) -> None:
+    with ModelServer([text("One.")]) as server, someone(server=server) as person:
+        person.says("First")
+        person.sees("One.")
+        with someone("--resume", only(root).id, server=server) as another:
+            assert another.ends() == 1
+            assert "Another interpreter has this conversation open" in another.screen
+        assert person.leaves() == 0
+
+
+def run(*arguments: str, said: str = "", server: ModelServer | None = None) -> subprocess.CompletedProcess[str]:
+    where = ["--api_base", server.base_url, "--api_key", "key"] if server else []
+    program = [sys.executable, "-c", PROGRAM, *where, *arguments]
+    return subprocess.run(program, input=said, capture_output=True, text=True, timeout=60)
+
+
+def test_a_message_goes_on_with_a_conversation_without_a_terminal(root: Path) -> None:
+    saved(root, "aaaa0001", "Paint the fence")
+    with ModelServer([text("Red.")]) as server:
+        done = run("--resume", "aaaa", "--plain", said="Which colour?", server=server)
+    assert (done.returncode, done.stdout.strip()) == (0, "Red.")
+    assert [m["content"] for m in Session.open(root / "aaaa0001").messages][-2:] == ["Which colour?", "Red."]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--conversations"], "needs a terminal"),
+        (["--resume"], "needs a terminal"),
+        (["--resume", "zzzz"], "There is no conversation zzzz"),
+        (["--continue"], "There is no conversation in"),
+    ],
+)
+def test_what_cannot_be_done_is_said(root: Path, arguments: list[str], words: str) -> None:
+    saved(root, "aaaa0001", "Paint the fence")
+    done = run(*arguments, said="Hello")
+    assert done.returncode in (1, 2) and words in done.stderr

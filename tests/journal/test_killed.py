@@ -1,0 +1,81 @@
+"""`kill -9` at any moment loses at most what came in the last moment, and the session can be taken up."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from interpreter.journal import Session, listed
+from interpreter.journal.scribe import INTERVAL
+from interpreter.messages import Message
+from journal.endless import endless
+
+Report = list[float]
+
+
+def kills(root: Path, count: int) -> Iterator[tuple[Path, list[Report]]]:
+    """So many sessions that were killed, with what they had been given."""
+    moments = random.Random(count)
+    program = [sys.executable, str(Path(__file__).parent / "endless.py"), str(root)]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as nursery:
+        assert nursery.stdin is not None and nursery.stdout is not None
+        for number in range(count):
+            nursery.stdin.write(f"{number} {number} {moments.uniform(0, 0.3):.4f}\n")
+            nursery.stdin.flush()
+            yield root / str(number), [json.loads(line) for line in iter(nursery.stdout.readline, "\n")]
+        nursery.stdin.close()
+        assert nursery.wait(timeout=30) == 0
+
+
+def recorded(root: Path) -> Session | None:
+    rows = listed(root)
+    assert len(rows) <= 1
+    return Session.open(rows[0].path) if rows else None
+
+
+def assert_is_beginning(messages: list[Message], whole: list[Message]) -> None:
+    """All messages as they were said; of the last one perhaps not all yet."""
+    assert messages[:-1] == whole[: len(messages) - 1]
+    if messages:
+        last, meant = messages[-1], whole[len(messages) - 1]
+        assert meant["content"].startswith(last["content"])
+        assert {**last, "content": ""} == {**meant, "content": ""}
+
+
+def check(root: Path, reports: list[Report], whole: list[Message]) -> None:
+    session = recorded(root)
+    assert reports and session is not None
+    assert_is_beginning(session.messages, whole)
+    last_asked = reports[-1][0]
+    safe = max((report[2] for report in reports if report[1] < last_asked - INTERVAL), default=0)
+    kept = sum(len(message["content"]) for message in session.messages if message["role"] != "user")
+    assert kept >= safe
+    messages = list(session.messages)
+    again = endless(str(root))
+    again.journal.resume(session.id)
+    assert again.messages == messages
+    again.chat("go on", display=False)
+    assert Session.open(session.path).messages == again.messages
+    assert again.messages[: len(messages)] == messages
+    again.journal.close()
+
+
+@pytest.mark.parametrize("count", [20, pytest.param(100, marks=pytest.mark.full)])
+def test_killed_at_random_moments(count: int, tmp_path: Path) -> None:
+    talker = endless(None)
+    lost = 0
+    for root, reports in kills(tmp_path, count):
+        session = recorded(root)
+        assert session is not None
+        while len(talker.messages) < len(session.messages):
+            talker.chat(f"message {sum(m['role'] == 'user' for m in talker.messages) + 1}", display=False)
+        kept = sum(len(message["content"]) for message in session.messages if message["role"] != "user")
+        lost = max(lost, int(reports[-1][2]) - kept)
+        check(root, reports, talker.messages)
+    print(f"{count} kills; the most that was lost: {lost} characters")

@@ -1,0 +1,65 @@
+"""What is large is stored once, by its hash."""
+
+from __future__ import annotations
+
+import base64
+import os
+from pathlib import Path
+
+from conversation import Chatting
+from interpreter.journal import Session
+from interpreter.journal.blobs import Blobs
+from model_server import text, tool_call
+
+
+def test_an_image_that_comes_twice_is_stored_once(chatting: Chatting) -> None:
+    picture = base64.b64encode(os.urandom(40_000)).decode()
+    interpreter, _ = chatting(text("I see."), text("Again."))
+    image = {"role": "user", "type": "image", "format": "base64.png", "content": picture}
+    interpreter.chat(image, display=False)
+    interpreter.chat(dict(image), display=False)
+    assert interpreter.journal.path is not None
+    session = Session.open(interpreter.journal.path)
+    assert session.messages == interpreter.messages
+    [stored] = (session.path / "blobs").iterdir()
+    assert stored.read_bytes() == base64.b64decode(picture)
+    assert (session.path / "journal.jsonl").stat().st_size < 10_000
+
+
+def test_the_whole_of_a_long_output_is_kept(chatting: Chatting) -> None:
+    code = "for n in range(5000): print('line', n)"
+    interpreter, _ = chatting(tool_call("python", code), text("Done."), auto_run=True)
+    interpreter.chat("go", display=False)
+    assert interpreter.journal.path is not None
+    session = Session.open(interpreter.journal.path)
+    assert session.messages == interpreter.messages
+    whole = session.blocks[0].whole
+    assert whole is not None
+    assert session.blobs.get(whole) == "".join(f"line {n}\n" for n in range(5000))
+
+
+def test_a_program_that_writes_over_its_line_for_long_does_not_fill_the_journal(chatting: Chatting) -> None:
+    code = "for n in range(100_000): print(f'\\r{n}', end='')"
+    interpreter, _ = chatting(tool_call("python", code), text("Done."), auto_run=True)
+    interpreter.chat("go", display=False)
+    assert interpreter.journal.path is not None
+    session = Session.open(interpreter.journal.path)
+    assert session.messages == interpreter.messages
+    assert (session.path / "journal.jsonl").stat().st_size < 100_000
+
+
+def test_any_text_comes_back_as_it_was(tmp_path: Path) -> None:
+    blobs = Blobs(tmp_path / "blobs")
+    odd = ["abcd" * 3000, "a b c d" * 2000, "QUJD" * 3000 + "=", "\ud800" * 9000, "é\r\n" * 5000, "QUJ=" * 3000]
+    for content in odd:
+        assert blobs.get(blobs.put(content)) == content
+
+
+def test_a_blob_that_is_gone_leaves_the_rest_readable(chatting: Chatting) -> None:
+    interpreter, _ = chatting(text("Long."))
+    interpreter.chat("y" * 20_000, display=False)
+    assert interpreter.journal.path is not None
+    for blob in (interpreter.journal.path / "blobs").iterdir():
+        blob.unlink()
+    session = Session.open(interpreter.journal.path)
+    assert [message["content"] for message in session.messages] == ["[The journal's copy of this is missing.]", "Long."]

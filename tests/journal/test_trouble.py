@@ -1,0 +1,151 @@
+"""A disk that is full, a folder that cannot be written, a session that somebody else has."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conversation import Chatting
+from interpreter import OpenInterpreter
+from interpreter.errors import ConversationInUseError
+from interpreter.journal import Session
+from model_server import text
+
+HELD = """
+import sys
+from interpreter import OpenInterpreter
+interpreter = OpenInterpreter()
+interpreter.journal.resume(sys.argv[1])
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+FULL = """
+import resource, signal
+from interpreter import OpenInterpreter
+from interpreter.journal import Session
+
+interpreter = OpenInterpreter()
+interpreter.llm.completions = lambda **_: iter([{"choices": [{"delta": {"content": "word " * 100}}]}])
+interpreter.chat("before", display=False)
+size = (interpreter.journal.path / "journal.jsonl").stat().st_size
+resource.setrlimit(resource.RLIMIT_FSIZE, (size + 300, resource.RLIM_INFINITY))  # the disk is full from here on
+notices = []
+for number in range(3):
+    for chunk in interpreter.chat(f"message {number}", display=False, stream=True):
+        if chunk["type"] == "status" and chunk["format"] == "notice":
+            notices.append(chunk["content"]["text"])
+assert len(interpreter.messages) == 8, interpreter.messages
+assert len(notices) == 1, notices
+assert "not being saved" in notices[0] and "too large" in notices[0], notices
+assert len(list(interpreter.journal.root.iterdir())) == 1
+kept = Session.open(interpreter.journal.path)
+assert kept.messages == interpreter.messages[: len(kept.messages)] and not kept.torn
+resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))  # there is room again
+interpreter.chat("after", display=False)
+assert Session.open(interpreter.journal.path).messages == interpreter.messages
+print("ok")
+"""
+
+
+def notices_of(interpreter: OpenInterpreter, said: str) -> list[str]:
+    chunks = interpreter.chat(said, display=False, stream=True)
+    return [chunk["content"]["text"] for chunk in chunks if chunk.get("format") == "notice"]
+
+
+def test_a_full_disk_is_told_once_and_the_chat_goes_on() -> None:
+    done = subprocess.run([sys.executable, "-c", FULL], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "ok\n", done.stderr
+
+
+def test_a_folder_that_cannot_be_made_is_told_once_and_the_chat_goes_on(chatting: Chatting, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    interpreter, _ = chatting(
+        text("One."), text("Two."), text("Three."), conversation_history_path=str(tmp_path / "file" / "sessions")
+    )
+    [notice] = notices_of(interpreter, "first")
+    assert "not being saved" in notice and str(tmp_path) in notice
+    assert notices_of(interpreter, "second") == []
+    (tmp_path / "file").unlink()
+    assert notices_of(interpreter, "third") == []
+    assert interpreter.journal.path is not None
+    assert Session.open(interpreter.journal.path).messages == interpreter.messages
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
+def test_a_folder_that_is_read_only_is_told_once(chatting: Chatting, tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    interpreter, _ = chatting(text("One."), conversation_history_path=str(tmp_path))
+    [notice] = notices_of(interpreter, "first")
+    assert "not being saved" in notice
+
+
+def test_a_session_that_another_process_has_is_refused(chatting: Chatting) -> None:
+    first, _ = chatting(text("One."))
+    first.chat("hello", display=False)
+    name = first.journal.id
+    assert name is not None
+    first.journal.close()
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HELD, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with holder:
+        assert holder.stdout is not None and holder.stdin is not None
+        assert holder.stdout.readline() == "held\n"
+        second = OpenInterpreter()
+        with pytest.raises(ConversationInUseError, match="open"):
+            second.journal.resume(name)
+        holder.stdin.close()
+        holder.wait(timeout=30)
+    assert len(second.journal.resume(name).messages) == 2
+    second.journal.close()
+
+
+NO_ROOM = """
+import resource
+from interpreter import OpenInterpreter
+
+interpreter = OpenInterpreter()
+interpreter.llm.completions = lambda **_: iter([{"choices": [{"delta": {"content": "word"}}]}])
+resource.setrlimit(resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
+for number in range(3):
+    interpreter.chat("hello", display=False)
+assert len(interpreter.messages) == 6
+assert list(interpreter.journal.root.iterdir()) == []
+print("ok")
+"""
+
+
+def test_a_session_that_cannot_be_begun_leaves_nothing_behind() -> None:
+    done = subprocess.run([sys.executable, "-c", NO_ROOM], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "ok\n", done.stderr
+
+
+def test_a_session_can_be_read_while_it_is_written(chatting: Chatting) -> None:
+    interpreter, _ = chatting(text("One."))
+    interpreter.chat("hello", display=False)
+    assert interpreter.journal.path is not None
+    assert len(Session.open(interpreter.journal.path).messages) == 2
+
+
+def test_the_lock_ends_with_the_process(chatting: Chatting) -> None:
+    first, _ = chatting(text("One."))
+    first.chat("hello", display=False)
+    name = first.journal.id
+    assert name is not None
+    first.journal.close()
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HELD, name], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+        holder.kill()
+        holder.wait(timeout=30)
+    second = OpenInterpreter()
+    assert len(second.journal.resume(name).messages) == 2
+    second.journal.close()

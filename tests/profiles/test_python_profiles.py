@@ -1,0 +1,100 @@
+"""Profiles in Python: they get the interpreter that is being set up, and only that one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import interpreter as package
+from interpreter import OpenInterpreter
+from interpreter.errors import ProfileError
+from interpreter.settings import origins, sources
+
+
+def loaded(tmp_path: Path, code: str, **settings: object) -> OpenInterpreter:
+    file = tmp_path / "p.py"
+    file.write_text(code)
+    made = OpenInterpreter(**settings)
+    made.load_profile(str(file))
+    return made
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from interpreter import interpreter\ninterpreter.llm.model = 'x'\n",
+        "from interpreter import interpreter as agent\nagent.llm.model = 'x'\n",
+        "from interpreter import OpenInterpreter\ninterpreter = OpenInterpreter()\ninterpreter.llm.model = 'x'\n",
+        "interpreter.llm.model = 'x'\n",
+        "def f():\n    from interpreter import interpreter\n    interpreter.llm.model = 'x'\nf()\n",
+        "from interpreter import BaseLanguage, computer, interpreter\ncomputer.shell_rc = True\ninterpreter.llm.model = 'x'\n",
+    ],
+)
+def test_it_sets_the_one_that_is_set_up_and_no_other(tmp_path: Path, code: str) -> None:
+    shared, other = package.interpreter, OpenInterpreter()
+    made = loaded(tmp_path, code)
+    assert made.llm.model == "x"
+    assert sources(made.llm)["llm.model"] == "profile"
+    assert origins(made.llm)["llm.model"] == f"profile {tmp_path / 'p.py'}"
+    assert shared.llm.model == other.llm.model == "gpt-4o"
+    assert package.interpreter is shared
+
+
+def test_settings_of_a_new_interpreter_are_taken_over(tmp_path: Path) -> None:
+    made = loaded(tmp_path, "from interpreter import OpenInterpreter\ninterpreter = OpenInterpreter(auto_run=True)\n")
+    assert made.auto_run is True
+    assert sources(made)["auto_run"] == "profile"
+
+
+def test_what_code_said_before_stays(tmp_path: Path) -> None:
+    made = loaded(tmp_path, "interpreter.auto_run = True\ninterpreter.max_output = 5\n", auto_run=False)
+    assert (made.auto_run, made.max_output) == (False, 5)
+    made.max_output = 6
+    assert made.max_output == 6
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "words"),
+    [
+        ("\ninterpreter.autorun = True\n", 2, "There is no setting named autorun. Did you mean auto_run?"),
+        ("x = 1\nx.y = 2\n", 2, "AttributeError: "),
+        ("def f():\n    raise ValueError('no')\n\nf()\n", 2, "ValueError: no"),
+        ("a = (\n", 1, "'(' was never closed."),
+        ("interpreter.computer.mouse.click()\n", 1, "computer.mouse is not there yet"),
+    ],
+)
+def test_a_mistake_names_file_and_line(tmp_path: Path, code: str, line: int, words: str) -> None:
+    with pytest.raises(ProfileError) as refusal:
+        loaded(tmp_path, code)
+    assert str(refusal.value).startswith(f"{tmp_path / 'p.py'}, line {line}: {words}")
+
+
+def test_a_start_script_runs_before_the_settings_and_knows_its_lines(tmp_path: Path) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text(
+        "max_output: 7\nstart_script: |\n  seen = interpreter.max_output\n  interpreter.loop_message = f'saw {seen}'\n"
+    )
+    made = OpenInterpreter()
+    made.load_profile(str(file))
+    assert (made.max_output, made.loop_message) == (7, "saw 2800")
+    file.write_text("start_script: |\n  a = 1\n  a.b\n")
+    with pytest.raises(ProfileError, match=r"p\.yaml, line 3: AttributeError"):
+        made.load_profile(str(file))
+
+
+def test_a_language_of_ones_own(tmp_path: Path) -> None:
+    code = (
+        "from interpreter import BaseLanguage, interpreter\n"
+        "class Echo(BaseLanguage):\n    name = 'echo'\n"
+        "    def run(self, code):\n        yield {'type': 'console', 'format': 'output', 'content': code}\n"
+        "interpreter.computer.languages.append(Echo)\n"
+    )
+    made = loaded(tmp_path, code)
+    assert made.computer.run("echo", "hello")[0]["content"] == "hello"
+
+
+def test_assignments_after_the_profile_are_code_again(tmp_path: Path) -> None:
+    made = loaded(tmp_path, "interpreter.auto_run = True\n")
+    made.debug = True
+    assert sources(made)["debug"] == "code"

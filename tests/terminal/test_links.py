@@ -1,0 +1,93 @@
+"""What can be clicked, on terminals that have links, and nothing of it elsewhere."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from interpreter.terminal.render.ansi import cells, clip, without_styles
+from interpreter.terminal.render.links import has_links, linked, safe_address, to_file, with_linked_frame
+from interpreter.terminal.render.markdown import MarkdownView
+from interpreter.terminal.render.theme import Theme
+
+_LINK = re.compile(r"\x1b\]8;[^;]*;([^\x1b]*)\x1b\\(.*?)\x1b\]8;;\x1b\\")
+
+
+def links(text: str) -> list[tuple[str, str]]:
+    return [(address, without_styles(words)) for address, words in _LINK.findall(text)]
+
+
+def shown(markdown: str, theme: Theme, width: int = 80) -> str:
+    view = MarkdownView(theme, width)
+    return "\n".join(view.feed(markdown) + view.close())
+
+
+@pytest.mark.parametrize(
+    ("environ", "has"),
+    [
+        ({"TERM": "xterm-kitty"}, True),
+        ({"TERM": "xterm-256color", "VTE_VERSION": "7200"}, True),
+        ({"TERM": "xterm-256color", "VTE_VERSION": "4800"}, False),
+        ({"TERM": "xterm-256color", "TERM_PROGRAM": "vscode"}, True),
+        ({"TERM": "xterm-256color", "TERM_PROGRAM": "Apple_Terminal"}, False),
+        ({"TERM": "xterm-256color"}, False),
+        ({"TERM": "linux"}, False),
+        ({"TERM": "xterm-256color", "FORCE_HYPERLINK": "1"}, True),
+        ({"TERM": "xterm-kitty", "FORCE_HYPERLINK": "0"}, False),
+    ],
+)
+def test_who_has_links(environ: dict[str, str], has: bool) -> None:
+    assert has_links(environ) is has
+
+
+def test_a_markdown_link_is_its_words() -> None:
+    text = shown("See [the manual](https://x.org/a b) now.", Theme(links=True))
+    assert without_styles(text) == "See [the manual](https://x.org/a b) now."  # not a link in Markdown either
+    text = shown("See [the manual](https://x.org/ä?q=1) now.", Theme(links=True))
+    assert without_styles(text) == "See the manual now."
+    assert [address for address, _ in links(text)] == ["https://x.org/%C3%A4?q=1"]
+    assert without_styles(shown("See [the manual](https://x.org/) now.", Theme())).endswith("(https://x.org/) now.")
+
+
+def test_words_that_look_like_another_address_do_not_hide_the_real_one() -> None:
+    text = shown("[https://good.org](https://bad.org/)", Theme(links=True))
+    assert without_styles(text) == "https://good.org (https://bad.org/)"
+
+
+@pytest.mark.parametrize("address", ["javascript:alert(1)", "x", "", "data:text/html,x", "ssh://x"])
+def test_only_plain_kinds_of_addresses_are_links(address: str) -> None:
+    assert safe_address(address) == ""
+    assert links(shown(f"[words]({address})", Theme(links=True))) == []
+
+
+def test_the_same_link_is_drawn_the_same_each_time() -> None:
+    theme = Theme(links=True)
+    assert shown("[a](https://x.org)", theme) == shown("[a](https://x.org)", theme)
+
+
+def test_a_link_has_the_width_of_its_words() -> None:
+    text = linked("words", "https://x.org/very/long")
+    assert cells(text) == 5
+    assert clip(text, 3) == linked("wor", "https://x.org/very/long")
+
+
+@pytest.mark.parametrize("line", ["File /a/b c.py:12, in f(x)", '  File "/a/b c.py", line 12, in f'])
+def test_a_frame_of_a_traceback_can_be_clicked(line: str) -> None:
+    shown = with_linked_frame(line)
+    assert without_styles(shown) == line
+    (address, words), *_ = links(shown)
+    assert words == "/a/b c.py"
+    assert unquote(urlsplit(address).path) == "/a/b c.py"
+    assert address == to_file("/a/b c.py")
+
+
+@pytest.mark.parametrize("line", ["Files /a:1", "File x", "Cell In[1], line 1", "a File /a:1"])
+def test_other_lines_stay(line: str) -> None:
+    assert with_linked_frame(line) == line
+
+
+def test_paths_of_ours() -> None:
+    assert Theme().path("/a") == "/a"
+    assert links(Theme(links=True).path("/a")) == [(to_file("/a"), "/a")]

@@ -1,0 +1,110 @@
+"""What Tab completes at the prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.completion import CompleteEvent
+from prompt_toolkit.document import Document
+
+from interpreter import OpenInterpreter
+from interpreter.terminal.suggestions import Suggestions
+from model_server import ModelServer, text
+from terminal.person import ENTER, someone
+
+TAB = "\t"
+
+
+@pytest.fixture
+def interpreter(tmp_path: Path) -> Iterator[OpenInterpreter]:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "sales.csv").write_text("")
+    (tmp_path / "data.txt").write_text("")
+    (tmp_path / "my picture.png").write_text("")
+    (tmp_path / ".hidden").write_text("")
+    interpreter = OpenInterpreter(workspace=str(tmp_path))
+    yield interpreter
+    interpreter.computer.terminate()
+
+
+def offered(interpreter: OpenInterpreter, typed: str) -> list[str]:
+    """What the line may become."""
+    found = Suggestions(interpreter).get_completions(Document(typed), CompleteEvent(completion_requested=True))
+    return [typed[: len(typed) + each.start_position] + each.text for each in found]
+
+
+@pytest.mark.parametrize(
+    ("typed", "lines"),
+    [
+        ("%verb", ["%verbose"]),
+        ("%save", ["%save_message"]),
+        ("%cd d", ["%cd data/"]),
+        ("%run data/", ["%run data/sales.csv"]),
+        ("%run da", ["%run data/", "%run data.txt"]),
+        ("%vars py", ["%vars python"]),
+        ("look at @da", ["look at @data/", "look at @data.txt"]),
+        ("look at @my", ['look at @"my picture.png']),
+        ('look at @"my p', ['look at @"my picture.png']),
+        ("don't touch ./da", ["don't touch ./data/", "don't touch ./data.txt"]),
+        ("plain words da", []),
+        ("it's", []),
+        ("%cd data/", []),
+        ("!cat da", ["!cat data/", "!cat data.txt"]),
+        ("!cat my", ["!cat my\\ picture.png"]),
+        ("%% cat data/s", ["%% cat data/sales.csv"]),
+    ],
+)
+def test_commands_and_files(interpreter: OpenInterpreter, typed: str, lines: list[str]) -> None:
+    assert offered(interpreter, typed) == lines
+
+
+def test_an_empty_percent_sign_lists_every_command_with_what_it_does(interpreter: OpenInterpreter) -> None:
+    found = list(Suggestions(interpreter).get_completions(Document("%"), CompleteEvent()))
+    assert {"help", "undo", "show", "vars", "model"} <= {each.text for each in found}
+    assert all(each.display_meta_text for each in found)
+
+
+def test_programs(interpreter: OpenInterpreter) -> None:
+    assert "!bash" in offered(interpreter, "!bas")
+
+
+def test_live_variables(interpreter: OpenInterpreter) -> None:
+    assert offered(interpreter, ">>> siz") == []
+    interpreter.computer.run("python", "sizes = {'small': 1}\ndef sizing(): pass")
+    interpreter.computer.run("shell", "place=here")
+    assert offered(interpreter, ">>> size") == [">>> sizes"]
+    assert offered(interpreter, ">>> print(sizes.ke") == [">>> print(sizes.keys"]
+    assert offered(interpreter, ">>> if 1:\n    siz") == [">>> if 1:\n    sizes", ">>> if 1:\n    sizing"]
+    assert offered(interpreter, ">>> sizes['") == [">>> sizes['small"]
+    assert offered(interpreter, "%show siz") == ["%show sizes"]
+    assert offered(interpreter, "!echo $pla") == ["!echo $place"]
+    assert offered(interpreter, ">>> sizes") == []
+
+
+@pytest.mark.usefixtures("no_strays")
+def test_at_the_keyboard(tmp_path: Path) -> None:
+    (tmp_path / "report.txt").write_text("")
+    with ModelServer([text("Yes?")]) as server, someone(server=server) as person:
+        person.at_prompt()
+        person.types("%toke" + TAB)
+        person.sees("> %tokens")
+        person.types(ENTER)
+        person.sees("This session: 0 requests")
+        person.says(">>> remarkable = 1")
+        person.at_prompt()
+        person.types(">>> remark" + TAB)
+        person.sees("> >>> remarkable", times=2)
+        person.types(" + 41" + ENTER)
+        person.sees("42")
+        person.at_prompt()
+        person.types("%ver" + TAB)
+        person.sees("> %verbose")
+        person.types("\x03")
+        person.at_prompt()
+        person.types("%s" + TAB)
+        person.sees("%save_message")
+        person.sees("look at a value")
+        person.types("\x03")
+        assert person.leaves() == 0

@@ -1,0 +1,177 @@
+"""Tables that code displays: read from their HTML, fitted to the screen, told where they are cut."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from interpreter.terminal.plain import PlainDisplay
+from interpreter.terminal.render.ansi import cells, without_styles
+from interpreter.terminal.render.html_table import Table, table_in
+from interpreter.terminal.render.tables import fitted
+from interpreter.terminal.render.theme import Theme
+from terminal.test_display import Stage, output, over
+
+POLARS = (
+    "<div><style>\n.dataframe > thead > tr {text-align: right;}\n</style>\n<small>shape: (2, 2)</small>"
+    '<table border="1" class="dataframe"><thead><tr><th>n</th><th>word</th></tr><tr><td>i64</td><td>str</td></tr>'
+    "</thead><tbody><tr><td>1</td><td>&quot;x&quot;</td></tr><tr><td>22</td><td>null</td></tr></tbody></table></div>"
+)
+
+
+def html(frame: Any) -> str:
+    return str(frame._repr_html_())
+
+
+def rows(frame: Any, width: int = 79) -> list[str]:
+    table = table_in(html(frame))
+    assert table is not None
+    return [without_styles(row) for row in fitted(table, width, Theme())[0]]
+
+
+def test_numbers_stand_to_the_right_and_words_to_the_left() -> None:
+    frame = pd.DataFrame({"name": ["Ann", "Bo"], "n": [1, 2222], "x": [0.5, None]})
+    assert rows(frame) == [
+        "   name     n    x",
+        "──────────────────",
+        "0  Ann      1  0.5",
+        "1  Bo    2222  NaN",
+    ]
+
+
+def test_columns_are_left_out_of_the_middle_and_counted() -> None:
+    frame = pd.DataFrame(np.arange(60).reshape(2, 30), columns=[f"c{n:02}" for n in range(30)])
+    shown = rows(frame, 40)
+    assert max(map(cells, shown[:4])) <= 40
+    assert shown[0].split() == ["c00", "c01", "c02", "c03", "…", "c27", "c28", "c29"]
+    assert shown[-1] == "23 columns not shown"
+
+
+def test_rows_are_left_out_as_pandas_did_or_as_the_screen_needs() -> None:
+    hundred = rows(pd.DataFrame({"n": range(100)}))
+    assert [row.split()[0] for row in hundred[2:-1]] == ["0", "1", "2", "3", "4", "…", "95", "96", "97", "98", "99"]
+    assert hundred[-1] == "100 rows × 1 columns"
+    fifty = rows(pd.DataFrame({"n": range(50)}))
+    assert len(fifty) < 25
+    assert fifty[-1] == "32 rows not shown"
+
+
+def test_several_levels_of_names() -> None:
+    frame = pd.DataFrame({"b": list("xxy"), "c": list("uvu"), "a": [1, 2, 3]}).pivot_table(
+        index=["b", "c"], values="a", aggfunc=["sum", "max"]
+    )
+    assert rows(frame) == [
+        "      sum  max",
+        "        a    a",
+        "b  c",
+        "──────────────",
+        "x  u    1    1",
+        "   v    2    2",
+        "y  u    3    3",
+    ]
+
+
+def test_a_frame_of_polars() -> None:
+    table = table_in(POLARS)
+    assert table == Table(
+        header=[["n", "word"], ["i64", "str"]],
+        rows=[["1", '"x"'], ["22", "null"]],
+        notes=["shape: (2, 2)"],
+    )
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "<b>bold</b>",
+        "<table><tr><td><img src=x></td></tr></table>",
+        "<table><tr><td>1</td></tr></table><script>x</script>",
+        "<table><tr><td>1</td></tr></table>" * 2,
+        "<table></table>",
+        "<table>" + "<tr><td>1</td></tr>" * 100_000,
+        html(pd.DataFrame()),
+    ],
+)
+def test_what_is_more_or_less_than_a_table_is_a_page(page: str) -> None:
+    assert table_in(page) is None
+
+
+@given(page=st.text(alphabet="<>/trdhablep =\"'12&;\n", max_size=200))
+@settings(max_examples=200, deadline=None)
+def test_no_html_breaks_the_reader(page: str) -> None:
+    table = table_in("<table>" + page)
+    if table:
+        fitted(table, 40, Theme())
+
+
+@given(
+    grid=st.integers(1, 12).flatmap(
+        lambda n: st.lists(st.lists(st.text("ab 漢1.", max_size=50), min_size=n, max_size=n), min_size=1, max_size=30)
+    ),
+    width=st.integers(30, 120),
+)
+@settings(max_examples=100, deadline=None)
+def test_a_table_never_wraps(grid: list[list[str]], width: int) -> None:
+    table = Table([grid[0]], grid[1:])
+    for row in fitted(table, width, Theme())[0][:-1]:
+        assert cells(row) <= width
+
+
+def test_a_hostile_cell_cannot_move_the_cursor() -> None:
+    table = table_in("<table><tr><td>a\x1b[2Jb</td></tr></table>")
+    assert table is not None
+    assert "\x1b[2J" not in "".join(fitted(table, 40, Theme())[0])
+
+
+def shown_frame(frame: Any) -> list[dict[str, Any]]:
+    page = {"role": "computer", "type": "code", "format": "html", "content": html(frame), "recipient": "user"}
+    return [output(f"{frame}\n", also="html"), page]
+
+
+def test_a_frame_is_a_table_on_the_screen_and_nothing_else() -> None:
+    stage = Stage()
+    stage.show(output("before\n"), *shown_frame(pd.DataFrame({"n": [1]})), output("after\n"), over())
+    stage.display.finish()
+    assert stage.rows == ["before", "   n", "────", "0  1", "after"]
+
+
+def test_what_does_not_fit_is_in_a_file() -> None:
+    stage = Stage()
+    stage.show(*shown_frame(pd.DataFrame(np.ones((2, 60)))), over())
+    stage.display.finish()
+    assert "columns not shown" in stage.rows[-2]
+    assert Path(stage.rows[-1].removeprefix("Whole table: ")).read_text().count("<th>") > 60
+
+
+def test_a_page_keeps_its_text_unless_that_says_nothing() -> None:
+    stage = Stage()
+    page = {"role": "computer", "type": "code", "format": "html", "content": "<b>x</b>", "recipient": "user"}
+    stage.show(output("a model of x\n", also="html"), page, output("<a.B object>\n", also="html"), page, over())
+    stage.display.finish()
+    text, first, second = stage.rows
+    assert text == "a model of x"
+    assert first.startswith("Page: ") and second.startswith("Page: ")
+
+
+def test_a_text_whose_better_form_never_comes_is_shown() -> None:
+    stage = Stage()
+    stage.show(output("only this\n", also="html"), over(None, "interrupted"))
+    stage.display.finish()
+    assert stage.rows[0] == "only this"
+
+
+def test_in_plain_text_a_table_is_lines_and_a_file() -> None:
+    written: list[str] = []
+    display = PlainDisplay(written.append)
+    for chunk in shown_frame(pd.DataFrame({"n": range(100)})):
+        display.show(chunk)  # type: ignore[arg-type]
+    text = "".join(written)
+    assert "99  99" in text
+    assert re.search(r"^\[table: 100 rows × 1 columns, the whole saved to \S+page-\d+\.html\]$", text, re.MULTILINE)

@@ -1,0 +1,90 @@
+"""What the recorder keeps: the last 64 KB, in a file for its owner alone."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pexpect
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from interpreter.terminal.shell_hook.failure import recorded_output
+from interpreter.terminal.shell_hook.ring import SIZE, Ring, read_ring
+
+PROGRAM = "import sys; from interpreter.terminal.wtf import main; sys.exit(main())"
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(0, SIZE + 5000), max_size=8))
+def test_the_last_bytes_are_kept_however_they_come(lengths: list[int]) -> None:
+    ring, whole = Ring(), b""
+    for number, length in enumerate(lengths):
+        piece = bytes([number % 256]) * length
+        ring.add(piece)
+        whole += piece
+    try:
+        assert read_ring(ring.path) == whole[-SIZE:]
+        assert os.stat(ring.path).st_size == SIZE + 8
+    finally:
+        ring.remove()
+    assert read_ring(ring.path) == b""
+
+
+def test_a_file_that_is_no_recording_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("private")
+    assert read_ring(str(tmp_path / "x")) == b""
+
+
+def marked(output: str, status: int) -> str:
+    return f"$ cmd\r\n\x1b]133;C\x07{output}\x1b]133;D;{status}\x07"
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (marked("one\r\n", 2) + marked("two\r\n", 0), "one"),
+        (marked("one\r\n", 2) + marked("two\r\n", 2), "two"),
+        ("tail of a long one\r\n\x1b]133;D;2\x07", "tail of a long one"),
+        (marked("other\r\n", 1), ""),
+        ("", ""),
+    ],
+)
+def test_the_output_is_that_of_the_command_that_failed(text: str, found: str) -> None:
+    assert recorded_output(text, 2) == found
+
+
+def test_the_recorded_program_has_a_terminal_of_the_same_size(no_strays: None) -> None:
+    inner = "stty size; read line; echo got $line; read again; stty size; kill -TERM $$"
+    child = pexpect.spawn(
+        sys.executable,
+        ["-c", PROGRAM, "--record", "sh", "-c", inner],
+        encoding="utf-8",
+        timeout=60,
+        dimensions=(33, 77),
+    )
+    child.expect_exact("33 77")
+    child.sendline("words")
+    child.expect_exact("got words")
+    child.setwinsize(20, 50)
+    child.sendline("")
+    child.expect_exact("20 50")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == (-15) % 256
+
+
+def test_a_window_that_closes_takes_the_shell_along(no_strays: None) -> None:
+    child = pexpect.spawn(sys.executable, ["-c", PROGRAM, "--record", "sh", "-c", "echo here; read x"], timeout=60)
+    child.expect_exact("here")
+    child.close(force=True)
+
+
+def test_a_program_that_is_not_there_is_said() -> None:
+    child = pexpect.spawn(sys.executable, ["-c", PROGRAM, "--record", "no-such-shell"], encoding="utf-8", timeout=60)
+    child.expect_exact("no-such-shell")
+    child.expect(pexpect.EOF)
+    child.close()
+    assert child.exitstatus == 127
