@@ -15,7 +15,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "version", "messages", "console_text", "settings"),
     ("languages", "llm"),
     ("computer_api",),
-    ("core", "loop", "blocks", "reply", "system_message", "frontend", "__init__"),
+    ("core", "loop", "blocks", "patience", "reply", "system_message", "frontend", "__init__"),
     ("terminal",),
     ("__main__",),
 )

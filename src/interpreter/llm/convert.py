@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from interpreter.console_text import SPECIAL, ConsoleText
 from interpreter.errors import UnknownMessageError
 from interpreter.llm.compaction import Cut
+from interpreter.llm.digest import digest, shortened
 from interpreter.llm.images import image_part, image_url
 from interpreter.llm.kept import KeptReplies
-from interpreter.messages import EPHEMERAL, Message
+from interpreter.messages import EPHEMERAL, Message, has_failed
 
 AS_IS = "{content}"
 _NEVER_TOLD = EPHEMERAL | {"error", "command"}
@@ -26,18 +27,20 @@ _ENDED = {
 }
 
 
-@dataclass(frozen=True)
-class Forms:
+class Forms(NamedTuple):
     """How things are put to the model."""
 
     user_template: str = AS_IS
     always_use_user_template: bool = False
     output_template: str = AS_IS
+    failed_output_template: str = AS_IS
     empty_output_template: str = "No output"
     output_sender: str = "user"
     shrink_images: bool = True
     vision: bool = False
     describe: Callable[..., str] | None = None
+    max_output: int | None = None
+    digests_errors: bool = False
 
 
 @dataclass
@@ -56,7 +59,7 @@ class Chat(Protocol):
     def user(self, text: str) -> None: ...
     def say(self, text: str) -> None: ...
     def code(self, language: str, code: str) -> None: ...
-    def output(self, text: str) -> None: ...
+    def output(self, text: str, failed: bool = False) -> None: ...
     def picture(self, parts: list[dict[str, Any]], shown_by_code: bool) -> None: ...
     def finish(self) -> list[dict[str, Any]]: ...
 
@@ -107,7 +110,7 @@ def _tell(message: Message, chat: Chat, forms: Forms, memory: Memory, template: 
             _tell_code(message, chat)
         case "console":
             if message.get("format") != "active_line":
-                chat.output(_console_text(message))
+                chat.output(_console_text(message, forms), has_failed(message))
         case "image":
             _tell_image(message, chat, forms, memory)
         case "file":
@@ -134,12 +137,16 @@ def fenced(language: str, code: str) -> str:
     return f"{fence}{language}\n{code}\n{fence}"
 
 
-def _console_text(message: Message) -> str:
+def _console_text(message: Message, forms: Forms) -> str:
     text = str(message.get("content") or "")
     if SPECIAL.search(text):
         settled = ConsoleText(len(text))
         settled.write(text)
         text = settled.text()
+    if forms.digests_errors and has_failed(message):
+        text = digest(text)
+    if forms.max_output is not None and len(text) > forms.max_output:
+        text = shortened(text, forms.max_output)
     return "\n".join(filter(None, (text.strip(), _how_it_ended(message))))
 
 

@@ -14,29 +14,29 @@ from interpreter.errors import (
     ContextTooLongError,
     EngineError,
     ModelError,
+    RepeatingReplyError,
     ReplyCutError,
     ReplyDeclinedError,
     RequestRefusedError,
 )
 from interpreter.llm import offline
 from interpreter.llm.anthropic_messages import AnthropicMessages
-from interpreter.llm.capabilities import calls_tools, sees_images
 from interpreter.llm.chat_completions import ChatCompletions
-from interpreter.llm.compaction import Cut
 from interpreter.llm.context import Around, Context
-from interpreter.llm.convert import Forms, Memory, convert
+from interpreter.llm.convert import Memory
 from interpreter.llm.fallback import LONGEST_WAIT, STEPS_IN_AFTER, stand_in
-from interpreter.llm.local.endpoints import OLLAMA_WIRE, LocalEndpoints
+from interpreter.llm.local.endpoints import BUILTIN, OLLAMA_WIRE, LocalEndpoints
 from interpreter.llm.local.ollama_chat import OllamaChat
+from interpreter.llm.model_profile import ModelProfile, profile_for
 from interpreter.llm.money import Purse, Usage
 from interpreter.llm.parse import ReplyParser
 from interpreter.llm.providers import LITELLM, Endpoint, resolve
+from interpreter.llm.repetition import Repetition
+from interpreter.llm.request import WHERE, can_see, make_request
 from interpreter.llm.responses import Responses
 from interpreter.llm.retry import wait_before_retry
-from interpreter.llm.text_chat import TextChat
+from interpreter.llm.thinking import thinks_first
 from interpreter.llm.tokens import estimate_messages, estimate_size, estimate_text
-from interpreter.llm.tool import execute_tool
-from interpreter.llm.tool_chat import ToolChat
 from interpreter.llm.window import NearServers, Window
 from interpreter.llm.wire import Wire, WireFormat
 from interpreter.messages import Chunk, Message
@@ -45,7 +45,10 @@ from interpreter.settings import SettingsGroup
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
 
-_WHERE = ("api_base", "api_key", "api_version")
+_REPEATS_ITSELF = (
+    "The model said the same thing over and over, so its reply was cut off. "
+    "Say it in other words or in smaller steps, or use a larger model."
+)
 
 Completions = Callable[..., Iterator[dict[str, Any]]]
 
@@ -53,19 +56,21 @@ Completions = Callable[..., Iterator[dict[str, Any]]]
 class Llm(SettingsGroup, group="llm"):
     """A model and how it is asked; every setting `llm.*` is an attribute."""
 
+    memory: Memory
+
     def __init__(self, interpreter: OpenInterpreter) -> None:
         self._interpreter = interpreter
         self._completions: Completions | None = None
         self._is_loaded = False
         self._wire = Wire()
         self._local = LocalEndpoints()
-        self._memory = Memory()
+        self.memory = Memory()
         self._context = Context()
         self._near = NearServers()
         self._formats: dict[str, WireFormat] = {
-            "chat": ChatCompletions(self._memory.replies),
-            "anthropic": AnthropicMessages(self._memory.replies),
-            "responses": Responses(self._memory.replies),
+            "chat": ChatCompletions(self.memory.replies),
+            "anthropic": AnthropicMessages(self.memory.replies),
+            "responses": Responses(self.memory.replies),
             OLLAMA_WIRE: OllamaChat(),
         }
         self._purse = Purse()
@@ -76,6 +81,11 @@ class Llm(SettingsGroup, group="llm"):
     def interpreter(self) -> OpenInterpreter:
         """Whom this model works for."""
         return self._interpreter
+
+    @property
+    def profile(self) -> ModelProfile:
+        """How this model is asked: as `model_profile` says, else by its name, its size and where it runs."""
+        return profile_for(self.model, self.api_base, self.model_profile)
 
     @property
     def completions(self) -> Completions:
@@ -148,7 +158,10 @@ class Llm(SettingsGroup, group="llm"):
 
     def _run_within_window(self, messages: Sequence[Message], cancelled: threading.Event) -> Iterator[Chunk]:
         """Ask with what fits into the window; a server that finds it too long is asked again with less."""
-        fitting = self._context.fitting(messages, partial(self._params, messages), self._around())
+        yield from self._load_builtin(cancelled)
+        if cancelled.is_set():
+            return
+        fitting = self._context.fitting(messages, partial(make_request, self, messages), self._around())
         while True:
             if fitting.status is not None:
                 yield fitting.status
@@ -164,6 +177,18 @@ class Llm(SettingsGroup, group="llm"):
             except (ContextTooLongError, RequestRefusedError) as error:
                 if not silent or cancelled.is_set() or not fitting.tighter(error):
                     raise
+
+    def _load_builtin(self, cancelled: threading.Event) -> Iterator[Chunk]:
+        """Have a model of ours loaded, and say so, since that takes a while."""
+        if self._completions is not None or not self.model.startswith(f"{BUILTIN}/"):
+            return
+        try:
+            watch = partial(self._wire.watch, cancelled=cancelled)
+            for news in self._local.start(self._endpoint(), self.context_window, watch):
+                yield {"type": "status", "format": "loading", "content": news}
+        except EngineError:
+            if not cancelled.is_set():
+                raise
 
     def _run(self, params: dict[str, Any], cancelled: threading.Event) -> Generator[Chunk]:
         """Ask, and ask again after a failure that may pass, as long as nothing has been said."""
@@ -194,16 +219,20 @@ class Llm(SettingsGroup, group="llm"):
     def _reply(self, params: dict[str, Any], cancelled: threading.Event) -> Generator[Chunk]:
         """One reply; when it breaks off, what had come is yielded before the error is raised."""
         self._purse.check(params, self.max_budget, self.max_budget_tokens)
-        parser = ReplyParser(fences="tools" not in params)
+        parser = ReplyParser(fences="tools" not in params, thinks_first=thinks_first(self.model))
+        repetition = Repetition()
         came = ended = False
         ask = self._completions or partial(self._ask_server, cancelled=cancelled)
         pieces = iter(ask(**params))
         try:
             for piece in pieces:
                 came = True
-                yield from parser.feed(piece)
+                chunks = parser.feed(piece)
+                yield from chunks
                 if cancelled.is_set():
                     break
+                if any(repetition.feed(chunk["content"]) for chunk in chunks if chunk.get("content")):
+                    raise RepeatingReplyError(_REPEATS_ITSELF)
             ended = not cancelled.is_set()
         except ModelError:
             yield from parser.finish(close=False)
@@ -238,7 +267,7 @@ class Llm(SettingsGroup, group="llm"):
         self, model: str, cancelled: threading.Event | None = None, **params: Any
     ) -> Iterator[dict[str, Any]]:
         """The usual way to the model: over HTTP."""
-        endpoint = self._resolve(model, **{name: params.get(name) for name in _WHERE})
+        endpoint = self._resolve(model, **{name: params.get(name) for name in WHERE})
         # Somebody's own way that calls this one does not know of the signal; it is that of the newest run.
         cancelled = cancelled or next(reversed(self._running), None) or threading.Event()
         timeouts = (self.timeout, self.connect_timeout)
@@ -265,7 +294,7 @@ class Llm(SettingsGroup, group="llm"):
                     raise
 
     def _endpoint(self) -> Endpoint:
-        return self._resolve(self.model, **{name: getattr(self, name) for name in _WHERE})
+        return self._resolve(self.model, **{name: getattr(self, name) for name in WHERE})
 
     def _resolve(self, model: str, **where: str | None) -> Endpoint:
         self._wire.direct = self._interpreter.offline
@@ -273,57 +302,12 @@ class Llm(SettingsGroup, group="llm"):
             offline.check(model, os.environ, where["api_base"])
         return resolve(model, os.environ, **where)
 
-    def _params(self, messages: Sequence[Message], cut: Cut | None = None) -> dict[str, Any]:
-        """The request: what is not set is not in it."""
-        assert messages[0].get("role") == "system", "the first message must be the system message"
-        tools = self._decided(self.supports_functions, calls_tools)
-        params: dict[str, Any] = {
-            "model": self.model,
-            "messages": self._chat(messages, tools, cut),
-            "stream": True,
-        }
-        if tools:
-            params["tools"] = [execute_tool(self._languages())]
-        for name in ("max_tokens", "temperature", *_WHERE):
-            if getattr(self, name) is not None:
-                params[name] = getattr(self, name)
-        return params
-
-    def _chat(self, messages: Sequence[Message], tools: bool, cut: Cut | None) -> list[dict[str, Any]]:
-        forms = self._forms()
-        if tools:
-            return convert(messages, ToolChat(), forms, self._memory, cut)
-        if self.execution_instructions:
-            system = messages[0]
-            text = f"{system['content']}\n\n{self.execution_instructions}".strip()
-            messages = [{**system, "content": text}, *messages[1:]]
-        return convert(messages, TextChat(forms), forms, self._memory, cut)
-
     def _around(self) -> Around:
         window = Window(self._near, self._local, self._endpoint, self.context_window)
         if self._completions is not None:
             window = Window(self._near, self._local, None, self.context_window)
         is_alive = self._interpreter.computer.is_alive
-        return Around(window.known, window.count, is_alive, self._decided(self.supports_vision, sees_images))
-
-    def _forms(self) -> Forms:
-        interpreter = self._interpreter
-        return Forms(
-            user_template=interpreter.user_message_template,
-            always_use_user_template=interpreter.always_apply_user_message_template,
-            output_template=interpreter.code_output_template,
-            empty_output_template=interpreter.empty_code_output_template,
-            output_sender=interpreter.code_output_sender,
-            shrink_images=interpreter.shrink_images,
-            vision=self._decided(self.supports_vision, sees_images),
-            describe=self.vision_renderer,
-        )
-
-    def _decided(self, setting: bool | None, by_name: Callable[[str, str | None], bool]) -> bool:
-        return setting if setting is not None else by_name(self.model, self.api_base)
-
-    def _languages(self) -> list[str]:
-        return [language.name.lower() for language in self._interpreter.computer.languages]
+        return Around(window.known, window.count, is_alive, can_see(self))
 
 
 def _usage(parser: ReplyParser, params: dict[str, Any]) -> dict[str, Any]:

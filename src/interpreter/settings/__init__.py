@@ -2,7 +2,7 @@
 
 from interpreter.settings.group import SettingsGroup, apply, from_environment, headless_defaults, sources
 from interpreter.settings.row import Default, Setting
-from interpreter.settings.table import SETTINGS, setting
+from interpreter.settings.table import SETTINGS, read_prompt, setting
 from interpreter.settings.values import check_value, parse_value
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "from_environment",
     "headless_defaults",
     "parse_value",
+    "read_prompt",
     "setting",
     "sources",
 ]
