@@ -74,7 +74,8 @@ def test_a_small_model_reads_them_beside_the_request(chatting: Chatting) -> None
     request = server.requests[0].body
     system, user = request["messages"]
     assert len(system["content"]) < 400
-    assert user["content"].startswith("Hello\n\nWrite one Python or bash code block")
+    assert user["content"].startswith("Hello\n\nThis folder has: ")
+    assert "\n\nWrite one Python or bash code block" in user["content"]
     assert "tools" not in request
     assert request["max_tokens"] == 1500
     assert "<|im_end|>" in request["stop"]
@@ -103,7 +104,7 @@ def test_good_and_bad_output_are_told_differently(chatting: Chatting) -> None:
     assert "decoder.py" not in failed  # what happens inside libraries leads a small model astray
     assert "corrected" in failed
     assert went_well.startswith("Output:\n42\n\nIf the task is done, answer now")
-    assert nothing.startswith("The code ran and printed nothing.")
+    assert nothing.startswith("The code ran without an error and printed nothing.")
 
 
 def test_the_smallest_answer_after_the_first_good_output(chatting: Chatting) -> None:

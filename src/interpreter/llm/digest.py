@@ -14,7 +14,9 @@ def digest(text: str) -> str:
     before, found, trace = text.rpartition(_TRACEBACK)
     if not found:
         return text
-    return before + _without_libraries(trace.lstrip(":- \n").splitlines())
+    # IPython writes a line of dashes and the error's name before it.
+    said = before.rstrip(" ").rpartition("-" * 20)[0].rstrip("-\n") if before.endswith(" ") else before
+    return f"{said}\n{_without_libraries(trace.lstrip(':- ').splitlines())}".strip()
 
 
 def _without_libraries(lines: list[str]) -> str:
@@ -24,9 +26,9 @@ def _without_libraries(lines: list[str]) -> str:
         frame = _FRAME.match(line)
         if frame:
             is_kept = not _is_library(frame["file"])
-        elif line[:1].strip():
+        elif line[:1].strip() and not line.startswith("-"):
             is_kept = True  # what the error says stands at the margin
-        if is_kept:
+        if is_kept and (line.strip() or (kept and kept[-1].strip())):
             kept.append(line[:_LONGEST])
     return "\n".join(kept)
 

@@ -27,6 +27,7 @@ class ModelProfile:
     prompt: str = "system"
     """The file in prompts/ with the system message."""
     user_template: str = AS_IS
+    """How the user's words go out: `{files}` is a look at the folder and at the files that they name."""
     is_instructed_beside: bool = False
     """`user_template` says how code is written: the system message does not say it again."""
     output_template: str | None = None
@@ -49,7 +50,7 @@ class ModelProfile:
 
 
 _BESIDE = (
-    "{content}\n\n"
+    "{content}\n\n{files}\n\n"
     "Write one Python or bash code block that does this and prints the result. If no code is needed, just answer."
 )
 _FAILED = "The code failed:\n{content}\n\nWrite the whole corrected code block."
@@ -68,7 +69,7 @@ SHORT = ModelProfile(
         "If the task is done, answer now in one or two sentences without code. Otherwise write the next code block."
     ),
     empty_output_template=(
-        "The code ran and printed nothing.\n\n"
+        "The code ran without an error and printed nothing.\n\n"
         "If the task is done, say so in one sentence without code. Otherwise write the next code block."
     ),
     failed_output_template=_FAILED,
@@ -85,7 +86,9 @@ TINY = replace(
     MINIMAL,
     name="tiny",
     output_template="Output:\n{content}\n\nAnswer now in one sentence without code.",
-    empty_output_template="The code ran and printed nothing.\n\nSay in one sentence what was done, without code.",
+    empty_output_template=(
+        "The code ran without an error and printed nothing.\n\nSay in one sentence what was done, without code."
+    ),
     max_output=1000,
     max_tokens=800,
 )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from interpreter.llm.capabilities import calls_tools, sees_images
 from interpreter.llm.compaction import Cut
 from interpreter.llm.convert import Forms, convert
+from interpreter.llm.peek import peek
 from interpreter.llm.text_chat import TextChat
 from interpreter.llm.tool import execute_tool
 from interpreter.llm.tool_chat import ToolChat
@@ -60,7 +61,7 @@ def _limit(llm: Llm, params: dict[str, Any]) -> None:
 
 
 def _chat(llm: Llm, messages: Sequence[Message], has_tools: bool, cut: Cut | None) -> list[dict[str, Any]]:
-    forms = _forms(llm, has_tools)
+    forms = _forms(llm, messages, has_tools)
     if has_tools:
         return convert(messages, ToolChat(), forms, llm.memory, cut)
     instructions = llm.execution_instructions
@@ -72,7 +73,7 @@ def _chat(llm: Llm, messages: Sequence[Message], has_tools: bool, cut: Cut | Non
     return convert(messages, TextChat(forms), forms, llm.memory, cut)
 
 
-def _forms(llm: Llm, has_tools: bool) -> Forms:
+def _forms(llm: Llm, messages: Sequence[Message], has_tools: bool) -> Forms:
     interpreter, profile = llm.interpreter, llm.profile
     forms = Forms(
         user_template=interpreter.user_message_template,
@@ -87,10 +88,10 @@ def _forms(llm: Llm, has_tools: bool) -> Forms:
         max_output=profile.max_output,
         digests_errors=profile.digests_errors,
     )
-    return forms if has_tools else _of_the_profile(llm, forms)
+    return forms if has_tools else _of_the_profile(llm, forms, messages)
 
 
-def _of_the_profile(llm: Llm, forms: Forms) -> Forms:
+def _of_the_profile(llm: Llm, forms: Forms, messages: Sequence[Message]) -> Forms:
     """The texts of the profile in the place of those that nobody has set."""
     profile = llm.profile
     given = sources(llm.interpreter)
@@ -98,15 +99,24 @@ def _of_the_profile(llm: Llm, forms: Forms) -> Forms:
     def chosen(name: str, text: str | None, own: str) -> str:
         return text if text is not None and given[name] == "default" else own
 
+    user_template = profile.user_template
+    if "{files}" in user_template:
+        seen = peek(_last_words(messages), llm.interpreter.computer.surroundings.cwd)
+        user_template = user_template.replace("{files}", seen).replace("\n\n\n\n", "\n\n")
     output = chosen("code_output_template", profile.output_template, forms.output_template)
     return forms._replace(
-        user_template=chosen("user_message_template", profile.user_template, forms.user_template),
+        user_template=chosen("user_message_template", user_template, forms.user_template),
         output_template=output,
         empty_output_template=chosen(
             "empty_code_output_template", profile.empty_output_template, forms.empty_output_template
         ),
         failed_output_template=chosen("code_output_template", profile.failed_output_template, output),
     )
+
+
+def _last_words(messages: Sequence[Message]) -> str:
+    said = (m for m in reversed(messages) if m.get("role") == "user" and m.get("type") == "message")
+    return next((str(message.get("content", "")) for message in said), "")
 
 
 def _is_default(llm: Llm, name: str) -> bool:
