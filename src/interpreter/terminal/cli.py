@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from interpreter.terminal.flags import Parsed
     from interpreter.terminal.terminal import Terminal
 
-_NOTHING_ELSE = frozenset({"profiles", "reset_profile", "local_models", "conversations", "server"})
+_NOTHING_ELSE = frozenset({"profiles", "reset_profile", "conversations", "server"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -58,6 +58,11 @@ def _run(arguments: list[str]) -> int:
         from interpreter.terminal.models import list_models
 
         return list_models(parsed)
+    if "local_models" in parsed.actions:
+        from interpreter.terminal.folders import open_models
+
+        open_models()
+        return 0
     for notice in parsed.notices:
         print(notice, file=sys.stderr)
     if _NOTHING_ELSE & parsed.actions.keys():
@@ -74,17 +79,24 @@ def _talk(parsed: Parsed) -> int:
     interpreter = configured(parsed)
     terminal = Terminal(plain=interpreter.plain_text_display or "stdin" in parsed.actions)
     try:
-        if "local" in parsed.actions:
-            from interpreter.terminal import local
-
-            local.local_setup(interpreter)
         message = _message(parsed, terminal)
+        if not _model_ready(parsed, terminal, interpreter):
+            return 1
         if message is None:
             return _chat(terminal, interpreter)
         return _say(terminal, interpreter, message)
     finally:
         if "computer" in vars(interpreter):
             interpreter.computer.terminate()
+
+
+def _model_ready(parsed: Parsed, terminal: Terminal, interpreter: OpenInterpreter) -> bool:
+    from interpreter.terminal import setup
+
+    if "local" in parsed.actions:
+        setup.remember_local(interpreter)
+        return True
+    return setup.ready(terminal, interpreter, anew="setup" in parsed.actions)
 
 
 def configured(parsed: Parsed) -> OpenInterpreter:

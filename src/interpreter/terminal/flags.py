@@ -10,7 +10,6 @@ from interpreter.errors import SettingError, UsageError
 from interpreter.settings import SETTINGS, Setting, parse_value, setting
 
 _PROFILES_LATER = "profiles are not there yet"
-_LOCAL_LATER = "opening the folder of models is not there yet; docs/local-models.md says where it is"
 
 
 class Command(NamedTuple):
@@ -39,7 +38,8 @@ COMMANDS = (
     Command("assistant", "Load the profile `assistant`.", later=_PROFILES_LATER),
     Command("profiles", "Open the folder of profiles.", later=_PROFILES_LATER),
     Command("reset_profile", "Put a built-in profile back as it was.", value="[NAME]", later=_PROFILES_LATER),
-    Command("local_models", "Open the folder of downloaded models.", later=_LOCAL_LATER),
+    Command("local_models", "Open the folder of downloaded models, or print where it is, and end."),
+    Command("setup", "Choose the model anew: a key, a server on this machine, or the built-in one."),
     Command("models", "List the models that can be used now, those with FILTER in their names.", value="[FILTER]"),
     Command("conversations", "Go on with an earlier conversation.", later="conversations are not saved yet"),
     Command("server", "Serve over HTTP and WebSocket.", later="the server is not there yet"),

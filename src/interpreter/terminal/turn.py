@@ -20,6 +20,7 @@ def show_turn(terminal: Terminal, interpreter: OpenInterpreter, chunks: Iterator
     """Show the model's answer, ask what it asks, and pass every chunk on."""
     with _finished(terminal), Busy(terminal, interpreter).on() as busy, _at_hand(terminal, interpreter):
         terminal.display.show_active_line = interpreter.highlight_active_line
+        terminal.display.fold_reasoning = not interpreter.verbose
         terminal.display.begin()
         yield from _shown(terminal, interpreter, chunks, busy)
 

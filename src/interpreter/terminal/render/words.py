@@ -46,6 +46,11 @@ def ending(chunk: dict[str, Any], elapsed: float, silent: bool, shell: bool) -> 
     return "No output." if silent and chunk.get("ended", "done") == "done" else ""
 
 
+def thought(elapsed: float) -> str:
+    """What is left of a long chain of thoughts."""
+    return f"Thought for {_seconds(elapsed)}."
+
+
 def _seconds(elapsed: float) -> str:
     if elapsed < 60:
         return f"{elapsed:.1f} s"
