@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,9 @@ from bench.table import Measurement
 
 sys.path.insert(0, str(ROOT / "tests"))
 
-from model_server import ModelServer, Reply, text, tool_call
+import anthropic_server
+import responses_server
+from model_server import ModelServer, Reply, Scripted, text, tool_call
 
 TOKENS = 20_000
 PARAGRAPH = (
@@ -23,26 +27,64 @@ PARAGRAPH = (
 )
 
 
+@dataclass(frozen=True)
+class Wire:
+    """A wire format: who serves it, how a reply is written in it, and the model that is asked that way."""
+
+    name: str
+    server: type[ModelServer]
+    reply: Callable[[str, int | None], Scripted]
+    model: str
+
+
+CHAT = Wire("chat", ModelServer, text, "openai/scripted")
+ANTHROPIC = Wire(
+    "anthropic",
+    anthropic_server.AnthropicServer,
+    lambda words, split: anthropic_server.message(anthropic_server.say(words, split)),
+    "anthropic/scripted",
+)
+RESPONSES = Wire(
+    "responses",
+    responses_server.ResponsesServer,
+    lambda words, split: responses_server.response(responses_server.say(words, split)),
+    "openai/responses/scripted",
+)
+
+
 def with_server(
-    replies: list[Reply], measure: Callable[[ModelServer], dict[str, Any]]
+    replies: list[Scripted], measure: Callable[[ModelServer], dict[str, Any]], wire: Wire = CHAT
 ) -> tuple[dict[str, Any], ModelServer]:
     """The first reply is a short one: it warms up what is loaded on first use."""
-    with ModelServer([text("ok"), *replies]) as server:
+    with wire.server([wire.reply("ok", None), *replies]) as server:
         return measure(server), server
 
 
 @once
-def long_reply() -> Reply:
-    return text(" word" * TOKENS, split=5)
+def long_reply(wire: Wire) -> Scripted:
+    # No word twice: a reply that repeats itself is cut off.
+    return wire.reply("".join(f" {number:04x}" for number in range(TOKENS)), 5)
 
 
-def reply_cpu(python: Path, name: str) -> float:
-    runs = [
-        with_server([long_reply()], lambda server: probe(python, name, api_base=server.base_url))[0]
-        for _ in range(3 if python == Path(sys.executable) else 1)
-    ]
+def reply_cpu(python: Path, name: str, wire: Wire = CHAT) -> float:
+    def measure(server: ModelServer) -> dict[str, Any]:
+        return probe(python, name, api_base=server.base_url, model=wire.model, wire=wire.name)
+
+    repeats = 3 if python == Path(sys.executable) else 1
+    runs = [with_server([long_reply(wire)], measure, wire)[0] for _ in range(repeats)]
     assert all(run["characters"] == TOKENS * 5 for run in runs)
     return min(float(run["cpu"]) for run in runs)
+
+
+def streamed(what: str, wire: Wire) -> Measurement:
+    """A long reply in a wire format, against what httpx and json need for it."""
+    return Measurement(
+        what,
+        "s",
+        lambda it: reply_cpu(it.python, "reply", wire),
+        lambda: reply_cpu(Path(sys.executable), "bare_reply", wire),
+        budget_of_bare=2,
+    )
 
 
 @once
@@ -87,7 +129,7 @@ def shown_growth(subject: Subject) -> float:
     return shown_20000(subject) / shown(subject, 5_000) / 4
 
 
-def history(subject: Subject) -> float:
+def history(subject: Subject, window: int | None = None) -> float:
     """Seconds from chat() to the request, with 800 messages before it; the best of some."""
     arrivals: list[float] = []
 
@@ -95,9 +137,28 @@ def history(subject: Subject) -> float:
         arrivals.append(time.monotonic())
         return text("ok")
 
+    given = {} if window is None else {"window": window}
     with ModelServer([answer] * 6) as server:
-        began = probe(subject.python, "history", api_base=server.base_url, repeats=5)["began"]
-    return min(arrived - asked for arrived, asked in zip(arrivals[1:], began, strict=True))
+        told = probe(subject.python, "history", api_base=server.base_url, repeats=5, **given)
+    assert subject.is_original or told["compacted"] == (5 if window else 0)
+    return min(arrived - asked for arrived, asked in zip(arrivals[1:], told["began"], strict=True))
+
+
+@once
+def first_request(subject: Subject) -> tuple[float, float]:
+    """Of the first chat() of a process: seconds until the request arrives, and CPU until the first word."""
+    best = (math.inf, math.inf)
+    for _ in range(1 if subject.is_original else 5):
+        arrivals: list[float] = []
+
+        def answer(body: dict[str, Any], arrivals: list[float] = arrivals) -> Reply:
+            arrivals.append(time.monotonic())
+            return text("ok")
+
+        with ModelServer([answer]) as server:
+            told = probe(subject.python, "first_request", api_base=server.base_url)
+        best = min(best[0], arrivals[0] - told["began"]), min(best[1], told["cpu"])
+    return best
 
 
 def prompt_tokens(subject: Subject) -> float:
@@ -109,17 +170,16 @@ def prompt_tokens(subject: Subject) -> float:
 
 
 MEASUREMENTS = [
-    Measurement(
-        "20,000-token reply through chat(stream=True), CPU",
-        "s",
-        lambda it: reply_cpu(it.python, "reply"),
-        lambda: reply_cpu(Path(sys.executable), "bare_reply"),
-        budget_of_bare=2,
-    ),
+    streamed("20,000-token reply through chat(stream=True), CPU", CHAT),
+    streamed("the same from Anthropic's Messages, CPU", ANTHROPIC),
+    streamed("the same from OpenAI's Responses, CPU", RESPONSES),
     Measurement("20,000 characters of Markdown in a terminal", "s", shown_20000, budget=3),
     Measurement("the same against 5,000, per character", "x", shown_growth, budget=1.5),
     Measurement("1,600 lines of code in a tool call, CPU", "s", lambda it: code_cpu(it, 1600), budget=1),
     Measurement("the same against 400 lines, per line", "x", code_growth, budget=1.5),
+    Measurement("first chat() of a process to the request", "s", lambda it: first_request(it)[0]),
+    Measurement("first chat() of a process to the first word, CPU", "s", lambda it: first_request(it)[1]),
     Measurement("chat() to request with 800 messages", "s", history, budget=0.030),
+    Measurement("the same when half of them have to go", "s", lambda it: history(it, 30_000)),
     Measurement("system message and tools, tokens (4 bytes each)", "", prompt_tokens, budget=700),
 ]

@@ -1,4 +1,4 @@
-"""CPU of a long reply over httpx and json alone."""
+"""CPU of a long reply over httpx and json alone, in the wire format that is asked for."""
 
 import json
 import time
@@ -6,15 +6,37 @@ import time
 import httpx
 from common import ARGUMENTS, tell
 
+MESSAGES = [{"role": "user", "content": "go"}]
+BLOCKS = [{"role": "user", "content": [{"type": "text", "text": "go"}]}]
+ITEMS = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}]
+WAYS = {
+    "chat": (
+        "/chat/completions",
+        {"messages": MESSAGES},
+        lambda event: event["choices"][0]["delta"].get("content") or "",
+    ),
+    "anthropic": (
+        "/messages",
+        {"messages": BLOCKS, "max_tokens": 4096},
+        lambda event: event["delta"].get("text", "") if event["type"] == "content_block_delta" else "",
+    ),
+    "responses": (
+        "/responses",
+        {"input": ITEMS, "store": False},
+        lambda event: event["delta"] if event["type"] == "response.output_text.delta" else "",
+    ),
+}
+HEADERS = {"x-api-key": "x", "anthropic-version": "2023-06-01"}
+
 
 def ask(client):
-    body = {"model": "scripted", "stream": True, "messages": [{"role": "user", "content": "go"}]}
+    path, body, text_of = WAYS[ARGUMENTS.get("wire", "chat")]
+    body = {"model": "scripted", "stream": True, **body}
     characters = 0
-    with client.stream("POST", ARGUMENTS["api_base"] + "/chat/completions", json=body) as response:
+    with client.stream("POST", ARGUMENTS["api_base"] + path, json=body, headers=HEADERS) as response:
         for line in response.iter_lines():
             if line.startswith("data: {"):
-                for choice in json.loads(line[6:])["choices"]:
-                    characters += len(choice["delta"].get("content") or "")
+                characters += len(text_of(json.loads(line[6:])))
     return characters
 
 

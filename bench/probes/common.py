@@ -13,12 +13,12 @@ def ready():
     interpreter.offline = True
     interpreter.disable_telemetry = True
     interpreter.conversation_history = False
-    interpreter.llm.model = "openai/scripted"
+    interpreter.llm.model = ARGUMENTS.get("model", "openai/scripted")
     interpreter.llm.api_base = ARGUMENTS["api_base"]
     interpreter.llm.api_key = "x"
     interpreter.llm.supports_functions = True
     interpreter.llm.supports_vision = False
-    interpreter.llm.context_window = 1_000_000
+    interpreter.llm.context_window = ARGUMENTS.get("window", 1_000_000)
     interpreter.llm.max_tokens = 4096
     return interpreter
 

@@ -1,4 +1,4 @@
-"""When chat() was called, each time with 800 messages before it."""
+"""When chat() was called, each time with 800 messages before it; with a window, they do not fit into it."""
 
 import time
 
@@ -6,12 +6,13 @@ from common import ARGUMENTS, tell, warmed
 
 interpreter = warmed()
 words = "A sentence of a conversation that has been going on for quite some time now. " * 4
-began = []
-for _ in range(ARGUMENTS["repeats"]):
+began, compacted = [], 0
+for repeat in range(ARGUMENTS["repeats"]):
     interpreter.messages = [
-        {"role": "assistant" if number % 2 else "user", "type": "message", "content": f"{number}: {words}"}
+        {"role": "assistant" if number % 2 else "user", "type": "message", "content": f"{repeat}.{number}: {words}"}
         for number in range(800)
     ]
     began.append(time.monotonic())
-    interpreter.chat("go", display=False)
-tell(began=began)
+    for chunk in interpreter.chat("go", display=False, stream=True):
+        compacted += chunk.get("format") == "compacted"
+tell(began=began, compacted=compacted)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-REPEATS = 2  # identical runs with identical results before a third is refused
-
 
 class PendingBlock:
     """A block that waits for the user's word; going on without one is consent."""
@@ -39,9 +37,10 @@ class Refusal:
 class BlockGuard:
     """Keeps a turn from going round in circles or on for ever."""
 
-    def __init__(self, max_blocks: int | None) -> None:
+    def __init__(self, max_blocks: int | None, same_results: int = 2) -> None:
         self.blocks = 0
         self._max = max_blocks
+        self._same_results = same_results
         self._last: tuple[str, str, list[Any]] | None = None
         self._same = 0
         self._refused = False
@@ -60,10 +59,10 @@ class BlockGuard:
         if self.exhausted:
             words = f"Not run: the limit of {self._max} blocks in one turn (`max_blocks`) is reached."
             return Refusal(words, final=True)
-        if not self.repeats(language, code) or self._same < REPEATS:
+        if not self.repeats(language, code) or self._same < self._same_results:
             return None
         self.blocks += 1
-        words = "Not run: this very block has just run twice with the same result. Try another way, or ask."
+        words = "Not run: this very block has just run, and the result was the same. Answer, or try another way."
         refusal = Refusal(words, final=self._refused)
         self._refused = True
         return refusal

@@ -85,6 +85,10 @@ class MissingKeyError(ModelError):
     """The provider wants a key and there is none."""
 
 
+class NoModelError(ModelError):
+    """Nobody has said which model to ask, and nothing was found that could answer."""
+
+
 class WrongKeyError(ModelError):
     """The provider refuses the key."""
 
@@ -158,6 +162,14 @@ class BrokenStreamError(ModelError):
 
 class ReplyCutError(ModelError):
     """The reply reached its limit in the middle of a block, so the block is not whole."""
+
+
+class RepeatingReplyError(ModelError):
+    """The model began to say the same thing over and over, and its reply was cut off."""
+
+
+class StuckError(InterpreterError):
+    """The same failure came again and again, also after the model was asked to try another way."""
 
 
 class NotAStreamError(ModelError):

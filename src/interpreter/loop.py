@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 from interpreter.blocks import BlockGuard, PendingBlock
 from interpreter.computer_api.computer import unknown_language
-from interpreter.errors import InterpreterError, LimitReachedError
+from interpreter.errors import InterpreterError, LimitReachedError, RepeatingReplyError
 from interpreter.messages import Chunk, Fold, Framer, Message
+from interpreter.patience import Patience, failure_of, without_failures
 from interpreter.reply import Reply
 from interpreter.system_message import system_message
 
@@ -25,7 +26,9 @@ class Turn:
 
     def __init__(self, interpreter: OpenInterpreter) -> None:
         self.interpreter = interpreter
-        self.guard = BlockGuard(interpreter.max_blocks)
+        profile = interpreter.llm.profile
+        self.guard = BlockGuard(interpreter.max_blocks, profile.same_results)
+        self.patience = Patience(profile.same_failures)
         self.over = False
         self._requests = 0
         self._framer = Framer()
@@ -70,7 +73,12 @@ class Turn:
         while not self.over:
             self._count_request()
             count = self.guard.blocks
-            prose_only = yield from self._ask(prodding)
+            try:
+                prose_only = yield from self._ask(prodding)
+            except RepeatingReplyError as error:
+                self.patience.repeated(error)
+                yield {"role": "assistant", "type": "message", "end": True}
+                continue
             prodding = False
             if not (self.over or self.guard.blocks > count or (prose_only and self.guard.first_prose_block())):
                 if not self._wants_more():
@@ -109,15 +117,22 @@ class Turn:
                     yield {**chunk, "role": "assistant"}
                 else:
                     yield {**chunk, "role": "assistant"}
-                    reply.read_on_in_background()
+                    is_last = self.interpreter.llm.profile.one_block
+                    reply.close() if is_last else reply.read_on_in_background()
                     if not self.over:
                         yield from self._block(chunk["format"], "".join(code))
+                    if is_last:
+                        return prose
                     code = []
         return prose
 
     def _messages(self, prodding: bool) -> list[Message]:
         interpreter = self.interpreter
         messages = [system_message(interpreter), *interpreter.messages]
+        if self.patience.advice is not None:
+            begun = interpreter.last_messages_count
+            messages[begun + 1 :] = without_failures(interpreter.messages[begun:])
+            messages.append({"role": "user", "type": "message", "content": self.patience.advice})
         if prodding:
             messages.append({"role": "user", "type": "message", "content": interpreter.loop_message})
         return messages
@@ -163,9 +178,10 @@ class Turn:
             return
         before = len(self.interpreter.messages)
         yield from self._execute(pending)
-        output = [message.get("content") for message in self.interpreter.messages[before:]]
-        self.guard.ran(language, pending.code, output)
+        outputs = self.interpreter.messages[before:]
+        self.guard.ran(language, pending.code, [message.get("content") for message in outputs])
         self.over = self.over or self.interpreter.cancelled
+        self.patience.ran(failure_of(outputs))
 
     def _approve(self, pending: PendingBlock) -> Generator[Chunk]:
         interpreter = self.interpreter

@@ -40,6 +40,11 @@ class Chunk(Message, total=False):
     password: bool
 
 
+def has_failed(message: Message) -> bool:
+    """Whether this is the output of a block that ended with an error."""
+    return message.get("ended") == "error" or bool(message.get("exit_code"))
+
+
 class Framer:
     """Adds the start and end flags: a group is all that has the same role, type and format.
 

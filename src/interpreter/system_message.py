@@ -8,7 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 from interpreter.messages import Message
-from interpreter.settings import sources
+from interpreter.settings import read_prompt, sources
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
@@ -21,7 +21,7 @@ def system_message(interpreter: OpenInterpreter) -> Message:
     """The message that stands before all others."""
     parts = [interpreter.system_message]
     if sources(interpreter)["system_message"] == "default":
-        parts.append(situation(interpreter))
+        parts = [read_prompt(interpreter.llm.profile.prompt), situation(interpreter)]
     parts += [language.system_message or "" for language in interpreter.computer.languages]
     parts += [interpreter.custom_instructions, interpreter.computer.system_message or ""]
     text = "\n\n".join(part.strip() for part in parts if part.strip())

@@ -162,7 +162,7 @@ def test_with_encrypted_reasoning(talk: Start) -> None:
     assert "Z2FpYQ==" in sent(server)[-1]
 
 
-LONG = "word " * 400
+LONG = " ".join(f"word {number}" for number in range(250))
 
 
 def test_a_compaction_changes_the_prefix_once(talk: Start) -> None:

@@ -261,6 +261,14 @@ def test_reasoning_under_the_names_that_it_has(asking: Start) -> None:
     for delta in (
         {"reasoning": "Hm"},
         {"reasoning_content": "Hm"},
+        {"reasoning_details": [{"type": "reasoning.text", "text": "Hm", "index": 0}]},
+        {
+            "reasoning_details": [
+                {"type": "reasoning.summary", "summary": "Hm"},
+                {"type": "reasoning.encrypted", "data": "x"},
+            ]
+        },
+        {"reasoning": "Hm", "reasoning_details": [{"type": "reasoning.text", "text": "Hm"}], "content": ""},
         {"content": parts},
         {"content": "<think>Hm</think>"},
     ):

@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asking import Start, folded
-from interpreter.llm.thinking import ThinkSpans
-from model_server import text
+from interpreter.llm.thinking import ThinkSpans, thinks_first
+from model_server import reasoning, text
 
 
-def spans(pieces: list[str]) -> list[tuple[str, str]]:
+def spans(pieces: list[str], first: bool = False) -> list[tuple[str, str]]:
     """The pieces of one kind that stand together, put together."""
-    parser = ThinkSpans()
+    parser = ThinkSpans(first)
     found = [span for piece in pieces for span in parser.feed(piece)] + parser.finish()
     groups = groupby(found, key=lambda span: span[0])
     return [(kind, "".join(words for _, words in group)) for kind, group in groups]
@@ -63,12 +63,51 @@ def test_any_text_in_any_cut_gives_the_same(parts: list[str], data: Any) -> None
     cuts = sorted(data.draw(st.lists(st.integers(0, len(words)), max_size=6)))
     pieces = [words[a:b] for a, b in zip([0, *cuts], [*cuts, len(words)], strict=True)]
     assert spans(pieces) == spans(list(words)) == spans([words])
+    assert spans(pieces, True) == spans(list(words), True) == spans([words], True)
 
 
 @given(st.text(alphabet="ab<>/think \n`", max_size=60))
 def test_text_without_marks_comes_out_as_it_went_in(words: str) -> None:
     if not any(f"<{mark}>" in words for mark in ("think", "thinking")):
         assert spans(list(words)) == ([(M, words)] if words else [])
+
+
+UNOPENED: dict[str, tuple[str, list[tuple[str, str]]]] = {
+    "only the closing mark": ("Hm.\n\nSo.\n</think>\n\nYes", [(R, "Hm.\n\nSo."), (M, "Yes")]),
+    "in the middle of a line": ("Hm. </think> Yes", [(R, "Hm."), (M, "Yes")]),
+    "with code in it": ("Try\n```python\nbad()\n```\n</think>\nYes", [(R, "Try\n```python\nbad()\n```"), (M, "Yes")]),
+    "no thought": ("\n</think>\nYes", [(M, "Yes")]),
+    "both marks": ("<think>\nHm.\n</think>\n\nYes", [(R, "Hm."), (M, "Yes")]),
+    "none": ("Yes\n", [(R, "Yes"), (M, "Yes\n")]),
+}
+
+
+@pytest.mark.parametrize(("words", "expected"), UNOPENED.values(), ids=UNOPENED.keys())
+def test_a_reply_that_begins_in_the_middle_of_a_thought(words: str, expected: list[tuple[str, str]]) -> None:
+    assert spans([words], first=True) == expected
+    assert spans(list(words), first=True) == expected
+    for at in range(len(words)):
+        assert spans([words[:at], words[at:]], first=True) == expected
+
+
+def test_which_models_do_that() -> None:
+    assert thinks_first("ollama/deepseek-r1:7b")
+    assert thinks_first("together_ai/deepseek-ai/DeepSeek-R1-Distill-Llama-70B")
+    assert thinks_first("openai/QwQ-32B")
+    assert not thinks_first("deepseek/deepseek-chat")
+    assert not thinks_first("gpt-4o")
+
+
+def test_a_server_that_tells_thinking_apart_is_believed(asking: Start) -> None:
+    reply = reasoning("Hm.").then(text("Yes, that </think> is a mark."))
+    chunks = asking(reply, model="deepseek-r1").chunks()
+    assert folded(chunks) == ["Yes, that </think> is a mark."]
+
+
+def test_code_in_a_thought_that_was_never_opened_is_not_run(asking: Start) -> None:
+    reply = text("I could\n```python\nbad()\n```\n</think>\n\n```python\n1\n```\n", 3)
+    chunks = asking(reply, model="deepseek-r1:7b", supports_functions=False).chunks()
+    assert folded(chunks) == [("python", "1")]
 
 
 def test_words_are_not_held_back() -> None:

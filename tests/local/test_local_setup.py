@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -35,17 +36,17 @@ weights.WEIGHTS = tuple(
     weights.Weights(**row, sources=(weights.Source("the hub", (weights.Part(row["size"], url=url),)),))
     for row, url in given["weights"]
 )
-from interpreter.terminal import local as setup
+from interpreter.terminal import local
 if given["hidden"]:
     sys.modules[given["hidden"]] = None  # as if it were not installed
 interpreter = OpenInterpreter(offline=given["offline"])
 for name, value in given["settings"].items():
     setattr(interpreter.llm, name, value)
 try:
-    taken = getattr(setup, given["call"])(interpreter)
+    local.local_setup(interpreter)
     llm = interpreter.llm
     chosen = {name: getattr(llm, name) for name in ("model", "api_base", "api_key", "context_window")}
-    print("CHOSEN", json.dumps({**chosen, "taken": taken}), "END")
+    print("CHOSEN", json.dumps(chosen), "END")
 except InterpreterError as error:
     print("ERROR", error, "END")
 except KeyboardInterrupt:
@@ -60,12 +61,10 @@ VLLM = {"GET /v1/models": as_json({"data": [{"id": "big", "max_model_len": 32000
 LINES = 40
 
 
-def environment(
-    at: Mapping[str, RoutedServer], weights: list[Any], call: str, settings: Mapping[str, Any]
-) -> dict[str, str]:
+def environment(at: Mapping[str, RoutedServer], weights: list[Any], settings: Mapping[str, Any]) -> dict[str, str]:
     places = {name: server.address for name, server in at.items()}
     settings = dict(settings)
-    given = {"at": places, "weights": weights, "call": call}
+    given: dict[str, Any] = {"at": places, "weights": weights}
     given |= {name: settings.pop(name, None) for name in ("hidden",)} | {"offline": settings.pop("offline", False)}
     given["settings"] = settings
     return {**os.environ, "GIVEN": json.dumps(given), "TERM": "xterm-256color", "PROMPT_TOOLKIT_NO_CPR": "1"}
@@ -84,12 +83,10 @@ class Person:
 
     everyone: ClassVar[list[Person]] = []
 
-    def __init__(
-        self, weights: list[Any] | None = None, call: str = "local_setup", path: str | None = None, **at: Any
-    ) -> None:
+    def __init__(self, weights: list[Any] | None = None, path: str | None = None, **at: Any) -> None:
         settings = at.pop("settings", {})
         self.everyone.append(self)
-        env = environment(at, weights or [], call, settings) | ({"PATH": path} if path else {})
+        env = environment(at, weights or [], settings) | ({"PATH": path} if path else {})
         self.screen = pexpect.spawn(
             sys.executable, ["-c", PROGRAM], env=env, encoding="utf-8", timeout=30, dimensions=(LINES, 100)
         )
@@ -115,7 +112,7 @@ class Person:
 
 
 def without_a_terminal(weights: list[Any] | None = None, **at: RoutedServer) -> str:
-    env = environment(at, weights or [], "local_setup", {})
+    env = environment(at, weights or [], {})
     argv = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(argv, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     assert done.stderr == ""
@@ -246,8 +243,7 @@ def test_the_built_in_model_is_downloaded_and_what_it_cannot_do_is_said() -> Non
     content = b"GGUF" + b"x" * 300_000
     file = Answer(200, [content], {"Content-Length": str(len(content))})
     with RoutedServer({"GET /m": file}) as hub:
-        person = Person(row(content, hub), call="first_run")
-        person.sees("three ways")
+        person = Person(row(content, hub))
         person.sees("> built-in  Tiny (0.0 GB to download)")
         person.presses(ENTER)
         person.sees("tiny.gguf from the hub")
@@ -277,6 +273,28 @@ def test_nothing_is_downloaded_offline() -> None:
         person.presses(CTRL_C)
         person.ends_with("LEFT")
         assert hub.asked == []
+
+
+def test_keys_that_are_pressed_while_a_model_loads_are_for_the_list_that_comes_back() -> None:
+    content = b"GGUF" + b"x" * 300_000
+    came = threading.Event()
+
+    def slowly(asked: Any) -> Answer:
+        def pieces() -> Iterator[bytes]:
+            came.wait(30)
+            yield content
+
+        return Answer(200, pieces(), {"Content-Length": str(len(content))})
+
+    with RoutedServer({"GET /m": slowly, **JAN}) as hub:
+        person = Person(row(content, hub), jan=hub)
+        person.sees("> Jan  tiny")
+        person.presses(DOWN, ENTER)
+        person.sees("tiny.gguf from the hub")
+        person.presses(ENTER)  # it cannot load: this is for what comes then
+        came.set()
+        person.sees("could not load tiny.gguf")
+        assert person.gets()["model"] == "jan/tiny"
 
 
 def test_the_engine_is_installed_only_after_a_yes(monkeypatch: pytest.MonkeyPatch) -> None:

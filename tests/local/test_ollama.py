@@ -15,6 +15,7 @@ from interpreter.llm.local.endpoints import LocalEndpoints
 from interpreter.llm.local.ollama import Pulled, Shown, window_for
 from interpreter.llm.providers import resolve
 from interpreter.messages import Chunk, Message
+from model_server import ModelServer, text
 from routed_server import Answer, Asked, RoutedServer, as_json, as_lines
 
 SHOWN = as_json(
@@ -68,6 +69,26 @@ def test_the_window_that_is_asked_for() -> None:
     assert window_for(Shown(window=131072, set_window=30000)) == 30000, "what the model's maker set"
     assert window_for(Shown(), wanted=5000) == 5000
     assert window_for(Shown()) == usual
+
+
+def test_ollama_behind_openais_interface_is_known_by_its_port(monkeypatch: pytest.MonkeyPatch) -> None:
+    routes = {"POST /api/show": SHOWN, "POST /api/chat": SAID}
+    with RoutedServer(routes) as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.address)
+        place = server.address.replace("127.0.0.1", "localhost") + "/v1"
+        chunks = list(asked_for(server, model="tiny", api_base=place, api_key="key", context_window=5000))
+    assert chat_body(server)["options"]["num_ctx"] == 5000
+    assert "".join(chunk["content"] for chunk in chunks if chunk["type"] == "message") == "Hello"
+
+
+def test_another_server_at_that_port_is_asked_as_openai_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    with ModelServer([text("Hello"), text("Again")]) as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.address)
+        llm = OpenInterpreter().llm
+        llm.model, llm.api_base = "tiny", server.base_url
+        said = [chunk["content"] for _ in range(2) for chunk in llm.run([SYSTEM, HELLO]) if chunk["type"] == "message"]
+    assert said == ["Hello", "Again"]
+    assert [request.path for request in server.requests].count("/api/show") <= 1
 
 
 def test_every_request_says_how_long_the_conversation_may_be() -> None:

@@ -45,12 +45,16 @@ def asking(file: Path, window: int = 1024) -> OpenInterpreter:
 
 
 def test_it_answers_and_counts(small: Path) -> None:
-    chunks = list(asking(small).llm.run([SYSTEM, SAY_HI]))
+    interpreter = asking(small)
+    chunks = list(interpreter.llm.run([SYSTEM, SAY_HI]))
+    loading = [chunk["content"]["done"] for chunk in chunks if chunk.get("format") == "loading"]
+    assert loading == [False, True]
     assert "".join(chunk["content"] for chunk in chunks if chunk["type"] in ("message", "code")).strip()
     usage = chunks[-1]["content"]
     assert not usage["estimated"]
     assert usage["input_tokens"] > 5
     assert 0 < usage["output_tokens"] <= 16
+    assert not any(chunk.get("format") == "loading" for chunk in interpreter.llm.run([SYSTEM, SAY_HI]))
 
 
 def test_one_engine_serves_all_who_ask_and_only_them(small: Path) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
+from types import FrameType, SimpleNamespace
+from typing import cast
 
 import pytest
 
+from interpreter.languages.python.driver.interrupts import OURS, Interrupts
 from python_sessions import PythonSession, Ran, fresh, session
 
 __all__ = ["fresh", "session"]
@@ -129,8 +133,6 @@ def test_an_interrupt_at_any_moment_leaves_a_working_session(session: PythonSess
 
 
 def test_an_interrupt_of_a_first_block_that_starts(fresh: PythonSession) -> None:
-    if fresh.engine == "ipython":
-        pytest.skip("on a busy machine it takes longer to start than an interrupted block is given")
     running = fresh.start()
 
     def press() -> None:
@@ -141,6 +143,38 @@ def test_an_interrupt_of_a_first_block_that_starts(fresh: PythonSession) -> None
     threading.Thread(target=press).start()
     ran = fresh.do("import time\nwhile True: time.sleep(0.01)")
     assert ran.ended == "interrupted"
+
+
+def test_many_interrupts_at_once_are_one(session: PythonSession) -> None:
+    """A second one may strike our own code, which must come out of it with the session whole."""
+    session.do("kept = 7")
+    for count in range(20):
+        for chunk in session.run(READY + "while True: print('x')"):
+            if "ready" in str(chunk.get("content")):
+                for _ in range(count + 1):
+                    session.stop()
+        assert chunk["ended"] in ("interrupted", "error")
+    assert session.do("kept").stdout == "7\n"
+
+
+def test_our_own_code_is_struck_once_in_a_block_and_only_by_a_second_interrupt() -> None:
+    def strike(file: str) -> bool:
+        frame = cast(FrameType, SimpleNamespace(f_code=SimpleNamespace(co_filename=file)))
+        try:
+            interrupts._handle(signal.SIGINT, frame)
+        except KeyboardInterrupt:
+            return True
+        return False
+
+    interrupts, ours = Interrupts(), OURS + "driver/serve.py"
+    assert [strike(ours) for _ in range(3)] == [False, False, False]  # starting
+    interrupts.end()
+    interrupts._running, interrupts._struck = True, False  # as begin() does, without a handler
+    assert [strike(ours) for _ in range(4)] == [False, True, False, False]
+    interrupts._armed, interrupts._waiting = 1, False
+    assert [strike(ours), strike("<block>"), strike("<block>")] == [False, True, True]
+    interrupts.end()
+    assert not strike("<block>")
 
 
 def test_a_time_limit(session: PythonSession) -> None:

@@ -25,7 +25,12 @@ class Person:
     """One run of a program in a pseudo-terminal of that size."""
 
     def __init__(
-        self, arguments: list[str], columns: int = 80, lines: int = 24, env: dict[str, str] | None = None
+        self,
+        arguments: list[str],
+        columns: int = 80,
+        lines: int = 24,
+        env: dict[str, str] | None = None,
+        patience: float = PATIENCE,
     ) -> None:
         self.emulator = Emulator(columns, lines)
         self._child = pexpect.spawn(
@@ -35,8 +40,9 @@ class Person:
             dimensions=(lines, columns),
             encoding="utf-8",
             codec_errors="replace",
-            timeout=PATIENCE,
+            timeout=patience,
         )
+        self._patience = patience
         self._child.delaybeforesend = None
         self.before = termios.tcgetattr(self._child.child_fd)
         self.raw = ""
@@ -57,7 +63,7 @@ class Person:
         self.wait_until(lambda: self.screen.count(text) >= times, text)
 
     def wait_until(self, condition: Callable[[], bool], what: str) -> None:
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + self._patience
         while not condition():
             if not self._read(max(0.0, end - time.monotonic())):
                 raise AssertionError(f"{what!r} did not appear on:\n{self.screen}")
@@ -109,7 +115,7 @@ class Person:
 
     def ends(self) -> int:
         """Wait for the end; the exit code."""
-        while self._read(PATIENCE):
+        while self._read(self._patience):
             pass
         self._child.wait()
         code = self._child.exitstatus

@@ -219,6 +219,50 @@ def test_reasoning_and_decisions(stage: Stage) -> None:
     assert stage.rows == ["Hmm.", "So", "Not run: nobody may do this"]
 
 
+def thoughts(count: int) -> list[dict[str, Any]]:
+    return [{"type": "reasoning", "content": f"thought {number}\n"} for number in range(count)]
+
+
+def test_a_long_chain_of_thoughts_shows_its_end_and_then_a_line(stage: Stage) -> None:
+    stage.display.begin()
+    stage.show(*thoughts(40))
+    stage.wait(0.1)
+    assert stage.rows == ["", "thought 36", "thought 37", "thought 38", "thought 39"]
+    stage.now += 10
+    stage.show({"type": "reasoning", "end": True}, message("Done."))
+    stage.display.finish()
+    assert stage.rows == ["", "Thought for 12.1 s.", "", "Done."]
+
+
+def test_a_thought_without_line_ends_folds_too_and_costs_little(stage: Stage) -> None:
+    stage.show(*[{"type": "reasoning", "content": f"word{number} "} for number in range(1000)])
+    stage.wait(0.1)
+    assert len(stage.rows) == 4
+    assert stage.rows[-1].endswith("word999")
+    assert stage.out.written < 1000 * 600, "no more than the rows that can be seen"
+    stage.show({"type": "reasoning", "end": True})
+    stage.display.finish()
+    assert [row[:11] for row in stage.rows] == ["Thought for"]
+
+
+def test_a_chain_of_thoughts_stays_for_those_who_want_it(stage: Stage) -> None:
+    stage.display.fold_reasoning = False
+    stage.show(*thoughts(40), {"type": "reasoning", "end": True})
+    stage.display.finish()
+    assert stage.rows == [f"thought {number}" for number in range(40)]
+
+
+def test_a_model_that_is_being_loaded_is_named(stage: Stage) -> None:
+    stage.display.begin()
+    news = {"model": "tiny", "done": False}
+    stage.show({"role": "computer", "type": "status", "format": "loading", "content": news})
+    stage.wait(2)
+    assert "loading tiny 2 s" in stage.rows[-1]
+    stage.show({"role": "computer", "type": "status", "format": "loading", "content": {**news, "done": True}})
+    stage.wait(1)
+    assert "thinking 1 s" in stage.rows[-1]
+
+
 def test_what_is_typed_is_shown_below_and_vanishes(stage: Stage) -> None:
     stage.display.begin()
     stage.show(message("A text"))

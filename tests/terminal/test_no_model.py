@@ -1,4 +1,4 @@
-"""Nothing to talk to: what to do and what was found, in a few lines."""
+"""A model that was named and cannot be asked: what to do and what was found, in a few lines."""
 
 from __future__ import annotations
 
@@ -7,12 +7,13 @@ from terminal.person import ENTER, someone
 
 
 def test_no_key_says_what_to_do_and_what_was_found() -> None:
-    with someone(env={"GROQ_API_KEY": "gsk-secret"}) as person:
+    with someone("--model", "gpt-4o", env={"GROQ_API_KEY": "gsk-secret"}) as person:
         person.sees("API key, hidden while you type (Enter to leave):")
         assert "OPENAI_API_KEY" in person.screen
         assert "Keys in the environment: GROQ_API_KEY." in person.screen
         assert "gsk-secret" not in person.raw
         assert "--api_base" in person.screen
+        assert "--setup" in person.screen
         assert len(person.rows) < 14
         person.types(ENTER)
         assert person.ends() == 1
@@ -20,9 +21,11 @@ def test_no_key_says_what_to_do_and_what_was_found() -> None:
 
 
 def test_a_key_can_be_typed_and_is_not_shown() -> None:
-    with someone() as person:
+    with someone("--model", "gpt-4o") as person:
         person.sees("API key, hidden")
         person.types("typed-key" + ENTER)
+        person.sees("Keep the key for the next start?")
+        person.types(ENTER)
         person.at_prompt()
         assert "typed-key" not in person.raw
         assert person.leaves() == 0

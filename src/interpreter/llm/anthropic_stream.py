@@ -32,13 +32,15 @@ class MessageReader:
 
     def read(self, event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """The chunks of one event; pings and kinds that are not known give none."""
-        match event.get("type"):
+        kind = event.get("type")
+        if kind == "content_block_delta":  # nearly all
+            yield from self._delta(event.get("index", 0), event.get("delta") or {})
+            return
+        match kind:
             case "message_start":
                 yield from self._count((event.get("message") or {}).get("usage"))
             case "content_block_start":
                 yield from self._start(event.get("index", 0), event.get("content_block") or {})
-            case "content_block_delta":
-                yield from self._delta(event.get("index", 0), event.get("delta") or {})
             case "content_block_stop":
                 yield from self._stop(event.get("index", 0))
             case "message_delta":

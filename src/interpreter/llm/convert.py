@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from interpreter.console_text import SPECIAL, ConsoleText
 from interpreter.errors import UnknownMessageError
 from interpreter.llm.compaction import Cut
+from interpreter.llm.digest import digest, shortened
 from interpreter.llm.images import image_part, image_url
 from interpreter.llm.kept import KeptReplies
 from interpreter.llm.secrets import Redactor
-from interpreter.messages import EPHEMERAL, Message
+from interpreter.messages import EPHEMERAL, Message, has_failed
 
 AS_IS = "{content}"
 OWN_BLOCK = "I ran this myself:"
@@ -29,13 +30,13 @@ _ENDED = {
 }
 
 
-@dataclass(frozen=True)
-class Forms:
+class Forms(NamedTuple):
     """How things are put to the model."""
 
     user_template: str = AS_IS
     always_use_user_template: bool = False
     output_template: str = AS_IS
+    failed_output_template: str = AS_IS
     empty_output_template: str = "No output"
     output_sender: str = "user"
     shrink_images: bool = True
@@ -43,6 +44,8 @@ class Forms:
     secrets: Mapping[str, str] | None = None
     """Secrets that are known, by what they are; None lets through whatever code prints."""
     describe: Callable[..., str] | None = None
+    max_output: int | None = None
+    digests_errors: bool = False
 
 
 @dataclass
@@ -73,7 +76,7 @@ class Chat(Protocol):
     def user(self, text: str) -> None: ...
     def say(self, text: str) -> None: ...
     def code(self, language: str, code: str) -> None: ...
-    def output(self, text: str) -> None: ...
+    def output(self, text: str, failed: bool = False) -> None: ...
     def picture(self, parts: list[dict[str, Any]], shown_by_code: bool) -> None: ...
     def finish(self) -> list[dict[str, Any]]: ...
 
@@ -113,7 +116,7 @@ def _tell_own_block(message: Message, chat: Chat, forms: Forms, memory: Memory) 
         chat.user(f"{OWN_BLOCK}\n{_redacted(code, forms, memory)}")
     elif message.get("type") == "code":
         chat.user(_shown(message))
-    elif message.get("format") != "active_line" and (text := _console_text(message)):
+    elif message.get("format") != "active_line" and (text := _console_text(message, forms)):
         chat.user(f"{OWN_OUTPUT}\n{_redacted(text, forms, memory)}")
 
 
@@ -149,7 +152,7 @@ def _tell(message: Message, chat: Chat, forms: Forms, memory: Memory, template: 
             _tell_code(message, chat)
         case "console":
             if message.get("format") != "active_line":
-                chat.output(_redacted(_console_text(message), forms, memory))
+                chat.output(_redacted(_console_text(message, forms), forms, memory), has_failed(message))
         case "image":
             _tell_image(message, chat, forms, memory)
         case "file":
@@ -177,12 +180,16 @@ def fenced(language: str, code: str) -> str:
     return f"{fence}{language}\n{code}\n{fence}"
 
 
-def _console_text(message: Message) -> str:
+def _console_text(message: Message, forms: Forms) -> str:
     text = str(message.get("content") or "")
     if SPECIAL.search(text):
         settled = ConsoleText(len(text))
         settled.write(text)
         text = settled.text()
+    if forms.digests_errors and has_failed(message):
+        text = digest(text)
+    if forms.max_output is not None and len(text) > forms.max_output:
+        text = shortened(text, forms.max_output)
     return "\n".join(filter(None, (text.strip(), _how_it_ended(message))))
 
 

@@ -14,31 +14,30 @@ from interpreter.errors import (
     ContextTooLongError,
     EngineError,
     ModelError,
+    RepeatingReplyError,
     ReplyCutError,
     ReplyDeclinedError,
     RequestRefusedError,
 )
 from interpreter.llm import offline
 from interpreter.llm.anthropic_messages import AnthropicMessages
-from interpreter.llm.capabilities import calls_tools, sees_images
 from interpreter.llm.chat_completions import ChatCompletions
-from interpreter.llm.compaction import Cut
 from interpreter.llm.context import Around, Context
-from interpreter.llm.convert import Forms, Memory, convert
+from interpreter.llm.convert import Memory
 from interpreter.llm.fallback import LONGEST_WAIT, STEPS_IN_AFTER, stand_in
-from interpreter.llm.local.endpoints import OLLAMA_WIRE, LocalEndpoints
+from interpreter.llm.local.endpoints import BUILTIN, OLLAMA_WIRE, LocalEndpoints
 from interpreter.llm.local.ollama_chat import OllamaChat
+from interpreter.llm.model_profile import ModelProfile, profile_for
 from interpreter.llm.money import Purse, Usage
 from interpreter.llm.parse import ReplyParser
 from interpreter.llm.prices import window_of
 from interpreter.llm.providers import LITELLM, Endpoint, identify, resolve
+from interpreter.llm.repetition import Repetition
+from interpreter.llm.request import WHERE, can_see, make_request
 from interpreter.llm.responses import Responses
 from interpreter.llm.retry import wait_before_retry
-from interpreter.llm.secrets import secret_values
-from interpreter.llm.text_chat import TextChat
+from interpreter.llm.thinking import thinks_first
 from interpreter.llm.tokens import estimate_messages, estimate_size, estimate_text
-from interpreter.llm.tool import execute_tool
-from interpreter.llm.tool_chat import ToolChat
 from interpreter.llm.window import NearServers, Window
 from interpreter.llm.wire import Wire, WireFormat
 from interpreter.messages import Chunk, Message
@@ -47,8 +46,11 @@ from interpreter.settings import SettingsGroup
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
 
-_WHERE = ("api_base", "api_key", "api_version")
 _OF_THE_MODEL = ("supports_functions", "supports_vision", "context_window")
+_REPEATS_ITSELF = (
+    "The model said the same thing over and over, so its reply was cut off. "
+    "Say it in other words or in smaller steps, or use a larger model."
+)
 
 Completions = Callable[..., Iterator[dict[str, Any]]]
 
@@ -56,19 +58,21 @@ Completions = Callable[..., Iterator[dict[str, Any]]]
 class Llm(SettingsGroup, group="llm"):
     """A model and how it is asked; every setting `llm.*` is an attribute."""
 
+    memory: Memory
+
     def __init__(self, interpreter: OpenInterpreter) -> None:
         self._interpreter = interpreter
         self._completions: Completions | None = None
         self._is_loaded = False
         self._wire = Wire()
         self._local = LocalEndpoints()
-        self._memory = Memory()
+        self.memory = Memory()
         self._context = Context()
         self._near = NearServers()
         self._formats: dict[str, WireFormat] = {
-            "chat": ChatCompletions(self._memory.replies),
-            "anthropic": AnthropicMessages(self._memory.replies),
-            "responses": Responses(self._memory.replies),
+            "chat": ChatCompletions(self.memory.replies),
+            "anthropic": AnthropicMessages(self.memory.replies),
+            "responses": Responses(self.memory.replies),
             OLLAMA_WIRE: OllamaChat(),
         }
         self._purse = Purse()
@@ -79,6 +83,11 @@ class Llm(SettingsGroup, group="llm"):
     def interpreter(self) -> OpenInterpreter:
         """Whom this model works for."""
         return self._interpreter
+
+    @property
+    def profile(self) -> ModelProfile:
+        """How this model is asked: as `model_profile` says, else by its name, its size and where it runs."""
+        return profile_for(self.model, self.api_base, self.model_profile)
 
     @property
     def completions(self) -> Completions:
@@ -109,12 +118,12 @@ class Llm(SettingsGroup, group="llm"):
 
     def forms_sent(self) -> dict[str, Any]:
         """The forms in which things went out, beyond what the messages tell, to be written down."""
-        return {"templates": self._memory.templates_sent(), "replies": self._memory.replies.as_data()}
+        return {"templates": self.memory.templates_sent(), "replies": self.memory.replies.as_data()}
 
     def take_up(self, forms: Mapping[str, Any], used: Usage) -> None:
         """Go on with a conversation that was written down: as it went out, and with what it has cost."""
-        self._memory.take_up(forms.get("templates", {}), self._interpreter.messages)
-        self._memory.replies.load(forms.get("replies", {}))
+        self.memory.take_up(forms.get("templates", {}), self._interpreter.messages)
+        self.memory.replies.load(forms.get("replies", {}))
         self._purse.session += used
 
     @property
@@ -127,7 +136,7 @@ class Llm(SettingsGroup, group="llm"):
     @property
     def vision(self) -> bool:
         """Whether the model gets images to look at: as the setting says, else by its name."""
-        return self._decided(self.supports_vision, sees_images)
+        return can_see(self)
 
     def switch(self, model: str, api_base: str | None = None, own_server: bool = False) -> None:
         """Ask another model from now on; an error, and no change, if that cannot be.
@@ -138,7 +147,7 @@ class Llm(SettingsGroup, group="llm"):
         """
         same = identify(model, self.api_base)[0] == identify(self.model, self.api_base)[0]
         stays = same and not own_server and api_base in (None, self.api_base)
-        where = {name: getattr(self, name) if stays else None for name in _WHERE}
+        where = {name: getattr(self, name) if stays else None for name in WHERE}
         where["api_base"] = api_base or where["api_base"]
         self._resolve(model, **where)
         for name, value in {"model": model, **where, **dict.fromkeys(_OF_THE_MODEL)}.items():
@@ -188,11 +197,14 @@ class Llm(SettingsGroup, group="llm"):
 
     def _run_within_window(self, messages: Sequence[Message], cancelled: threading.Event) -> Iterator[Chunk]:
         """Ask with what fits into the window; a server that finds it too long is asked again with less."""
-        fitting = self._context.fitting(messages, partial(self._params, messages), self._around())
+        yield from self._load_builtin(cancelled)
+        if cancelled.is_set():
+            return
+        fitting = self._context.fitting(messages, partial(make_request, self, messages), self._around())
         while True:
             if fitting.status is not None:
                 yield fitting.status
-            if redacted := self._memory.redactor.news():
+            if redacted := self.memory.redactor.news():
                 yield {"type": "status", "format": "redacted", "content": {"what": redacted}}
             silent = True
             try:
@@ -207,6 +219,18 @@ class Llm(SettingsGroup, group="llm"):
             except (ContextTooLongError, RequestRefusedError) as error:
                 if not silent or cancelled.is_set() or not fitting.tighter(error):
                     raise
+
+    def _load_builtin(self, cancelled: threading.Event) -> Iterator[Chunk]:
+        """Have a model of ours loaded, and say so, since that takes a while."""
+        if self._completions is not None or not self.model.startswith(f"{BUILTIN}/"):
+            return
+        try:
+            watch = partial(self._wire.watch, cancelled=cancelled)
+            for news in self._local.start(self._endpoint(), self.context_window, watch):
+                yield {"type": "status", "format": "loading", "content": news}
+        except EngineError:
+            if not cancelled.is_set():
+                raise
 
     def _run(self, params: dict[str, Any], cancelled: threading.Event) -> Generator[Chunk]:
         """Ask, and ask again after a failure that may pass, as long as nothing has been said."""
@@ -237,16 +261,20 @@ class Llm(SettingsGroup, group="llm"):
     def _reply(self, params: dict[str, Any], cancelled: threading.Event) -> Generator[Chunk]:
         """One reply; when it breaks off, what had come is yielded before the error is raised."""
         self._purse.check(params, self.max_budget, self.max_budget_tokens)
-        parser = ReplyParser(fences="tools" not in params)
+        parser = ReplyParser(fences="tools" not in params, thinks_first=thinks_first(self.model))
+        repetition = Repetition()
         came = ended = False
         ask = self._completions or partial(self._ask_server, cancelled=cancelled)
         pieces = iter(ask(**params))
         try:
             for piece in pieces:
                 came = True
-                yield from parser.feed(piece)
+                chunks = parser.feed(piece)
+                yield from chunks
                 if cancelled.is_set():
                     break
+                if any(repetition.feed(chunk["content"]) for chunk in chunks if chunk.get("content")):
+                    raise RepeatingReplyError(_REPEATS_ITSELF)
             ended = not cancelled.is_set()
         except ModelError:
             yield from parser.finish(close=False)
@@ -281,7 +309,7 @@ class Llm(SettingsGroup, group="llm"):
         self, model: str, cancelled: threading.Event | None = None, **params: Any
     ) -> Iterator[dict[str, Any]]:
         """The usual way to the model: over HTTP."""
-        endpoint = self._resolve(model, **{name: params.get(name) for name in _WHERE})
+        endpoint = self._resolve(model, **{name: params.get(name) for name in WHERE})
         # Somebody's own way that calls this one does not know of the signal; it is that of the newest run.
         cancelled = cancelled or next(reversed(self._running), None) or threading.Event()
         timeouts = (self.timeout, self.connect_timeout)
@@ -308,7 +336,7 @@ class Llm(SettingsGroup, group="llm"):
                     raise
 
     def _endpoint(self) -> Endpoint:
-        return self._resolve(self.model, **{name: getattr(self, name) for name in _WHERE})
+        return self._resolve(self.model, **{name: getattr(self, name) for name in WHERE})
 
     def _resolve(self, model: str, **where: str | None) -> Endpoint:
         self._wire.direct = self._interpreter.offline
@@ -327,63 +355,12 @@ class Llm(SettingsGroup, group="llm"):
         told = self._local.told(endpoint) or self._near.told(endpoint)
         return told or window_of(f"{endpoint.provider}/{endpoint.model}")
 
-    def _params(self, messages: Sequence[Message], cut: Cut | None = None) -> dict[str, Any]:
-        """The request: what is not set is not in it."""
-        assert messages[0].get("role") == "system", "the first message must be the system message"
-        tools = self._decided(self.supports_functions, calls_tools)
-        params: dict[str, Any] = {
-            "model": self.model,
-            "messages": self._chat(messages, tools, cut),
-            "stream": True,
-        }
-        if tools:
-            params["tools"] = [execute_tool(self._languages())]
-        for name in ("max_tokens", "temperature", *_WHERE):
-            if getattr(self, name) is not None:
-                params[name] = getattr(self, name)
-        return params
-
-    def _chat(self, messages: Sequence[Message], tools: bool, cut: Cut | None) -> list[dict[str, Any]]:
-        forms = self._forms()
-        if tools:
-            return convert(messages, ToolChat(), forms, self._memory, cut)
-        if self.execution_instructions:
-            system = messages[0]
-            text = f"{system['content']}\n\n{self.execution_instructions}".strip()
-            messages = [{**system, "content": text}, *messages[1:]]
-        return convert(messages, TextChat(forms), forms, self._memory, cut)
-
     def _around(self) -> Around:
         window = Window(self._near, self._local, self._endpoint, self.context_window)
         if self._completions is not None:
             window = Window(self._near, self._local, None, self.context_window)
         is_alive = self._interpreter.computer.is_alive
         return Around(window.known, window.count, is_alive, self.vision)
-
-    def _forms(self) -> Forms:
-        interpreter = self._interpreter
-        return Forms(
-            user_template=interpreter.user_message_template,
-            always_use_user_template=interpreter.always_apply_user_message_template,
-            output_template=interpreter.code_output_template,
-            empty_output_template=interpreter.empty_code_output_template,
-            output_sender=interpreter.code_output_sender,
-            shrink_images=interpreter.shrink_images,
-            vision=self.vision,
-            secrets=self._secrets() if interpreter.redact_secrets else None,
-            describe=self.vision_renderer,
-        )
-
-    def _secrets(self) -> dict[str, str]:
-        """What must not go to the model when code prints it."""
-        known = self._interpreter.computer.surroundings.environment()
-        return secret_values(known, [("API key", self.api_key)])
-
-    def _decided(self, setting: bool | None, by_name: Callable[[str, str | None], bool]) -> bool:
-        return setting if setting is not None else by_name(self.model, self.api_base)
-
-    def _languages(self) -> list[str]:
-        return [language.name.lower() for language in self._interpreter.computer.languages]
 
 
 def _usage(parser: ReplyParser, params: dict[str, Any]) -> dict[str, Any]:

@@ -20,7 +20,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 class ReplyParser:
     """Takes a reply chunk by chunk. `finish_reason` and `usage` are what the server said of them so far."""
 
-    def __init__(self, *, fences: bool) -> None:
+    def __init__(self, *, fences: bool, thinks_first: bool = False) -> None:
         self.finish_reason: str | None = None
         self.usage: Mapping[str, Any] | None = None
         self.written = 0  # characters that the model wrote, whatever they are
@@ -28,7 +28,7 @@ class ReplyParser:
         self._calls = _Calls()
         self._mender = Mender()
         self._words = _Pairing()
-        self._spans = ThinkSpans()
+        self._spans = ThinkSpans(thinks_first)
         self._waiting: deque[_Call | list[Chunk]] = deque()  # what came behind a call that is not whole yet
 
     def feed(self, chunk: Mapping[str, Any]) -> list[Chunk]:
@@ -43,6 +43,7 @@ class ReplyParser:
             reasoning = _reasoning_of(delta)
             if reasoning:
                 self.written += len(reasoning)
+                self._spans.told_apart()
                 out.append({"type": "reasoning", "content": reasoning})
             if delta.get("content"):
                 out += self._say(_text_of(delta["content"]))
@@ -53,7 +54,7 @@ class ReplyParser:
 
     def finish(self, close: bool = True) -> list[Chunk]:
         """What is left at the end; without `close` a block that has no end yet gets none."""
-        chunks = self._spoken(self._spans.finish())
+        chunks = self._spoken(self._spans.finish(is_whole=close))
         chunks += self._fences.finish(close) if self._fences else []
         if chunks:
             self._queue(chunks)
@@ -181,9 +182,18 @@ def _reasoning_of(delta: Mapping[str, Any]) -> str:
     reasoning = delta.get("reasoning_content") or delta.get("reasoning")
     if isinstance(reasoning, str):
         return reasoning
+    details = delta.get("reasoning_details")
+    if isinstance(details, list):
+        parts = [part for part in _parts(details) if part.get("type") != "reasoning.encrypted"]
+        return "".join(_text_of(part.get("text") or part.get("summary") or "") for part in parts)
     content = delta.get("content")
-    parts = content if isinstance(content, list) else []
-    return "".join(_text_of(part.get("thinking") or "") for part in parts if isinstance(part, dict))
+    if isinstance(content, list):
+        return "".join(_text_of(part.get("thinking") or "") for part in _parts(content))
+    return ""
+
+
+def _parts(content: list[Any]) -> list[dict[str, Any]]:
+    return [part for part in content if isinstance(part, dict)]
 
 
 def _text_of(content: Any) -> str:

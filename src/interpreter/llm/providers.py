@@ -49,8 +49,7 @@ class Endpoint:
     @property
     def is_loopback(self) -> bool:
         """Whether the server is on this machine."""
-        host = self.base_url.partition("://")[2].partition("/")[0]
-        return any(fnmatchcase(host, pattern) for pattern in ("localhost*", "127.*", "[[]::1[]]*", "0.0.0.0*"))
+        return is_loopback(self.base_url)
 
     @property
     def headers(self) -> dict[str, str]:
@@ -58,6 +57,12 @@ class Endpoint:
             return dict(self.extra_headers)
         value = f"Bearer {self.key}" if self.key_header == "Authorization" else self.key
         return {self.key_header: value, **self.extra_headers}
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address leads to this machine."""
+    host = address.partition("://")[2].partition("/")[0]
+    return any(fnmatchcase(host, pattern) for pattern in ("localhost*", "127.*", "[[]::1[]]*", "0.0.0.0*"))
 
 
 def resolve(

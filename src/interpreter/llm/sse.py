@@ -15,8 +15,8 @@ def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
     lines = _Lines()
     data: list[bytes] = []
     for piece in pieces:
-        if not data and lines.nothing_held and _is_one_event(piece):
-            yield piece[6:-2]
+        if not data and lines.nothing_held and (only := _only_data(piece)):
+            yield only
             continue
         for line in lines.of(piece):
             if line.startswith(b"data:"):
@@ -31,11 +31,14 @@ def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
         yield b"\n".join(data)
 
 
-def _is_one_event(piece: bytes) -> bool:
-    """Whether the piece is one event of one line: nearly all are."""
-    if not piece.startswith(b"data: ") or not piece.endswith(b"\n\n"):
-        return False
-    return piece.find(b"\n") == len(piece) - 2 and b"\r" not in piece
+def _only_data(piece: bytes) -> bytes:
+    """The data of a piece that is one event with one line of data, as nearly all are; nothing of any other."""
+    if not piece.endswith(b"\n\n") or b"\r" in piece:
+        return b""
+    start = piece.find(b"\n") + 1 if piece.startswith(b"event: ") else 0
+    if not piece.startswith(b"data: ", start) or piece.find(b"\n", start) != len(piece) - 2:
+        return b""
+    return piece[start + 6 : -2]
 
 
 class _Lines:

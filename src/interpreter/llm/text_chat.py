@@ -16,6 +16,7 @@ class TextChat:
         self._forms = forms
         self._turns: list[tuple[str, list[dict[str, Any]]]] = []
         self._results: list[str] | None = None  # of the last block, as far as they have come
+        self._failed = False
         self._is_unrun = False
 
     def system(self, text: str) -> None:
@@ -35,8 +36,9 @@ class TextChat:
         self._add("assistant", fenced(language, code))
         self._is_unrun = True
 
-    def output(self, text: str) -> None:
+    def output(self, text: str, failed: bool = False) -> None:
         self._is_unrun = False
+        self._failed = failed
         self._results = [*(self._results or []), *([text] if text else [])]
 
     def picture(self, parts: list[dict[str, Any]], shown_by_code: bool) -> None:
@@ -62,7 +64,9 @@ class TextChat:
         if self._forms.output_sender == "assistant":
             self._add("assistant", fenced("output", output or "No output"))
         elif output:
-            self._add("user", self._forms.output_template.replace("{content}", output).strip())
+            forms = self._forms
+            template = forms.failed_output_template if self._failed else forms.output_template
+            self._add("user", template.replace("{content}", output).strip())
         else:
             self._add("user", self._forms.empty_output_template.strip())
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from fnmatch import fnmatchcase
 
 MARKS = (
     ("<think>", "</think>"),
@@ -19,16 +20,27 @@ _CLOSING = dict(MARKS)
 _OPENING = re.compile(r"[ \t]*(" + "|".join(re.escape(opening) for opening, _ in MARKS) + ")")
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 
+# Their templates end a request with the opening mark, so that the reply has only the closing one.
+_THINK_FIRST = ("*deepseek-r1*", "*r1-distill*", "*qwq*", "*-thinking-2507*", "*glm-z1*")
+
 Spans = list[tuple[str, str]]
+
+
+def thinks_first(model: str) -> bool:
+    """Whether a model's reply begins in the middle of its thinking, unless its server tells the two apart."""
+    return any(fnmatchcase(model.lower(), pattern) for pattern in _THINK_FIRST)
 
 
 class ThinkSpans:
     """Takes the text of a reply piece by piece; gives it back as ("message" or "reasoning", text).
 
-    However the text is cut, what is put together from the pieces is the same.
+    However the text is cut, what is put together from the pieces is the same. `first`: the text begins within a
+    span; if that never ends, it was none, and all is said again as a message.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, first: bool = False) -> None:
+        self._first = first
+        self._unopened: list[str] | None = None  # a span that began with the reply
         self._text = ""
         self._fence = ""  # the mark of the fenced block that is open
         self._closing = ""  # the mark that ends the span
@@ -41,13 +53,21 @@ class ThinkSpans:
         if not self._text and self._step == self._line and "\n" not in text:  # nearly every piece
             return [("message", text)] if text else []
         self._text += text
+        if self._unopened is not None:
+            self._unopened.append(text)
         while self._step():
             pass
         return self._take()
 
-    def finish(self) -> Spans:
+    def told_apart(self) -> None:
+        """The server sends thinking by itself, so the text is what it looks like."""
+        self._first = False
+
+    def finish(self, is_whole: bool = True) -> Spans:
         """What is left when the reply has ended; a span that has no end ends with it."""
-        if self._closing:
+        if self._unopened is not None and is_whole:
+            self._give("message", "".join(self._unopened))
+        elif self._closing:
             self._think(self._text)
         else:
             self._give("message", self._text)
@@ -61,7 +81,12 @@ class ThinkSpans:
         begun = self._text.lstrip()
         if not begun or (begun not in _CLOSING and any(mark.startswith(begun) for mark in _CLOSING)):
             return False
-        self._text = begun if _OPENING.match(begun) else self._text
+        opened = _OPENING.match(begun)
+        if self._first and not opened:
+            self._unopened, self._closing = [self._text], MARKS[0][1]
+            self._step = self._span_begins
+            return True
+        self._text = begun if opened else self._text
         self._step = self._line_begins
         return True
 
@@ -122,6 +147,7 @@ class ThinkSpans:
         self._think(self._text[:end])
         self._text = self._text[end + len(self._closing) :]
         self._closing = self._blank = ""
+        self._unopened = None
         self._step = self._span_ended
         return True
 

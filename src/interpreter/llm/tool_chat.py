@@ -39,7 +39,7 @@ class ToolChat:
         self._end_answered_turn()
         self._calls.append(_Call(language, code))
 
-    def output(self, text: str) -> None:
+    def output(self, text: str, failed: bool = False) -> None:
         """Output answers the oldest call that has no answer, else it goes on with the last one's."""
         if self._calls:
             waiting = (call for call in self._calls if call.results is None)

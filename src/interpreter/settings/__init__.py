@@ -11,7 +11,7 @@ from interpreter.settings.group import (
     unknown_setting,
 )
 from interpreter.settings.row import Default, Setting
-from interpreter.settings.table import SETTINGS, setting
+from interpreter.settings.table import SETTINGS, read_prompt, setting
 from interpreter.settings.values import check_value, parse_value
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "headless_defaults",
     "origins",
     "parse_value",
+    "read_prompt",
     "setting",
     "sources",
     "speaking_as",

@@ -31,10 +31,11 @@ _BREAKERS = (
 
 
 def _prompt(name: str) -> Default:
-    return Default(partial(_read_prompt, name), f"the text of `prompts/{name}.md`")
+    return Default(partial(read_prompt, name), f"the text of `prompts/{name}.md`")
 
 
-def _read_prompt(name: str) -> str:
+def read_prompt(name: str) -> str:
+    """The text of a file in prompts/."""
     from pathlib import Path
 
     file = Path(__file__).parent.parent / "prompts" / f"{name}.md"
@@ -79,6 +80,12 @@ SETTINGS: tuple[Setting, ...] = (
         "Whether the model can call tools; without, it writes its code in fenced blocks. None finds out.",
         ASKING, optional=True, flag="--llm_supports_functions", short="-lsf",
         no_flag="--no-llm_supports_functions",
+    ),
+    Setting(
+        "llm.model_profile", "str", None,
+        "How the model is asked: `full` for large ones, `short`, `minimal` and `tiny` for smaller ones; None "
+        "chooses by its name, its size and where it runs.",
+        ASKING, optional=True, choices=("full", "short", "minimal", "tiny"), flag="--model_profile",
     ),
     Setting(
         "llm.context_window", "int", None,

@@ -125,14 +125,12 @@ def _talk(parsed: Parsed) -> int:
     try:
         if "debug_config" in parsed.actions:
             return _debug_config(interpreter, profile)
-        if "local" in parsed.actions:
-            from interpreter.terminal import local
-
-            local.local_setup(interpreter)
         session = sessions.take_up(terminal, interpreter, parsed.actions)
         if session is None and sessions.FLAGS & parsed.actions.keys():
             return 0
         message = _message(parsed, terminal)
+        if not _model_ready(parsed, terminal, interpreter):
+            return 1
         if message is None and schema is None:
             return _chat(terminal, interpreter, session)
         from interpreter.terminal.headless import say
@@ -158,10 +156,10 @@ def _talk_as_events(parsed: Parsed) -> int:
         terminal = Terminal(plain=True, tty=Tty(stdout=sys.stderr))
         with redirect_stdout(sys.stderr):  # a profile may print what it likes
             interpreter, _ = configured(parsed)
-            if "local" in parsed.actions:
-                interpreter.local_setup()
         sessions.take_up(terminal, interpreter, parsed.actions)
         message = _said(_message(parsed, terminal), "--json")
+        with redirect_stdout(sys.stderr):
+            _model_ready(parsed, terminal, interpreter)
         return say_as_events(terminal, interpreter, message, schema, events)
     except InterpreterError as error:
         events.error(error)
@@ -192,6 +190,15 @@ def _schema(parsed: Parsed) -> OutputSchema | None:
     from interpreter.terminal.output_schema import OutputSchema
 
     return OutputSchema(parsed.actions["output_schema"])
+
+
+def _model_ready(parsed: Parsed, terminal: Terminal, interpreter: OpenInterpreter) -> bool:
+    from interpreter.terminal import setup
+
+    if "local" in parsed.actions:
+        setup.remember_local(interpreter)
+        return True
+    return setup.ready(terminal, interpreter, anew="setup" in parsed.actions)
 
 
 def configured(parsed: Parsed) -> tuple[OpenInterpreter, Profile | None]:

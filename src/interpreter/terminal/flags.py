@@ -43,6 +43,7 @@ COMMANDS = (
     Command("reset_profile", "Put a built-in profile back as it was, or all; yours are kept.", value="[NAME]"),
     Command("debug_config", "Print every setting, its value, and who gave it, and end."),
     Command("local_models", "Open the folder of downloaded models, or print where it is, and end."),
+    Command("setup", "Choose the model anew: a key, a server on this machine, or the built-in one."),
     Command("models", "List the models that can be used now, those with FILTER in their names.", value="[FILTER]"),
     Command("conversations", "Choose an earlier conversation and go on with it."),
     Command("resume", "Go on with the conversation whose id begins with ID; without ID, choose one.", value="[ID]"),

@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from interpreter.terminal.terminal import Terminal
 
 WAYS = """\
-Two ways to a model:
-  export OPENAI_API_KEY=...
-      a key, and then start again; other providers have their own variables
-  interpreter --api_base http://localhost:11434/v1 --model llama3.1
-      a server on this machine: Ollama, LM Studio, llama.cpp, ..."""
+Ways to a model:
+  export OPENAI_API_KEY=...     a key; other providers have their own variables
+  interpreter --setup           paste a key, or choose a model on this machine
+  interpreter --api_base http://localhost:8000/v1 --model NAME
+                                any server that speaks OpenAI's format"""
 
 
 def greet(terminal: Terminal, interpreter: OpenInterpreter) -> None:
@@ -54,7 +54,7 @@ def no_model(interpreter: OpenInterpreter) -> ModelError | None:
 
 
 def ask_for_key(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
-    """Let the user type a key, for this session alone; False if they would rather not."""
+    """Let the user type a key for the model they named, and keep it if they like; False to leave."""
     try:
         key = terminal.ask("API key, hidden while you type (Enter to leave): ", password=True)
     except KeyboardInterrupt:
@@ -62,7 +62,18 @@ def ask_for_key(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
     if not key or not key.strip():
         return False
     interpreter.llm.api_key = key.strip()
+    _offer_to_keep(interpreter)
     return True
+
+
+def _offer_to_keep(interpreter: OpenInterpreter) -> None:
+    from interpreter.llm.catalogue import ROWS
+    from interpreter.llm.providers import identify
+    from interpreter.terminal import local, setup
+
+    row = ROWS.get(identify(interpreter.llm.model)[0])
+    if row is not None and row.key_variables and local.can_ask():
+        setup.offer_to_keep(row, interpreter.llm.api_key)
 
 
 def explained(error: InterpreterError) -> str:

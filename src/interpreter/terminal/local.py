@@ -1,10 +1,11 @@
-"""`--local`: what can answer on this machine, chosen from a list; and the first run with nothing set up."""
+"""`--local`: what can answer on this machine, chosen from a list."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -14,21 +15,17 @@ from interpreter.errors import DownloadError, LocalServerError, ModelError
 from interpreter.llm.local import engine, ollama, programs, servers, weights
 from interpreter.terminal.menu import Menu
 from interpreter.terminal.progress import show_download, show_pull
+from interpreter.terminal.tty import Tty
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
+
+OLLAMA = "ollama"
 
 # Offered for Ollama besides what it has; any other name can be typed.
 SUGGESTED = ("qwen2.5-coder:7b", "llama3.1", "codestral", "gemma2", "mistral-nemo", "phi3")
 
 _QUESTION = "Which model? Arrow keys and Enter; Escape leaves.\n"
-
-FIRST_RUN = """\
-No model is set up yet. There are three ways:
-  a key of a provider  export OPENAI_API_KEY=... (or ANTHROPIC_API_KEY, ...), then start again
-  a server of yours    Ollama, LM Studio, Jan, llama.cpp or vLLM: what runs is listed below
-  the built-in model   small, downloaded once; no key, no account, nothing leaves this machine
-"""
 
 
 @dataclass(frozen=True)
@@ -36,52 +33,62 @@ class Choice:
     """A row of the list, and what taking it does; `is_ready` if that needs no download and no start."""
 
     label: str
-    take: Callable[[OpenInterpreter], None]
+    take: Callable[..., None]
     is_ready: bool = False
+    program: str = ""
+    """What has to be started first, if anything: `ollama`, or the path of a llamafile."""
 
 
-def local_setup(interpreter: OpenInterpreter) -> None:
+def local_setup(interpreter: OpenInterpreter) -> Choice:
     """Let the user choose a model on this machine; without anybody to ask, take the only one there is."""
-    if sys.stdin.isatty() and sys.stdout.isatty():
-        _choose(interpreter)
-    else:
-        _take_only_one(interpreter)
+    return choose(interpreter) if can_ask() else _take_only_one(interpreter)
 
 
-def first_run(interpreter: OpenInterpreter) -> bool:
-    """With nothing configured: say what the choices are and offer the local ones; whether one was taken."""
-    print(FIRST_RUN)
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return False
-    try:
-        _choose(interpreter)
-    except KeyboardInterrupt:
-        return False
-    return True
+def can_ask() -> bool:
+    """Whether somebody sees a list and can choose from it."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def _choose(interpreter: OpenInterpreter) -> None:
+def choose(interpreter: OpenInterpreter, others: Sequence[Choice] = ()) -> Choice:
+    """What the user takes from the list, in which `others` stand behind the servers that run."""
     while True:
         found = servers.find()
         for server in found:
             if server.problem:
                 print(server.problem)
-        choices = list(available(found))
+        choices = [*_served(found), *others, *_startable(found), *_builtin()]
         taken = choices[Menu(_QUESTION, [choice.label for choice in choices]).choose()]
         try:
-            taken.take(interpreter)
-            return
+            with _unseen_keys():
+                taken.take(interpreter)
+            return taken
         except (ModelError, DownloadError) as error:
             print(f"{error}\n")  # and the list again: another choice may work
 
 
-def _take_only_one(interpreter: OpenInterpreter) -> None:
-    choices = list(available(servers.find()))
+def start_again(interpreter: OpenInterpreter, program: str, model: str) -> bool:
+    """Start a program as an earlier choice did, and use that model; False if it is not there any more."""
+    for choice in _startable([]):
+        if choice.program == program:
+            choice.take(interpreter, model)
+            return True
+    return False
+
+
+def _unseen_keys() -> AbstractContextManager[None]:
+    """Keys that are pressed meanwhile are for the next list: not echoed, and Enter stays what it is."""
+    tty = Tty()
+    return tty.keys(marks=False) if tty.in_foreground else nullcontext()
+
+
+def _take_only_one(interpreter: OpenInterpreter) -> Choice:
+    found = servers.find()
+    choices = [*_served(found), *_startable(found), *_builtin()]
     ready = [choice for choice in choices if choice.is_ready]
     if len(ready) == 1:
         print(f"Using {ready[0].label}")
         ready[0].take(interpreter)
-        return
+        return ready[0]
     listed = "".join(f"\n  {choice.label}" for choice in ready or choices)
     if ready:
         raise LocalServerError(f"There are several local models; name one with --model. There are:{listed}")
@@ -91,25 +98,23 @@ def _take_only_one(interpreter: OpenInterpreter) -> None:
     )
 
 
-def available(found: list[servers.Server]) -> Iterator[Choice]:
-    """Everything that can be chosen: what runs, what can be started, what can be downloaded."""
+def _served(found: list[servers.Server]) -> Iterator[Choice]:
     for server in found:
         for model in server.models:
             yield Choice(_model_label(server, model), _use_server_model(server, model), is_ready=True)
-        if server.kind.name == "ollama":
+        if server.kind.name == OLLAMA:
             yield Choice("Get another model for Ollama", partial(_get_for_ollama, server=server))
-    yield from _startable(found)
-    yield from _builtin()
 
 
 def _startable(found: list[servers.Server]) -> Iterator[Choice]:
     program = programs.ollama_program()
-    if program and not any(server.kind.name == "ollama" for server in found):
-        kind = next(kind for kind in servers.known_kinds() if kind.name == "ollama")
-        yield Choice("Start Ollama", partial(_start, start=partial(programs.start_ollama, kind, program)))
+    if program and not any(server.kind.name == OLLAMA for server in found):
+        kind = next(kind for kind in servers.known_kinds() if kind.name == OLLAMA)
+        start = partial(programs.start_ollama, kind, program)
+        yield Choice("Start Ollama", partial(_start, start=start), program=OLLAMA)
     for file in programs.llamafiles():
         start = partial(programs.start_llamafile, file)
-        yield Choice(f"Start {file.name}", partial(_start, start=start))
+        yield Choice(f"Start {file.name}", partial(_start, start=start), program=str(file))
 
 
 def _builtin() -> Iterator[Choice]:
@@ -154,16 +159,17 @@ def _get_for_ollama(interpreter: OpenInterpreter, server: servers.Server) -> Non
     _use_server_model(server, servers.Model(name))(interpreter)
 
 
-def _start(interpreter: OpenInterpreter, start: Callable[[], programs.StartedServer]) -> None:
+def _start(interpreter: OpenInterpreter, wanted: str = "", *, start: Callable[[], programs.StartedServer]) -> None:
     print("Starting it; it ends with this program.")
     started = start()
     server = servers.look(started.kind)
     if server is None:
         started.close()
         raise LocalServerError(f"{started.kind.title} was started and does not tell its models.")
-    if len(server.models) == 1:
-        _use_server_model(server, server.models[0])(interpreter)
-    elif server.models:
+    known = [model for model in server.models if server.model_string(model) == wanted] or server.models
+    if len(known) == 1:
+        _use_server_model(server, known[0])(interpreter)
+    elif known:
         labels = [_model_label(server, model) for model in server.models]
         _use_server_model(server, server.models[Menu(_QUESTION, labels).choose()])(interpreter)
     else:

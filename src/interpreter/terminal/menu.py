@@ -61,10 +61,12 @@ class Menu:
         move("pagedown", "end", by=len(self.rows))
 
         @keys.add("enter")
+        @keys.add("c-j")  # what Enter is if it was pressed before we had the terminal
         def _take(event: KeyPressEvent) -> None:
             event.app.exit(result=self.marked)
 
         @keys.add("c-c")
+        @keys.add("<sigint>")
         @keys.add("escape", eager=True)
         def _leave(event: KeyPressEvent) -> None:
             event.app.exit(exception=KeyboardInterrupt)

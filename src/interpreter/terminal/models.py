@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from interpreter.llm import prices
+from interpreter.llm import keys, prices
 from interpreter.llm.catalogue import PROVIDERS, Provider
 from interpreter.settings import from_environment
 
@@ -49,12 +49,13 @@ def list_models(parsed: Parsed) -> int:
     wanted = parsed.actions["models"]
     words = wanted.lower().split() if isinstance(wanted, str) else []
     said = from_environment(os.environ) | parsed.settings
-    sections = list(usable(words, os.environ, offline=bool(said.get("offline"))))
+    environ = {**keys.kept(), **os.environ}
+    sections = list(usable(words, environ, offline=bool(said.get("offline"))))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDE
     for section in sections:
         print("\n".join(lines(section, width)) + "\n")
     if not sections:
-        print("\n".join(nothing(words, os.environ)))
+        print("\n".join(nothing(words, environ)))
     elif any(row.price for section in sections for row in section.rows):
         print("Prices: US dollars for a million tokens read / written. Use one with --model.")
     return 0 if sections else 1

@@ -27,6 +27,7 @@ class PlainDisplay:
         self._silent = True
         self._language = ""
         self.show_active_line = False  # nothing here can mark a line
+        self.fold_reasoning = False  # nor take one back
 
     # -- chunks --------------------------------------------------------------------------------------------
 

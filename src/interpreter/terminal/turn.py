@@ -19,6 +19,7 @@ INTERRUPTED = "Interrupted."
 def show_turn(terminal: Terminal, interpreter: OpenInterpreter, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
     """Show the model's answer, ask what it asks, and pass every chunk on."""
     with _finished(terminal), Busy(terminal, interpreter).on() as busy, _at_hand(terminal, interpreter):
+        terminal.display.fold_reasoning = not interpreter.verbose
         terminal.display.begin()
         yield from _shown(terminal, interpreter, chunks, busy)
 

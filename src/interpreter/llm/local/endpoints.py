@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import LocalServerError
-from interpreter.llm.providers import Endpoint
+from interpreter.llm.providers import Endpoint, resolve
 
 if TYPE_CHECKING:
     from interpreter.llm.local.engine import Watch
@@ -31,9 +33,19 @@ class LocalEndpoints:
         """
         if endpoint.provider == BUILTIN:
             return _builtin(endpoint, window, watch), {}
-        if endpoint.provider.startswith("ollama"):
+        if _is_ollama(endpoint):
             return self._ollama(endpoint, window)
         return endpoint, {}
+
+    def start(self, endpoint: Endpoint, window: int | None, watch: Watch) -> Iterator[dict[str, Any]]:
+        """Load a built-in model that is not loaded yet: says so before and after; `watch` as for `ready`."""
+        from interpreter.llm.local import engine, weights
+
+        file = weights.file_of(endpoint.model)
+        if not engine.is_running(file, window):
+            yield {"model": endpoint.model, "done": False}
+            engine.running(file, window, watch)
+            yield {"model": endpoint.model, "done": True}
 
     def window(self, endpoint: Endpoint, wanted: int | None = None) -> int | None:
         """How many tokens the model will take, as far as that is known before it is asked."""
@@ -41,7 +53,7 @@ class LocalEndpoints:
             from interpreter.llm.local.engine import CONTEXT
 
             return wanted or CONTEXT
-        if endpoint.provider.startswith("ollama"):
+        if _is_ollama(endpoint):
             return self._ollama(endpoint, wanted)[1].get("num_ctx", wanted)
         return wanted
 
@@ -71,6 +83,19 @@ class LocalEndpoints:
                 return endpoint, {}
             self._windows[known] = ollama.window_for(shown, wanted)
         return native, {"num_ctx": self._windows[known]}
+
+
+def _is_ollama(endpoint: Endpoint) -> bool:
+    """Named as one, or asked over OpenAI's interface at the port where Ollama is."""
+    if endpoint.provider.startswith("ollama"):
+        return True
+    if endpoint.provider != "openai" or endpoint.wire != "chat" or not endpoint.is_loopback:
+        return False
+    return _port(endpoint.base_url) == _port(resolve("ollama/any", os.environ).base_url)
+
+
+def _port(url: str) -> str:
+    return url.partition("://")[2].partition("/")[0].rpartition(":")[2]
 
 
 def _builtin(endpoint: Endpoint, window: int | None, watch: Watch | None) -> Endpoint:

@@ -73,6 +73,12 @@ def running(weights: Path, context: int | None = None, watch: Watch | None = Non
         return _engines[wanted]
 
 
+def is_running(weights: Path, context: int | None = None) -> bool:
+    """Whether `running` would return at once."""
+    engine = _engines.get((weights, context or CONTEXT))
+    return engine is not None and engine.alive
+
+
 def loaded() -> Engine | None:
     """The engine that runs now, if one does."""
     return next((engine for engine in _engines.values() if engine.alive), None)

@@ -49,7 +49,7 @@ class StartedServer:
         with open(self._log, "rb", buffering=0) as log:
             while piece := log.read(65536):
                 self._tail = (self._tail + piece)[-1000:]
-                if not self._settled.is_set() and _listens(self.kind.address):
+                if not self._settled.is_set() and listens(self.kind.address):
                     self._listens = True
                     self._settled.set()
         self._settled.set()
@@ -97,7 +97,7 @@ def _start(kind: Kind, argv: list[str], env: dict[str, str]) -> StartedServer:
     return server
 
 
-def _listens(address: str) -> bool:
+def listens(address: str) -> bool:
     parts = urlsplit(address)
     try:
         with socket.create_connection((parts.hostname or "", parts.port or 80), timeout=1):

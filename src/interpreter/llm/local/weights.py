@@ -80,7 +80,7 @@ WEIGHTS: tuple[Weights, ...] = (
         ),
     ),
     Weights(
-        "qwen2.5-coder-7b", "Qwen2.5 Coder 7B: much better, wants a fast computer",
+        "qwen2.5-coder-7b", "Qwen2.5 Coder 7B: better, wants a fast computer",
         "qwen2.5-coder-7b-instruct-q4_k_m.gguf", 4_683_073_536,
         "509287f78cb4d4cf6b3843734733b914b2c158e43e22a7f4bf5e963800894d3c", 7 * _GB, "Apache-2.0",
         (

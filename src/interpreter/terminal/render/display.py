@@ -41,6 +41,7 @@ class Display(Canvas):
         self.show_active_line = True
         self.model = ""  # who is waited for while it thinks
         self._text_form = ""  # of a display that comes in a better form next
+        self.fold_reasoning = True
         self._began = 0.0  # when the block did
         self._language = ""
         self._code: list[str] = []
@@ -71,9 +72,9 @@ class Display(Canvas):
         if self._text_form and not (kind == "code" and chunk.get("format") == "html"):
             self._plainly()
         if kind == "message":
-            self._text("message", MarkdownView, str(content))
+            self._message(str(content))
         elif kind == "reasoning":
-            self._text("reasoning", ReasoningView, str(content))
+            self._reasoning(str(content))
         elif kind == "code" and chunk.get("role") != "computer" and "recipient" not in chunk:
             self._program(chunk.get("format", ""), str(content))
         elif kind == "console":
@@ -87,10 +88,17 @@ class Display(Canvas):
         elif kind == "confirmation":
             self._close_view()
 
-    def _text(self, kind: str, view: type[MarkdownView] | type[ReasoningView], content: str) -> None:
-        if self._kind != kind:
-            self._open(kind, view(self.theme, self.screen.width))
-        assert isinstance(self._view, MarkdownView | ReasoningView)
+    def _message(self, content: str) -> None:
+        if self._kind != "message":
+            self._open("message", MarkdownView(self.theme, self.screen.width))
+        assert isinstance(self._view, MarkdownView)
+        self._put(self._view.feed(content))
+
+    def _reasoning(self, content: str) -> None:
+        if self._kind != "reasoning":
+            view = ReasoningView(self.theme, self.screen.width, self._clock, self.fold_reasoning)
+            self._open("reasoning", view)
+        assert isinstance(self._view, ReasoningView)
         self._put(self._view.feed(content))
 
     def _program(self, language: str, content: str) -> None:
@@ -219,6 +227,9 @@ class Display(Canvas):
         content: dict[str, Any] = chunk.get("content") or {}
         if chunk.get("format") == "retry":
             self.status.countdown(words.retry(content), float(content.get("seconds", 0)), self._clock())
+        elif chunk.get("format") == "loading":
+            what = "thinking" if content.get("done") else f"loading {content.get('model')}"
+            self.status.begin(what, self._clock())
         elif chunk.get("format") == "fallback":
             self.line(words.fallback(content))
         elif chunk.get("format") == "compacted":

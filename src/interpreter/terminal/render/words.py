@@ -61,6 +61,11 @@ def ending(chunk: dict[str, Any], elapsed: float, silent: bool, shell: bool) -> 
     return "No output." if silent and chunk.get("ended", "done") == "done" else ""
 
 
+def thought(elapsed: float) -> str:
+    """What is left of a long chain of thoughts."""
+    return f"Thought for {duration(elapsed)}."
+
+
 def duration(elapsed: float, digits: int = 1) -> str:
     """So long, as people say it."""
     if elapsed < 60:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from _thread import get_ident
 
+from .tracebacks import OURS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
@@ -24,6 +26,7 @@ class Interrupts:
         self._held = 0  # our own code is doing something that must not be cut in two
         self._waiting = False  # an interrupt came where it could not strike
         self._window = False  # it is held, and yet may strike: our code waits, and is ready for it
+        self._struck = True  # it has struck our own code: once in a block, and not before the first
         self._main = get_ident()
         self._handler = self._handle
 
@@ -41,7 +44,7 @@ class Interrupts:
     def begin(self) -> None:
         """A block begins."""
         self.install()
-        self._running = True
+        self._running, self._struck = True, False
 
     def end(self) -> None:
         """The block is over, and an interrupt that did not find its way into it with it."""
@@ -51,16 +54,24 @@ class Interrupts:
     def _handle(self, signum: int, frame: Optional[FrameType]) -> None:
         if not self._running:
             return
-        if self._held and not self._window:
-            self._waiting = True
-            return
-        if not self._armed and not self._waiting:  # a second one will strike wherever it is
+        if not self._may_strike(frame):
             self._waiting = True
             return
         self._window = self._waiting = False
         if self.cancel is not None and self.cancel(frame):
             return
         raise KeyboardInterrupt
+
+    def _may_strike(self, frame: Optional[FrameType]) -> bool:
+        """Whether it is the user's code that is cut in two, or ours, which a second interrupt may do once."""
+        if self._held and not self._window:
+            return False
+        is_ours = not self._window and frame is not None and frame.f_code.co_filename.startswith(OURS)
+        if self._armed and not is_ours:
+            return True
+        strikes = self._waiting and not self._struck
+        self._struck = self._struck or strikes
+        return strikes
 
     def arm(self) -> None:
         """The user's code starts: an interrupt that waited for it strikes now."""

@@ -75,17 +75,18 @@ class Worker:
 
     def run(self, frame: Frame) -> None:
         """Run one block."""
-        self.interrupts.begin()
-        self.report.begin(int(frame["block"]), self.channel.take_descriptors(2))
-        self._prepare(frame)
         error: Optional[BaseException] = None
         try:
             try:
+                self.interrupts.begin()
+                self.report.begin(int(frame["block"]), self.channel.take_descriptors(2))
+                self._prepare(frame)
                 error = self._engine.run(str(frame["code"]), bool(frame.get("colors")))
                 error = self._show_figures() or error
             finally:
                 self.interrupts.end()
         except BaseException as failure:  # noqa: BLE001 -- a second interrupt, or a flaw of the engine: state is kept
+            self.interrupts.end()  # it may have struck in the first end()
             error = failure
             self._stderr.write(formatted(failure))
         status, exit_code = outcome(error)

@@ -1,0 +1,110 @@
+"""Has a local model do the tasks, and prints which of them it did: `make eval`, `make eval-original`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+from eval.gauge import Gauge
+from eval.outcome import Outcome
+from eval.report import Run, line, report
+from eval.subjects import Chat, Limits, Original, Ours, Subject, served
+from eval.task import Task
+from eval.tasks import TASKS
+from interpreter.errors import InterpreterError
+
+say = partial(print, file=sys.stderr, flush=True)
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m eval", description=__doc__)
+    add = parser.add_argument
+    add("--model", default="builtin/qwen2.5-coder-1.5b", help="a built-in model: builtin/NAME or builtin/PATH.gguf")
+    add("--only", action="append", default=[], metavar="NAME", help="only tasks with this in their name; repeatable")
+    add("--repeat", type=int, default=1, metavar="N", help="do every task so often")
+    add("--json", type=Path, metavar="FILE", help="write all figures and conversations there")
+    add("--original", action="store_true", help="0.4.3 as well, installing it once")
+    add("--original-profile", metavar="FILE", help="put one of 0.4.3's own profiles on it, such as local.py")
+    add("--skip-ours", action="store_true", help="only the original")
+    add("--time-limit", type=float, default=120, metavar="SECONDS", help="for one task (default: 120)")
+    add("--block-limit", type=int, default=12, metavar="N", help="for one turn (default: 12)")
+    add("--fresh", action="store_true", help="no prompt cache: slower, and the same from run to run")
+    add("--list", action="store_true", help="print the tasks and leave")
+    return parser.parse_args()
+
+
+def do(task: Task, subject: Subject, gauge: Gauge, limits: Limits) -> Run:
+    """Have it done in a fresh folder, and look at what came of it."""
+    with tempfile.TemporaryDirectory(prefix="eval-", ignore_cleanup_errors=True) as home:
+        folder = Path(home).resolve() / "work"
+        folder.mkdir()
+        task.prepare(folder)
+        gauge.take()
+        chat = subject.chat(task.words, folder, limits)
+        why = _unended(chat, len(task.words), limits) or task.verdict(Outcome(folder, chat.messages))
+    tokens = gauge.take()
+    return Run(subject.name, task.name, why, chat.blocks, tokens.read, tokens.written, chat.seconds, chat.messages)
+
+
+def _unended(chat: Chat, turns: int, limits: Limits) -> str:
+    """Why it counts as not done, whatever its effect: the user would still be waiting."""
+    if chat.broke == "time":
+        return f"not at its end after {limits.seconds:g} s"
+    if chat.broke == "blocks" or chat.blocks > limits.blocks * turns:
+        return f"not at its end after {limits.blocks} blocks"
+    return chat.broke
+
+
+def runs(given: argparse.Namespace) -> Iterator[Run]:
+    limits = Limits(given.time_limit, given.block_limit)
+    chosen = [task for task in TASKS if not given.only or any(name in task.name for name in given.only)]
+    with served(given.model, given.fresh) as (file, gauge):
+        subjects: list[Subject] = [] if given.skip_ours else [Ours(file)]
+        if given.original or given.skip_ours:
+            subjects.append(Original(gauge, given.original_profile))
+        for subject in subjects:
+            for task in chosen:
+                for _ in range(given.repeat):
+                    run = do(task, subject, gauge, limits)
+                    say(line(run))
+                    yield run
+
+
+def write(path: Path, model: str, measured: Sequence[Run]) -> None:
+    content = {"model": model, "runs": [asdict(run) | {"done": run.done} for run in measured]}
+    path.write_text(json.dumps(content, indent=1, default=str), encoding="utf-8")
+
+
+def main() -> int:
+    given = options()
+    if given.list:
+        print("\n".join(f"{task.name:20} {' / '.join(task.words)}" for task in TASKS))
+        return 0
+    measured: list[Run] = []
+    try:
+        for run in runs(given):
+            measured.append(run)
+            if given.json:
+                write(given.json, given.model, measured)  # each time: who stops it keeps what there is
+    except InterpreterError as error:
+        say(error)
+        return 1
+    if not measured:
+        say("No task has that in its name; --list shows them all.")
+        return 2
+    machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
+    cache = "no prompt cache" if given.fresh else "prompt cache on"
+    print(f"\n{given.model}, temperature 0, {cache}; {machine}\n\n{report(measured)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

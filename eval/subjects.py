@@ -1,0 +1,178 @@
+"""Who does the tasks: ours in this process, or the original in a virtual environment of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import psutil
+from bench.__main__ import original as installed_original
+from bench.subject import ROOT, ProbeFailure, environment
+
+from eval.gauge import Gauge
+from eval.outcome import Message
+from interpreter import OpenInterpreter
+from interpreter.errors import InterpreterError, WeightsMissingError
+from interpreter.llm.local import engine, weights
+
+sys.path.insert(0, str(ROOT / "scripts"))
+
+from fetch_test_models import MODELS, models_folder
+from fetch_test_models import main as fetch_test_models
+
+CHAT = Path(__file__).with_name("original_chat.py")
+# What our own environment has for the tasks and 0.4.3 does not bring along.
+ANALYSIS = ("pandas", "python-dateutil", "six")
+_START = 120  # seconds for the original to be imported and to go
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How long one task may take, in seconds and in blocks."""
+
+    seconds: float
+    blocks: int
+
+
+@dataclass(frozen=True)
+class Chat:
+    """A conversation that is over; `broke` says what ended it, if it did not end by itself."""
+
+    messages: list[Message]
+    seconds: float
+    broke: str = ""
+
+    @property
+    def blocks(self) -> int:
+        return sum(message.get("type") == "code" and message.get("role") == "assistant" for message in self.messages)
+
+
+class Subject(Protocol):
+    """Who can be told something in a folder."""
+
+    name: str
+
+    def chat(self, words: Sequence[str], folder: Path, limits: Limits) -> Chat: ...
+
+
+@contextmanager
+def served(model: str, fresh: bool) -> Iterator[tuple[Path, Gauge]]:
+    """A built-in model, loaded once for everybody, behind a gauge."""
+    file = _weights(model)
+    running = engine.running(file)
+    try:
+        with Gauge(running.base_url, running.key, fresh) as gauge:
+            running.base_url = gauge.base_url
+            yield file, gauge
+    finally:
+        engine.stop_all()
+
+
+def _weights(model: str) -> Path:
+    """The file of `builtin/NAME`: where the product keeps it, else where the tests do, fetched if need be."""
+    name = model.removeprefix(weights.PREFIX)
+    try:
+        return weights.file_of(name)
+    except WeightsMissingError:
+        if name not in MODELS or fetch_test_models([name]):
+            raise
+        return models_folder() / MODELS[name].file
+
+
+class Ours:
+    """The whole product as a library: its own prompts, loop, sessions and engine."""
+
+    name = "ours"
+
+    def __init__(self, file: Path) -> None:
+        self._model = weights.model_string(file)
+
+    def chat(self, words: Sequence[str], folder: Path, limits: Limits) -> Chat:
+        interpreter = OpenInterpreter(
+            auto_run=True, offline=True, workspace=str(folder), max_blocks=limits.blocks, disable_telemetry=True
+        )
+        interpreter.llm.model = self._model
+        interpreter.llm.temperature = 0
+        late = threading.Event()
+
+        def stop() -> None:
+            late.set()
+            interpreter.cancel()
+
+        timer = threading.Timer(limits.seconds, stop)
+        began = time.monotonic()
+        timer.start()
+        broke = ""
+        try:
+            for said in words:
+                if not late.is_set():
+                    interpreter.chat(said, display=False)
+        except InterpreterError as error:
+            broke = f"{type(error).__name__}: {error}"
+        finally:
+            timer.cancel()
+            seconds = time.monotonic() - began
+            messages: list[Message] = [dict(message) for message in interpreter.messages]
+            interpreter.reset()
+        return Chat(messages, seconds, "time" if late.is_set() else broke)
+
+
+class Original:
+    """0.4.3 as a library in its own environment; a profile of its own can be put on it."""
+
+    name = "0.4.3"
+
+    def __init__(self, gauge: Gauge, profile: str | None = None) -> None:
+        self._python = installed_original().python
+        self._packages = _analysis_packages(self._python)
+        self._gauge, self._profile = gauge, profile
+
+    def chat(self, words: Sequence[str], folder: Path, limits: Limits) -> Chat:
+        told = folder.with_name(f"{folder.name}.json")
+        orders = {
+            "words": words, "told": str(told), "seconds": limits.seconds, "blocks": limits.blocks,
+            "api_base": self._gauge.base_url, "profile": self._profile,
+        }  # fmt: skip
+        began = time.monotonic()
+        process = subprocess.Popen(
+            [str(self._python), str(CHAT), json.dumps(orders)],
+            cwd=folder,
+            env=environment() | {"PYTHONPATH": str(self._packages), "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            process.wait(limits.seconds + _START)
+        except subprocess.TimeoutExpired:
+            _kill(process.pid)
+            process.wait()
+        if not told.exists():
+            return Chat([], time.monotonic() - began, "ended without a word")
+        result = json.loads(told.read_text(encoding="utf-8"))
+        return Chat(result["messages"], result["seconds"], result["broke"])
+
+
+def _kill(pid: int) -> None:
+    """A process and all that it started."""
+    process = psutil.Process(pid)
+    for each in [*process.children(recursive=True), process]:
+        each.kill()
+
+
+def _analysis_packages(python: Path) -> Path:
+    """A folder with what the tasks need, beside the original's environment: `make bench` measures that one."""
+    folder = ROOT / ".bench" / "analysis"
+    if not (folder / ANALYSIS[0]).exists():
+        pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps"]
+        if subprocess.run([*pip, "--target", str(folder), *ANALYSIS]).returncode:
+            raise ProbeFailure(f"pip could not install {', '.join(ANALYSIS)}")
+    return folder

@@ -1,0 +1,17 @@
+"""The tasks, in the order in which they are done."""
+
+from __future__ import annotations
+
+from eval.task import Task
+from eval.tasks import dates, documents, files, plots, shell, steps, tables, text
+
+TASKS: tuple[Task, ...] = (
+    *files.TASKS,
+    *text.TASKS,
+    *tables.TASKS,
+    *documents.TASKS,
+    *dates.TASKS,
+    *plots.TASKS,
+    *shell.TASKS,
+    *steps.TASKS,
+)

@@ -1,0 +1,136 @@
+"""How a model is best asked: a row of data, chosen by its name, its size and where it runs.
+
+The figures behind the rows stand in docs/small-models.md.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+
+from interpreter.llm.capabilities import calls_tools
+from interpreter.llm.providers import identify, is_loopback
+
+AS_IS = "{content}"
+
+
+@dataclass(frozen=True)
+class ModelProfile:
+    """What is said to a model of a kind, and how much of what it says is taken.
+
+    The texts are for models that write their code in fences; None leaves the setting of that name as it is.
+    Whatever the user has set goes before all of this.
+    """
+
+    name: str
+    prompt: str = "system"
+    """The file in prompts/ with the system message."""
+    user_template: str = AS_IS
+    """How the user's words go out: `{files}` is a look at the folder and at the files that they name."""
+    is_instructed_beside: bool = False
+    """`user_template` says how code is written: the system message does not say it again."""
+    output_template: str | None = None
+    empty_output_template: str | None = None
+    failed_output_template: str | None = None
+    calls_tools: bool = True
+    """Whether its name is believed where it says that the model can call tools."""
+    one_block: bool = False
+    """A reply ends with its first block: what such a model writes behind it is made up."""
+    digests_errors: bool = False
+    """Of a traceback, what the user's code did and the last line are told."""
+    max_output: int | None = None
+    """Characters of a block's output that are told, if that is less than the user's own limit."""
+    max_tokens: int | None = None
+    stop: tuple[str, ...] = ()
+    same_results: int = 2
+    """So often the same block may run with the same result, before it is refused."""
+    same_failures: int | None = None
+    """So often in a row the same failure may come, before the model is told to try another way."""
+
+
+_BESIDE = (
+    "{content}\n\n{files}\n\n"
+    "Write one Python or bash code block that does this and prints the result. If no code is needed, just answer."
+)
+_FAILED = "The code failed:\n{content}\n\nWrite the whole corrected code block."
+
+# Where a server's chat template does not fit the model, its own marks come as text.
+_ENDS = ("<|im_start|>", "<|im_end|>", "<|eot_id|>", "<|endoftext|>")
+
+FULL = ModelProfile("full")
+SHORT = ModelProfile(
+    "short",
+    prompt="short",
+    user_template=_BESIDE,
+    is_instructed_beside=True,
+    output_template=(
+        "Output:\n{content}\n\n"
+        "If the task is done, answer now in one or two sentences without code. Otherwise write the next code block."
+    ),
+    empty_output_template=(
+        "The code ran without an error and printed nothing.\n\n"
+        "If the task is done, say so in one sentence without code. Otherwise write the next code block."
+    ),
+    failed_output_template=_FAILED,
+    one_block=True,
+    digests_errors=True,
+    same_results=1,
+    same_failures=2,
+)
+MINIMAL = replace(
+    SHORT, name="minimal", prompt="minimal", calls_tools=False, max_output=2000, max_tokens=1500, stop=_ENDS
+)
+# The smallest do not know when they are done: the first good output is the time to answer.
+TINY = replace(
+    MINIMAL,
+    name="tiny",
+    output_template="Output:\n{content}\n\nAnswer now in one sentence without code.",
+    empty_output_template=(
+        "The code ran without an error and printed nothing.\n\nSay in one sentence what was done, without code."
+    ),
+    max_output=1000,
+    max_tokens=800,
+)
+PROFILES = (FULL, SHORT, MINIMAL, TINY)
+
+# A model of so many billion parameters or fewer.
+_BY_SIZE = ((0.9, TINY), (4.5, MINIMAL), (15.0, SHORT))
+
+# What a name without a number means; Ollama's tags without one are of these sizes.
+_USUAL_SIZES = (
+    ("smollm*", 1.7), ("tinyllama*", 1.1), ("tinydolphin*", 1.1), ("gemma3n*", 4.0), ("gemma3*", 4.0), ("gemma2*", 9.0),
+    ("gemma*", 7.0), ("llama3.2*", 3.0), ("llama3*", 8.0), ("llama-3*", 8.0), ("llama2*", 7.0), ("codellama*", 7.0),
+    ("phi3*", 3.8), ("phi-3-mini*", 3.8), ("phi4-mini*", 3.8), ("phi4*", 14.0), ("qwen3*", 8.0), ("qwen2.5*", 7.0),
+    ("qwen2*", 7.0), ("mistral-nemo*", 12.0), ("mistral", 7.0), ("mistral:*", 7.0), ("deepseek-r1", 8.0),
+    ("deepseek-r1:latest", 8.0), ("deepseek-coder", 1.3), ("starcoder2", 3.0), ("stable-code*", 3.0),
+    ("orca-mini*", 3.0),
+)  # fmt: skip
+
+_SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d+)x)?e?(\d+(?:\.\d+)?)(b|m)(?![a-z0-9])")
+_OWN_MACHINE = ("ollama", "builtin", "lm_studio", "llamafile", "jan", "vllm")
+
+
+def profile_for(model: str, api_base: str | None = None, named: str | None = None) -> ModelProfile:
+    """The profile with this name, or the one that fits the model."""
+    if named is not None:
+        return next(profile for profile in PROFILES if profile.name == named)
+    provider, rest = identify(model, api_base)
+    name = rest.lower().rpartition("/")[2]
+    size = size_of(name)
+    is_near = provider.startswith(_OWN_MACHINE) or is_loopback(api_base or "")
+    if size is None and is_near:
+        size = next((usual for pattern, usual in _USUAL_SIZES if fnmatchcase(name, pattern)), None)
+    if size is None:
+        # Somebody's own on this machine: most of these are small.
+        return SHORT if is_near and not calls_tools(model, api_base) else FULL
+    return next((profile for most, profile in _BY_SIZE if size <= most), FULL)
+
+
+def size_of(name: str) -> float | None:
+    """How many billion parameters a name says that a model has: `qwen2.5-coder:1.5b`, `mixtral-8x7b`."""
+    found = _SIZE.search(name.lower())
+    if found is None:
+        return None
+    times, number, unit = found.groups()
+    return int(times or 1) * float(number) / (1000 if unit == "m" else 1)

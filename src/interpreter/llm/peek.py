@@ -1,0 +1,84 @@
+"""What a small model would otherwise guess: which files there are, and how those that were named begin."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+_NAME = re.compile(r"[\w.~/\\-]*\w")
+_FILES = 3
+_LINES, _WIDTH = 6, 160
+_READ = 4096
+_LISTED = 15
+_SQLITE = b"SQLite format 3\0"
+
+
+def peek(words: str, folder: str) -> str:
+    """A few lines on the files in a folder, and on those that somebody's words name; empty if there are none."""
+    named = list(_named(words, Path(folder)))
+    parts = [_listing(Path(folder), "This folder")]
+    parts += [_listing(path, f"The folder {name}") for name, path in named if path.is_dir()]
+    parts += [_beginning(name, path) for name, path in named if path.is_file()]
+    return "\n".join(filter(None, parts))
+
+
+def _named(words: str, folder: Path) -> Iterator[tuple[str, Path]]:
+    found = 0
+    for name in dict.fromkeys(_NAME.findall(words)):
+        path = folder / os.path.expanduser(name)
+        try:
+            is_there = name not in (".", "..") and path.exists()
+        except OSError:  # too long to be a name
+            continue
+        if is_there and found < _FILES:
+            found += 1
+            yield name, path
+
+
+def _listing(folder: Path, called: str) -> str:
+    try:
+        with os.scandir(folder) as entries:
+            names = sorted(entry.name + "/" * entry.is_dir() for entry in entries if not entry.name.startswith("."))
+    except OSError:
+        return ""
+    more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return f"{called} has: {', '.join(names[:_LISTED])}{more}." if names else f"{called} is empty."
+
+
+def _beginning(name: str, path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_READ)
+    except OSError:
+        return ""
+    if data.startswith(_SQLITE):
+        return _tables(name, path)
+    if not data or b"\0" in data:
+        return ""
+    try:
+        text, note = data.decode(errors="strict" if len(data) < _READ else "ignore"), ""
+    except UnicodeDecodeError:
+        text, note = data.decode("latin-1"), " (not in UTF-8, probably in latin-1)"
+    lines = text.splitlines()
+    shown = [line[:_WIDTH] for line in lines[:_LINES]]
+    is_all = len(data) < _READ and len(lines) <= _LINES and shown == lines
+    return f"{name}{note} {'is' if is_all else 'begins'}:\n" + "\n".join(shown)
+
+
+def _tables(name: str, path: Path) -> str:
+    """The tables of a database, which is opened for reading only."""
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=0.1)) as base:
+            tables = [row[0] for row in base.execute("select name from sqlite_master where type = 'table' limit 8")]
+            columns = {
+                table: [row[0] for row in base.execute("select name from pragma_table_info(?)", [table])]
+                for table in tables
+            }
+    except sqlite3.Error:
+        return ""
+    told = ", ".join(f"{table}({', '.join(names)})" for table, names in columns.items())
+    return f"{name} is an SQLite database with the tables {told}." if told else ""

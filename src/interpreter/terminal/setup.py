@@ -1,0 +1,202 @@
+"""Which model answers: the one that is named, the one that a key or the last choice tells, or one chosen now."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from interpreter.errors import LocalServerError, NoModelError
+from interpreter.llm import keys
+from interpreter.settings import apply, sources
+
+if TYPE_CHECKING:
+    from interpreter.core import OpenInterpreter
+    from interpreter.llm.catalogue import Provider
+    from interpreter.terminal.remembered import Remembered
+    from interpreter.terminal.terminal import Terminal
+
+FIRST_RUN = """\
+No model is set up yet. Choose one; the next start takes it without asking.
+  a key     of OpenAI, Anthropic, Google or another provider; one in the
+            environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, ...) is found there
+  a server  Ollama, LM Studio, Jan, llama.cpp, vLLM: what runs here is listed
+  built-in  a small model, downloaded once: no key, no account, and nothing
+            that you say leaves this machine"""
+
+NOBODY_TO_ASK = """\
+No model is set up, and there is no terminal to choose one at. One of these helps:
+  a key in the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, ...
+  a server on this machine: interpreter --local, or --api_base ADDRESS --model NAME
+  a choice for all later starts: `interpreter` in a terminal, once"""
+
+
+def ready(terminal: Terminal, interpreter: OpenInterpreter, anew: bool = False) -> bool:
+    """See to it that there is a model to ask; False if the user would rather leave."""
+    if not anew and (_is_named(interpreter) or _is_found(terminal, interpreter)):
+        return True
+    from interpreter.terminal import local
+
+    if not local.can_ask():
+        raise NoModelError(NOBODY_TO_ASK)
+    return _choose(terminal, interpreter)
+
+
+def remember_local(interpreter: OpenInterpreter) -> None:
+    """`--local`: choose a model on this machine, and keep the choice."""
+    from interpreter.terminal import local, remembered
+
+    taken = local.local_setup(interpreter)
+    remembered.remember(interpreter, taken.program)
+
+
+def lend_key(interpreter: OpenInterpreter, row: Provider) -> bool:
+    """Use the key that the user keeps for this provider, if there is one."""
+    key = keys.kept_for(row)
+    if key is not None:
+        apply(interpreter, {"llm.api_key": key}, "default")
+    return key is not None
+
+
+def _is_named(interpreter: OpenInterpreter) -> bool:
+    """Whether somebody has said which model to ask, or where; what is wrong with it is told later."""
+    from interpreter.llm.catalogue import ROWS
+    from interpreter.llm.providers import identify
+
+    given = sources(interpreter.llm)
+    named = any(given[f"llm.{name}"] != "default" for name in ("model", "api_base", "api_key"))
+    if named and interpreter.llm.api_base is None and interpreter.llm.api_key is None:
+        row = ROWS.get(identify(interpreter.llm.model)[0])
+        if row is not None and not any(map(os.environ.get, row.key_variables)):
+            lend_key(interpreter, row)
+    return named
+
+
+def _is_found(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
+    """Whether the environment or the last choice tell what to ask; a line says what that is."""
+    from interpreter.terminal.intro import no_model
+
+    if no_model(interpreter) is None:
+        return True
+    return _by_key(terminal, interpreter) or _by_memory(terminal, interpreter)
+
+
+def _by_key(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
+    if interpreter.offline:
+        return False
+    for row, variable in keys.in_environment(os.environ):
+        if keys.settles(row, variable):
+            model = keys.starting_model(row)
+            apply(interpreter, {"llm.model": model}, "default")
+            terminal.tell(f"{variable} is set, so the model is {model}. --model names another.")
+            return True
+    return False
+
+
+def _by_memory(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
+    from interpreter.terminal import local, remembered
+
+    chosen = remembered.recall(interpreter)
+    if chosen is None:
+        return False
+    problem = remembered.problem(chosen)
+    try:
+        if problem and chosen.program:
+            return local.start_again(interpreter, chosen.program, chosen.model)
+    except LocalServerError as error:
+        problem = str(error)
+    if not problem:
+        problem = _use_again(interpreter, chosen)
+    if problem:
+        terminal.tell(f"The model chosen last, {chosen.model}, cannot be used: {problem}.")
+        return False
+    terminal.tell(f"Chosen last: {chosen.model}. `interpreter --setup` changes it.")
+    return True
+
+
+def _use_again(interpreter: OpenInterpreter, chosen: Remembered) -> str:
+    """Take it; why that does not do, if it does not."""
+    from interpreter.llm.catalogue import ROWS
+    from interpreter.llm.providers import identify
+    from interpreter.terminal.intro import no_model
+
+    before = {"llm.model": interpreter.llm.model, "llm.api_base": None, "llm.api_key": None}
+    apply(interpreter, {"llm.model": chosen.model, "llm.api_base": chosen.api_base}, "default")
+    row = ROWS.get(identify(chosen.model)[0])
+    if chosen.api_base and chosen.model.startswith("openai/"):
+        apply(interpreter, {"llm.api_key": "local"}, "default")  # or OpenAI's own key would go to this server
+    elif row is not None:
+        lend_key(interpreter, row)
+    error = no_model(interpreter)
+    if error is not None:
+        apply(interpreter, before, "default")
+    return str(error).rstrip(".") if error else ""
+
+
+# -- choosing ------------------------------------------------------------------------------------------------
+
+
+def _choose(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
+    from interpreter.terminal import local, remembered
+
+    print(FIRST_RUN)
+    for row, variable in keys.in_environment(os.environ):
+        print(f"{variable} is set: --model {keys.starting_model(row) or f'{row.prefix}/NAME'} uses it.")
+    print()
+    paste = _PastedKey(terminal)
+    try:
+        taken = local.choose(interpreter, [] if interpreter.offline else [local.Choice(_PASTE, paste)])
+    except KeyboardInterrupt:
+        return False
+    if taken.label != _PASTE or paste.is_kept:
+        remembered.remember(interpreter, taken.program)
+    return True
+
+
+_PASTE = "Paste the key of a provider"
+
+
+class _PastedKey:
+    """A key from the user: whose it is, and whether it is kept, is asked where it cannot be known."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self.is_kept = False
+
+    def __call__(self, interpreter: OpenInterpreter) -> None:
+        key = (self._terminal.ask("Key, hidden while you type (Enter goes back): ", password=True) or "").strip()
+        if not key:
+            raise NoModelError("No key was given.")
+        row = keys.provider_of(key) or self._whose()
+        model = keys.starting_model(row)
+        interpreter.llm.model, interpreter.llm.api_base, interpreter.llm.api_key = model, None, key
+        self.is_kept = offer_to_keep(row, key)
+        print(f"Using {model} with this key. --model names another model.")
+
+    def _whose(self) -> Provider:
+        from interpreter.llm.catalogue import ROWS
+        from interpreter.terminal.menu import Menu
+
+        rows = [ROWS[prefix] for prefix in keys.STARTING_MODELS]
+        labels = [f"{row.prefix}  ({row.key_variables[0]})" for row in rows]
+        try:
+            return rows[Menu("Whose key is it? Arrow keys and Enter; Escape goes back.\n", labels).choose()]
+        except KeyboardInterrupt:
+            raise NoModelError("The key is not used.") from None
+
+
+def offer_to_keep(row: Provider, key: str) -> bool:
+    """Keep a key for the next start if the user says so; in a file of theirs, and nowhere else."""
+    from interpreter.terminal.menu import Menu
+
+    answers = ["No: for this session alone", f"Yes: in {keys.file()}, which only you can read"]
+    try:
+        wanted = Menu("Keep the key for the next start?\n", answers).choose() == 1
+        path = keys.keep(row.key_variables[0], key) if wanted else None
+    except KeyboardInterrupt:
+        return False
+    except OSError as error:
+        print(f"It could not be kept in {keys.file()}: {error.strerror}.")
+        return False
+    if path is not None:
+        print(f"The key is kept in {path}.")
+    return path is not None

@@ -1,0 +1,93 @@
+"""A small model is told what it would otherwise guess: which files there are, and how the named ones begin."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conversation import Chatting, chatting
+from interpreter.llm.peek import peek
+from model_replies import text
+
+__all__ = ["chatting"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "sales.csv").write_text("day,amount\n" + "".join(f"{n},{n * n}\n" for n in range(100)))
+    (tmp_path / "note.txt").write_text("short\n")
+    (tmp_path / "kosten.csv").write_bytes("Straße;Betrag\n".encode("latin-1"))
+    (tmp_path / "inbox").mkdir()
+    (tmp_path / "inbox" / "a.eml").write_text("")
+    (tmp_path / "logo.png").write_bytes(b"\x89PNG\0\0")
+    (tmp_path / ".secret").write_text("hidden")
+    with closing(sqlite3.connect(tmp_path / "shop.db")) as base:
+        base.execute("create table orders(id int, amount real)")
+    return tmp_path
+
+
+def test_the_folder_is_listed(folder: Path) -> None:
+    assert peek("hello", str(folder)) == (
+        "This folder has: inbox/, kosten.csv, logo.png, note.txt, sales.csv, shop.db."
+    )
+
+
+def test_a_long_listing_is_cut(tmp_path: Path) -> None:
+    for number in range(40):
+        (tmp_path / f"f{number:02}").touch()
+    assert peek("", str(tmp_path)).endswith("f14 and 25 more.")
+
+
+def test_a_named_file_begins(folder: Path) -> None:
+    told = peek("What is in sales.csv?", str(folder))
+    assert told.endswith("sales.csv begins:\nday,amount\n0,0\n1,1\n2,4\n3,9\n4,16")
+
+
+def test_a_short_one_is_told_whole(folder: Path) -> None:
+    assert peek("Read 'note.txt'.", str(folder)).endswith("note.txt is:\nshort")
+
+
+def test_another_encoding_is_named(folder: Path) -> None:
+    assert "kosten.csv (not in UTF-8, probably in latin-1) is:\nStraße;Betrag" in peek("kosten.csv", str(folder))
+
+
+def test_a_named_folder_and_a_database(folder: Path) -> None:
+    told = peek("Look into the inbox and shop.db", str(folder))
+    assert "The folder inbox has: a.eml." in told
+    assert "shop.db is an SQLite database with the tables orders(id, amount)." in told
+
+
+def test_what_is_no_text_is_not_told(folder: Path) -> None:
+    assert "PNG" not in peek("logo.png", str(folder))
+
+
+@given(st.text(max_size=200))
+def test_any_words_will_do(words: str) -> None:
+    peek(words, "/nonexistent")
+    peek(words * 50, "/")
+
+
+def test_it_goes_out_beside_the_request_and_stays_as_it_was(
+    chatting: Chatting, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    block = "```python\nopen('note.txt', 'w').write('changed')\n```"
+    interpreter, server = chatting(text(block), text("Done."), auto_run=True)
+    interpreter.llm.model = "openai/tiny-coder-1.5b"
+    interpreter.chat("Change note.txt", display=False)
+    first, second = (request.messages for request in server.requests)
+    assert "note.txt is:\nshort" in first[1]["content"]
+    assert second[:2] == first
+    assert interpreter.messages[0]["content"] == "Change note.txt"
+
+
+def test_a_large_model_looks_for_itself(chatting: Chatting, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    interpreter, server = chatting(text("Done."))
+    interpreter.chat("Change note.txt", display=False)
+    assert "short" not in str(server.requests[0].messages)

@@ -1,0 +1,81 @@
+"""A reply that goes round in circles is cut off while it streams; one that is merely regular is not."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conversation import Chatting, chatting
+from interpreter.errors import RepeatingReplyError
+from interpreter.llm.repetition import Repetition, repeats
+from model_replies import text
+
+__all__ = ["chatting"]
+
+
+def cut_at(said: str, piece: int = 4) -> int | None:
+    repetition = Repetition()
+    for at in range(0, len(said), piece):
+        if repetition.feed(said[at : at + piece]):
+            return at
+    return None
+
+
+@given(st.text(st.characters(codec="ascii"), min_size=4, max_size=200), st.text(max_size=300))
+def test_any_sentence_over_and_over_is_noticed(sentence: str, before: str) -> None:
+    at = cut_at(before + sentence * 2000)
+    assert at is not None
+    assert at < len(before) + 2000 + 8 * len(sentence)
+
+
+def test_one_huge_piece_is_looked_at_too() -> None:
+    assert cut_at("I will do it again. " * 500, piece=100_000) is not None
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "-" * 400,
+        "\n".join(f"| {n} | {n * n} | {'yes' if n % 2 else 'no'} |" for n in range(500)),
+        "\n".join(f"df['c{n}'] = df['c{n}'].fillna(0)" for n in range(300)),
+        "[" + "0, " * 300 + "]",
+        "        self.x = x\n" * 20,
+        "ha " * 50,
+    ],
+)
+def test_what_is_regular_is_left_alone(said: str) -> None:
+    assert cut_at(said) is None
+
+
+def test_chance_is_not_a_repetition() -> None:
+    words = random.Random(7).choices(["alpha", "beta", "gamma", "delta"], k=20_000)
+    assert cut_at(" ".join(words)) is None
+
+
+def test_only_the_end_counts() -> None:
+    assert repeats("again and again. " * 100)
+    assert not repeats("again and again. " * 100 + "Now to something else entirely, which ends it. ")
+
+
+ROUND = "```python\n" + "print('once more')\n" * 200 + "```"
+
+
+def test_the_model_is_asked_again_without_what_it_repeated(chatting: Chatting) -> None:
+    interpreter, server = chatting(text(ROUND, split=10), text("Sorry. It is 7."), auto_run=True)
+    interpreter.chat("What is it?", display=False)
+    assert interpreter.messages[-1]["content"] == "Sorry. It is 7."
+    told = str(server.requests[1].body["messages"])
+    assert "once more" not in told
+    assert "repeated itself" in told
+    assert not any(message["role"] == "computer" for message in interpreter.messages)  # half a block does not run
+
+
+def test_the_second_time_the_user_is_told(chatting: Chatting) -> None:
+    interpreter, server = chatting(*[text(ROUND, split=10)] * 2)
+    with pytest.raises(RepeatingReplyError, match="over and over"):
+        interpreter.chat("What is it?", display=False)
+    assert len(server.requests) == 2
+    assert len(interpreter.messages) == 3  # what was said is kept

@@ -1,0 +1,37 @@
+"""From nothing to code that runs: one command, one choice, one question, and a real model that answers."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from interpreter.llm.local.weights import models_folder
+from real_models import MODELS, weights
+from terminal.person import ENTER, someone
+
+pytestmark = [pytest.mark.real_model, pytest.mark.usefixtures("no_strays"), pytest.mark.timeout(600)]
+
+DOWN = "\x1b[B"
+TITLE = MODELS["qwen2.5-coder-0.5b"].title
+
+
+def test_one_command_one_choice_one_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = weights("qwen2.5-coder-0.5b")
+    models_folder().mkdir(parents=True)
+    (models_folder() / file.name).symlink_to(file)  # as if it had been downloaded
+    monkeypatch.chdir(tmp_path)
+    with someone("-y", "--max_blocks", "3", patience=300) as person:
+        person.sees("A GGUF file of yours")
+        rows = person.emulator.visible
+        marked = next(at for at, row in enumerate(rows) if row.startswith("> "))
+        person.types(DOWN * (next(at for at, row in enumerate(rows) if TITLE in row) - marked) + ENTER)
+        person.says("Use Python to write the word hello into the file hello.txt.")
+        person.at_prompt()
+        assert os.listdir(tmp_path) == ["hello.txt"]
+        assert "hello" in (tmp_path / "hello.txt").read_text().lower()
+        assert person.leaves() == 0
+    with someone(patience=300) as person:
+        person.sees("Chosen last: builtin/qwen2.5-coder-0.5b.")
+        assert person.leaves() == 0

@@ -1,0 +1,64 @@
+"""A model that fails in the same way again is asked to try another way; then the user is asked."""
+
+from __future__ import annotations
+
+import pytest
+
+from conversation import Chatting
+from interpreter.errors import StuckError
+from model_replies import text
+
+SMALL = "openai/tiny-coder-1.5b"
+
+
+def block(code: str) -> str:
+    return f"```python\n{code}\n```"
+
+
+def test_another_way_is_asked_for_without_the_failures(chatting: Chatting) -> None:
+    replies = [block("kept = 5"), block("nope(1)"), block("nope(2)"), block("print(kept)"), "It is 5."]
+    interpreter, server = chatting(*map(text, replies), auto_run=True)
+    interpreter.llm.model = SMALL
+    interpreter.chat("What is it?", display=False)
+    asked_again = server.requests[3].body["messages"]
+    told = str(asked_again)
+    assert "nope(1)" not in told
+    assert "kept = 5" in told  # what went well is still true
+    assert "NameError: name 'nope' is not defined" in asked_again[-1]["content"]
+    assert "different way" in asked_again[-1]["content"]
+    assert "different way" not in str(server.requests[4].body["messages"])  # it got on, so all is told as before
+    assert "nope(1)" in str(server.requests[4].body["messages"])
+    assert "nope(2)" in str(interpreter.messages)  # the record is whole
+
+
+def test_then_the_user_is_asked(chatting: Chatting) -> None:
+    interpreter, server = chatting(*[text(block(f"nope({number})")) for number in range(9)], auto_run=True)
+    interpreter.llm.model = SMALL
+    with pytest.raises(StuckError, match="NameError: name 'nope' is not defined"):
+        interpreter.chat("What is it?", display=False)
+    assert len(server.requests) == 4
+
+
+def test_different_failures_are_progress(chatting: Chatting) -> None:
+    replies = [text(block(f"nope{number}()")) for number in range(6)]
+    interpreter, server = chatting(*replies, text("I give up."), auto_run=True)
+    interpreter.llm.model = SMALL
+    interpreter.chat("What is it?", display=False)
+    assert len(server.requests) == 7
+
+
+def test_a_large_model_may_fail_as_often_as_it_likes(chatting: Chatting) -> None:
+    replies = [text(block(f"nope({number})")) for number in range(6)]
+    interpreter, server = chatting(*replies, text("I give up."), auto_run=True)
+    interpreter.llm.supports_functions = False
+    interpreter.chat("What is it?", display=False)
+    assert len(server.requests) == 7
+
+
+def test_a_small_model_that_writes_its_block_again_is_told_to_answer(chatting: Chatting) -> None:
+    again = text(block("print(42)"))
+    interpreter, server = chatting(again, again, text("It is 42."), auto_run=True)
+    interpreter.llm.model = SMALL
+    interpreter.chat("What is it?", display=False)
+    assert "has just run" in server.requests[2].body["messages"][-1]["content"]
+    assert interpreter.messages[-1]["content"] == "It is 42."

@@ -1,0 +1,314 @@
+"""Nothing is set up: one screen says what there is, a choice is made once, and the next start knows it."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from interpreter.llm import keys
+from interpreter.llm.catalogue import ROWS
+from model_server import ModelServer, text, tool_call
+from routed_server import RoutedServer, as_json, as_lines
+from terminal.person import ENTER, PROGRAM, Person, someone
+
+DOWN, ESCAPE = "\x1b[B", "\x1b"
+KEY = "gsk_made-up"
+PASTE = "> Paste the key of a provider"
+CHAT = as_lines({"message": {"content": "From here."}, "done": True})
+OLLAMA = {
+    "GET /api/tags": as_json({"models": [{"name": "tiny:latest"}]}),
+    "POST /api/show": as_json({"model_info": {"x.context_length": 4096}}),
+    "POST /api/chat": CHAT,
+}
+
+
+@pytest.fixture(autouse=True)
+def _no_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for row in ROWS.values():
+        for name in row.key_variables:
+            monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def groq(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
+    """A provider whose address the environment gives; its key is missing all the same."""
+    with ModelServer([text("Welcome.")], repeat=True) as server:
+        monkeypatch.setenv("GROQ_API_BASE", server.base_url)
+        yield server
+
+
+@pytest.fixture
+def ollama(monkeypatch: pytest.MonkeyPatch) -> Iterator[RoutedServer]:
+    with RoutedServer(OLLAMA) as server:
+        monkeypatch.setenv("OLLAMA_HOST", server.address)
+        yield server
+
+
+def folder(home: Path) -> Path:
+    return home / ".config" / "open-interpreter"
+
+
+def pastes(person: Person, key: str = KEY) -> None:
+    person.sees(PASTE)
+    person.types(ENTER)
+    person.sees("Key, hidden while you type")
+    person.types(key + ENTER)
+
+
+def keeps(person: Person, yes: bool) -> None:
+    person.sees("Keep the key for the next start?")
+    person.types((DOWN if yes else "") + ENTER)
+
+
+def test_one_screen_says_what_the_choices_are() -> None:
+    with someone() as person:
+        person.sees(PASTE)
+        person.sees("A GGUF file of yours")
+        shown = "\n".join(person.emulator.visible)
+        assert "No model is set up yet" in shown
+        for words in ("a key", "a server", "built-in", "OPENAI_API_KEY", "Ollama", "Qwen2.5 Coder 1.5B"):
+            assert words in shown
+        assert shown.count("GB to download)") == 3  # no row is cut
+        person.types(ESCAPE)
+        assert person.ends() == 1
+        assert person.mode_is_restored
+        assert "Traceback" not in person.screen
+
+
+def test_without_a_terminal_one_message_says_what_helps() -> None:
+    command = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(command, input="Hi\n", capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert done.stderr.count("No model is set up") == 1
+    assert "OPENAI_API_KEY" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_key_is_pasted_and_known_by_its_look(groq: ModelServer, home: Path) -> None:
+    with someone() as person:
+        pastes(person)
+        keeps(person, yes=False)
+        person.sees("Using groq/")
+        person.says("Hi")
+        person.sees("Welcome.")
+        assert KEY not in person.raw
+        assert person.leaves() == 0
+    assert groq.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    left = [file for file in home.rglob("*") if file.is_file() and KEY in file.read_text(errors="replace")]
+    assert left == []
+    with someone() as person:  # nothing was kept, so nothing is known
+        person.sees(PASTE)
+
+
+def test_a_key_that_is_kept_is_used_at_the_next_start(groq: ModelServer, home: Path) -> None:
+    with someone() as person:
+        pastes(person)
+        keeps(person, yes=True)
+        assert person.leaves() == 0
+    file = folder(home) / "keys.env"
+    assert file.read_text() == f"GROQ_API_KEY={KEY}\n"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    groq.replies[:] = [
+        tool_call("python", "import os; print([v for v in os.environ.values() if 'gsk_' in v])"),
+        text("Ok."),
+    ]
+    with someone("-y") as person:
+        person.sees("Chosen last: groq/")
+        person.says("Hi")
+        person.sees("[]")  # code does not get it
+        person.sees("Ok.")
+        assert KEY not in person.raw
+        assert "Paste" not in person.screen
+        assert person.leaves() == 0
+    assert groq.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    left = [file for file in home.rglob("*") if file.is_file() and KEY in file.read_text(errors="replace")]
+    assert left == [file]
+
+
+def test_whose_key_it_is_is_asked_where_its_look_does_not_tell(groq: ModelServer) -> None:
+    with someone() as person:
+        pastes(person, "somebodys-key")
+        person.sees("Whose key is it?")
+        person.types(DOWN * list(keys.STARTING_MODELS).index("groq") + ENTER)
+        keeps(person, yes=False)
+        person.says("Hi")
+        person.sees("Welcome.")
+        assert person.leaves() == 0
+
+
+def test_no_key_leads_back_to_the_list() -> None:
+    with someone() as person:
+        pastes(person, "")
+        person.sees("No key was given.")
+        person.sees(PASTE)
+        pastes(person, "somebodys-key")
+        person.sees("Whose key is it?")
+        person.types(ESCAPE)
+        person.sees("The key is not used.")
+        person.sees("A GGUF file of yours")
+        person.types(ESCAPE)
+        assert person.ends() == 1
+
+
+def test_a_key_in_the_environment_chooses_its_providers_model(groq: ModelServer) -> None:
+    with someone(env={"GROQ_API_KEY": KEY}) as person:
+        person.sees("GROQ_API_KEY is set, so the model is groq/openai/gpt-oss-120b.")
+        person.says("Hi")
+        person.sees("Welcome.")
+        assert person.leaves() == 0
+    assert groq.requests[0].body["model"] == "openai/gpt-oss-120b"
+    assert groq.requests[0].headers["authorization"] == f"Bearer {KEY}"
+
+
+def test_a_key_in_the_environment_does_in_a_pipe_too(groq: ModelServer) -> None:
+    env = {**os.environ, "GROQ_API_KEY": KEY}
+    command = [sys.executable, "-c", PROGRAM]
+    done = subprocess.run(command, input="Hi\n", capture_output=True, text=True, env=env, timeout=60)
+    assert (done.returncode, done.stdout.strip()) == (0, "Welcome.")
+    assert "GROQ_API_KEY is set" in done.stderr
+
+
+def test_a_key_that_may_be_for_something_else_chooses_nothing() -> None:
+    with someone(env={"HF_TOKEN": "hf_made-up"}) as person:
+        person.sees("HF_TOKEN is set: --model huggingface/")
+        person.sees(PASTE)
+        assert "hf_made-up" not in person.raw
+
+
+def test_a_key_that_is_kept_serves_a_model_that_is_named(groq: ModelServer) -> None:
+    keys.keep("GROQ_API_KEY", KEY)
+    keys.keep("OPENAI_API_KEY", "sk-other")
+    with someone("--model", "groq/other") as person:
+        person.says("Hi")
+        person.sees("Welcome.")
+        assert person.leaves() == 0
+    assert groq.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    with someone("--model", "anthropic/claude-sonnet-5") as person:  # it goes to nobody else
+        person.sees("There is no key for anthropic")
+
+
+def test_a_servers_model_is_remembered(ollama: RoutedServer, home: Path) -> None:
+    with someone() as person:
+        person.sees("> Ollama  tiny")
+        person.types(ENTER)
+        person.at_prompt()
+        assert person.leaves() == 0
+    with someone() as person:
+        person.sees("Chosen last: ollama/tiny. `interpreter --setup` changes it.")
+        person.says("Hi")
+        person.sees("From here.")
+        assert person.leaves() == 0
+    assert ollama.asked[-1].body["options"]["num_ctx"] == 4096
+
+
+def test_a_flag_and_a_key_in_the_environment_beat_what_is_remembered(
+    ollama: RoutedServer, groq: ModelServer, home: Path
+) -> None:
+    with someone("--local") as person:
+        person.sees("> Ollama  tiny")
+        person.types(ENTER)
+        assert person.leaves() == 0
+    with someone("--model", "groq/mine", "--api_key", KEY) as person:
+        person.sees("model groq/mine")
+        assert "Chosen last" not in person.screen
+    with someone(env={"GROQ_API_KEY": KEY}) as person:
+        person.sees("GROQ_API_KEY is set")
+        assert "Chosen last" not in person.screen
+    with someone(env={"INTERPRETER_MODEL": "ollama/other"}) as person:
+        person.sees("model ollama/other")
+        assert "Chosen last" not in person.screen
+
+
+def test_the_choice_can_be_changed(ollama: RoutedServer, home: Path) -> None:
+    remembered(home, model="ollama/gone", api_base=f"{ollama.address}/v1")
+    with someone("--setup") as person:
+        person.sees("> Ollama  tiny")
+        person.types(ENTER)
+        assert person.leaves() == 0
+    assert json.loads((folder(home) / "model.json").read_text())["model"] == "ollama/tiny"
+
+
+def remembered(home: Path, **told: str) -> None:
+    folder(home).mkdir(parents=True, exist_ok=True)
+    (folder(home) / "model.json").write_text(json.dumps(told))
+
+
+def test_a_server_that_is_gone_is_said_and_the_choices_come_again(home: Path) -> None:
+    with RoutedServer({}) as gone:
+        address = f"{gone.address}/v1"
+    remembered(home, model="ollama/tiny", api_base=address)
+    with someone() as person:
+        person.sees("The model chosen last, ollama/tiny, cannot be used: nothing answers at")
+        person.sees(PASTE)
+
+
+def test_a_built_in_model_is_remembered_until_its_file_is_gone(home: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.gguf"
+    file.write_bytes(b"GGUF")
+    remembered(home, model=f"builtin/{file}")
+    with someone(columns=200) as person:
+        person.sees("Chosen last: builtin/")
+        assert person.leaves() == 0
+    file.unlink()
+    with someone(columns=200) as person:
+        person.sees("cannot be used: its file is gone.")
+        person.sees(PASTE)
+
+
+@pytest.mark.parametrize("written", ["", "{}", "[]", '{"model": 3}', '{"model": "x", "more": 1}', "\x00"])
+def test_a_damaged_memory_is_none(home: Path, written: str) -> None:
+    folder(home).mkdir(parents=True)
+    (folder(home) / "model.json").write_text(written)
+    with someone() as person:
+        person.sees(PASTE)
+        assert "Traceback" not in person.screen
+
+
+def test_offline_offers_only_what_is_here(groq: ModelServer) -> None:
+    with someone("--offline", env={"GROQ_API_KEY": KEY}) as person:
+        person.sees("> built-in")
+        assert "Paste" not in person.screen
+
+
+def test_a_program_that_had_to_be_started_is_started_again(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "ollama"
+    code = (
+        "import http.server, json, os\n"
+        "class H(http.server.BaseHTTPRequestHandler):\n"
+        "    def log_message(self, *a): pass\n"
+        "    def do_GET(self): self.say({'models': [{'name': 'one:latest'}, {'name': 'two:latest'}]})\n"
+        "    def do_POST(self): self.say({'model_info': {'x.context_length': 2048}})\n"
+        "    def say(self, told):\n"
+        "        body = json.dumps(told).encode()\n"
+        "        self.send_response(200); self.send_header('Content-Length', str(len(body)))\n"
+        "        self.end_headers(); self.wfile.write(body)\n"
+        "host, _, port = os.environ['OLLAMA_HOST'].rpartition(':')\n"
+        "server = http.server.HTTPServer((host, int(port)), H)\n"
+        "print('listening', flush=True); server.serve_forever()\n"
+    )
+    program.write_text(f"#!{sys.executable}\n{code}")
+    program.chmod(0o755)
+    with RoutedServer({}) as free:
+        monkeypatch.setenv("OLLAMA_HOST", free.address)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    with someone() as person:
+        person.sees("Start Ollama")
+        person.types(DOWN + ENTER)
+        person.sees("> Ollama  one")
+        person.types(DOWN + ENTER)
+        person.sees("Using two at Ollama")
+        assert person.leaves() == 0
+    with someone() as person:
+        person.sees("Using two at Ollama")
+        assert "Which model?" not in person.raw
+        assert person.leaves() == 0
