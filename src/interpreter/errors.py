@@ -168,7 +168,7 @@ class RepeatingReplyError(ModelError):
     """The model began to say the same thing over and over, and its reply was cut off."""
 
 
-class StuckError(InterpreterError):
+class StuckError(ModelError):
     """The same failure came again and again, also after the model was asked to try another way."""
 
 

@@ -208,7 +208,7 @@ def test_nothing_but_the_answer_is_in_what_is_piped_on(home: Path) -> None:
 
 def test_messages_of_a_profile_come_first() -> None:
     with ModelServer([text("Hello.")]) as server:
-        flags = ["--profile", "codestral-few-shot", "--no-offline", "--model", "openai/x"]
+        flags = ["--profile", "codestral-few-shot", "--no-offline", "--model", "openai/gpt-4o"]
         assert interpreter(*flags, "--plain", "hello", server=server).returncode == 0
         said = [message["content"] for message in server.requests[0].messages]
     assert said[1] == "How many files are here?"

@@ -85,7 +85,7 @@ def test_one_screen_says_what_the_choices_are() -> None:
 def test_without_a_terminal_one_message_says_what_helps() -> None:
     command = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(command, input="Hi\n", capture_output=True, text=True, timeout=60)
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert done.stdout == ""
     assert done.stderr.count("No model is set up") == 1
     assert "OPENAI_API_KEY" in done.stderr
