@@ -63,6 +63,10 @@ class _Walk:
         self._steps, self._wanted, self._results = steps, wanted, results
         self._groups = _Groups(steps)
         self._late: set[str] = set()
+        self._first: dict[str, int] = {}  # the first successful step that binds a name
+        for at, step in enumerate(steps):
+            for name in () if step.failed else step.names.binds | step.names.may_bind:
+                self._first.setdefault(name, at)
 
     def run(self) -> bool:
         """Walk once; True if the walk found names that steps behind it may have bound."""
@@ -90,7 +94,7 @@ class _Walk:
     def _look_at_failed(self, at: int, needed: set[str]) -> None:
         """A failed step may have bound names that later ones read: those that nobody else can have bound."""
         step = self._steps[at]
-        earlier = {name for one in self._steps[:at] if not one.failed for name in one.names.binds | one.names.may_bind}
+        earlier = {name for name in step.names.writes | step.names.reads if self._first.get(name, at) < at}
         missing = ((step.names.binds | step.names.may_bind) & (needed | self._late)) - earlier
         statements: list[ast.stmt] = []
         for node in reversed(step.body):

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 from interpreter.export.outputs import kind_of
 from interpreter.export.script.known import SHELL_LOOKING
-from interpreter.export.script.names import Known, Names, is_inspection, names_of, only_looks, root_name
+from interpreter.export.script.looking import is_inspection, only_looks, root_name
+from interpreter.export.script.names import Known, Names, names_of
 from interpreter.export.script.plain import packages_in, plain_python
 from interpreter.export.shell_state import leaves_state
 from interpreter.journal.entries import Block, Entry, Said
@@ -32,7 +33,7 @@ class Step:
     imports: set[str] = field(default_factory=set)
     functions: dict[str, Names] = field(default_factory=dict)
     modules: dict[str, str] = field(default_factory=dict)
-    """Those of its own and of the steps before, like the functions."""
+    """Those that it names, of its own and of the steps before, like the functions."""
 
     @property
     def failed(self) -> bool:
@@ -111,7 +112,9 @@ def _add_python(found: Steps, known: Known, block: Block, number: int, heading: 
     step.names.reads -= plain.imports
     step.names.changes -= plain.imports
     known.learn(step.names)
-    step.functions, step.modules = dict(known), dict(known.modules)
+    named = step.names.reads | step.names.late | step.names.binds | step.names.may_bind | plain.imports
+    step.functions = {name: known[name] for name in named if name in known}
+    step.modules = {name: known.modules[name] for name in named if name in known.modules}
     found.steps.append(step)
 
 
