@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.subject import Subject, once, probe
+from bench.subject import ProbeFailure, Subject, once, probe
 from bench.table import Measurement
 
 LANGUAGES = {"python": "Python", "shell": "shell", "javascript": "JavaScript"}
-BUDGETS = {"python": 0.002, "shell": 0.003, "javascript": 0.002}
+BUDGETS = {"python": 0.005, "shell": 0.003, "javascript": 0.002}  # Python's with a snapshot
 
 
 @once
@@ -27,6 +27,14 @@ def _blocks_once(subject: Subject, language: str) -> dict[str, Any]:
 @once
 def bare_blocks() -> dict[str, Any]:
     return probe(Path(sys.executable), "bare_blocks")
+
+
+@once
+def snapshots(subject: Subject) -> dict[str, Any]:
+    if subject.is_original:
+        raise ProbeFailure("has none")
+    runs = [probe(subject.python, "snapshots") for _ in range(3)]
+    return {key: min(run[key] for run in runs) for key in runs[0]}
 
 
 @once
@@ -53,6 +61,10 @@ MEASUREMENTS = [
         )
         for language, label in LANGUAGES.items()
     ),
+    Measurement("warm Python block without a snapshot", "s", lambda it: snapshots(it)["without"], budget=0.002),
+    Measurement("what a snapshot adds to a block", "s", lambda it: snapshots(it)["added"], budget=0.003),
+    Measurement("the same with 1 GB resident", "s", lambda it: snapshots(it)["large"], budget=0.030),
+    Measurement("from a crash to the next block's end", "s", lambda it: snapshots(it)["recovered"]),
     Measurement(
         "100,000 lines of 80 characters from Python",
         "s",

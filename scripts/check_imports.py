@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "interpreter"
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "version", "messages", "console_text", "settings"),
     ("languages", "llm"),
-    ("computer_api", "journal", "profiles"),
+    ("computer_api", "journal", "profiles", "safety"),
     ("core", "loop", "blocks", "patience", "reply", "system_message", "frontend", "__init__"),
     ("export",),
     ("terminal",),

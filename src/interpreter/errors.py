@@ -22,6 +22,10 @@ class BusyError(InterpreterError):
     """A turn is still going on."""
 
 
+class NotRestorableError(InterpreterError):
+    """A state of a session that cannot be returned to, and why."""
+
+
 class NotAvailableYet(InterpreterError):
     """A feature of the original that this version does not have yet."""
 
@@ -214,3 +218,7 @@ class ConversationInUseError(InterpreterError):
 
 class ConversationFileError(InterpreterError):
     """A saved conversation cannot be read."""
+
+
+class UndoError(InterpreterError):
+    """There is nothing to take back, or what would be needed for it is not there."""

@@ -20,14 +20,49 @@ __all__ = ["fresh", "session"]
         ("!kill -9 $PPID", -9),
     ],
 )
-def test_a_death_is_reported_and_the_next_block_runs(session: PythonSession, code: str, exit_code: int) -> None:
-    session.do("lost = 1")
-    ran = session.do(f"print('last words')\n{code}")
+def test_a_death_costs_the_block_alone(session: PythonSession, code: str, exit_code: int) -> None:
+    session.do("kept = [1]")
+    ran = session.do(f"print('last words')\nkept.append(2)\n{code}")
     assert ran.stdout == "last words\n"
     assert (ran.ended, ran.exit_code) == ("died", exit_code)
-    assert "lost" in ran.stderr
-    ran = session.do("print('lost' in globals())")
-    assert ran.text == "False\n"
+    assert ran.stderr.count("\n") == 1
+    assert "Only this block is lost" in ran.stderr
+    assert session.do("print(kept)").text == "[1]\n"
+
+
+def test_a_death_in_the_first_block(fresh: PythonSession) -> None:
+    assert "Only this block is lost" in fresh.do("kept = 1\nimport os; os._exit(1)").stderr
+    assert fresh.do("print('kept' in globals())").text == "False\n"
+
+
+def test_one_death_after_the_other(fresh: PythonSession) -> None:
+    fresh.do("kept = 0")
+    for number in range(4):
+        assert fresh.do("kept = -1\nimport os; os.kill(os.getpid(), 9)").ended == "died"
+        assert fresh.do("print(kept); kept += 1").text == f"{number}\n"
+
+
+def test_code_stuck_in_c_costs_the_block_alone(fresh: PythonSession) -> None:
+    fresh.do("kept = 1")
+    fresh.surroundings.timeout = 1
+    stuck = (
+        "kept = 2\nimport ctypes, signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [2])\nctypes.CDLL(None).sleep(1000)"
+    )
+    assert fresh.do(stuck).ended == "timed_out"
+    fresh.surroundings.timeout = None
+    assert fresh.do("print(kept)").text == "1\n"
+
+
+def test_running_out_of_memory_costs_the_block_alone(fresh: PythonSession) -> None:
+    """The kernel's killer is a kill -9 that nobody sees coming; under a limit of our own it is a crash in C."""
+    fresh.do("kept = 1")
+    code = (
+        "import ctypes, resource\nresource.setrlimit(resource.RLIMIT_AS, (1 << 30, resource.RLIM_INFINITY))\n"
+        "libc = ctypes.CDLL(None)\nlibc.malloc.restype = ctypes.c_void_p\n"
+        "ctypes.memset(libc.malloc(ctypes.c_size_t(1 << 31)), 1, 1)"
+    )
+    assert fresh.do(code).ended == "died"
+    assert fresh.do("print(kept); big = bytearray(1 << 30)").text == "1\n"
 
 
 def test_out_of_memory_is_an_error_where_there_is_a_limit(fresh: PythonSession) -> None:

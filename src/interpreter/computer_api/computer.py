@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from interpreter.errors import InterpreterError, LanguageNotFound, NotAvailableYet
+from interpreter.errors import InterpreterError, LanguageNotFound, NotAvailableYet, NotRestorableError
 from interpreter.languages.base import BaseLanguage
 from interpreter.messages import Chunk, Fold, Framer, Message
 from interpreter.settings import SettingsGroup
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
     from interpreter.languages.jobs import Job
     from interpreter.languages.looking import Completions, Value, Variable, Window
+    from interpreter.languages.states import Mark, Restored
     from interpreter.languages.surroundings import OnInput, Surroundings
 
 Language = type[BaseLanguage]
@@ -130,6 +131,7 @@ class Computer(SettingsGroup, group="computer"):
         shared, owner = self._shared, self._interpreter
         shared.python, shared.shell, shared.shell_rc = self.python, self.shell, self.shell_rc
         shared.active_lines = self.active_line_detection
+        shared.snapshots = self.undo_snapshots
         if owner is not None:
             shared.timeout = owner.block_timeout
             shared.max_output = self.max_output or owner.max_output
@@ -210,6 +212,43 @@ class Computer(SettingsGroup, group="computer"):
         instance = self._running.get(found) if found else None
         at = len(code) if cursor is None else cursor
         return instance.complete(code, at) if instance is not None else Completions(at)
+
+    # -- states of the sessions ----------------------------------------------------------------------------------
+
+    def mark(self) -> Mark:
+        """This moment, to return to: the state of each language that has a return, the directory, the exports."""
+        from interpreter.languages.states import Mark
+
+        shared = self.surroundings
+        states = {language.name: self._instance(language.name).state for language in self.languages}
+        kept = {name: state for name, state in states.items() if state is not None}
+        return Mark(kept, shared.cwd, dict(shared.exported))
+
+    def go_back(self, mark: Mark) -> dict[str, Restored | NotRestorableError]:
+        """Return to a moment, earlier or later; by language that was in another state, how that went."""
+        told: dict[str, Restored | NotRestorableError] = {}
+        for name, state in mark.states.items():
+            try:
+                if state != self.state(name):
+                    told[name] = self.restore(name, state)
+            except NotRestorableError as error:
+                told[name] = error
+        self.surroundings.return_to(mark.cwd, mark.exported)
+        return told
+
+    def state(self, language: str) -> int | None:
+        """The same of one language, which may not have run anything yet; None if it has no return."""
+        _ = self.surroundings
+        return self._instance(language).state
+
+    def points(self, language: str) -> list[int]:
+        """The states that a language can return to, the oldest first."""
+        return self._instance(language).points()
+
+    def restore(self, language: str, state: int) -> Restored:
+        """Return to a state; NotRestorableError if there is no way. The present one can be returned to after that."""
+        _ = self.surroundings
+        return self._instance(language).restore(state)
 
     def send_keys(self, keys: bytes) -> None:
         """Hand what somebody typed to the shell block that is running."""

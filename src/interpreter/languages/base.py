@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from interpreter.errors import UsageError
+from interpreter.errors import NotRestorableError, UsageError
 
 if TYPE_CHECKING:
     from interpreter.languages.looking import Completions, Value, Variable, Window
+    from interpreter.languages.states import Restored
     from interpreter.messages import Chunk
 
 
@@ -48,6 +49,19 @@ class BaseLanguage:
         from interpreter.languages.looking import Completions
 
         return Completions(cursor)
+
+    @property
+    def state(self) -> int | None:
+        """The number of what the variables are now, to return to later; None where there is no return."""
+        return None
+
+    def points(self) -> list[int]:
+        """The states that can be returned to, the oldest first."""
+        return []
+
+    def restore(self, state: int) -> Restored:
+        """Return to a state; the present one can be returned to afterwards. NotRestorableError if it cannot be."""
+        raise NotRestorableError(f"The variables of {self.name} cannot be rewound: run its blocks again instead.")
 
     def stop(self) -> None:
         """End the block that is running; may be called from another thread."""

@@ -26,6 +26,7 @@ from interpreter.languages.looking import (
     variables_from,
 )
 from interpreter.languages.session import Launch, Session
+from interpreter.languages.states import Place, numbers
 from interpreter.languages.surroundings import Surroundings
 from interpreter.messages import Chunk
 
@@ -45,6 +46,9 @@ class LiveLanguage(BaseLanguage):
         self._stopped = False
         self._cwd: str | None = None  # where the session is, as far as we know
         self._env: dict[str, str | None] = {}  # the exported variables it was told of
+        self._number: int | None = None  # of the present state
+        self._before = 0  # that of the state before the last block
+        self._places: dict[int, Place] = {}
 
     # -- what a language says of itself ------------------------------------------------------------------------
 
@@ -90,9 +94,11 @@ class LiveLanguage(BaseLanguage):
         session = self.start()
         if not session.alive:
             self._cwd, self._env = session.launch.cwd, {}
+        self._before = self.leave_state()
         news = self.surroundings.news_for(self._env, self._cwd)
         fields = {**news, **self.fields()}
-        for event in session.run(code, self.channels(), fields, self.surroundings.timeout, self._was_stopped):
+        timeout, snapshot = self.surroundings.timeout, self.snapshot()
+        for event in session.run(code, self.channels(), fields, timeout, self._was_stopped, snapshot):
             yield from self._chunks(event)
 
     def _chunks(self, event: Frame) -> Iterator[Chunk]:
@@ -138,7 +144,9 @@ class LiveLanguage(BaseLanguage):
         assert self.session is not None and self.session.block is not None
         job = Job(self.name, self.session, self.session.block)
         self.jobs.append(job)
-        self.session = None
+        self.session.forget_snapshots()
+        self.session = self._number = None
+        self._places.clear()
         yield console(
             f"Still running in the background (process group {job.pid}). Its output goes to {job.path}; "
             f"new {self.name} blocks run in a new session.\n"
@@ -153,6 +161,39 @@ class LiveLanguage(BaseLanguage):
         if block is not None and block.spool.length > self.surroundings.max_output:
             chunk["truncated"] = block.spool.keep()
         return chunk
+
+    # -- states ------------------------------------------------------------------------------------------------
+
+    @property
+    def present(self) -> int:
+        """The number of the present state."""
+        if self._number is None:
+            self._number = next(numbers)
+        return self._number
+
+    def leave_state(self) -> int:
+        """A block begins: what it makes is another state; the number of the present one."""
+        before = self.present
+        self._note_place()
+        self._number = next(numbers)
+        return before
+
+    def snapshot(self) -> tuple[int, int] | None:
+        """What the next block's snapshot is called and how many to keep; None for no snapshot."""
+        return None
+
+    def _note_place(self) -> None:
+        shared, kept = self.surroundings, {*self.points(), self.present}
+        self._places = {state: place for state, place in self._places.items() if state in kept}
+        self._places[self.present] = Place(shared.cwd, dict(shared.exported), self._cwd, dict(self._env))
+
+    def _return_to(self, state: int) -> None:
+        """The session is in this state again: so are the directory and the exported variables."""
+        self._number = state
+        place = self._places.get(state)
+        if place is not None:
+            self.surroundings.return_to(place.cwd, place.exported)
+            self._cwd, self._env = place.own_cwd, dict(place.own_env)
 
     # -- questions between blocks ------------------------------------------------------------------------------
 
@@ -195,7 +236,8 @@ class LiveLanguage(BaseLanguage):
             self.session.detach()
 
     def terminate(self) -> None:
-        session, self.session = self.session, None
+        session, self.session, self._number = self.session, None, None
+        self._places.clear()
         jobs, self.jobs = self.jobs, []
         if session is not None:
             session.close()

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -20,18 +19,18 @@ from typing import Protocol
 
 from interpreter.errors import SessionStartError
 from interpreter.languages.block import Block, Channel, Channels
-from interpreter.languages.frames import Frame, Lines, decode, encode
-from interpreter.languages.reader import READ_SIZE, Reader
+from interpreter.languages.clock import KILL_AFTER, Clock
+from interpreter.languages.frames import Frame, encode
+from interpreter.languages.lines import Control, Data, Startup
+from interpreter.languages.reader import Reader
 from interpreter.languages.spool import Spool, outputs_folder
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 SIGINT = 2
-SWEEP_AFTER = 0.4  # seconds from an interrupt until the block's children are killed
-AGAIN_AFTER = 0.6  # until it is interrupted once more: while os.system() waits for a child, it takes none
-KILL_AFTER = 1.0  # seconds from an interrupt until the worker is killed
-START_PATIENCE = 25  # how often the first of these steps is put off for a worker that is still starting
 REMEMBERED_BLOCKS = 32  # finished blocks whose late output still finds its place
 SOCKET_BUFFER = 1024 * 1024
+SNAPSHOT_PATIENCE = 60.0  # seconds; a machine that is short of memory takes its time
+CARRY_PATIENCE = 600.0
 
 
 class Dialect(Protocol):
@@ -76,6 +75,10 @@ class Session:
         self._asking = threading.Lock()  # one question at a time
         self._query = 0  # the newest question's number
         self._answer: queue.SimpleQueue[Frame] = queue.SimpleQueue()  # to that one
+        self.snapshots: set[int] = set()  # the states that there is a snapshot of
+        self._promotion: queue.SimpleQueue[tuple[str, list[str]]] = queue.SimpleQueue()  # how it goes
+        self._moving = False  # variables are being moved into a fresh worker
+        self._woken: queue.SimpleQueue[Frame] = queue.SimpleQueue()  # what a new worker says of itself
         self._process: subprocess.Popen[bytes] | None = None
 
     # -- life ------------------------------------------------------------------------------------------------
@@ -106,12 +109,12 @@ class Session:
             self._control.say(f"folder {self._folder}")
         self._spawn()
 
-    def _spawn(self) -> None:
-        """Have the supervisor fork a worker with a fresh data socket."""
+    def _spawn(self, command: str = "spawn") -> None:
+        """Have the supervisor fork a worker with a fresh data socket, or give the socket to a snapshot."""
         ours, theirs = socket.socketpair()
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
-        self._alive, self.ready, self.exit_code = True, None, None
+        self._alive, self.ready, self.exit_code, self.pid = True, None, None, None
         self._ended.clear()
         self._data = Data(self, ours)
         self._startup = Startup(self)
@@ -120,7 +123,7 @@ class Session:
         null = os.open(os.devnull, os.O_RDWR)
         fds = [theirs.fileno(), null, self._startup.writer, self._startup.writer]
         try:
-            self._control.say("spawn", fds)
+            self._control.say(command, fds)
         finally:
             theirs.close()
             os.close(null)
@@ -172,15 +175,18 @@ class Session:
         fields: Frame | None = None,
         timeout: float | None = None,
         stopped: Callable[[], bool] = lambda: False,
+        snapshot: tuple[int, int] | None = None,
     ) -> Iterator[Frame]:
         """Run a block and yield its events; the last one is `done`, `exited` or `detached`.
+
+        With `snapshot`, the number of the present state and how many to keep, that state can be returned to.
 
         Leaving the iteration early interrupts the block and waits until it has ended. After an interrupt by
         KeyboardInterrupt in this thread the remaining events still come, then KeyboardInterrupt is raised.
         `stopped` tells whether somebody said stop before there was a block to interrupt.
         """
         self._settle(self.block)
-        block = self._begin(code, channels or Channels(), fields or {})
+        block = self._begin(code, channels or Channels(), fields or {}, snapshot)
         if stopped():
             self.interrupt()
         try:
@@ -190,11 +196,12 @@ class Session:
             if block.finished:
                 block.let_go()  # late output is for the spool: nobody takes it from the queue
 
-    def _begin(self, code: str, channels: Channels, fields: Frame) -> Block:
+    def _begin(self, code: str, channels: Channels, fields: Frame, snapshot: tuple[int, int] | None) -> Block:
         if self._process is not None and (self._control.lost or self._process.poll() is not None):
             self._process.wait()
             self._process = None
             self._reader.stop()
+            self.snapshots.clear()
         if self._process is None:
             self.start()
         elif not self._alive:
@@ -214,10 +221,14 @@ class Session:
             block.channels.append(channel)
             self._reader.watch(channel)
         frame = {"op": "run", "block": number, "code": code, **channels.fields, **fields}
+        sends = channels.sends
+        if snapshot is not None:
+            sends = [*sends, self._expect_snapshot(*snapshot)]
+            frame["snapshot"] = True
         try:
-            self.send(frame, channels.sends)
+            self.send(frame, sends)
         finally:
-            for fd in channels.sends:
+            for fd in sends:
                 os.close(fd)
         return block
 
@@ -308,15 +319,12 @@ class Session:
         """Whether a block is running, or the worker is not ready for any."""
         return self.ready is None or not self._alive or (self.block is not None and not self.block.finished)
 
-    def query(self, frame: Frame, patience: float) -> Frame | None:
+    def query(self, frame: Frame, patience: float, fds: list[int] | None = None) -> Frame | None:
         """What the driver says to a question; None if it is busy, or does not answer in time."""
         with self._asking:
             if self.busy:
                 return None
-            self._query += 1
-            answer: queue.SimpleQueue[Frame] = queue.SimpleQueue()
-            self._answer = answer
-            self.send({**frame, "query": self._query})
+            answer = self._put(frame, fds)
             with contextlib.suppress(queue.Empty):
                 return answer.get(timeout=patience)
             if not self.busy and self.launch.dialect is None and not self.launch.interrupt_frames:
@@ -324,6 +332,82 @@ class Session:
             with contextlib.suppress(queue.Empty):
                 return answer.get(timeout=patience / 3)
             return None
+
+    def _ask(self, frame: Frame, patience: float) -> Frame | None:
+        """The same of a worker that may still be starting."""
+        with self._asking, contextlib.suppress(queue.Empty):
+            return self._put(frame).get(timeout=patience)
+        return None
+
+    def _put(self, frame: Frame, fds: list[int] | None = None) -> queue.SimpleQueue[Frame]:
+        self._query += 1
+        self._answer = answer = queue.SimpleQueue[Frame]()
+        self.send({**frame, "query": self._query}, fds)
+        return answer
+
+    # -- snapshots ------------------------------------------------------------------------------------------------
+
+    def _expect_snapshot(self, state: int, most: int) -> int:
+        """Tell the supervisor of a snapshot to come; the worker's end of the line between the two."""
+        ours, theirs = socket.socketpair()
+        with ours:
+            self._control.say(f"snapshot {state} {most}", [ours.fileno()])
+        self.snapshots.add(state)
+        return theirs.detach()
+
+    def take_snapshot(self, state: int, most: int) -> None:
+        """Take a snapshot between blocks."""
+        fd = self._expect_snapshot(state, most)
+        try:
+            self.query({"op": "snapshot"}, SNAPSHOT_PATIENCE, [fd])
+        finally:
+            os.close(fd)
+
+    def promote(self, state: int) -> Frame | None:
+        """Go on with a snapshot, which is used up by that; what it says of itself, or None if it is gone."""
+        if state not in self.snapshots or self._control.lost:
+            return None
+        self.snapshots.discard(state)
+        self._woken, self._promotion = queue.SimpleQueue(), queue.SimpleQueue()
+        before = (self._data, self._startup, self._alive, self.ready, self.pid) if self._alive else None
+        self._spawn(f"promote {state}")
+        running: list[str] = []
+        while (said := self._promotion.get())[0] == "left":
+            pid, *name = said[1]
+            running.append(f"{' '.join(name)} ({pid})")
+        if said[0] == "missing":
+            self._alive = False
+            if before is not None:  # the worker that was is still there
+                self._data, self._startup, self._alive, self.ready, self.pid = before
+            return None
+        with contextlib.suppress(queue.Empty):
+            if frame := self._woken.get(timeout=SNAPSHOT_PATIENCE):
+                return {**frame, "running": running}
+            return None
+        self._control.say("kill")  # it does not find its way back: the next block gets a new worker
+        return None
+
+    def carry(self) -> list[str]:
+        """Replace a worker that cannot go on by a fresh one with its variables; what could not be moved."""
+        packed = self.folder / "variables"
+        self._moving = True
+        try:
+            lost = self._carried({"op": "pack", "path": str(packed)})
+            self._spawn()
+            return lost + self._carried({"op": "unpack", "path": str(packed)})
+        finally:
+            self._moving = False
+
+    def _carried(self, frame: Frame) -> list[str]:
+        answer = self._ask(frame, CARRY_PATIENCE)
+        return ["all variables"] if answer is None else list(answer["lost"])
+
+    def forget_snapshots(self) -> None:
+        states, self.snapshots = self.snapshots, set()
+        if states:
+            self._control.say("forget " + " ".join(map(str, states)))
+
+    # -- the line to the worker ------------------------------------------------------------------------------------
 
     def send(self, frame: Frame, fds: list[int] | None = None) -> None:
         """Send a frame to the driver; a worker that is gone is noticed by its exit, not here."""
@@ -361,6 +445,7 @@ class Session:
         match frame["event"]:
             case "ready":
                 self.ready = frame
+                self._woken.put(frame)
                 return
             case "answer":
                 if frame.get("query") == self._query:
@@ -395,6 +480,9 @@ class Session:
         if block is not None and not block.finished:
             startup = "" if self.ready else self._startup.text()
             self._finish(block, {"event": "exited", "code": code, "startup": startup})
+        self._woken.put({})
+        if self._moving:
+            self._answer.put({"lost": ["all variables"]})
         self._ended.set()
 
 
@@ -411,204 +499,3 @@ def nearest_folder(path: str | None) -> str | None:
     while path is not None and not os.path.isdir(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)
     return path
-
-
-class Clock:
-    """When a block has to be pressed next, and why it ended if it was."""
-
-    def __init__(self, timeout: float | None) -> None:
-        self._until = None if timeout is None else time.monotonic() + timeout
-        self.stage = "running"
-        self.why: str | None = None
-        self._patience = START_PATIENCE
-
-    def remaining(self) -> float | None:
-        return None if self._until is None else max(0.0, self._until - time.monotonic())
-
-    def is_patient(self) -> bool:
-        """Whether a worker that is not ready yet gets a little more time; if so, it has it now."""
-        self._patience -= 1
-        if self._patience >= 0:
-            self._until = time.monotonic() + SWEEP_AFTER
-        return self._patience >= 0
-
-    def interrupted(self) -> None:
-        if self.stage in ("running", "asked"):
-            self.stage = "asked"
-            self.why = self.why or "interrupted"
-            self._until = time.monotonic() + SWEEP_AFTER
-
-    def advance(self) -> None:
-        match self.stage:
-            case "running":
-                self.stage, self._until = "asked", time.monotonic() + SWEEP_AFTER
-            case "asked":
-                self.stage, self._until = "swept", time.monotonic() + AGAIN_AFTER - SWEEP_AFTER
-            case "swept":
-                self.stage, self._until = "pressed", time.monotonic() + KILL_AFTER - AGAIN_AFTER
-            case _:
-                self.stage, self._until = "killed", None
-
-
-class Control:
-    """The line to the supervisor."""
-
-    order = 2  # an exit is news only after everything the worker said
-
-    def __init__(self, session: Session, ours: socket.socket) -> None:
-        self.session, self.socket = session, ours
-        self._lines = Lines()
-        self._writing = threading.Lock()
-        self._ordered = 0  # orders that were given and not yet obeyed
-        self._obeyed = threading.Condition()
-        self.lost = False  # somebody killed the supervisor
-
-    def fileno(self) -> int:
-        return self.socket.fileno()
-
-    def say(self, command: str, fds: list[int] | None = None) -> None:
-        with self._writing, contextlib.suppress(OSError):  # a supervisor that is gone took everything along
-            socket.send_fds(self.socket, [command.encode() + b"\n"], fds or [])
-
-    def command(self, command: str, fds: list[int] | None = None) -> None:
-        """Say something that the supervisor confirms."""
-        with self._obeyed:
-            self._ordered += 1
-        self.say(command, fds)
-
-    def wait(self) -> None:
-        """Wait until all orders are obeyed."""
-        with self._obeyed:
-            self._obeyed.wait_for(lambda: self._ordered <= 0)
-
-    def _confirm(self, count: int) -> None:
-        with self._obeyed:
-            self._ordered -= count
-            self._obeyed.notify_all()
-
-    def shut(self) -> None:
-        with contextlib.suppress(OSError):
-            self.socket.shutdown(socket.SHUT_WR)
-
-    def ready(self) -> bool:
-        try:
-            data = self.socket.recv(READ_SIZE)
-        except OSError:
-            data = b""
-        for line in self._lines.feed(data):
-            match line.decode().split():
-                case ["spawned", pid]:
-                    self.session.pid = int(pid)
-                case ["exited", _, code]:
-                    self.session._worker_exited(int(code))
-                case ["obeyed"]:
-                    self._confirm(1)
-        if not data:
-            self.lost = True
-            self._confirm(self._ordered)
-            if self.session.alive:
-                self.session._worker_exited(-9)
-        return bool(data)
-
-    def ended(self) -> None:
-        self.socket.close()
-
-
-class Data:
-    """The line to the worker."""
-
-    order = 0
-
-    def __init__(self, session: Session, ours: socket.socket) -> None:
-        self.session, self.socket = session, ours
-        self._lines = Lines()
-
-    def fileno(self) -> int:
-        return self.socket.fileno()
-
-    def ready(self) -> bool:
-        try:
-            data = self.socket.recv(READ_SIZE)
-        except OSError:
-            data = b""
-        self._take(data)
-        return bool(data)
-
-    def drain(self) -> None:
-        """Take everything that was sent until now."""
-        with contextlib.suppress(OSError):
-            while data := self.socket.recv(READ_SIZE, socket.MSG_DONTWAIT):
-                self._take(data)
-
-    def _take(self, data: bytes) -> None:
-        frames = [frame for line in self._lines.feed(data) if (frame := decode(line))]
-        for frame in joined(frames):
-            self.session._received(frame)
-
-    def ended(self) -> None:
-        self.socket.close()
-
-
-def joined(frames: list[Frame]) -> Iterator[Frame]:
-    """The same frames with neighbouring pieces of one stream put together."""
-    texts: list[str] = []
-    last: Frame = {}
-    for frame in frames:
-        if frame["event"] != "stream":
-            if texts:
-                yield {**last, "text": "".join(texts)}
-                texts = []
-            yield frame
-            last = {}
-            continue
-        if texts and (frame["name"] != last["name"] or frame["block"] != last["block"]):
-            yield {**last, "text": "".join(texts)}
-            texts = []
-        last = frame
-        texts.append(frame["text"])
-    if texts:
-        yield {**last, "text": "".join(texts)}
-
-
-class Startup:
-    """A worker's own stdout and stderr: before it is ready, the reason why it cannot start; then the block's."""
-
-    order = 1
-    LIMIT = 64 * 1024
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.reader, self.writer = os.pipe()
-        os.set_blocking(self.reader, False)
-        self._data = b""
-        self._open = True
-
-    def fileno(self) -> int:
-        return self.reader
-
-    def ready(self) -> bool:
-        try:
-            data = os.read(self.reader, READ_SIZE)
-        except BlockingIOError:
-            return True
-        self._take(data)
-        return bool(data)
-
-    def drain(self) -> None:
-        with contextlib.suppress(OSError):
-            while self._open and (data := os.read(self.reader, READ_SIZE)):
-                self._take(data)
-
-    def _take(self, data: bytes) -> None:
-        if self.session.ready is None or self.session.block is None:
-            self._data = (self._data + data)[-self.LIMIT :]
-        elif data:
-            text = data.decode("utf-8", "replace")
-            self.session.block.put({"event": "stream", "name": "stderr", "text": text})
-
-    def text(self) -> str:
-        return self._data.decode("utf-8", "replace")
-
-    def ended(self) -> None:
-        self._open = False
-        os.close(self.reader)

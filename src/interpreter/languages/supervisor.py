@@ -11,8 +11,14 @@ Commands come as lines on the control socket; its closing, whatever ended the ho
     terminal 1         make the terminal that comes along the controlling one of the session
     terminal 0         have none again
     folder PATH        delete this folder at the end
+    snapshot STATE N   the worker is about to fork a snapshot of this state, which waits at the other end of the
+                       socket that comes along; the oldest go, so that there are at most N
+    promote STATE      the snapshot becomes the worker; descriptors as for spawn; the worker that was is killed
+    forget STATES      end these snapshots
 
-Answers: `spawned PID`, `exited PID CODE` (the code negative for a signal), `obeyed` after signal, nudge, terminal.
+Answers: `spawned PID`, also after promote, `exited PID CODE` (the code negative for a signal), `missing STATE` for a
+snapshot that cannot be promoted, `gone STATE` for one that ended, `left PID NAME` for each process that outlives a
+promotion and then `promoted STATE`, `obeyed` after signal, nudge, terminal.
 The controlling terminal is ours, not the worker's: or its end would hang up on what it leaves in the background.
 """
 
@@ -26,11 +32,12 @@ import sys
 
 TYPE_CHECKING = False  # importing typing would take longer than all the rest
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Callable
 
 PR_SET_CHILD_SUBREAPER = 36
 TIOCSCTTY = 0x540E if sys.platform == "linux" else 0x20007461
 TIOCNOTTY = 0x5422 if sys.platform == "linux" else 0x20007471
+PRESSURE = b"some 200000 2000000\0"  # programs waited for memory for 0.2 s within 2 s
 IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTTOU, signal.SIGTTIN, signal.SIGTSTP)
 
 
@@ -43,6 +50,8 @@ class Supervisor:
         self.folder: str | None = None
         self.fds: list[int] = []
         self.pending = b""
+        self.poll = select.poll()
+        self.snapshots = Snapshots(self.poll, self.say)
         self.wake, self.waker = os.pipe()
         os.set_blocking(self.wake, False)
         os.set_blocking(self.waker, False)
@@ -55,14 +64,14 @@ class Supervisor:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda *_: None)
         signal.set_wakeup_fd(self.waker)
-        poll = select.poll()
-        poll.register(self.control.fileno(), select.POLLIN)
-        poll.register(self.wake, select.POLLIN)
+        self.poll.register(self.control.fileno(), select.POLLIN)
+        self.poll.register(self.wake, select.POLLIN)
         while True:
-            ready = [fd for fd, _ in poll.poll()]
+            ready = [fd for fd, _ in self.poll.poll()]
             if self.wake in ready and signal.SIGTERM in os.read(self.wake, 4096):
                 break
             self.reap()
+            self.snapshots.listen(ready)
             if self.control.fileno() in ready and not self.receive():
                 break
         end_descendants()
@@ -101,8 +110,9 @@ class Supervisor:
                 send_signal(self.pid, int(argument))
             self.say("obeyed")
         elif command == "sweep":
+            spared = [self.pid, *self.snapshots.pids()]
             for pid in descendants(started_from=int(argument)):
-                if pid != self.pid:
+                if pid not in spared:
                     send_signal(pid, signal.SIGKILL)
         elif command == "kill" and self.pid:
             send_signal(self.pid, signal.SIGKILL)
@@ -111,8 +121,41 @@ class Supervisor:
             self.say("obeyed")
         elif command == "folder":
             self.folder = argument
+        elif command == "snapshot":
+            self.snapshots.expect(self.fds.pop(0), *argument.split())
+        elif command == "promote":
+            fds, self.fds = self.fds[:4], self.fds[4:]
+            self.promote(argument, fds)
+        elif command == "forget":
+            for state in argument.split():
+                self.snapshots.end(state)
+
+    def end_worker(self) -> None:
+        worker, self.pid = self.pid, None
+        if worker:
+            send_signal(worker, signal.SIGKILL)
+            os.waitpid(worker, 0)  # it may hold a port, and only now are its snapshots our children
+
+    def promote(self, state: str, fds: list[int]) -> None:
+        pid = None
+        if self.snapshots.has(state):
+            self.end_worker()
+            pid = self.snapshots.wake(state, fds)
+        for fd in fds:
+            os.close(fd)
+        if pid is None:
+            self.say("missing %s" % state)
+            return
+        self.pid = pid
+        self.lead(pid)
+        self.say("spawned %d" % pid)
+        for other in descendants():
+            if other not in (pid, *self.snapshots.pids()):
+                self.say("left %d %s" % (other, name_of(other)))
+        self.say("promoted %s" % state)
 
     def spawn(self, fds: list[int]) -> None:
+        self.end_worker()
         sys.stdout.flush()
         if self.worker[0] != "driver":
             adopt_orphans()  # a quick program may leave one at once
@@ -162,6 +205,7 @@ class Supervisor:
             signal.signal(number, signal.SIG_DFL)
         for fd in (self.wake, self.waker, self.control.detach(), *([self.terminal] if self.terminal else [])):
             os.close(fd)
+        self.snapshots.close()
         os.setpgid(0, 0)  # no session of its own: a leader would take the next terminal it opens for its own
         data, *streams = fds
         if self.worker[0] == "stdin":
@@ -201,6 +245,153 @@ class Supervisor:
             self.control.sendall(line.encode() + b"\n")
         except OSError:
             pass  # the host is gone: the next poll sees it and ends everything
+
+
+class Snapshot:
+    """A copy of the worker that waits."""
+
+    def __init__(self, fd: int) -> None:
+        self.socket = _socket.socket(fileno=fd)
+        self.pid: int | None = None  # known as soon as it waits
+
+    def listen(self, flags: int = 0) -> bool:
+        """Hear what it says of itself; False if it is gone."""
+        try:
+            said = self.socket.recv(64, flags)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        if said:
+            self.pid = int(said)
+        return bool(said)
+
+    def end(self) -> None:
+        if self.pid:
+            send_signal(self.pid, signal.SIGKILL)
+        self.socket.close()  # at which it ends by itself
+
+
+class Snapshots:
+    """The states that the session can go back to, the oldest first."""
+
+    def __init__(self, poll: select.poll, say: Callable[[str], None]) -> None:
+        self.poll, self.say = poll, say
+        self.kept: dict[str, Snapshot] = {}
+        self.pressure: int | None = None  # tells when memory is short; -1 where nothing does
+
+    def expect(self, fd: int, state: str, most: str) -> None:
+        """A snapshot is about to be there, in the place of one of the same state."""
+        self.end(state, told=False)
+        if self.kept:  # when memory runs out, the newest should live: it is needed then
+            prefer_to_kill(next(reversed(list(self.kept.values()))).pid)
+        self.kept[state] = Snapshot(fd)
+        self.poll.register(fd, select.POLLIN)
+        self.watch_pressure()
+        while len(self.kept) > max(1, int(most)):
+            self.end(next(iter(self.kept)))
+        if memory_is_short():
+            self.end_oldest()
+
+    def listen(self, ready: list[int]) -> None:
+        for state, snapshot in list(self.kept.items()):
+            if snapshot.socket.fileno() in ready and not snapshot.listen(_socket.MSG_DONTWAIT):
+                self.end(state)
+        if self.pressure is not None and self.pressure in ready:
+            self.end_oldest()
+
+    def has(self, state: str) -> bool:
+        snapshot = self.kept.get(state)
+        if snapshot is not None and not snapshot.listen(_socket.MSG_DONTWAIT):
+            self.end(state)
+        return state in self.kept
+
+    def wake(self, state: str, fds: list[int]) -> int | None:
+        """Let a snapshot go on with these descriptors; its number, or None if there is none."""
+        snapshot = self.kept.pop(state, None)
+        if snapshot is None:
+            return None
+        self.poll.unregister(snapshot.socket.fileno())
+        if snapshot.pid or (snapshot.listen() and snapshot.pid):
+            prefer_to_kill(snapshot.pid, SCORE)
+            rights = b"".join(fd.to_bytes(4, sys.byteorder) for fd in fds)
+            try:
+                snapshot.socket.sendmsg([b"go on"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+                snapshot.socket.close()
+                return snapshot.pid
+            except OSError:
+                pass  # somebody killed it
+        snapshot.end()
+        return None
+
+    def end_oldest(self) -> None:
+        """Memory is short: half of them go."""
+        for state in list(self.kept)[: len(self.kept) // 2]:
+            self.end(state)
+
+    def end(self, state: str, told: bool = True) -> None:
+        snapshot = self.kept.pop(state, None)
+        if snapshot is not None:
+            self.poll.unregister(snapshot.socket.fileno())
+            snapshot.end()
+            if told:
+                self.say("gone %s" % state)
+
+    def pids(self) -> list[int]:
+        for snapshot in self.kept.values():
+            snapshot.listen(_socket.MSG_DONTWAIT)  # its first word came before the block began
+        return [snapshot.pid for snapshot in self.kept.values() if snapshot.pid]
+
+    def close(self) -> None:
+        """In a worker: these are not its own."""
+        for snapshot in self.kept.values():
+            snapshot.socket.close()
+        if self.pressure is not None and self.pressure >= 0:
+            os.close(self.pressure)
+
+    def watch_pressure(self) -> None:
+        """Have the kernel tell when programs wait for memory."""
+        if self.pressure is not None:
+            return
+        self.pressure = -1
+        try:
+            fd = os.open("/proc/pressure/memory", os.O_RDWR | os.O_NONBLOCK)
+        except OSError:
+            return  # not Linux, or switched off
+        try:
+            os.write(fd, PRESSURE)
+        except OSError:
+            os.close(fd)
+            return
+        self.pressure = fd
+        self.poll.register(fd, select.POLLPRI)
+
+
+def prefer_to_kill(pid: int | None, score: bytes = b"1000") -> None:
+    """Tell the kernel which of us to kill when there is no memory left."""
+    try:
+        with open("/proc/%d/oom_score_adj" % (pid or 0), "wb") as file:
+            file.write(score)
+    except OSError:
+        pass  # gone, or not Linux
+
+
+def memory_is_short() -> bool:
+    """Whether less than a tenth of the machine's memory is to be had."""
+    try:
+        with open("/proc/meminfo", "rb") as file:
+            total, _, available = [int(line.split()[1]) for line in file.read(256).splitlines()[:3]]
+    except (OSError, ValueError):
+        return False
+    return available * 10 < total
+
+
+def own_score() -> bytes:
+    try:
+        with open("/proc/self/oom_score_adj", "rb") as file:
+            return file.read()
+    except OSError:
+        return b"0"
 
 
 def run_driver(path: str, data_fd: int) -> None:
@@ -246,6 +437,14 @@ def descendants(started_from: int = 0) -> list[int]:
     return [pid for pid in found if started.get(pid, started_from) >= started_from]
 
 
+def name_of(pid: int) -> str:
+    try:
+        with open("/proc/%d/comm" % pid) as file:
+            return file.read().strip()
+    except OSError:
+        return "process"
+
+
 def process_table() -> tuple[dict[int, int], dict[int, int]]:
     if not os.path.exists("/proc/self/stat"):
         return process_table_by_ps()
@@ -285,6 +484,8 @@ def send_signal(pid: int, number: int) -> None:
     except (ProcessLookupError, PermissionError):
         pass  # gone already, or no longer ours (a set-uid program)
 
+
+SCORE = own_score()
 
 if __name__ == "__main__":
     Supervisor(int(sys.argv[1]), sys.argv[2:]).serve()

@@ -27,12 +27,18 @@ class Surroundings:
     shell: str | None = None
     shell_rc: bool = False
     active_lines: bool = True
+    snapshots: int = 20  # how many earlier states of a session can be returned to
     size: tuple[int, int] = (80, 24)  # columns, lines
 
     def environment(self) -> dict[str, str]:
         """The variables for a new session."""
         merged: dict[str, str | None] = {**os.environ, **self.exported}
         return {name: value for name, value in merged.items() if value is not None}
+
+    def return_to(self, cwd: str, exported: dict[str, str | None]) -> None:
+        """Have the directory and the exported variables of before; what was exported since is as it was found."""
+        self.cwd = cwd
+        self.exported = {**{name: os.environ.get(name) for name in self.exported}, **exported}
 
     def news_for(self, seen: dict[str, str | None], cwd: str | None) -> Frame:
         """What a session that knew `seen` and was in `cwd` has to be told before its next block."""

@@ -229,6 +229,12 @@ SETTINGS: tuple[Setting, ...] = (
         RUNNING, flag="--shell_rc",
     ),
     Setting(
+        "computer.undo_snapshots", "int", 20,
+        "How many earlier states of a session can be returned to, fewer when memory is short; 0 keeps none, and"
+        " a crash then costs all variables.",
+        RUNNING, minimum=0,
+    ),
+    Setting(
         "computer.active_line_detection", "bool", True,
         "Report which line is running.",
         RUNNING, env="INTERPRETER_ACTIVE_LINE_DETECTION",

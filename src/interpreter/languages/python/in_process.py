@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
-from interpreter.errors import BusyError, UsageError
+from interpreter.errors import BusyError, NotRestorableError, UsageError
 from interpreter.languages.base import BaseLanguage
 from interpreter.languages.displays import console, display_chunks
 from interpreter.languages.live import HasSurroundings
@@ -32,6 +32,7 @@ from interpreter.languages.python.driver.event_loop import EventLoop
 from interpreter.languages.python.driver.figures import Figures
 from interpreter.languages.python.driver.streams import Input, Output, make_input
 from interpreter.languages.python.driver.tracebacks import outcome
+from interpreter.languages.states import Restored
 from interpreter.languages.surroundings import Surroundings
 from interpreter.messages import Chunk
 
@@ -101,6 +102,9 @@ class InProcessPython(BaseLanguage):
 
     def __del__(self) -> None:
         self.terminate()
+
+    def restore(self, state: int) -> Restored:
+        raise NotRestorableError("Python runs in the caller's own process: its variables cannot be rewound.")
 
     # -- questions between blocks ------------------------------------------------------------------------------
 

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
+from interpreter.errors import BusyError, NotRestorableError
+from interpreter.languages.displays import console
 from interpreter.languages.frames import Frame
-from interpreter.languages.live import LiveLanguage
+from interpreter.languages.live import LiveLanguage, how_it_ended
 from interpreter.languages.python.which import which_python
-from interpreter.languages.session import Launch
+from interpreter.languages.session import Launch, Session
+from interpreter.languages.states import Restored
 from interpreter.languages.version import program_version
+from interpreter.messages import Chunk
 
 DRIVER = Path(__file__).with_name("driver") / "start.py"
+OFF = "Undo of variables is off (setting `computer.undo_snapshots`)."
+NO_FORK = "This system cannot copy a running process, so Python's variables cannot be rewound: run the blocks again."
+GONE = "That state of the Python session is not kept any more: it is too old, or memory was short."
 
 
 class Python(LiveLanguage):
@@ -33,3 +42,61 @@ class Python(LiveLanguage):
 
     def fields(self) -> Frame:
         return {"colors": self.surroundings.colors, "active_lines": self.surroundings.active_lines}
+
+    # -- states --------------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> int | None:
+        return self.present if self._can_rewind() else None
+
+    def points(self) -> list[int]:
+        return sorted(self.session.snapshots) if self.session is not None else []
+
+    def restore(self, state: int) -> Restored:
+        if not self._can_rewind():
+            raise NotRestorableError(OFF if hasattr(os, "fork") else NO_FORK)
+        if state == self.present:
+            return Restored()
+        session = self.session
+        if session is None or state not in session.snapshots:
+            raise NotRestorableError(GONE)
+        if session.block is not None and not session.block.finished:
+            raise BusyError("A Python block is running: its session cannot be rewound now.")
+        self._note_place()
+        if session.alive:
+            session.take_snapshot(self.present, self.surroundings.snapshots + 1)
+        restored = self._promote(session, state)
+        if restored is None:
+            raise NotRestorableError(GONE)
+        return restored
+
+    def snapshot(self) -> tuple[int, int] | None:
+        return (self._before, self.surroundings.snapshots) if self._can_rewind() else None
+
+    def _can_rewind(self) -> bool:
+        return self.surroundings.snapshots > 0 and hasattr(os, "fork")
+
+    def _promote(self, session: Session, state: int) -> Restored | None:
+        said = session.promote(state)
+        if said is None:
+            return None
+        lost = list(said["lost"])
+        if said["unknown_threads"]:
+            lost += session.carry()
+        self._return_to(state)
+        return Restored(lost, said["running"])
+
+    def exited(self, event: Frame) -> Iterator[Chunk]:
+        """The worker ended during a block: the newest snapshot goes on, and the block alone is lost."""
+        session = self.session
+        points = self.points()
+        state = self._before if self._before in points else max(points, default=0)
+        restored = self._promote(session, state) if session is not None and state and not event["startup"] else None
+        if restored is None:
+            yield from super().exited(event)
+            return
+        then = "before it" if state == self._before else "some blocks ago: newer snapshots are gone"
+        told = f"The Python session ended ({how_it_ended(event['code'])}). Only this block is lost: "
+        told += f"the variables are as they were {then}. {restored}"
+        yield {**console(told.rstrip() + "\n"), "stream": "stderr"}
+        yield self.closing(event["code"], "timed_out" if event["why"] == "timed_out" else "died")

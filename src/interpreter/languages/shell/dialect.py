@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from pathlib import Path
@@ -39,6 +40,8 @@ class Dialect:
         self._state = state  # to begin with; later it is in the session's folder
         self._block = 0
         self._files: list[Path] = []
+        self._chosen: tuple[int, int] | None = None  # after this block, the state of that one was chosen to go on with
+        self.kept = 2  # how many states stay: the last one is not whole while it is written
 
     # -- to the shell ----------------------------------------------------------------------------------------
 
@@ -55,7 +58,7 @@ class Dialect:
         else:
             state = self.last_state(folder) or state
         if state.name == "state.exit":
-            state = state.replace(folder / f"state.{self._block}")
+            state = self.settle(folder)
         lines += [f"\\. {quote(str(state))} && :", START[self.kind].format(folder=place), "__oi_ready && :"]
         return script(lines)
 
@@ -92,7 +95,8 @@ class Dialect:
         else:  # the shell counts lines from the beginning of a file
             pieces = [(line, "\n" * (line - 1) + piece) for line, piece in pieces]
             pieces[:-1] = [(line, text + REACHED) for line, text in pieces[:-1]]
-        self._files = [folder / "exports", *numbered_states(folder)[:-2]]
+        chosen = state_file(folder, self._chosen[1]) if self._chosen else None
+        self._files = [folder / "exports", *(old for old in numbered_states(folder)[: -self.kept] if old != chosen)]
         written: list[tuple[int, Path]] = []
         for line, text in pieces:
             file = folder / (f"block{self._block}" if not written else f"block{self._block}.{line}")
@@ -111,9 +115,35 @@ class Dialect:
             return None
 
     def last_state(self, folder: Path) -> Path | None:
-        """The newest state that was saved to its end."""
+        """The newest state that was saved to its end, or the one that was chosen since."""
         saved = [folder / "state.exit", *reversed(numbered_states(folder))]
+        if self._chosen is not None:
+            since, chosen = self._chosen
+            newer = [path for path in saved if number_of(path) > since]
+            return next((path for path in newer if is_whole(path)), state_file(folder, chosen))
         return next((path for path in saved if is_whole(path)), None)
+
+    # -- states ----------------------------------------------------------------------------------------------
+
+    def settle(self, folder: Path) -> Path:
+        """What a shell left when it exited is the state after its last block."""
+        with contextlib.suppress(FileNotFoundError):
+            (folder / "state.exit").replace(state_file(folder, self._block))
+        return state_file(folder, self._block)
+
+    def choose(self, number: int) -> None:
+        """The next shell goes on with the state after this block."""
+        self._chosen = (self._block, number)
+
+
+def state_file(folder: Path, number: int) -> Path:
+    return folder / f"state.{number}"
+
+
+def number_of(state: Path) -> float:
+    """The block that left it; that of an exit is the last."""
+    number = state.name.removeprefix("state.")
+    return int(number) if number.isdigit() else float("inf")
 
 
 def numbered_states(folder: Path) -> list[Path]:

@@ -9,17 +9,18 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
-from interpreter.errors import SessionStartError, UsageError
+from interpreter.errors import BusyError, NotRestorableError, SessionStartError, UsageError
 from interpreter.languages.block import Channels
 from interpreter.languages.displays import console
 from interpreter.languages.frames import Frame
-from interpreter.languages.live import LiveLanguage, how_it_ended
+from interpreter.languages.live import HasSurroundings, LiveLanguage, how_it_ended
 from interpreter.languages.looking import LISTING, Completions, Text, Value, Variable, Window
 from interpreter.languages.session import Launch, Session
-from interpreter.languages.shell.dialect import Dialect
+from interpreter.languages.shell.dialect import Dialect, is_whole, state_file
 from interpreter.languages.shell.exports import Exports
 from interpreter.languages.shell.terminal import Keyboard, output_terminal
 from interpreter.languages.shell.variables import listed, variables
+from interpreter.languages.states import Restored
 from interpreter.languages.version import program_version
 from interpreter.messages import Chunk
 
@@ -42,6 +43,10 @@ class Shell(LiveLanguage):
     _exports: Exports
     _keyboard: Keyboard | None = None
     _state: bytes | None = None  # of a session that was moved to the background
+
+    def __init__(self, computer: HasSurroundings | None = None) -> None:
+        super().__init__(computer)
+        self._blocks: dict[int, int] = {}  # by the number of a state, the block that left it
 
     def version(self) -> str | None:
         shell = which_shell(self.surroundings.shell)
@@ -97,6 +102,8 @@ class Shell(LiveLanguage):
             return
         news, code = self._news(), event["code"]
         super()._take_news(news)
+        if not news:
+            self._blocks[self.present] = self._blocks[self._before]  # the block left nothing
         ended = how_exited(event)
         if ended != "interrupted" and (code < 0 or not news):
             kept = "what it had" if news else "what it had before this block"
@@ -160,6 +167,46 @@ class Shell(LiveLanguage):
         text = state.read_text("utf-8", "replace") if state else ""
         return variables(text, {**session.launch.env, "TERM": self._terminal_kind()})
 
+    # -- states ------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> int | None:
+        return self.present if self.surroundings.snapshots > 0 else None
+
+    def points(self) -> list[int]:
+        return [state for state, number in self._blocks.items() if self._is_kept(number) and state != self.present]
+
+    def restore(self, state: int) -> Restored:
+        """The next block runs in a new shell that starts from there; background jobs go on."""
+        if state == self.present:
+            return Restored()
+        session = self.session
+        if session is not None and session.block is not None and not session.block.finished:
+            raise BusyError("A shell block is running: its session cannot be rewound now.")
+        if session is None or state not in self.points():
+            raise NotRestorableError("That state of the shell is not kept any more.")
+        self._note_place()
+        if session.alive:
+            self._asked(session, {"op": "inspect"}, LISTING)  # from here on the state of the last block is saved
+            session.retire(FAREWELL)
+        self._dialect.settle(session.folder)
+        self._dialect.choose(self._blocks[state])
+        self._return_to(state)
+        return Restored()
+
+    def leave_state(self) -> int:
+        before = super().leave_state()
+        assert self.session is not None
+        self._dialect.kept = self.surroundings.snapshots + 2
+        self._blocks.setdefault(before, 0)
+        self._blocks[self.present] = self.session.block.number + 1 if self.session.block else 1
+        return before
+
+    def _is_kept(self, number: int) -> bool:
+        if self.session is None:
+            return False
+        return number == 0 or is_whole(state_file(self.session.folder, number))
+
     # -- ends --------------------------------------------------------------------------------------------
 
     def _detached(self) -> Iterator[Chunk]:
@@ -168,11 +215,13 @@ class Shell(LiveLanguage):
         state = self._dialect.last_state(session.folder)
         self._state = state.read_bytes() if state else None
         self._keyboard = None  # it stays with the block
+        self._blocks.clear()
         yield from super()._detached()
 
     def terminate(self) -> None:
         super().terminate()
         self._keyboard = self._state = None
+        self._blocks.clear()
 
 
 def is_torn(code: str) -> bool:

@@ -132,6 +132,21 @@ class Channel:
         """The oldest descriptors that came along, at most so many."""
         return [self._descriptors.popleft() for _ in range(min(count, len(self._descriptors)))]
 
+    @property
+    def fd(self) -> int:
+        return self._fd
+
+    def renew(self, fd: int) -> None:
+        """In a snapshot that goes on: the line to the host is another one now."""
+        os.dup2(fd, self._fd, inheritable=False)
+        os.close(fd)
+        for other in self.take_descriptors(len(self._descriptors)):
+            os.close(other)
+        self._frames.clear()
+        self._unfinished.clear()
+        self._outgoing.clear()
+        self._lock, self._receiving, self._writing = RLock(), Turn(), False
+
     def leave(self) -> None:
         """In a process that the user's code forked: this line is not ours there."""
         self._lock = RLock()

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import asyncio
     from types import FrameType
-    from typing import Any, Coroutine, Optional
+    from typing import Any, Coroutine, List, Optional
 
     from .interrupts import Interrupts
 
@@ -45,6 +45,24 @@ class EventLoop:
         finally:
             if self._interrupts is not None:
                 self._interrupts.cancel = None
+
+    def descriptors(self) -> List[int]:
+        """What the loop itself has open."""
+        ends = [getattr(self._loop, name, None) for name in ("_ssock", "_csock")]
+        return [end.fileno() for end in ends if end is not None]
+
+    def renew(self) -> None:
+        """In a snapshot that goes on: what the loop waits with was let go of; its tasks stay."""
+        loop: Any = self._loop
+        if loop is None or loop.is_closed():
+            return
+        try:
+            loop._close_self_pipe()
+            loop._selector.close()
+            loop._selector = trusted_import("selectors").DefaultSelector()
+            loop._make_self_pipe()
+        except (AttributeError, OSError):
+            self._loop = None  # a loop of another kind: its tasks are lost
 
     def close(self) -> None:
         if self._loop is not None:

@@ -15,13 +15,14 @@ from .figures import Figures
 from .imports import ImportWatch
 from .interrupts import Interrupts
 from .report import Report
+from .snapshots import Snapshots
 from .streams import Input, Output, make_getpass, make_input, plain_output
 from .tracebacks import formatted, outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from io import TextIOWrapper
-    from typing import Any, Optional
+    from typing import Any, List, Optional
 
     from .channel import Frame
 
@@ -44,6 +45,10 @@ def serve(data_fd: int) -> int:
             worker.run(frame)
         elif frame.get("op") in ("inspect", "complete"):
             worker.answer(frame)
+        elif frame.get("op") == "snapshot":
+            worker.snapshot(frame)
+        elif frame.get("op") in ("pack", "unpack"):
+            worker.carry(frame)
 
 
 class Worker:
@@ -64,22 +69,27 @@ class Worker:
         self._figures.choose_backend(self._watch)
         self._lines = ActiveLines(self.report.active_line)
         self._loop = EventLoop(self.interrupts)
+        self._snapshots = Snapshots()
         self._engine = self._make_engine()
         self._watch.on_import("getpass", self._take_getpass)
         os.register_at_fork(before=self._flush, after_in_child=self._leave)
 
-    def say_ready(self) -> None:
+    def say_ready(self, **more: Any) -> None:
         version = "%d.%d.%d" % sys.version_info[:3]
         ready = {"event": "ready", "language": "python", "version": version, "engine": self._engine.name}
-        self.channel.send(ready)
+        self.channel.send({**ready, **more})
 
     def run(self, frame: Frame) -> None:
-        """Run one block."""
+        """Run one block; before it, a snapshot is taken, and in that nothing runs when it goes on."""
+        self.interrupts.begin()
+        pipes = self.channel.take_descriptors(2)
+        if frame.get("snapshot") and self._take_snapshot(pipes):
+            self.interrupts.end()
+            return
         error: Optional[BaseException] = None
         try:
             try:
-                self.interrupts.begin()
-                self.report.begin(int(frame["block"]), self.channel.take_descriptors(2))
+                self.report.begin(int(frame["block"]), pipes)
                 self._prepare(frame)
                 error = self._engine.run(str(frame["code"]), bool(frame.get("colors")))
                 error = self._show_figures() or error
@@ -112,6 +122,44 @@ class Worker:
             found = {"failed": "%s: %s" % (type(failure).__name__, failure)}
         self._flush_everything()  # what it printed is nobody's output
         self.channel.send({"event": "answer", "query": frame.get("query"), **found})
+
+    # -- snapshots -------------------------------------------------------------------------------------------
+
+    def snapshot(self, frame: Frame) -> None:
+        """Take one between blocks."""
+        if not self._take_snapshot([]):
+            self.channel.send({"event": "answer", "query": frame.get("query")})
+
+    def _take_snapshot(self, pipes: List[int]) -> bool:
+        """Whether this is a snapshot, which goes on now."""
+        line = self.channel.take_descriptors(1)
+        with self.interrupts:  # one that comes now is for the block
+            woken = self._snapshots.take(line[0], {0, 1, 2, self.channel.fd, *pipes, *self._loop.descriptors()})
+        if woken is None:
+            return False
+        for pipe in pipes:
+            os.close(pipe)
+        self.channel.renew(woken.data)
+        for target, fd in enumerate(woken.streams):
+            os.dup2(fd, target)
+            os.close(fd)
+        self._loop.renew()
+        self.say_ready(lost=woken.lost, unknown_threads=woken.unknown_threads)
+        return True
+
+    def carry(self, frame: Frame) -> None:
+        """Put the variables into a file, or take them from one: where a snapshot cannot go on by itself."""
+        from . import carrying
+
+        namespace, path = self._main.__dict__, str(frame["path"])
+        try:
+            if frame["op"] == "pack":
+                lost = carrying.pack(namespace, self._engine.hidden, path)
+            else:
+                lost = carrying.unpack(namespace, path)
+        except Exception as error:  # noqa: BLE001 -- whatever a user's __reduce__ or __setstate__ raises
+            lost = ["all variables (%s: %s)" % (type(error).__name__, error)]
+        self.channel.send({"event": "answer", "query": frame.get("query"), "lost": lost})
 
     # -- around a block --------------------------------------------------------------------------------------
 
@@ -197,11 +245,15 @@ class Worker:
     # -- forks of the user's code ----------------------------------------------------------------------------
 
     def _flush(self) -> None:
+        if self._snapshots.forking:
+            return
         for stream in (self._stdout, self._threaded, self._stderr):
             flush(stream)
 
     def _leave(self) -> None:
         """In a child of the user's making: it writes to its descriptors and has no line to the host."""
+        if self._snapshots.forking:
+            return
         self.report.leave()
         self.interrupts.leave()
         self._choose_stdout(threads=False)

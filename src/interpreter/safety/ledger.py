@@ -1,0 +1,190 @@
+"""The file record on the disk: lines of JSON that are only added to, so that it survives the death of the host."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from interpreter.safety.items import Item, Pair, packed, repository_of, unpacked
+
+NAME = "files.jsonl"
+INTENT = "intent.json"
+
+
+@dataclass
+class BlockFiles:
+    """What a block did to the files of the workspace."""
+
+    block: str
+    pairs: dict[str, Pair] = field(default_factory=dict)
+    off: str | None = None
+    """Why nothing is known, if that is so."""
+
+
+@dataclass
+class Told:
+    """What the ledger tells: the tree as it was last seen, the blocks, and how many of them are in force."""
+
+    items: dict[str, Item] = field(default_factory=dict)
+    blocks: list[BlockFiles] = field(default_factory=list)
+    position: int = 0
+    open_block: str | None = None
+    """A block that began and whose end was not recorded."""
+    touched: dict[str, int] = field(default_factory=dict)
+    """For each repository after how many blocks somebody else changed it last."""
+
+    def apply(self, entry: dict[str, Any]) -> None:
+        match entry["event"]:
+            case "seen":
+                self._see((path, unpacked(item)) for path, item in entry["items"].items())
+                if not entry["own"]:
+                    self.touched |= touched(entry["items"], len(self.blocks))
+            case "begin":
+                self.open_block = entry["block"]
+                del self.blocks[self.position :]
+                self.touched = clamped(self.touched, self.position)
+            case "end":
+                pairs = {path: (unpacked(old), unpacked(new)) for path, (old, new) in entry["changes"].items()}
+                self.blocks.append(BlockFiles(entry["block"], pairs, entry["off"]))
+                self.position, self.open_block = len(self.blocks), None
+                self._see((path, new) for path, (_, new) in pairs.items())
+            case "moved":
+                self.position = entry["position"]
+
+    def _see(self, items: Iterator[tuple[str, Item | None]]) -> None:
+        for path, item in items:
+            if item is None:
+                self.items.pop(path, None)
+            else:
+                self.items[path] = item
+
+
+class Ledger:
+    """Writes the record. If the disk is full, `trouble` says so, and the record lives in memory alone."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path, self._intent = folder / NAME, folder / INTENT
+        self.trouble: str | None = None
+
+    def read(self) -> Told:
+        """What was written so far; a line torn by a crash is cut off."""
+        told = Told()
+        try:
+            lines = self._path.read_bytes().splitlines(keepends=True)
+        except FileNotFoundError:
+            return told
+        length = 0
+        for line in lines:
+            try:
+                entry = json.loads(line) if line.endswith(b"\n") else None
+            except ValueError:
+                entry = None
+            if entry is None:
+                os.truncate(self._path, length)
+                break
+            told.apply(entry)
+            length += len(line)
+        return told
+
+    def seen(self, items: dict[str, Item | None], own: bool = False) -> None:
+        """The tree was found like this, and no block made it so: an undo of our own did, or somebody else."""
+        if items:
+            told = {path: packed(item) for path, item in items.items()}
+            self._append({"event": "seen", "items": told, "own": own})
+
+    def begin(self, block: str) -> None:
+        self._append({"event": "begin", "block": block})
+
+    def end(self, files: BlockFiles) -> None:
+        self._append(_end(files))
+
+    def moved(self, position: int) -> None:
+        self._append({"event": "moved", "position": position})
+
+    def rewrite(self, blocks: list[BlockFiles], position: int) -> None:
+        """Write the blocks anew, and forget how the rest of the tree looked."""
+        entries = [*map(_end, blocks), {"event": "moved", "position": position}]
+        try:
+            _replace(self._path, "".join(map(_line, entries)))
+        except OSError as error:
+            self.trouble = f"{error.strerror} ({self._path.parent})"
+        else:
+            self.trouble = None
+
+    # -- what an undo is about to do -----------------------------------------------------------------------------
+
+    def intend(self, intent: dict[str, Any]) -> None:
+        """Say what is going to be done. On a full disk it is done unsaid: an undo may be what makes room."""
+        with contextlib.suppress(OSError):
+            _replace(self._intent, _line(intent))
+
+    def intent(self) -> dict[str, Any] | None:
+        """What an undo was about to do when it was cut off."""
+        try:
+            found: dict[str, Any] = json.loads(self._intent.read_bytes())
+        except FileNotFoundError:
+            return None
+        return found
+
+    def done(self) -> None:
+        self._intent.unlink(missing_ok=True)
+
+    def _append(self, entry: dict[str, Any]) -> None:
+        if self.trouble:
+            return  # a line that follows on a missing one would tell a wrong story
+        try:
+            _append(self._path, _line(entry).encode("ascii"))
+        except OSError as error:
+            self.trouble = f"{error.strerror} ({self._path.parent})"
+
+
+def touched(paths: Iterable[str], blocks: int) -> dict[str, int]:
+    """The repositories that these paths are in."""
+    return {folder: blocks for path in paths if (folder := repository_of(path)) is not None}
+
+
+def clamped(times: dict[str, int], blocks: int) -> dict[str, int]:
+    """The same when blocks that were undone are forgotten."""
+    return {folder: min(count, blocks) for folder, count in times.items()}
+
+
+def _end(files: BlockFiles) -> dict[str, Any]:
+    changes = {path: [packed(old), packed(new)] for path, (old, new) in files.pairs.items()}
+    return {"event": "end", "block": files.block, "changes": changes, "off": files.off}
+
+
+def _line(entry: dict[str, Any]) -> str:
+    # Names that are no UTF-8 have lone surrogates, which only the escapes of ASCII can carry.
+    return json.dumps(entry, ensure_ascii=True, separators=(",", ":")) + "\n"
+
+
+def _append(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        length = os.fstat(descriptor).st_size
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(descriptor, view) :]
+        except OSError:
+            os.ftruncate(descriptor, length)
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def _replace(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    passing = path.with_suffix(".new")
+    descriptor = os.open(passing, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with open(descriptor, "w", encoding="ascii") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(descriptor)
+    os.rename(passing, path)

@@ -1,0 +1,78 @@
+"""A shell can return to the state after any of its last blocks, and forward again."""
+
+from __future__ import annotations
+
+import pytest
+
+from interpreter.errors import NotRestorableError
+from shell_sessions import ShellSession, fresh, shell
+
+__all__ = ["fresh", "shell"]
+
+STATES = {
+    "variable": ("v=1", "v=2", "echo $v"),
+    "array": ("v=(a 'b c')", "v+=(d)", "echo ${#v[@]}"),
+    "function": ("f() { echo one; }", "f() { echo two; }", "f"),
+    "alias": ("alias g='echo one'", "alias g='echo two'", "g"),
+    "option": ("set +o noglob", "set -o noglob", "echo /etc/host[s]"),
+    "directory": ("cd /", "cd /tmp", "pwd"),
+    "export": ("export V=1", "export V=2", "sh -c 'echo $V'"),
+    "unset": ("v=1", "unset v", "echo 'v'$v"),
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_undo_and_redo(shell: ShellSession, name: str) -> None:
+    make, change, show = STATES[name]
+    shell.do(make)
+    then, before = shell.present, shell.do(show).text
+    shell.do(change)
+    later, after = shell.present, shell.do(show).text
+    assert before != after
+    for state, shown in ((then, before), (later, after), (then, before)):
+        shell.restore(state)
+        assert shell.do(show).text == shown
+
+
+def test_what_an_exit_left_can_be_returned_to(fresh: ShellSession) -> None:
+    fresh.do("v=1; exit 3")
+    state = fresh.present
+    fresh.do("v=2; exit 4")
+    fresh.restore(state)
+    assert fresh.do("echo $v").text == "1\n"
+
+
+def test_a_killed_shell_after_a_return(fresh: ShellSession) -> None:
+    fresh.do("v=1")
+    state = fresh.present
+    fresh.do("v=2")
+    fresh.restore(state)
+    assert fresh.do("v=3; kill -9 $$").ended == "died"
+    assert fresh.do("echo $v").text == "1\n"
+
+
+def test_the_beginning_can_be_returned_to(fresh: ShellSession) -> None:
+    state = fresh.present
+    fresh.do("v=1; cd /")
+    fresh.restore(state)
+    assert fresh.do("echo v$v $PWD").text == f"v {fresh.session.launch.cwd if fresh.session else ''}\n"
+
+
+def test_variables_are_those_of_the_state(fresh: ShellSession) -> None:
+    fresh.do("v=1")
+    state = fresh.present
+    fresh.do("v=2")
+    fresh.restore(state)
+    assert [variable.preview for variable in fresh.variables() if variable.name == "v"] == ["1"]
+
+
+def test_the_oldest_go_first(fresh: ShellSession) -> None:
+    fresh.surroundings.snapshots = 3
+    states = []
+    for number in range(9):
+        fresh.do(f"v={number}")
+        states.append(fresh.present)
+    with pytest.raises(NotRestorableError):
+        fresh.restore(states[0])
+    fresh.restore(states[-3])
+    assert fresh.do("echo $v").text == "6\n"
