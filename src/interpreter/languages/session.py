@@ -26,6 +26,7 @@ from interpreter.languages.spool import Spool, outputs_folder
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 SIGINT = 2
+PRESS_GAP = 0.03  # seconds between two signals: a program that gets nothing but signals does nothing else
 SWEEP_AFTER = 0.4  # seconds from an interrupt until the block's children are killed
 AGAIN_AFTER = 0.6  # until it is interrupted once more: while os.system() waits for a child, it takes none
 KILL_AFTER = 1.0  # seconds from an interrupt until the worker is killed
@@ -283,7 +284,7 @@ class Session:
     def interrupt(self) -> None:
         """Ask the running block to end, as Ctrl-C does; from any thread."""
         block = self.block
-        if block is not None and not block.finished and block.attached:
+        if block is not None and not block.finished and block.attached and block.may_be_pressed(PRESS_GAP):
             self._signal(block)
             block.nudge({"event": "interrupt"})
 
