@@ -51,7 +51,7 @@ class ModelProfile:
 
 _BESIDE = (
     "{content}\n\n{files}\n\n"
-    "Write one Python code block that does this and prints the result. If no code is needed, just answer."
+    "Write one Python or bash code block that does this and prints the result. If no code is needed, just answer."
 )
 _FAILED = "The code failed:\n{content}\n\nWrite the whole corrected code block."
 
