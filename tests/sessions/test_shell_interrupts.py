@@ -127,6 +127,14 @@ def test_an_interrupt_while_the_shell_is_starting(fresh: ShellSession, pause: fl
     assert fresh.do("echo fine").text == "fine\n"
 
 
+def test_pressing_on_and_on_does_not_put_off_the_end(fresh: ShellSession) -> None:
+    fresh.do("word=kept")
+    with pressing(fresh, 0.05):
+        ran = fresh.do(IGNORES)
+    assert ran.ended in ("interrupted", "died")
+    assert fresh.do("echo fine").text == "fine\n"
+
+
 def test_leaving_the_stream_ends_the_block(fresh: ShellSession) -> None:
     for _ in range(5):
         for chunk in fresh.run("while :; do echo noise; done"):

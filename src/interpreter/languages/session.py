@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -20,17 +19,15 @@ from typing import Protocol
 
 from interpreter.errors import SessionStartError
 from interpreter.languages.block import Block, Channel, Channels
-from interpreter.languages.frames import Frame, Lines, decode, encode
-from interpreter.languages.reader import READ_SIZE, Reader
+from interpreter.languages.clock import KILL_AFTER, Clock
+from interpreter.languages.frames import Frame, encode
+from interpreter.languages.lines import Control, Data, Startup
+from interpreter.languages.reader import Reader
 from interpreter.languages.spool import Spool, outputs_folder
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 SIGINT = 2
 PRESS_GAP = 0.03  # seconds between two signals: a program that gets nothing but signals does nothing else
-SWEEP_AFTER = 0.4  # seconds from an interrupt until the block's children are killed
-AGAIN_AFTER = 0.6  # until it is interrupted once more: while os.system() waits for a child, it takes none
-KILL_AFTER = 1.0  # seconds from an interrupt until the worker is killed
-START_PATIENCE = 25  # how often the first of these steps is put off for a worker that is still starting
 REMEMBERED_BLOCKS = 32  # finished blocks whose late output still finds its place
 SOCKET_BUFFER = 1024 * 1024
 
@@ -358,7 +355,7 @@ class Session:
 
     # -- what the reader's thread calls ------------------------------------------------------------------------
 
-    def _received(self, frame: Frame) -> None:
+    def received(self, frame: Frame) -> None:
         match frame["event"]:
             case "ready":
                 self.ready = frame
@@ -388,7 +385,7 @@ class Session:
         block.release_held()
         block.put(frame)
 
-    def _worker_exited(self, code: int) -> None:
+    def worker_exited(self, code: int) -> None:
         self._data.drain()
         self._startup.drain()
         self._alive, self.exit_code = False, code
@@ -412,204 +409,3 @@ def nearest_folder(path: str | None) -> str | None:
     while path is not None and not os.path.isdir(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)
     return path
-
-
-class Clock:
-    """When a block has to be pressed next, and why it ended if it was."""
-
-    def __init__(self, timeout: float | None) -> None:
-        self._until = None if timeout is None else time.monotonic() + timeout
-        self.stage = "running"
-        self.why: str | None = None
-        self._patience = START_PATIENCE
-
-    def remaining(self) -> float | None:
-        return None if self._until is None else max(0.0, self._until - time.monotonic())
-
-    def is_patient(self) -> bool:
-        """Whether a worker that is not ready yet gets a little more time; if so, it has it now."""
-        self._patience -= 1
-        if self._patience >= 0:
-            self._until = time.monotonic() + SWEEP_AFTER
-        return self._patience >= 0
-
-    def interrupted(self) -> None:
-        if self.stage in ("running", "asked"):
-            self.stage = "asked"
-            self.why = self.why or "interrupted"
-            self._until = time.monotonic() + SWEEP_AFTER
-
-    def advance(self) -> None:
-        match self.stage:
-            case "running":
-                self.stage, self._until = "asked", time.monotonic() + SWEEP_AFTER
-            case "asked":
-                self.stage, self._until = "swept", time.monotonic() + AGAIN_AFTER - SWEEP_AFTER
-            case "swept":
-                self.stage, self._until = "pressed", time.monotonic() + KILL_AFTER - AGAIN_AFTER
-            case _:
-                self.stage, self._until = "killed", None
-
-
-class Control:
-    """The line to the supervisor."""
-
-    order = 2  # an exit is news only after everything the worker said
-
-    def __init__(self, session: Session, ours: socket.socket) -> None:
-        self.session, self.socket = session, ours
-        self._lines = Lines()
-        self._writing = threading.Lock()
-        self._ordered = 0  # orders that were given and not yet obeyed
-        self._obeyed = threading.Condition()
-        self.lost = False  # somebody killed the supervisor
-
-    def fileno(self) -> int:
-        return self.socket.fileno()
-
-    def say(self, command: str, fds: list[int] | None = None) -> None:
-        with self._writing, contextlib.suppress(OSError):  # a supervisor that is gone took everything along
-            socket.send_fds(self.socket, [command.encode() + b"\n"], fds or [])
-
-    def command(self, command: str, fds: list[int] | None = None) -> None:
-        """Say something that the supervisor confirms."""
-        with self._obeyed:
-            self._ordered += 1
-        self.say(command, fds)
-
-    def wait(self) -> None:
-        """Wait until all orders are obeyed."""
-        with self._obeyed:
-            self._obeyed.wait_for(lambda: self._ordered <= 0)
-
-    def _confirm(self, count: int) -> None:
-        with self._obeyed:
-            self._ordered -= count
-            self._obeyed.notify_all()
-
-    def shut(self) -> None:
-        with contextlib.suppress(OSError):
-            self.socket.shutdown(socket.SHUT_WR)
-
-    def ready(self) -> bool:
-        try:
-            data = self.socket.recv(READ_SIZE)
-        except OSError:
-            data = b""
-        for line in self._lines.feed(data):
-            match line.decode().split():
-                case ["spawned", pid]:
-                    self.session.pid = int(pid)
-                case ["exited", _, code]:
-                    self.session._worker_exited(int(code))
-                case ["obeyed"]:
-                    self._confirm(1)
-        if not data:
-            self.lost = True
-            self._confirm(self._ordered)
-            if self.session.alive:
-                self.session._worker_exited(-9)
-        return bool(data)
-
-    def ended(self) -> None:
-        self.socket.close()
-
-
-class Data:
-    """The line to the worker."""
-
-    order = 0
-
-    def __init__(self, session: Session, ours: socket.socket) -> None:
-        self.session, self.socket = session, ours
-        self._lines = Lines()
-
-    def fileno(self) -> int:
-        return self.socket.fileno()
-
-    def ready(self) -> bool:
-        try:
-            data = self.socket.recv(READ_SIZE)
-        except OSError:
-            data = b""
-        self._take(data)
-        return bool(data)
-
-    def drain(self) -> None:
-        """Take everything that was sent until now."""
-        with contextlib.suppress(OSError):
-            while data := self.socket.recv(READ_SIZE, socket.MSG_DONTWAIT):
-                self._take(data)
-
-    def _take(self, data: bytes) -> None:
-        frames = [frame for line in self._lines.feed(data) if (frame := decode(line))]
-        for frame in joined(frames):
-            self.session._received(frame)
-
-    def ended(self) -> None:
-        self.socket.close()
-
-
-def joined(frames: list[Frame]) -> Iterator[Frame]:
-    """The same frames with neighbouring pieces of one stream put together."""
-    texts: list[str] = []
-    last: Frame = {}
-    for frame in frames:
-        if frame["event"] != "stream":
-            if texts:
-                yield {**last, "text": "".join(texts)}
-                texts = []
-            yield frame
-            last = {}
-            continue
-        if texts and (frame["name"] != last["name"] or frame["block"] != last["block"]):
-            yield {**last, "text": "".join(texts)}
-            texts = []
-        last = frame
-        texts.append(frame["text"])
-    if texts:
-        yield {**last, "text": "".join(texts)}
-
-
-class Startup:
-    """A worker's own stdout and stderr: before it is ready, the reason why it cannot start; then the block's."""
-
-    order = 1
-    LIMIT = 64 * 1024
-
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.reader, self.writer = os.pipe()
-        os.set_blocking(self.reader, False)
-        self._data = b""
-        self._open = True
-
-    def fileno(self) -> int:
-        return self.reader
-
-    def ready(self) -> bool:
-        try:
-            data = os.read(self.reader, READ_SIZE)
-        except BlockingIOError:
-            return True
-        self._take(data)
-        return bool(data)
-
-    def drain(self) -> None:
-        with contextlib.suppress(OSError):
-            while self._open and (data := os.read(self.reader, READ_SIZE)):
-                self._take(data)
-
-    def _take(self, data: bytes) -> None:
-        if self.session.ready is None or self.session.block is None:
-            self._data = (self._data + data)[-self.LIMIT :]
-        elif data:
-            text = data.decode("utf-8", "replace")
-            self.session.block.put({"event": "stream", "name": "stderr", "text": text})
-
-    def text(self) -> str:
-        return self._data.decode("utf-8", "replace")
-
-    def ended(self) -> None:
-        self._open = False
-        os.close(self.reader)
