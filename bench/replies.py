@@ -22,7 +22,7 @@ from model_server import ModelServer, Reply, Scripted, text, tool_call
 
 TOKENS = 20_000
 PARAGRAPH = (
-    "The quick brown fox **jumps** over the `lazy` dog, and then it rests for a while in the shade.\n\n"
+    "Number {number}: the quick brown fox **jumps** over the `lazy` dog, and then it rests in the shade.\n\n"
     "- one thing\n- another thing with *some* weight\n\n"
 )
 
@@ -37,18 +37,18 @@ class Wire:
     model: str
 
 
-CHAT = Wire("chat", ModelServer, text, "openai/scripted")
+CHAT = Wire("chat", ModelServer, text, "openai/gpt-4-scripted")
 ANTHROPIC = Wire(
     "anthropic",
     anthropic_server.AnthropicServer,
     lambda words, split: anthropic_server.message(anthropic_server.say(words, split)),
-    "anthropic/scripted",
+    "anthropic/claude-scripted",
 )
 RESPONSES = Wire(
     "responses",
     responses_server.ResponsesServer,
     lambda words, split: responses_server.response(responses_server.say(words, split)),
-    "openai/responses/scripted",
+    "openai/responses/gpt-5-scripted",
 )
 
 
@@ -108,7 +108,8 @@ def code_growth(subject: Subject) -> float:
 
 
 def shown(subject: Subject, characters: int) -> float:
-    words = (PARAGRAPH * (characters // len(PARAGRAPH) + 1))[:characters]
+    count = characters // len(PARAGRAPH) + 1
+    words = "".join(PARAGRAPH.format(number=number) for number in range(count))[:characters]
     runs = [
         with_server(
             [text(words, split=4)],

@@ -13,7 +13,7 @@ def ready():
     interpreter.offline = True
     interpreter.disable_telemetry = True
     interpreter.conversation_history = False
-    interpreter.llm.model = ARGUMENTS.get("model", "openai/scripted")
+    interpreter.llm.model = ARGUMENTS.get("model", "openai/gpt-4-scripted")
     interpreter.llm.api_base = ARGUMENTS["api_base"]
     interpreter.llm.api_key = "x"
     interpreter.llm.supports_functions = True

@@ -32,6 +32,8 @@ class Refusal:
 
     words: str
     final: bool
+    failed: bool = False
+    """Whether the same block has failed just before."""
 
 
 class BlockGuard:
@@ -43,7 +45,7 @@ class BlockGuard:
         self._same_results = same_results
         self._last: tuple[str, str, list[Any]] | None = None
         self._same = 0
-        self._refused = False
+        self._refused = self._failed = False
         self._prose = 0
 
     @property
@@ -63,7 +65,9 @@ class BlockGuard:
             return None
         self.blocks += 1
         words = "Not run: this very block has just run, and the result was the same. Answer, or try another way."
-        refusal = Refusal(words, final=self._refused)
+        if self._failed:
+            words = "Not run: this very block has just failed. Write a different one."
+        refusal = Refusal(words, final=self._refused, failed=self._failed)
         self._refused = True
         return refusal
 
@@ -71,8 +75,9 @@ class BlockGuard:
         """Whether the block that ran last was the same."""
         return self._last is not None and self._last[:2] == (language, code)
 
-    def ran(self, language: str, code: str, result: list[Any]) -> None:
+    def ran(self, language: str, code: str, result: list[Any], failed: bool = False) -> None:
         """A block ran and this came of it."""
+        self._failed = failed
         self.blocks += 1
         this = (language, code, result)
         self._same = self._same + 1 if this == self._last else 1

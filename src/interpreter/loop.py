@@ -161,7 +161,7 @@ class Turn:
         if refusal is not None:
             self.over = refusal.final
             yield decision("denied", "limit" if self.guard.exhausted else "guard", refusal.words)
-            yield from self._say(f"{refusal.words}\n")
+            yield from self._say(f"{refusal.words}\n", refusal.failed)
             return
         if self.interpreter.computer.get_language(language) is None:
             self.over = self.guard.repeats(language, code)
@@ -179,9 +179,10 @@ class Turn:
         before = len(self.interpreter.messages)
         yield from self._execute(pending)
         outputs = self.interpreter.messages[before:]
-        self.guard.ran(language, pending.code, [message.get("content") for message in outputs])
+        failure = failure_of(outputs)
+        self.guard.ran(language, pending.code, [message.get("content") for message in outputs], failure is not None)
         self.over = self.over or self.interpreter.cancelled
-        self.patience.ran(failure_of(outputs))
+        self.patience.ran(failure)
 
     def _approve(self, pending: PendingBlock) -> Generator[Chunk]:
         interpreter = self.interpreter
@@ -223,10 +224,11 @@ class Turn:
         if ended is None:
             yield {"role": "computer", "type": "console", "format": "active_line", "content": None}
 
-    def _say(self, text: str) -> Generator[Chunk]:
+    def _say(self, text: str, failed: bool = False) -> Generator[Chunk]:
         """Tell the model something in the place of a block's output."""
         yield {"role": "computer", "type": "console", "format": "output", "content": text}
-        yield {"role": "computer", "type": "console", "format": "active_line", "content": None}
+        last: Chunk = {"role": "computer", "type": "console", "format": "active_line", "content": None}
+        yield {**last, "ended": "error"} if failed else last
 
 
 def as_prose(chunk: Chunk, begun: bool) -> Iterator[Chunk]:

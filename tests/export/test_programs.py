@@ -251,6 +251,16 @@ def test_comments_layout_and_odd_characters_survive() -> None:
     assert body(ran(code)) == code.removesuffix("; ä")
 
 
+def test_a_statement_in_the_middle_of_a_line_goes_alone() -> None:
+    code = "open('a.txt', 'w').write('x'); len('seen'); open('b.txt', 'w').write('y')"
+    assert body(ran(code)) == "open('a.txt', 'w').write('x'); open('b.txt', 'w').write('y')"
+
+
+def test_the_title_of_a_figure_stays() -> None:
+    code = "import matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.title('Amounts'); plt.savefig('a.png')"
+    assert body(ran(code)).endswith("plt.plot([1, 2]); plt.title('Amounts'); plt.savefig('a.png')")
+
+
 def test_names_of_ours_give_way_to_those_of_the_conversation(tmp_path: Path) -> None:
     text = made(
         ran("async def main():\n    return 5\nshell = 7"),

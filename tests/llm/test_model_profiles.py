@@ -144,7 +144,7 @@ def test_a_profile_can_be_named(chatting: Chatting) -> None:
     interpreter.llm.model_profile = "minimal"
     interpreter.chat("Hello", display=False)
     assert "tools" not in server.requests[0].body
-    assert "Python or bash" in server.requests[0].body["messages"][-1]["content"]
+    assert "Write one Python" in server.requests[0].body["messages"][-1]["content"]
 
 
 def test_a_small_model_reads_only_the_ends_of_a_long_output(chatting: Chatting) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -50,6 +51,20 @@ def test_a_named_file_begins(folder: Path) -> None:
 
 def test_a_short_one_is_told_whole(folder: Path) -> None:
     assert peek("Read 'note.txt'.", str(folder)).endswith("note.txt is:\nshort")
+
+
+def test_a_json_document_is_told_by_its_shape(folder: Path) -> None:
+    books = [{"title": f"Book {n}", "author": {"last": "Berg"}, "tags": []} for n in range(50)]
+    (folder / "books.json").write_text(json.dumps({"books": books, "total": 50}, indent=4))
+    assert peek("books.json", str(folder)).endswith(
+        "books.json is like this:\n"
+        '{"books": [{"title": "Book 0", "author": {"last": "Berg"}, "tags": []}, "... 49 more"], "total": 50}'
+    )
+
+
+def test_json_that_is_none_begins_like_any_text(folder: Path) -> None:
+    (folder / "half.json").write_text('{"a": 1,\n')
+    assert peek("half.json", str(folder)).endswith('half.json is:\n{"a": 1,')
 
 
 def test_another_encoding_is_named(folder: Path) -> None:

@@ -41,6 +41,7 @@ def asking(file: Path, window: int = 1024) -> OpenInterpreter:
     interpreter.llm.model = f"builtin/{file}"
     interpreter.llm.context_window = window
     interpreter.llm.max_tokens = 16
+    interpreter.llm.model_profile, interpreter.llm.execution_instructions = "full", ""  # nobody asks for code here
     return interpreter
 
 

@@ -62,3 +62,14 @@ def test_a_small_model_that_writes_its_block_again_is_told_to_answer(chatting: C
     interpreter.chat("What is it?", display=False)
     assert "has just run" in server.requests[2].body["messages"][-1]["content"]
     assert interpreter.messages[-1]["content"] == "It is 42."
+
+
+def test_a_block_that_failed_is_not_run_again_and_another_one_is_asked_for(chatting: Chatting) -> None:
+    again = text(block("nope()"))
+    interpreter, server = chatting(again, again, text(block("print(42)")), text("It is 42."), auto_run=True)
+    interpreter.llm.model = SMALL
+    interpreter.chat("What is it?", display=False)
+    told = server.requests[2].messages[-1]["content"]
+    assert "has just failed" in told
+    assert "corrected" in told
+    assert interpreter.messages[-1]["content"] == "It is 42."

@@ -34,7 +34,6 @@ def images(ran: Ran) -> list[bytes]:
 
 
 def test_a_table_is_text_for_the_model_and_html_for_the_user(session: PythonSession) -> None:
-    pytest.importorskip("pandas")
     ran = session.do("import pandas\npandas.DataFrame({'a': [1, 2], 'b': ['x', 'y']})")
     assert "a  b" in ran.stdout
     (html,) = ran.of_type("code")
@@ -47,7 +46,6 @@ def test_pictures(session: PythonSession) -> None:
     assert images(ran) == [PNG]
     assert ran.of_type("image")[0]["format"] == "base64.png"
     assert session.do("display(Rich(jpeg=b'\\xff\\xd8'))").of_type("image")[0]["format"] == "base64.jpeg"
-    pytest.importorskip("PIL")
     ran = session.do("from PIL import Image\nImage.new('RGB', (4, 4))")
     assert images(ran)[0].startswith(b"\x89PNG")
 
@@ -95,9 +93,8 @@ def test_displays_can_be_changed(session: PythonSession) -> None:
     assert "'second'" in ran.stdout
 
 
+@pytest.mark.parametrize("session", ["ipython"], indirect=True)  # the bare engine is for Pythons that have none
 def test_ipython_displays(session: PythonSession) -> None:
-    if session.engine != "ipython":
-        pytest.skip("without IPython there is no IPython.display")
     code = "from IPython.display import HTML, Markdown, SVG, JSON, Image, clear_output, display\n"
     assert session.do(code + "HTML('<i>x</i>')").of_type("code")[0]["content"] == "<i>x</i>"
     assert session.do(code + "display(Markdown('*hi*'))").chunks[-2]["content"] == "*hi*\n"
@@ -127,7 +124,6 @@ class TestFigures:
 
     @pytest.fixture(autouse=True)
     def _pyplot(self, session: PythonSession) -> None:
-        pytest.importorskip("matplotlib")
         session.do("import matplotlib.pyplot as plt")
 
     def test_an_open_figure_is_shown_at_the_end(self, session: PythonSession) -> None:

@@ -92,7 +92,9 @@ def test_rich_values(python: InProcess) -> None:
 
 
 def test_figures_of_a_block_are_shown_and_those_of_the_caller_kept(python: InProcess) -> None:
-    pytest.importorskip("matplotlib").use("agg")
+    import matplotlib
+
+    matplotlib.use("agg")
     import matplotlib.pyplot as plt
 
     mine = plt.figure()

@@ -116,7 +116,7 @@ def test_interrupts_between_blocks_are_nothing(session: PythonSession) -> None:
     session.do("kept = 7")
     assert session.session is not None
     for _ in range(20):
-        session.session._control.say("signal 2")
+        session.session._control.command("signal 2")
         assert session.do("kept").ended in ("done", "interrupted")
     assert session.do("kept").stdout == "7\n"
 
@@ -154,7 +154,8 @@ def test_many_interrupts_at_once_are_one(session: PythonSession) -> None:
                 for _ in range(count + 1):
                     session.stop()
         assert chunk["ended"] in ("interrupted", "error")
-    assert session.do("kept").stdout == "7\n"
+    ran = session.do("kept")
+    assert ran.stdout == "7\n", ran.chunks
 
 
 def test_our_own_code_is_struck_once_in_a_block_and_only_by_a_second_interrupt() -> None:

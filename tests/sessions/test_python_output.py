@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
-
 from interpreter.languages.block import Block
 from python_sessions import PythonSession, fresh, session
 
@@ -140,7 +138,6 @@ def test_closing_and_replacing_streams(session: PythonSession) -> None:
 
 
 def test_progress_bars_stream(session: PythonSession) -> None:
-    pytest.importorskip("tqdm")
     ran = session.do("from tqdm import tqdm\nfor i in tqdm(range(3)): pass")
     assert "100%" in ran.stderr
     assert "\r" in ran.stderr

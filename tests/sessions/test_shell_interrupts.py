@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import psutil
 import pytest
@@ -93,30 +95,43 @@ def test_an_interrupt_at_any_moment(fresh: ShellSession, code: str) -> None:
     """Before the shell has read the block, between its lines, or when it is done: it never hits the next block."""
     fresh.do("word=kept")
     for n in range(20):
-        over = threading.Event()
-        thread = threading.Thread(target=stop_until, args=(fresh, over, n / 4000))
-        thread.start()
-        fresh.do(code)
-        over.set()
-        thread.join()
+        with pressing(fresh, n / 4000):
+            fresh.do(code)
         ran = fresh.do("echo $word")
         assert (ran.text, ran.ended) == ("kept\n", "done")
 
 
-def stop_until(session: ShellSession, over: threading.Event, pause: float) -> None:
-    while not over.wait(pause):
-        session.stop()
+@contextmanager
+def pressing(session: ShellSession, pause: float) -> Iterator[None]:
+    """Somebody presses Ctrl-C again and again meanwhile."""
+    over = threading.Event()
+
+    def press() -> None:
+        while not over.wait(pause):
+            session.stop()
+
+    thread = threading.Thread(target=press)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
 
 
 @pytest.mark.parametrize("pause", [0.001, 0.02, 0.05])
 def test_an_interrupt_while_the_shell_is_starting(fresh: ShellSession, pause: float) -> None:
-    over = threading.Event()
-    thread = threading.Thread(target=stop_until, args=(fresh, over, pause))
-    thread.start()
-    ran = fresh.do("sleep 1000; echo not reached")
-    over.set()
-    thread.join()
+    with pressing(fresh, pause):
+        ran = fresh.do("sleep 1000; echo not reached")
     assert (ran.text, ran.ended) == ("", "interrupted")
+    assert fresh.do("echo fine").text == "fine\n"
+
+
+def test_pressing_on_and_on_does_not_put_off_the_end(fresh: ShellSession) -> None:
+    fresh.do("word=kept")
+    with pressing(fresh, 0.05):
+        ran = fresh.do(IGNORES)
+    assert ran.ended in ("interrupted", "died")
     assert fresh.do("echo fine").text == "fine\n"
 
 

@@ -97,6 +97,12 @@ def test_a_turn(stage: Stage) -> None:
     ]
 
 
+def test_words_of_ours_in_any_style(stage: Stage) -> None:
+    for style in ("", "hint", "error"):
+        stage.display.line(f"Said {style}.", style)
+    assert [row.rstrip() for row in stage.rows if row.strip()] == ["Said .", "Said hint.", "Said error."]
+
+
 def test_the_spinner_waits_counts_and_leaves_no_trace(stage: Stage) -> None:
     stage.display.begin()
     stage.wait(0.2)

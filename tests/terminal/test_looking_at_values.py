@@ -25,8 +25,7 @@ def person() -> Iterator[Person]:
 
 
 def test_a_large_table_is_moved_with_the_arrow_keys(person: Person) -> None:
-    person.at_prompt()
-    person.types(MAKE + "\r")
+    person.says(MAKE)
     person.says("%show df")
     person.sees("rows 1-22 of 500, columns 1-")
     person.types(DOWN * 3 + UP)

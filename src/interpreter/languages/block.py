@@ -85,6 +85,7 @@ class Block:
         self.attached = True
         self.finished = False
         self.started = ticks_since_boot()
+        self._pressed = 0.0
         self._events: queue.SimpleQueue[Frame] = queue.SimpleQueue()
         self._put = self._got = 0  # characters; each counter has one writer
         self._room = threading.Event()
@@ -94,6 +95,14 @@ class Block:
     def running(self) -> bool:
         """Whether the block, or something it started, still goes on."""
         return not self.finished or bool(self.channels)
+
+    def may_be_pressed(self, gap: float) -> bool:
+        """Whether the last interrupt is long enough ago for another; if so, it is now."""
+        now = time.monotonic()
+        is_due = now - self._pressed >= gap
+        if is_due:
+            self._pressed = now
+        return is_due
 
     def put(self, frame: Frame) -> None:
         """From the reader: hand an event on; blocks while the consumer is far behind."""

@@ -1,4 +1,4 @@
-"""When a block that was asked to end is pressed harder."""
+"""How long a block may take, and what is done to one that was told to end and does not."""
 
 from __future__ import annotations
 
@@ -30,10 +30,9 @@ class Clock:
         return self._patience >= 0
 
     def interrupted(self) -> None:
-        if self.stage in ("running", "asked"):
-            self.why = self.why or "interrupted"
-        if self.stage == "running":  # who asks again and again puts nothing off
-            self.stage, self._until = "asked", time.monotonic() + SWEEP_AFTER
+        self.why = self.why or "interrupted"
+        if self.stage == "running":  # pressing again does not put off what comes next
+            self.advance()
 
     def advance(self) -> None:
         match self.stage:

@@ -1,4 +1,4 @@
-"""The lines between a session and its processes: to the supervisor, to the worker, and from its own output."""
+"""The lines of a session: to its supervisor, to its worker, and what the worker says before it can speak in frames."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class Control:
                 case ["spawned", pid]:
                     self.session.pid = int(pid)
                 case ["exited", pid, code] if int(pid) == self.session.pid:
-                    self.session._worker_exited(int(code))
+                    self.session.worker_exited(int(code))
                 case ["gone", state]:
                     self.session.snapshots.discard(int(state))
                 case ["left" | "promoted" | "missing" as what, *words]:
@@ -78,7 +78,7 @@ class Control:
             self._confirm(self._ordered)
             self.session._promotion.put(("missing", []))
             if self.session.alive:
-                self.session._worker_exited(-9)
+                self.session.worker_exited(-9)
         return bool(data)
 
     def ended(self) -> None:
@@ -114,7 +114,7 @@ class Data:
     def _take(self, data: bytes) -> None:
         frames = [frame for line in self._lines.feed(data) if (frame := decode(line))]
         for frame in joined(frames):
-            self.session._received(frame)
+            self.session.received(frame)
 
     def ended(self) -> None:
         self.socket.close()

@@ -27,6 +27,7 @@ from interpreter.languages.spool import Spool, outputs_folder
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 SIGINT = 2
+PRESS_GAP = 0.03  # seconds between two signals: a program that gets nothing but signals does nothing else
 REMEMBERED_BLOCKS = 32  # finished blocks whose late output still finds its place
 SOCKET_BUFFER = 1024 * 1024
 SNAPSHOT_PATIENCE = 60.0  # seconds; a machine that is short of memory takes its time
@@ -294,7 +295,7 @@ class Session:
     def interrupt(self) -> None:
         """Ask the running block to end, as Ctrl-C does; from any thread."""
         block = self.block
-        if block is not None and not block.finished and block.attached:
+        if block is not None and not block.finished and block.attached and block.may_be_pressed(PRESS_GAP):
             self._signal(block)
             block.nudge({"event": "interrupt"})
 
@@ -441,7 +442,7 @@ class Session:
 
     # -- what the reader's thread calls ------------------------------------------------------------------------
 
-    def _received(self, frame: Frame) -> None:
+    def received(self, frame: Frame) -> None:
         match frame["event"]:
             case "ready":
                 self.ready = frame
@@ -472,7 +473,7 @@ class Session:
         block.release_held()
         block.put(frame)
 
-    def _worker_exited(self, code: int) -> None:
+    def worker_exited(self, code: int) -> None:
         self._data.drain()
         self._startup.drain()
         self._alive, self.exit_code = False, code

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 _NAME = re.compile(r"[\w.~/\\-]*\w")
 _FILES = 3
 _LINES, _WIDTH = 6, 160
 _READ = 4096
 _LISTED = 15
+_LARGEST_JSON = 1_000_000
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -63,10 +66,32 @@ def _beginning(name: str, path: Path) -> str:
         text, note = data.decode(errors="strict" if len(data) < _READ else "ignore"), ""
     except UnicodeDecodeError:
         text, note = data.decode("latin-1"), " (not in UTF-8, probably in latin-1)"
+    if path.suffix == ".json" and (shape := _json_shape(path)):
+        return f"{name} is like this:\n{shape}"
     lines = text.splitlines()
     shown = [line[:_WIDTH] for line in lines[:_LINES]]
     is_all = len(data) < _READ and len(lines) <= _LINES and shown == lines
     return f"{name}{note} {'is' if is_all else 'begins'}:\n" + "\n".join(shown)
+
+
+def _json_shape(path: Path) -> str:
+    """A JSON document on one line, with the first item of each list; empty if it is too large or not JSON."""
+    try:
+        if path.stat().st_size > _LARGEST_JSON:
+            return ""
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return ""
+    return json.dumps(_first_items(document), ensure_ascii=False)[: _LINES * _WIDTH]
+
+
+def _first_items(value: Any, depth: int = 4) -> Any:
+    if isinstance(value, list):
+        more = [f"... {len(value) - 1} more"] if len(value) > 1 else []
+        return [_first_items(value[0], depth - 1), *more] if value and depth else more
+    if isinstance(value, dict):
+        return {key: _first_items(item, depth - 1) for key, item in value.items()} if depth else {}
+    return value[:_WIDTH] if isinstance(value, str) else value
 
 
 def _tables(name: str, path: Path) -> str:

@@ -48,5 +48,5 @@ def without(code: str, nodes: Iterable[ast.stmt]) -> str:
 
 def _rest(line: str) -> str:
     """What else stands on a line with a statement that is gone: other statements, not its comment."""
-    rest = line.replace(_GONE, "").strip("; \t")
+    rest = re.sub(rf"{_GONE}[ \t]*;[ \t]*|[ \t]*;[ \t]*{_GONE}|{_GONE}", "", line).strip("; \t")
     return "" if rest.startswith("#") else rest

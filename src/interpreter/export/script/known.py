@@ -20,7 +20,7 @@ PURE_METHODS = frozenset(
     bfill capitalize ceil clip columns concat concatenate copy corr count cov cummax cummin cumprod cumsum cut
     date date_range day_name decode describe diff dot drop_duplicates dropna dt dtypes duplicated encode endswith
     eq exists exp explode factorize ffill fillna filter find findall first fit_predict floor format from_dict
-    from_records fullmatch ge get get_dummies getcwd getenv getsize group groupby groups gt head hist2d histogram
+    from_records fullmatch ge get get_dummies getcwd getenv getsize group groupby groups gt head histogram
     hour idxmax idxmin iglob index info interp is_dir is_file isalpha isdigit isfile isdir isin isinf isna isnan
     isnull isoformat items iterdir iterrows itertuples join joinpath keys last le len linspace listdir loads log
     log10 log1p lower lstrip lt map match max mean median melt memory_usage merge merge_asof min mode
@@ -29,10 +29,10 @@ PURE_METHODS = frozenset(
     read_html read_json read_parquet read_pickle read_sql read_sql_query read_table read_text readline readlines
     rename reset_index reshape resample resolve rfind rglob rolling round rpartition rsplit rstrip scandir search
     select_dtypes set_index shift size sort_index sort_values split splitlines sqrt squeeze stack startswith stat
-    std strftime strip strptime sum swapcase swaplevel tail take timestamp title to_datetime to_dict to_frame
+    std strftime strip strptime sum swapcase swaplevel tail take timestamp to_datetime to_dict to_frame
     to_list to_markdown to_numeric to_numpy to_period to_records to_string to_timedelta today tolist total_seconds
     transform translate transpose unique unstack upper value_counts values var walk where which xs zeros zeros_like
-    zfill DataFrame Series Timestamp Timedelta set_option train_test_split
+    zfill DataFrame Series Timestamp Timedelta train_test_split
     predict predict_proba score accuracy_score r2_score mean_squared_error mean_absolute_error dumps
     """.split()
 )

@@ -88,7 +88,8 @@ class Theme:
         return self._codes[style]
 
     def paint(self, text: str, style: str) -> str:
-        code = self._codes[style]
+        """The text in a style; "" leaves it as it is."""
+        code = self._codes[style] if style else ""
         return f"{code}{text}{RESET}" if code and text else text
 
     def rich_style(self, style: str) -> str:
