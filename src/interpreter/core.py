@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import BusyError, UsageError
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from interpreter.journal import Recorder
     from interpreter.llm import Llm
     from interpreter.messages import Chunk, Message
+    from interpreter.undo import Part, Point, Timeline, Undone
 
 
 class OpenInterpreter(SettingsGroup, group=""):
@@ -29,6 +30,7 @@ class OpenInterpreter(SettingsGroup, group=""):
     llm: Llm
     computer: Computer
     journal: Recorder
+    timeline: Timeline
     pending: PendingBlock | None
     responding: bool
     last_messages_count: int
@@ -78,6 +80,11 @@ class OpenInterpreter(SettingsGroup, group=""):
 
             self.journal = Recorder(self)
             return self.journal
+        if name == "timeline":
+            from interpreter.undo import Timeline
+
+            self.timeline = Timeline(self)
+            return self.timeline
         return super().__getattr__(name)
 
     # -- chatting ------------------------------------------------------------------------------------------------
@@ -197,12 +204,63 @@ class OpenInterpreter(SettingsGroup, group=""):
         self._end_abandoned_turn()
         if "computer" in self.__dict__:
             self.computer.terminate()
+        if "timeline" in self.__dict__:
+            self.timeline.reset()
         if "journal" in self.__dict__:
             self.journal.reset()
         self.messages = []
         self.last_messages_count = 0
         self._rendered = {}
         self.conversation_filename = None
+
+    # -- going back ------------------------------------------------------------------------------------------------
+
+    @property
+    def checkpoints(self) -> list[Point]:
+        """The moments that can be returned to, the oldest first: before each turn and each block."""
+        return list(self.timeline.points)
+
+    def undo(
+        self,
+        count: int = 1,
+        parts: Collection[Part] | None = None,
+        blocks: bool = False,
+        overwrite: Collection[str] = (),
+    ) -> Undone:
+        """Take back the last turns, or with `blocks` the last blocks: conversation, files and variables.
+
+        `parts` says which of these. A file that somebody else has changed since stays as it is, unless it is named
+        in `overwrite`.
+        """
+        chosen = self._parts(parts)
+        return self._go(self.timeline.back(count, chosen, blocks), chosen, overwrite)
+
+    def redo(
+        self,
+        count: int = 1,
+        parts: Collection[Part] | None = None,
+        blocks: bool = False,
+        overwrite: Collection[str] = (),
+    ) -> Undone:
+        """Do again what was taken back."""
+        chosen = self._parts(parts)
+        return self._go(self.timeline.forward(count, chosen, blocks), chosen, overwrite)
+
+    def restore(self, point: int, parts: Collection[Part] | None = None, overwrite: Collection[str] = ()) -> Undone:
+        """Return to the checkpoint with this id, earlier or later."""
+        return self._go(self.timeline.place_of(point), self._parts(parts), overwrite)
+
+    def _parts(self, parts: Collection[Part] | None) -> Collection[Part]:
+        from interpreter.undo import PARTS
+
+        self._end_abandoned_turn()
+        chosen = PARTS if parts is None else parts
+        if not chosen or not set(chosen) <= set(PARTS):
+            raise UsageError(f"`parts` takes some of {', '.join(PARTS)}, not {parts!r}.")
+        return chosen
+
+    def _go(self, place: int, parts: Collection[Part], overwrite: Collection[str]) -> Undone:
+        return self.timeline.go(self.timeline.outlook(place, parts), overwrite)
 
     # -- shown by a front end --------------------------------------------------------------------------------------
 

@@ -39,6 +39,7 @@ class Turn:
         """Every chunk of the turn, recorded before it is yielded."""
         try:
             self._journal.begin_turn(self._fold)
+            self.interpreter.timeline.begin_turn()
             with closing(self._converse()) as chunks:
                 for chunk in chunks:
                     yield from self._emit(chunk)
@@ -49,6 +50,7 @@ class Turn:
         finally:
             self._fold.close()
             self._journal.end_turn()
+            self.interpreter.timeline.end_turn()
             self.interpreter.pending = None
 
     def _emit(self, chunk: Chunk) -> Generator[Chunk]:
@@ -150,6 +152,7 @@ class Turn:
         """Start the session while the code is still arriving; what fails here fails again, visibly, in the block."""
         try:
             self.interpreter.computer.warm(language)
+            self.interpreter.timeline.prepare()
         except InterpreterError:
             pass
 

@@ -162,7 +162,7 @@ class Computer(SettingsGroup, group="computer"):
         try:
             self._active = self._instance(language)
             _ = self.surroundings  # the settings as they are now
-            with closing(generator(self._active.run(code))) as chunks:
+            with closing(self._recorded(language, code, self._active.run(code))) as chunks:
                 yield from chunks
         except InterpreterError as error:
             yield failure(f"{error}\n")
@@ -170,6 +170,22 @@ class Computer(SettingsGroup, group="computer"):
             yield failure(traceback.format_exc())
         finally:
             self._active = None
+
+    def _recorded(self, language: str, code: str, chunks: Iterable[Chunk]) -> Generator[Chunk]:
+        """The chunks of a block, with what the record of the session has to say before and after it."""
+        timeline = self._interpreter.timeline if self._interpreter is not None else None
+        if timeline is None:
+            yield from chunks
+            return
+        try:
+            yield from timeline.before_block(language, code)
+            with closing(generator(chunks)) as running:
+                for chunk in running:
+                    if "ended" in chunk:
+                        yield from timeline.after_block()
+                    yield chunk
+        finally:
+            timeline.after_block()
 
     def _run_and_show(self, language: str, code: str) -> Iterator[Chunk]:
         from interpreter.frontend import show_chunks

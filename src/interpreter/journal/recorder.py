@@ -7,7 +7,7 @@ import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import ConversationNotFoundError
 from interpreter.journal import changes, file, listing, originals
@@ -61,6 +61,11 @@ class Recorder:
         return self._scribe.folder if self._scribe else None
 
     @property
+    def block(self) -> int | None:
+        """The number of the block that was proposed last."""
+        return self._scribe.blocks if self._scribe else None
+
+    @property
     def title(self) -> str:
         return self._scribe.facts.title if self._scribe else self._facts.title
 
@@ -111,6 +116,15 @@ class Recorder:
         person = "user" if self._interpreter.in_terminal_interface else "library"
         try:
             self._scribe.running(person if self._scribe.asked else "auto_run")
+        except OSError as error:
+            self._give_up(error)
+
+    def write(self, event: str, **fields: Any) -> None:
+        """An entry about something other than the messages."""
+        if self._scribe is None or self._broken:
+            return
+        try:
+            self._scribe.write(event, **fields)
         except OSError as error:
             self._give_up(error)
 
@@ -205,6 +219,7 @@ class Recorder:
         self._before = interpreter.llm.usage
         interpreter.llm.take_up(session.sent, session.usage)
         interpreter._rendered = dict(session.sent.get("rendered", {}))
+        interpreter.timeline.take_up(session)
         self._replies = set(session.sent.get("replies", {}))
         return session
 

@@ -81,6 +81,8 @@ class Session:
     blocks: list[BlockRecord] = field(default_factory=list)
     sent: dict[str, Any] = field(default_factory=dict)
     """The forms in which things went to the model."""
+    points: list[dict[str, Any]] = field(default_factory=list)
+    """The moments before turns and blocks, for undo; their `time` is when they were."""
     length: int = 0
     """How many bytes of the journal are good."""
     torn: bool = False
@@ -155,6 +157,8 @@ class Session:
             self._splice(entry)
         elif event == "sent":
             self._remember(entry)
+        elif event in ("point", "points_dropped"):
+            self._point(entry)
         else:
             self.facts.learn(entry)
             return
@@ -197,6 +201,14 @@ class Session:
         for name in ("decision", "by", "reason", "ended", "exit_code", "seconds", "whole"):
             if name in entry:
                 setattr(block, name, entry[name])
+
+    def _point(self, entry: file.Entry) -> None:
+        if (dropped := entry.get("drop")) is not None:
+            self.points = [point for point in self.points if point["point"] < dropped]
+        if self.points and self.points[-1]["at"] > entry["at"]:  # the conversation was cut
+            self.points = [{**point, "at": min(point["at"], entry["at"])} for point in self.points]
+        if entry["event"] == "point":
+            self.points.append(entry)
 
     def _remember(self, entry: file.Entry) -> None:
         self.sent["templates"] = entry.get("templates", self.sent.get("templates", {}))

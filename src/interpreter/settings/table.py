@@ -229,6 +229,26 @@ SETTINGS: tuple[Setting, ...] = (
         RUNNING, flag="--shell_rc",
     ),
     Setting(
+        "undo_files", "bool", True,
+        "Record what blocks do to the files of the workspace, so that it can be taken back.",
+        RUNNING,
+    ),
+    Setting(
+        "undo_max_file_bytes", "int", 64 * 1024 * 1024,
+        "The content of a larger file is not covered by undo.",
+        RUNNING, minimum=0,
+    ),
+    Setting(
+        "undo_max_bytes", "int", 1024 * 1024 * 1024,
+        "In a workspace that holds more, undo of files is off.",
+        RUNNING, minimum=0,
+    ),
+    Setting(
+        "undo_max_files", "int", 50_000,
+        "In a workspace that has more entries, undo of files is off.",
+        RUNNING, minimum=0,
+    ),
+    Setting(
         "computer.undo_snapshots", "int", 20,
         "How many earlier states of a session can be returned to, fewer when memory is short; 0 keeps none, and"
         " a crash then costs all variables.",

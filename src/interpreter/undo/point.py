@@ -1,0 +1,67 @@
+"""A point in time: the moment before a turn or a block."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from interpreter.languages.states import Mark
+
+Part = Literal["conversation", "files", "variables"]
+PARTS: tuple[Part, ...] = ("conversation", "files", "variables")
+
+Kind = Literal["turn", "block", "own"]
+_LABEL = 60
+
+
+@dataclass
+class Point:
+    """The moment before a turn, before a block in a turn, or before a block that was run outside of any."""
+
+    id: int
+    kind: Kind
+    at: int
+    """How many messages there were."""
+    label: str
+    """The first words of the request, or of the code."""
+    language: str | None = None
+    block: int | None = None
+    """The number of the block in the journal."""
+    time: float = field(default_factory=time.time)
+    mark: Mark | None = None
+    """The states of the sessions; a turn has that of its first block."""
+    lasting: tuple[str, ...] = ()
+    """What the block seemed to do that no undo takes back, as far as its text told."""
+
+    @property
+    def begins_turn(self) -> bool:
+        """Whether undo, without another word, goes back to a point such as this."""
+        return self.kind != "block"
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """As the journal has it, under the event `point`."""
+        return {
+            "point": self.id,
+            "kind": self.kind,
+            "at": self.at,
+            "label": self.label,
+            "language": self.language,
+            "block": self.block,
+            "lasting": list(self.lasting),
+        }
+
+    @classmethod
+    def from_fields(cls, entry: dict[str, Any]) -> Point:
+        """The other way round."""
+        names = ("kind", "at", "label", "language", "block", "time")
+        known = {name: entry[name] for name in names if name in entry}
+        return cls(id=entry["point"], lasting=tuple(entry.get("lasting", ())), **known)
+
+
+def label_of(text: object) -> str:
+    """The first words of it."""
+    words = " ".join(text.split()) if isinstance(text, str) else ""
+    return words if len(words) <= _LABEL else words[: _LABEL - 1] + "…"
