@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from interpreter.journal import Recorder
     from interpreter.llm import Llm
     from interpreter.messages import Chunk, Message
-    from interpreter.undo import Part, Point, Timeline, Undone
+    from interpreter.undo import Fork, Merged, Part, Point, Timeline, Undone
 
 
 class OpenInterpreter(SettingsGroup, group=""):
@@ -31,6 +31,7 @@ class OpenInterpreter(SettingsGroup, group=""):
     computer: Computer
     journal: Recorder
     timeline: Timeline
+    forked: Fork | None
     pending: PendingBlock | None
     responding: bool
     last_messages_count: int
@@ -46,6 +47,7 @@ class OpenInterpreter(SettingsGroup, group=""):
         if messages is not None:
             self.messages = messages
         self.pending = None
+        self.forked = None
         self.responding = False
         self.last_messages_count = 0
         self._rendered: dict[str, str] = {}
@@ -249,6 +251,27 @@ class OpenInterpreter(SettingsGroup, group=""):
     def restore(self, point: int, parts: Collection[Part] | None = None, overwrite: Collection[str] = ()) -> Undone:
         """Return to the checkpoint with this id, earlier or later."""
         return self._go(self.timeline.place_of(point), self._parts(parts), overwrite)
+
+    def fork(self, workspace: str | None = None) -> OpenInterpreter:
+        """A second interpreter with the same conversation and variables, in a copy of the workspace."""
+        from interpreter.undo.fork import fork
+
+        self._end_abandoned_turn()
+        return fork(self, workspace)
+
+    def keep(self, overwrite: Collection[str] = ()) -> Merged:
+        """For a fork: bring its files into the workspace that it came from, go on there, and drop the other way."""
+        from interpreter.undo.fork import keep
+
+        self._end_abandoned_turn()
+        return keep(self, overwrite)
+
+    def drop(self) -> None:
+        """For a fork: end it; the workspace that it came from stays as it is."""
+        from interpreter.undo.fork import drop
+
+        self._end_abandoned_turn()
+        drop(self)
 
     def _parts(self, parts: Collection[Part] | None) -> Collection[Part]:
         from interpreter.undo import PARTS

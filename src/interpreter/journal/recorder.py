@@ -194,15 +194,18 @@ class Recorder:
         if old is None:
             raise ConversationNotFoundError("Nothing is saved yet, so there is nothing to branch from.")
         self.sync()
-        with writing(self.root):
-            scribe = self._scribe_for(copied(old.folder, self.root), replace(old.facts))
-            scribe.known, scribe.blocks, scribe.sent = old.known, old.blocks, old.sent
-            title = title or f"{old.facts.title} (branch)"
-            scribe.write("branched", id=scribe.folder.name, title=title, **{"from": old.facts.id})
-            scribe.settle()
+        scribe = self._copy_of(old, title or f"{old.facts.title} (branch)")
         self._leave()
         self._scribe = scribe
         return scribe.folder.name
+
+    def fork_from(self, other: Recorder) -> None:
+        """Go on on one's own with a copy of what another recorder has written."""
+        old = other._scribe
+        if old is None:
+            return
+        other.sync()
+        self._scribe = self._copy_of(old, f"{old.facts.title} (fork)")
 
     def resume(self, row: listing.Summary | Session | str) -> Session:
         """Take up a session: its messages, its usage, and the forms in which things were sent.
@@ -268,6 +271,15 @@ class Recorder:
     def _scribe_for(self, folder: Path, facts: Facts) -> Scribe:
         interpreter = self._interpreter
         return Scribe(file.JournalFile(folder), folder, facts, lambda: interpreter.messages, lambda: self.usage)
+
+    def _copy_of(self, old: Scribe, title: str) -> Scribe:
+        with writing(self.root):
+            scribe = self._scribe_for(copied(old.folder, self.root), replace(old.facts))
+            scribe.known, scribe.blocks, scribe.sent = list(old.known), old.blocks, dict(old.sent)
+            facts = {"id": scribe.folder.name, "title": title, "folder": self._folder(), "from": old.facts.id}
+            scribe.write("branched", **facts)
+            scribe.settle()
+        return scribe
 
     def _take_up(self, path: Path) -> Session:
         with writing(path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import secrets
@@ -141,6 +140,8 @@ def clone(source: BinaryIO, target: BinaryIO) -> bool:
     """Let the target share the source's blocks, where the file system can."""
     if sys.platform != "linux":
         return False
+    import fcntl
+
     try:
         fcntl.ioctl(target.fileno(), _FICLONE, source.fileno())
     except OSError:

@@ -53,6 +53,15 @@ class FileRecord:
         self._touched = told.touched
 
     @property
+    def workspace(self) -> Workspace:
+        return self._workspace
+
+    @property
+    def items(self) -> dict[str, Item]:
+        """What stood at each path when it was looked at last."""
+        return dict(self._workspace.items)
+
+    @property
     def scope(self) -> str:
         """What undo is about, in words."""
         root = os.fsencode(self._workspace.root).decode("utf-8", "replace")

@@ -3,6 +3,7 @@
 from interpreter.settings.group import (
     SettingsGroup,
     apply,
+    copy_settings,
     from_environment,
     headless_defaults,
     origins,
@@ -21,6 +22,7 @@ __all__ = [
     "SettingsGroup",
     "apply",
     "check_value",
+    "copy_settings",
     "from_environment",
     "headless_defaults",
     "origins",

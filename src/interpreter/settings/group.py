@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -83,6 +84,17 @@ def apply(group: SettingsGroup, values: Mapping[str, Any], source: str = "profil
             setattr(owner, leaf, value)
         else:
             raise _unknown(owner, leaf)
+
+
+def copy_settings(group: SettingsGroup, to: SettingsGroup) -> None:
+    """Give another object the same settings, from the same sources; those of the groups in it too."""
+    for row in group._rows.values():
+        if not row.alias_of and row.leaf in vars(group):
+            _offer(to, row, copy.deepcopy(vars(group)[row.leaf]), *_given(group, row))
+    for name in GROUPS:
+        inner = vars(group).get(name)
+        if isinstance(inner, SettingsGroup):
+            copy_settings(inner, getattr(to, name))
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:

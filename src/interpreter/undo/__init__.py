@@ -1,7 +1,8 @@
 """Points in time that a session can return to: its conversation, its files and its live variables."""
 
+from interpreter.undo.fork import Fork, Merged
 from interpreter.undo.outlook import Outlook, Undone, VariablesOutlook
 from interpreter.undo.point import PARTS, Part, Point
 from interpreter.undo.timeline import Timeline
 
-__all__ = ["PARTS", "Outlook", "Part", "Point", "Timeline", "Undone", "VariablesOutlook"]
+__all__ = ["PARTS", "Fork", "Merged", "Outlook", "Part", "Point", "Timeline", "Undone", "VariablesOutlook"]

@@ -253,6 +253,10 @@ class Timeline:
 
     # -- asking --------------------------------------------------------------------------------------------------------
 
+    def record(self) -> FileRecord | None:
+        """The record of files; None where undo of files is off."""
+        return self._store.record()
+
     def diff(self, point: int) -> dict[str, str]:
         """What a block changed, as a difference of lines for each path."""
         return self._record().diff(point)
