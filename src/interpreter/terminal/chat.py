@@ -36,6 +36,9 @@ def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk
                 interpreter.journal.sync()  # what it changed in the conversation
             if terminal.left:
                 return
+            if terminal.way is not None:
+                interpreter, terminal.way = terminal.way, None
+                reader = reader_for(terminal, interpreter)
         elif _FOR_THE_SHELL.match(text.strip()):
             terminal.display.line(
                 f"That is for your shell: leave with Ctrl-D first, or run it here with !{text.strip()}"

@@ -36,6 +36,8 @@ class Terminal:
         self.typed = TypeAhead()
         self.unanswered = False  # a question came up and nobody was there
         self.interrupted = False  # the last turn was ended by Ctrl-C
+        self.ways: list[OpenInterpreter] = []  # all of them, where the user has forked
+        self.way: OpenInterpreter | None = None  # the one that the user has gone to
         self.left = False  # the user has said that it is enough
         self.failed = False  # a turn ended with an error
         self.problem: InterpreterError | None = None  # the error, where it is one of ours
@@ -139,6 +141,14 @@ class Terminal:
             if guarded:
                 self.tty.forget_typed()
             return ask(self, begun + question, password)
+
+    def confirm(self, question: str) -> bool:
+        """Whether the user says yes; nobody there is a no."""
+        try:
+            answer = self.ask(f"{question} (y/n) ", guarded=True)
+        except KeyboardInterrupt:
+            return False
+        return answer is not None and answer.strip().lower() in ("y", "yes")
 
 
 class Busy:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from interpreter.terminal.magics import conversation, exports, facts, live, opening, sessions, switches
+from interpreter.terminal.magics import conversation, exports, facts, forks, live, opening, sessions, switches
 from interpreter.terminal.magics.command import Command
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("help", "", "list the commands", _help),
     *live.COMMANDS,
     *conversation.COMMANDS,
+    *forks.COMMANDS,
     *sessions.COMMANDS,
     *exports.COMMANDS,
     *opening.COMMANDS,
