@@ -150,7 +150,8 @@ class Computer(SettingsGroup, group="computer"):
 
     def run(self, language: str, code: str, stream: bool = False, display: bool = False) -> Any:
         """Run code; the messages it made, or with `stream` a generator of its chunks."""
-        chunks = self._run_and_show(language, code) if display else self.stream(language, code)
+        chunks: Iterator[Chunk] = self._run_and_show(language, code) if display else self.stream(language, code)
+        chunks = (chunk for chunk in chunks if chunk["type"] != "status")  # 0.4.3 had none, and scripts read them all
         return chunks if stream else collect(chunks, self.surroundings.max_output)
 
     def exec(self, code: str) -> Any:
