@@ -35,8 +35,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A fresh home folder, and an environment without keys or settings."""
+    """A fresh home folder, an empty workspace, and an environment without keys or settings."""
     folder = tmp_path_factory.mktemp("home")
+    monkeypatch.chdir(tmp_path_factory.mktemp("workspace"))
     for name in list(os.environ):
         if name.startswith(_PRIVATE_PREFIXES) or name.endswith("_API_KEY") or name in _PRIVATE_NAMES:
             monkeypatch.delenv(name)
