@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from interpreter.safety.scan import Scan
 
 
 class PendingBlock:
     """A block that waits for the user's word; going on without one is consent."""
 
-    def __init__(self, language: str, code: str) -> None:
+    def __init__(self, language: str, code: str, scan: Callable[[str, str], Scan] | None = None) -> None:
         self.language, self.code = language, code
         self.edited = False
         self.declined = False
         self.words: str | None = None
+        self.nobody = False  # the question came to nobody
+        self.scanned: Scan | None = None
+        self.offers_scan = False  # the user is to be asked about a scan first
+        self._scan = scan
 
     def edit(self, code: str) -> None:
         """Run this instead."""
@@ -24,6 +32,25 @@ class PendingBlock:
         """Do not run it; words, if given, go to the model at once."""
         self.declined = True
         self.words = words
+
+    def nobody_there(self) -> None:
+        """Nobody can be asked: do not run it."""
+        self.decline()
+        self.nobody = True
+
+    @property
+    def needs_somebody(self) -> bool:
+        """Whether it was scanned, and must not run unless a person says so."""
+        return self.scanned is not None and self.scanned.asks
+
+    def scan(self) -> Scan:
+        """Look for dangers in the code as it is now."""
+        if self._scan is None:
+            from interpreter.safety.scan import scan
+
+            self._scan = scan
+        self.scanned = self._scan(self.language, self.code)
+        return self.scanned
 
 
 @dataclass(frozen=True)

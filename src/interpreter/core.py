@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from interpreter.journal import Recorder
     from interpreter.llm import Llm
     from interpreter.messages import Chunk, Message
+    from interpreter.safety.scan import Scanner
     from interpreter.undo import Fork, Merged, Part, Point, Timeline, Undone
 
 
@@ -32,6 +33,7 @@ class OpenInterpreter(SettingsGroup, group=""):
     journal: Recorder
     timeline: Timeline
     forked: Fork | None
+    scanner: Scanner
     pending: PendingBlock | None
     responding: bool
     last_messages_count: int
@@ -87,6 +89,11 @@ class OpenInterpreter(SettingsGroup, group=""):
 
             self.timeline = Timeline(self)
             return self.timeline
+        if name == "scanner":
+            from interpreter.safety.scan import Scanner
+
+            self.scanner = Scanner()
+            return self.scanner
         return super().__getattr__(name)
 
     # -- chatting ------------------------------------------------------------------------------------------------
@@ -107,7 +114,8 @@ class OpenInterpreter(SettingsGroup, group=""):
         if stream:
             return chunks
         for _ in chunks:
-            pass
+            if not display and self.pending is not None and self.pending.needs_somebody:
+                self.pending.nobody_there()  # going on is consent only of those who can see the question
         return self.messages[self.last_messages_count :]
 
     def _streaming_chat(self, message: Any = None, display: bool = True) -> Iterator[Chunk]:
@@ -195,6 +203,8 @@ class OpenInterpreter(SettingsGroup, group=""):
                 self.llm.cancel()
             if "computer" in self.__dict__:
                 self.computer.stop()
+            if "scanner" in self.__dict__:
+                self.scanner.cancel()
 
     @property
     def cancelled(self) -> bool:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 PROSE_LANGUAGES = frozenset({"text", "markdown", "plaintext"})
 DECLINED = "I have declined to run this code."
+NOBODY_THERE = "after the scan somebody has to say yes to this code, and nobody was there."
+FOUND = "A scan of this code found:"
 
 
 class Turn:
@@ -171,10 +173,10 @@ class Turn:
             self.guard.ran(language, code, [])
             yield from self._say(f"{unknown_language(language, self.interpreter.computer.languages)}\n")
             return
-        pending = PendingBlock(language, code)
+        pending = PendingBlock(language, code, lambda *block: self.interpreter.scanner.scan(*block))
         yield from self._approve(pending)
         if pending.declined:
-            self._decline(pending)
+            yield from self._decline(pending)
             return
         if self.interpreter.cancelled:
             self.over = True
@@ -189,25 +191,50 @@ class Turn:
 
     def _approve(self, pending: PendingBlock) -> Generator[Chunk]:
         interpreter = self.interpreter
-        if interpreter.auto_run and interpreter.safe_mode == "off":
+        pending.offers_scan = interpreter.safe_mode == "ask"
+        if interpreter.safe_mode == "auto" and not interpreter.cancelled:
+            yield from self._scan(pending)
+        if interpreter.cancelled or (interpreter.auto_run and not (pending.offers_scan or pending.needs_somebody)):
             return
         message = last_code(interpreter.messages)
         interpreter.pending = pending
         shown: Chunk = {"type": "code", "format": pending.language, "content": pending.code}
-        yield {"role": "computer", "type": "confirmation", "format": "execution", "content": shown}
+        question: Chunk = {"role": "computer", "type": "confirmation", "format": "execution", "content": shown}
+        if pending.scanned is not None:
+            question["findings"] = pending.scanned.as_data()["findings"]
+        yield question
         interpreter.pending = None
         if message is not None:
             if not pending.edited:
                 pending.code = message["content"]  # the original's way: scripts rewrite the stored message
             message["content"] = pending.code
-        if pending.declined:
+        if pending.declined and pending.nobody and pending.needs_somebody:
+            yield decision("denied", "scan", NOBODY_THERE)
+        elif pending.declined:
             yield decision("declined", "user", pending.words or "")
         elif pending.code != shown["content"]:
             yield decision("edited", "user", "")
 
-    def _decline(self, pending: PendingBlock) -> None:
+    def _scan(self, pending: PendingBlock) -> Generator[Chunk]:
+        """Look for dangers in the block, and tell what was found."""
+        status: Chunk = {"role": "computer", "type": "status"}
+        yield {**status, "format": "scanning"}
+        scanned = pending.scan()
+        if scanned.cancelled:
+            return
+        yield {**status, "format": "scan", "content": {"language": pending.language, **scanned.as_data()}}
+
+    def _decline(self, pending: PendingBlock) -> Generator[Chunk]:
+        """Tell the model that the block did not run, and what is known of why."""
         messages = self.interpreter.messages
+        findings = told_findings(pending)
+        if pending.nobody and pending.needs_somebody:
+            self.over = True
+            yield from self._say("\n".join(filter(None, [f"Not run: {NOBODY_THERE}", findings])) + "\n", failed=True)
+            return
         messages.append({"role": "user", "type": "message", "content": DECLINED})
+        if findings:
+            messages.append({"role": "computer", "type": "message", "content": findings})
         if pending.words:
             messages.append({"role": "user", "type": "message", "content": pending.words})
             self.guard.count()
@@ -250,6 +277,15 @@ def decision(outcome: str, by: str, reason: str) -> Chunk:
         "format": outcome,
         "content": {"by": by, "reason": reason},
     }
+
+
+def told_findings(pending: PendingBlock) -> str:
+    """What a scan of the block found, for the model; empty if it found nothing or there was none."""
+    if pending.scanned is None or not pending.scanned.findings:
+        return ""
+    from interpreter.safety.scan.findings import told
+
+    return f"{FOUND}\n{told(pending.scanned.findings)}"
 
 
 def last_code(messages: list[Message]) -> Message | None:

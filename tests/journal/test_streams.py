@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from interpreter.journal import Session
 from interpreter.journal.file import JournalFile
+from interpreter.journal.redaction import Redaction
 from interpreter.journal.scribe import Scribe
 from interpreter.journal.session import Facts
 from interpreter.llm.money import Usage
@@ -55,7 +56,8 @@ class Conversation:
         self.messages: list[Message] = []
         self.now = 0.0
         self.folder = folder
-        self.scribe = Scribe(JournalFile(folder), folder, Facts(), lambda: self.messages, Usage, clock=lambda: self.now)
+        messages, clock = (lambda: self.messages), (lambda: self.now)
+        self.scribe = Scribe(JournalFile(folder), folder, Facts(), messages, Usage, clock, Redaction(dict))
         self.scribe.write("session", id="x", title="t")
         self.fold = Fold(lambda: self.messages, MAX_OUTPUT)
         self.scribe.fold = self.fold

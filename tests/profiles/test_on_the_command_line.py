@@ -175,7 +175,8 @@ def test_safety_and_telemetry_in_a_profile_are_heard(home: Path) -> None:
 def test_safe_mode_is_stronger_than_auto_run(home: Path, where: str) -> None:
     (folder(home) / "default.yaml").write_text("auto_run: true\nsafe_mode: auto\n" if where == "profile" else "")
     flags = ["-y", "--safe_mode", "auto"] if where == "flags" else []
-    with ModelServer([tool_call("python", "print(6 * 7)")]) as server:
+    grave = "import subprocess\nnumber = 6 * 7\n_ = subprocess.run(f'echo {number}', shell=True)"
+    with ModelServer([tool_call("python", grave)]) as server:
         done = interpreter(*flags, "--plain", "go", server=server)
     assert done.returncode == 4
     assert "42" not in done.stdout

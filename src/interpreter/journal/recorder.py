@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 from interpreter.errors import ConversationNotFoundError
 from interpreter.journal import changes, file, listing, originals
 from interpreter.journal.folders import copied, new_folder, writing
+from interpreter.journal.redaction import Redaction
 from interpreter.journal.scribe import Scribe
 from interpreter.journal.session import VERSION, Facts, Session, difference
 from interpreter.journal.title import title_of
 from interpreter.llm.money import Usage
+from interpreter.llm.request import known_secrets
 from interpreter.messages import Chunk, Fold, Message
 from interpreter.version import __version__
 
@@ -73,6 +75,12 @@ class Recorder:
     def usage(self) -> Usage:
         """What the session has used and cost, earlier runs of it included."""
         return difference(self._interpreter.llm.usage, self._before)
+
+    @property
+    def is_in_step(self) -> bool:
+        """Whether the record has the whole conversation."""
+        scribe = self._scribe
+        return scribe is not None and not self._broken and scribe.known == self._interpreter.messages
 
     def read(self) -> Session | None:
         """The session as its journal tells it now, None if there is none."""
@@ -140,9 +148,14 @@ class Recorder:
             self._scribe.write("turn", model=self._interpreter.llm.model, **how)
             self._scribe.settle()
             if self._interpreter.conversation_filename:
-                originals.write(self.root / self._interpreter.conversation_filename, self._interpreter.messages)
+                originals.write(self.root / self._interpreter.conversation_filename, self._forms())
         except OSError as problem:
             self._give_up(problem)
+
+    def _forms(self) -> list[Message]:
+        """The conversation as it is written down."""
+        messages, redaction = self._interpreter.messages, self._redaction()
+        return messages if redaction is None else [redaction.form(message)[0] for message in messages]
 
     def take_notice(self) -> Chunk:
         """What the user should be told now, once; there must be a notice."""
@@ -269,8 +282,16 @@ class Recorder:
         return scribe
 
     def _scribe_for(self, folder: Path, facts: Facts) -> Scribe:
+        return self._scribe_on(file.JournalFile(folder), folder, facts)
+
+    def _scribe_on(self, journal: file.JournalFile, folder: Path, facts: Facts) -> Scribe:
         interpreter = self._interpreter
-        return Scribe(file.JournalFile(folder), folder, facts, lambda: interpreter.messages, lambda: self.usage)
+        messages, total = (lambda: interpreter.messages), (lambda: self.usage)
+        return Scribe(journal, folder, facts, messages, total, redaction=self._redaction())
+
+    def _redaction(self) -> Redaction | None:
+        llm = self._interpreter.llm
+        return Redaction(lambda: known_secrets(llm)) if self._interpreter.redact_journal else None
 
     def _copy_of(self, old: Scribe, title: str) -> Scribe:
         with writing(self.root):
@@ -290,8 +311,7 @@ class Recorder:
         except BaseException:
             journal.close()
             raise
-        interpreter = self._interpreter
-        scribe = Scribe(journal, path, session.facts, lambda: interpreter.messages, lambda: self.usage)
+        scribe = self._scribe_on(journal, path, session.facts)
         scribe.known = [changes.kept(message) for message in session.messages]
         scribe.blocks = session.last_block
         scribe.sent = {name: session.sent.get(name, {}) for name in ("templates", "rendered")}

@@ -13,6 +13,7 @@ from interpreter.journal import changes, listing
 from interpreter.journal.blobs import LARGE, Blobs
 from interpreter.journal.file import Entry, JournalFile
 from interpreter.journal.folders import BLOBS
+from interpreter.journal.redaction import Redaction
 from interpreter.journal.session import Facts
 from interpreter.llm.money import Usage
 from interpreter.messages import UNFLAGGED, Chunk, Fold, Message
@@ -21,13 +22,15 @@ INTERVAL = 0.05
 """Seconds between two writes of a message that streams, at least."""
 _SHARE = 0.02  # a text that is written over and over is recorded again after this part of the time it took so far
 _RATE = 1_000_000  # and at most so many bytes a second
-_LARGEST_WHOLE = 64 * 1024 * 1024
+_LEISURE = 20  # times as long as the last look for secrets took passes before the next
+_LARGEST_WHOLE = 16 * 1024 * 1024
 
 
 class Scribe:
     """Keeps one journal in step with `messages()`.
 
     It compares, and so it does not matter who changed the conversation: the stream, an edit, or the user's code.
+    What it compares with is the conversation as it was; what it writes is without the secrets that code printed.
     """
 
     def __init__(
@@ -38,9 +41,10 @@ class Scribe:
         messages: Callable[[], list[Message]],
         total: Callable[[], Usage],
         clock: Callable[[], float] = time.monotonic,
+        redaction: Redaction | None = None,
     ) -> None:
         self.folder, self.facts = folder, facts
-        self.known: list[Message] = []  # the conversation as the record has it
+        self.known: list[Message] = []  # the conversation that is recorded
         self.blocks = 0
         self.sent: dict[str, dict[str, Any]] = {}  # the forms that the record has
         self.fold: Fold | None = None
@@ -48,6 +52,9 @@ class Scribe:
         self._file = journal
         self._messages, self._total = messages, total
         self._clock = clock
+        self._redaction = redaction
+        self._last: Message | None = None  # the last message as the record has it, if it was written here
+        self._held = False  # its end is not in the record yet
         self._due = 0.0
         self._began = 0.0  # when the message that streams did
         self.asked = False  # somebody was asked about the block that was proposed last
@@ -56,19 +63,21 @@ class Scribe:
 
     # -- the conversation ----------------------------------------------------------------------------------------
 
-    def sync(self, event: str = "messages_replaced") -> None:
-        """Record every difference between the conversation and the record."""
+    def sync(self, event: str = "messages_replaced", whole: bool = True) -> None:
+        """Record every difference between the conversation and the record; the last message may be still to go on."""
         messages = self._messages()
         found = changes.splice(self.known, messages)
-        if found is None:
+        if found is None or found.at == len(self.known):
+            if whole or found is not None:
+                self._complete()
+            for message in found.messages if found is not None else ():
+                self._message(message, whole or message is not messages[-1])
             return
-        if found.at == len(self.known):
-            for message in found.messages:
-                self._message(message)
-            return
-        packed = [self.blobs.packed(message) for message in found.messages]
+        forms = [self._form(message, whole or message is not messages[-1]) for message in found.messages]
+        packed = [self.blobs.packed(form) for form in forms]
         self.write(event, at=found.at, drop=found.drop, of=len(self.known), messages=packed)
         self.known[found.at : found.at + found.drop] = map(changes.kept, found.messages)
+        self._last = changes.kept(forms[-1]) if forms and found.at + len(forms) == len(self.known) else None
 
     def add(self, chunk: Chunk) -> None:
         """Take one chunk of the stream, which the fold has taken already."""
@@ -86,37 +95,59 @@ class Scribe:
         elif self._clock() >= self._due:
             if self.fold is not None:
                 self.fold.settle()
-            self._catch_up()
+            self._catch_up(whole=False)
 
-    def _catch_up(self) -> None:
+    def _catch_up(self, whole: bool = True) -> None:
         """Record what the last message has become; that is all that changes in a stream."""
         messages, known = self._messages(), self.known
         if len(messages) == len(known) + 1:
-            self._message(messages[-1])
-            return
-        change = changes.growth(known[-1], messages[-1]) if known and len(messages) == len(known) else None
-        if change is None:
-            self.sync()
-        elif change:
-            self._more(change, messages[-1])
+            self._complete()
+            self._message(messages[-1], whole)
+        elif not known or len(messages) != len(known) or not self._more(messages[-1], whole):
+            self.sync(whole=whole)
 
-    def _message(self, message: Message) -> None:
-        at = len(self.known)
-        self.write("message", at=at, message=self.blobs.packed(message))
+    def _message(self, message: Message, whole: bool = True) -> None:
+        at, form = len(self.known), self._form(message, whole)
+        self.write("message", at=at, message=self.blobs.packed(form))
         self.known.append(changes.kept(message))
-        self._due = self._clock() + INTERVAL
+        self._last = changes.kept(form)
+        self._due = max(self._due, self._clock() + INTERVAL)
 
-    def _more(self, change: dict[str, Any], message: Message) -> None:
+    def _more(self, message: Message, whole: bool) -> bool:
+        """Write how the last message went on; False if that cannot be told from what the record has."""
+        if self._last is None:
+            return False
+        form = self._form(message, whole)
+        change = changes.growth(self._last, form)
+        if not change:
+            return change is not None
         text = change.get("text", "")
-        rewritten = change.get("keep", 0) < len(self.known[-1].get("content") or "")
+        rewritten = change.get("keep", 0) < len(self._last.get("content") or "")
         if len(text) >= LARGE:
             change = {key: value for key, value in change.items() if key != "text"} | {"blob": self.blobs.put(text)}
         self.write("more", **change)
-        self.known[-1] = changes.kept(message)
+        self.known[-1], self._last = changes.kept(message), changes.kept(form)
         now = self._clock()
-        self._due = now + INTERVAL
+        self._due = max(self._due, now + INTERVAL)
         if rewritten:
-            self._due = now + max(INTERVAL, _SHARE * (now - self._began), len(text) / _RATE)
+            self._due = max(self._due, now + _SHARE * (now - self._began), now + len(text) / _RATE)
+        return True
+
+    def _complete(self) -> None:
+        """Write the rest of the last message, if some of it was held back."""
+        if self._held and self.known:
+            self._more(self.known[-1], whole=True)
+
+    def _form(self, message: Message, whole: bool) -> Message:
+        """The message as it is written down; the longer that took, the longer until the next time."""
+        self._due = 0.0
+        if self._redaction is None:
+            return message
+        began = self._clock()
+        form, self._held = self._redaction.form(message, whole)
+        now = self._clock()
+        self._due = now + _LEISURE * (now - began)
+        return form
 
     # -- blocks --------------------------------------------------------------------------------------------------
 
@@ -143,6 +174,8 @@ class Scribe:
             self.write("decision", block=self.blocks, decision=chunk["format"], **who)
         elif chunk.get("format") == "usage":
             self.write("usage", used=content, total=asdict(self._total()))
+        elif chunk.get("format") == "scan":
+            self.write("scan", block=self.blocks, tools=content["tools"], findings=content["findings"])
 
     def _block_over(self, chunk: Chunk) -> None:
         self._catch_up()
@@ -158,6 +191,11 @@ class Scribe:
     def _whole(self, path: str | None) -> dict[str, Any] | None:
         if path is None or not os.path.isfile(path) or os.path.getsize(path) > _LARGEST_WHOLE:
             return None
+        if self._redaction is not None:
+            with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+                clean = self._redaction.text(file.read())
+            if clean is not None:
+                return self.blobs.put(clean)
         return self.blobs.put_file(path)
 
     # -- the file ------------------------------------------------------------------------------------------------

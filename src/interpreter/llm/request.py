@@ -85,7 +85,7 @@ def _forms(llm: Llm, messages: Sequence[Message], has_tools: bool) -> Forms:
         output_sender=interpreter.code_output_sender,
         shrink_images=interpreter.shrink_images,
         vision=can_see(llm),
-        secrets=_secrets(llm) if interpreter.redact_secrets else None,
+        secrets=known_secrets(llm) if interpreter.redact_secrets else None,
         describe=llm.vision_renderer,
         max_output=profile.max_output,
         digests_errors=profile.digests_errors,
@@ -93,8 +93,8 @@ def _forms(llm: Llm, messages: Sequence[Message], has_tools: bool) -> Forms:
     return forms if has_tools else _of_the_profile(llm, forms, messages)
 
 
-def _secrets(llm: Llm) -> dict[str, str]:
-    """What must not go to the model when code prints it."""
+def known_secrets(llm: Llm) -> dict[str, str]:
+    """What nobody else should see when code prints it."""
     known = llm.interpreter.computer.surroundings.environment()
     return secret_values(known, [("API key", llm.api_key)])
 

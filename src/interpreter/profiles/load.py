@@ -11,6 +11,7 @@ from interpreter.errors import ProfileError
 from interpreter.profiles.places import Place, find
 from interpreter.profiles.profile import Profile
 from interpreter.profiles.read import read
+from interpreter.profiles.shared_keys import shared_keys
 from interpreter.settings import apply
 
 if TYPE_CHECKING:
@@ -29,8 +30,13 @@ def load(interpreter: OpenInterpreter, name: str, accept: Accept | None = None) 
     `name` is a name, a path or an address. What comes from an address is used only if `accept` says yes to it.
     """
     place = find(name)
-    profile = _fetched(interpreter, place, accept) if place.is_url else read(place, _text(place))
+    profile = _fetched(interpreter, place, accept) if place.is_url else _own(place)
     return _applied(profile, interpreter)
+
+
+def _own(place: Place) -> Profile:
+    profile = read(place, _text(place))
+    return replace(profile, notices=(*profile.notices, *shared_keys(profile)))
 
 
 def _fetched(interpreter: OpenInterpreter, place: Place, accept: Accept | None) -> Profile:

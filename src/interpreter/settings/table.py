@@ -170,14 +170,19 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "safe_mode", "str", "off",
-        "Scan code for dangers before it runs: never, when you say so, or always.",
+        "Scan code for dangers before it runs: never, when you say so, or always. What is grave, or cannot be"
+        " scanned, is asked about even with `auto_run`.",
         APPROVAL, choices=("off", "ask", "auto"), flag="--safe_mode", short="-safe",
-        later="code is not scanned yet; every block is shown and asked for instead, with -y too",
     ),
     Setting(
         "redact_secrets", "bool", True,
         "Take keys, tokens and private keys out of what code prints before it goes to the model.",
         APPROVAL, no_flag="--no_redact_secrets",
+    ),
+    Setting(
+        "redact_journal", "bool", True,
+        "Take keys, tokens and private keys out of what code prints before it is saved with the conversation.",
+        APPROVAL, no_flag="--no_redact_journal",
     ),
     Setting(
         "offline", "bool", False,

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     from interpreter.terminal.terminal import Terminal
 
 QUESTION = "Would you like to run this code? (y/n)"
-_EXPLANATION = "y runs it, n does not, n and some words tell the model why not, e lets you edit it first."
+SCAN_QUESTION = "Would you like to scan this code? (y/n)"
+_EXPLANATION = (
+    "y runs it, n does not, n and some words tell the model why not, e lets you edit it first, s scans it for dangers."
+)
 _NO = re.compile(r"no?(?:[\s,:;.]+(?P<words>.*))?", re.IGNORECASE | re.DOTALL)
 _EDITORS = ("vim", "nano", "vi")
 _SUFFIXES = {"python": ".py", "shell": ".sh", "bash": ".sh", "sh": ".sh", "zsh": ".sh", "javascript": ".js"}
@@ -24,10 +27,12 @@ _SUFFIXES = {"python": ".py", "shell": ".sh", "bash": ".sh", "sh": ".sh", "zsh":
 
 def approve(terminal: Terminal, pending: PendingBlock) -> bool:
     """Ask until there is an answer; True if the block is to run."""
+    if pending.offers_scan and not _offer_scan(terminal, pending):
+        return False
     while True:
-        answer = _ask(terminal)
+        answer = _ask(terminal, QUESTION)
         if answer is None:
-            pending.decline()
+            _no_answer(terminal, pending)
             return False
         word = answer.strip()
         if word.lower() in ("y", "yes"):
@@ -35,18 +40,46 @@ def approve(terminal: Terminal, pending: PendingBlock) -> bool:
         if (no := _NO.fullmatch(word)) and "\n" not in answer:
             pending.decline((no["words"] or "").strip() or None)
             return False
-        if word.lower() in ("e", "edit") and _edit(terminal, pending):
-            return True
-        if word.lower() not in ("e", "edit"):
+        if word.lower() in ("s", "scan"):
+            if not _scan(terminal, pending):
+                return False
+        elif word.lower() in ("e", "edit"):
+            if _edit(terminal, pending):
+                return True
+        else:
             terminal.display.line(_EXPLANATION)
 
 
-def _ask(terminal: Terminal) -> str | None:
+def _ask(terminal: Terminal, question: str) -> str | None:
     """The answer; Ctrl-C and the end of input are a no."""
     try:
-        return terminal.ask(QUESTION + " ", guarded=True)
+        return terminal.ask(question + " ", guarded=True)
     except KeyboardInterrupt:
         return None
+
+
+def _no_answer(terminal: Terminal, pending: PendingBlock) -> None:
+    pending.nobody_there() if terminal.unanswered else pending.decline()
+
+
+def _offer_scan(terminal: Terminal, pending: PendingBlock) -> bool:
+    """Ask whether to scan, and do it; False if that was the end of it."""
+    answer = _ask(terminal, SCAN_QUESTION)
+    if answer is None:
+        _no_answer(terminal, pending)
+        return False
+    return _scan(terminal, pending) if answer.strip().lower() in ("y", "yes") else True
+
+
+def _scan(terminal: Terminal, pending: PendingBlock) -> bool:
+    """Scan the code and show what was found; False if it was cancelled, which is a no."""
+    terminal.display.show({"role": "computer", "type": "status", "format": "scanning"})
+    scanned = pending.scan()
+    if scanned.cancelled:
+        pending.decline()
+        return False
+    terminal.display.show({"role": "computer", "type": "status", "format": "scan", "content": scanned.as_data()})
+    return True
 
 
 def _edit(terminal: Terminal, pending: PendingBlock) -> bool:

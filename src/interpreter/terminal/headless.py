@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 RETRIES = 2  # after an answer that does not fit the schema
 NOBODY = "Not run: nobody was there to say yes. Use -y to run code without asking."
+SAFE_MODE = "Not run: safe_mode wants somebody to say yes to this code, with -y too, and nobody was there."
 
 Speak = Callable[[str, str], Iterator["Chunk"]]
 """Says words, with data that follow them, and yields the chunks of the answer."""
@@ -67,6 +68,7 @@ class Run:
             self.not_approved = not chunk["content"]["reason"]  # with words, the model goes on another way
         elif chunk.get("format") == "denied":
             self.limit_reached = chunk["content"]["by"] == "limit"
+            self.not_approved = self.not_approved or chunk["content"]["by"] == "scan"
 
     def go(self, speak: Speak, said: Said, schema: OutputSchema | None) -> int:
         """Say it, and where there is a schema, until the answer fits; the exit code."""
@@ -116,7 +118,7 @@ def say(terminal: Terminal, interpreter: OpenInterpreter, said: Said, schema: Ou
     code = run.go(speak, said, schema)
     if terminal.unanswered:
         run.not_approved = True
-        print(NOBODY, file=sys.stderr)
+        print(SAFE_MODE if interpreter.auto_run else NOBODY, file=sys.stderr)
     if run.mismatch:
         print(f"The answer does not fit the schema: {run.mismatch}", file=sys.stderr)
     if schema is not None and code == exit_codes.DONE:
@@ -202,7 +204,7 @@ def _turn(run: Run, events: Events, turn: Iterator[Chunk]) -> Iterator[Chunk]:
             for chunk in turn:
                 events.write(chunk)
                 if chunk["type"] == "confirmation" and interpreter.pending is not None:
-                    interpreter.pending.decline()  # nobody reads the question
+                    interpreter.pending.nobody_there()
                 yield chunk
     except KeyboardInterrupt:
         interpreter.cancel()

@@ -67,6 +67,8 @@ class PlainDisplay:
             self._say(chunk["content"]["text"])
         elif kind == "status" and chunk.get("format") == "redacted":
             self._say(words.redacted(chunk["content"]))
+        elif kind == "status" and chunk.get("format") == "scan":
+            self._say(visible(words.scanned(chunk["content"])))
         elif kind == "confirmation":
             self._end_section()
 

@@ -172,7 +172,7 @@ def _run_again(terminal: Terminal, interpreter: OpenInterpreter, block: Block) -
     shown: Chunk = {"role": "assistant", "type": "code", "format": block.language}
     terminal.display.show({**shown, "content": block.code})
     terminal.display.show({**shown, "end": True})
-    pending = PendingBlock(block.language, block.code)
+    pending = PendingBlock(block.language, block.code, lambda *code: interpreter.scanner.scan(*code))
     if not interpreter.auto_run and not approve(terminal, pending):
         return False
     ended, code = "done", None

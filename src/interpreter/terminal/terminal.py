@@ -214,8 +214,11 @@ class Busy:
     def follow(self, chunk: Chunk) -> None:
         """Where keys go depends on what is running."""
         if chunk["type"] == "code" and chunk.get("end") and chunk.get("role") == "assistant":
-            if self._interpreter.auto_run:
+            if self._interpreter.auto_run and self._interpreter.safe_mode == "off":
                 self.block_runs(chunk.get("format", ""))
+        elif chunk["type"] == "status" and chunk.get("format") == "scan":
+            if self._interpreter.auto_run and not chunk["content"]["asks"]:
+                self.block_runs(chunk["content"]["language"])
         elif "ended" in chunk or (chunk.get("format") == "active_line" and chunk.get("content") is None):
             self.keyboard.to_block = None
 

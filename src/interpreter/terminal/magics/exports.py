@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _VERIFY_QUESTION = "Run the program again, in a copy of this folder? What it does elsewhere is done again too. (y/n) "
 _MOST_NAMES = 10
+KEEP_SECRETS = "--keep-secrets"
 
 
 class _Wanted(NamedTuple):
@@ -40,28 +41,48 @@ def _read(terminal: Terminal, argument: str, *allowed: str) -> _Wanted | None:
         words = [argument]
     flags = frozenset(word for word in words if word.startswith("--"))
     paths = [word for word in words if not word.startswith("--")]
-    known = ("--force", *allowed)
+    known = ("--force", KEEP_SECRETS, *allowed)
     if unknown := sorted(flags - set(known)):
         terminal.display.line(f"There is no {unknown[0]} here, only {' and '.join(known)}.")
         return None
     return _Wanted(" ".join(paths), flags)
 
 
-def _entries(terminal: Terminal, interpreter: OpenInterpreter) -> tuple[list[Entry], str] | None:
-    """What happened, and its title; None, with a word about it, if nothing has."""
+class _Found(NamedTuple):
+    """What happened, as it is to be written down."""
+
+    entries: list[Entry]
+    title: str
+    notes: list[str]
+
+
+def _entries(terminal: Terminal, interpreter: OpenInterpreter, wanted: _Wanted | None) -> _Found | None:
+    """What happened; None, with a word about it, if nothing has."""
+    from interpreter.export import secrets
     from interpreter.export.target import title_of
     from interpreter.journal.entries import entries_from_messages
     from interpreter.journal.transcript import entries_from_session
+    from interpreter.llm.request import known_secrets
+    from interpreter.llm.secrets import redacted
 
     session = interpreter.journal.read() if interpreter.messages else None
-    if session is not None and session.messages == interpreter.messages:
+    if session is not None and interpreter.journal.is_in_step:
+        # In memory is what was printed, in the record what may be told.
+        session.messages = interpreter.messages
         entries = entries_from_session(session)
     else:
         entries = entries_from_messages(interpreter.messages)
     if not entries:
         terminal.display.line("There is nothing to write down yet.")
+    if wanted is None or not entries:
         return None
-    return entries, (session.title if session else "") or title_of(entries)
+    title = (session.title if session else "") or title_of(entries)
+    if KEEP_SECRETS in wanted.flags:
+        return _Found(entries, title, [])
+    known = known_secrets(interpreter.llm)
+    entries = secrets.without_secrets(entries, known)
+    title = redacted(title, known)[0]
+    return _Found(entries, title, secrets.notice(secrets.notes_in_entries(entries)))
 
 
 def _folder(interpreter: OpenInterpreter) -> str:
@@ -77,52 +98,57 @@ def _jupyter(terminal: Terminal, interpreter: OpenInterpreter, argument: str) ->
     from interpreter.export.notebook import notebook
     from interpreter.export.target import choose_path, write
 
-    wanted, found = _read(terminal, argument), _entries(terminal, interpreter)
+    wanted = _read(terminal, argument)
+    found = _entries(terminal, interpreter, wanted)
     if wanted is None or found is None:
         return
-    entries, title = found
+    entries, title, notes = found
     path = choose_path(wanted.path, _folder(interpreter), title, ".ipynb", wanted.force)
     write(path, notebook(entries, title), wanted.force)
-    _told(terminal, path, "The notebook")
+    _told(terminal, path, "The notebook", notes)
 
 
 def _markdown(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     from interpreter.export.markdown import markdown
     from interpreter.export.target import choose_path, pictures_folder, write
 
-    wanted, found = _read(terminal, argument), _entries(terminal, interpreter)
+    wanted = _read(terminal, argument)
+    found = _entries(terminal, interpreter, wanted)
     if wanted is None or found is None:
         return
-    entries, title = found
+    entries, title, notes = found
     path = choose_path(wanted.path, _folder(interpreter), title, ".md", wanted.force)
     document = markdown(entries, title, pictures_folder(path).name)
     write(path, document.text, wanted.force, document.pictures)
     where = [f"Its pictures are in {pictures_folder(path).name}/."] if document.pictures else []
-    _told(terminal, path, "The conversation", where)
+    _told(terminal, path, "The conversation", [*where, *notes])
 
 
 def _html(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     from interpreter.export.page import page
     from interpreter.export.target import choose_path, write
 
-    wanted, found = _read(terminal, argument), _entries(terminal, interpreter)
+    wanted = _read(terminal, argument)
+    found = _entries(terminal, interpreter, wanted)
     if wanted is None or found is None:
         return
-    entries, title = found
+    entries, title, notes = found
     path = choose_path(wanted.path, _folder(interpreter), title, ".html", wanted.force)
     write(path, page(entries, title), wanted.force)
-    _told(terminal, path, "The page")
+    _told(terminal, path, "The page", notes)
 
 
 def _script(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     from interpreter.export.script.environment import installed_for
     from interpreter.export.script.program import program
+    from interpreter.export.secrets import notes_in, notice
     from interpreter.export.target import choose_path, write
 
-    wanted, found = _read(terminal, argument, "--all", "--verify"), _entries(terminal, interpreter)
+    wanted = _read(terminal, argument, "--all", "--verify")
+    found = _entries(terminal, interpreter, wanted)
     if wanted is None or found is None:
         return
-    entries, title = found
+    entries, title, _ = found
     folder = _folder(interpreter)
     path = choose_path(wanted.path, folder, title, ".py", wanted.force)
     installed = installed_for(_python(interpreter), interpreter.computer.surroundings.environment())
@@ -130,7 +156,8 @@ def _script(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> 
     write(path, made.text, wanted.force)
     elsewhere = os.path.realpath(folder) != os.path.realpath(interpreter.workspace)
     where = [f"Start it in {interpreter.workspace}, where the conversation began."] if elsewhere else []
-    _told(terminal, path, f"A program of {made.kept} of the {made.blocks} blocks", [*made.notes, *where])
+    left_out = [] if KEEP_SECRETS in wanted.flags else notice(notes_in(made.text))
+    _told(terminal, path, f"A program of {made.kept} of the {made.blocks} blocks", [*made.notes, *where, *left_out])
     if "--verify" in wanted.flags:
         _verify(terminal, interpreter, made, entries)
 

@@ -238,6 +238,10 @@ class Display(Canvas):
             self.line(str(content.get("text", "")))
         elif chunk.get("format") == "redacted":
             self.line(words.redacted(content))
+        elif chunk.get("format") == "scanning":
+            self.status.begin("scanning", self._clock())
+        elif chunk.get("format") == "scan":
+            self.line(words.scanned(content), "error" if content.get("asks") else "hint")
 
     def line(self, text: str, style: str = "hint") -> None:
         """Words of ours, between what the stream says."""

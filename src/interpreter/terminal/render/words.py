@@ -8,6 +8,7 @@ from typing import Any
 _KINDS = {"image": "Image", "html": "Page", "image/svg+xml": "Drawing", "application/javascript": "Script"}
 SHELLS = frozenset({"shell", "bash", "sh", "zsh", "batch", "bat", "powershell"})
 _WORTH_TELLING = 3.0  # seconds
+_MOST_FINDINGS = 12
 
 
 def wrapped(text: str, width: int) -> list[str]:
@@ -79,8 +80,8 @@ def duration(elapsed: float, digits: int = 1) -> str:
 def decision(kind: str, content: dict[str, Any]) -> str:
     """A line for a decision that the user did not just take."""
     reason = content.get("reason") or ""
-    if content.get("by") in ("user", "guard") or not (reason or kind == "denied"):
-        return ""  # the user knows, and the guard's words come as output
+    if content.get("by") in ("user", "guard", "scan") or not (reason or kind == "denied"):
+        return ""  # the user knows, and the words of the others come as output
     if kind == "denied":
         return f"Not run: {reason or 'it is not allowed'}"
     return f"{kind.capitalize()}: {reason}"
@@ -97,6 +98,22 @@ def redacted(content: dict[str, Any]) -> str:
     """What was taken out of the output that goes to the model."""
     what = ", ".join(content.get("what") or ())
     return f"Secrets in the output were not sent to the model: {what}. (redact_secrets)"
+
+
+def scanned(content: dict[str, Any]) -> str:
+    """What a scan of a block has come to, in a line for each finding."""
+    from interpreter.safety.scan import Finding
+
+    findings, tools = content.get("findings") or [], " and ".join(content.get("tools") or ())
+    lines = [f"The scan found {len(findings)} thing{'' if len(findings) == 1 else 's'}:"] if findings else []
+    lines += [f"  {Finding(**finding)}" for finding in findings[:_MOST_FINDINGS]]
+    if len(findings) > _MOST_FINDINGS:
+        lines.append(f"  and {len(findings) - _MOST_FINDINGS} more")
+    if content.get("unseen"):
+        lines.append(f"Not scanned: no scanner here knows {'all of ' if tools else ''}this code.")
+    elif not findings:
+        lines.append(f"Scanned with {tools}: nothing found." if tools else "")
+    return "\n".join(filter(None, [*lines, content.get("notice")]))
 
 
 def fallback(content: dict[str, Any]) -> str:

@@ -1,0 +1,233 @@
+"""What looks like a secret in the output of code is not in the record, neither whole nor in part."""
+
+from __future__ import annotations
+
+import json
+import random
+import string
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conversation import Chatting
+from interpreter import BaseLanguage, OpenInterpreter
+from interpreter.journal import Session
+from interpreter.journal.file import JournalFile
+from interpreter.journal.redaction import Redaction
+from interpreter.journal.scribe import Scribe
+from interpreter.journal.session import Facts
+from interpreter.llm.money import Usage
+from interpreter.messages import Chunk, Fold, Framer, Message
+from model_server import text, tool_call
+
+
+def made(prefix: str, length: int) -> str:
+    return prefix + "".join(random.Random(prefix).choices(string.ascii_letters + string.digits, k=length)) + "7"
+
+
+TOKEN, KEY = made("ghp_", 36), made("sk-proj-", 60)
+PEM = "-----BEGIN PRIVATE KEY-----\n" + "\n".join(made(str(n), 63) for n in range(9)) + "\n-----END PRIVATE KEY-----"
+PASSWORD = "correct-horse-battery"
+NOTE = "[redacted: GitHub token]"
+
+
+def everything_under(folder: Path) -> str:
+    return "\n".join(path.read_text("utf-8", "replace") for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def events(interpreter: OpenInterpreter) -> list[str]:
+    assert interpreter.journal.path is not None
+    lines = (interpreter.journal.path / "journal.jsonl").read_text("utf-8").splitlines()
+    return [json.loads(line)["event"] for line in lines]
+
+
+def printing(*pieces: str) -> type[BaseLanguage]:
+    """A language that prints these pieces, whatever the code."""
+
+    class Printing(BaseLanguage):
+        name = "echo"
+
+        def run(self, code: str) -> Iterator[Chunk]:
+            for piece in pieces:
+                yield {"type": "console", "format": "output", "content": piece}
+
+    return Printing
+
+
+def test_a_secret_stays_in_memory_and_goes_no_further(chatting: Chatting) -> None:
+    interpreter, _ = chatting(tool_call("echo", "x"), text("Done."), text("Yes."), auto_run=True)
+    interpreter.computer.languages = [printing(f"token: {TOKEN}\n", "fine\n")]
+    interpreter.chat("go", display=False)
+    interpreter.chat("and?", display=False)
+    assert interpreter.journal.path is not None
+    assert TOKEN not in everything_under(interpreter.journal.path)
+    assert "messages_replaced" not in events(interpreter)  # the form in the record is no change of the conversation
+    session = Session.open(interpreter.journal.path)
+    outputs = [message["content"] for message in session.messages if message["type"] == "console"]
+    assert outputs == [f"token: {NOTE}\nfine\n"]
+    assert [TOKEN in str(message["content"]) for message in interpreter.messages].count(True) == 1
+    assert len(session.messages) == len(interpreter.messages) and interpreter.journal.is_in_step
+
+
+def test_a_session_that_is_taken_up_goes_on(chatting: Chatting) -> None:
+    interpreter, first = chatting(tool_call("echo", "x"), text("Done."), text("More."), auto_run=True)
+    interpreter.computer.languages = [printing(f"{TOKEN}\n")]
+    interpreter.chat("go", display=False)
+    interpreter.chat("more", display=False)
+    name = interpreter.journal.id
+    interpreter.journal.close()
+    again, second = chatting(text("Again."), text("Still."), auto_run=True)
+    again.journal.resume(str(name))
+    again.chat("and?", display=False)
+    again.chat("so?", display=False)
+    assert "messages_replaced" not in events(again)
+    assert again.journal.path is not None
+    assert Session.open(again.journal.path).messages == again.messages
+    sent = first.requests[-1].messages
+    assert second.requests[0].messages[: len(sent)] == sent  # the model never saw another form
+
+
+def test_who_wants_it_as_printed_gets_it(chatting: Chatting) -> None:
+    interpreter, _ = chatting(tool_call("echo", "x"), text("Done."), auto_run=True, redact_journal=False)
+    interpreter.computer.languages = [printing(f"{TOKEN}\n")]
+    interpreter.chat("go", display=False)
+    assert interpreter.journal.path is not None
+    assert Session.open(interpreter.journal.path).messages == interpreter.messages
+
+
+def test_values_of_the_environment_and_the_file_of_the_original(
+    chatting: Chatting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DB_PASSWORD", PASSWORD)
+    interpreter, _ = chatting(tool_call("echo", "x"), text("Done."), auto_run=True)
+    interpreter.conversation_filename = "talk.json"
+    interpreter.computer.languages = [printing(f"it is {PASSWORD[:9]}", f"{PASSWORD[9:]}!\n")]
+    interpreter.chat("go", display=False)
+    assert PASSWORD not in everything_under(interpreter.journal.root)
+    saved = json.loads((interpreter.journal.root / "talk.json").read_text())
+    assert "it is [redacted: value of DB_PASSWORD]!\n" in [message["content"] for message in saved]
+
+
+def test_the_whole_of_a_long_output_is_without_secrets(chatting: Chatting) -> None:
+    code = f"for n in range(2000): print('line', n)\nprint({TOKEN!r})\nfor n in range(2000): print('line', n)"
+    interpreter, _ = chatting(tool_call("python", code), text("Done."), auto_run=True)
+    interpreter.chat("go", display=False)
+    assert interpreter.journal.path is not None
+    session = Session.open(interpreter.journal.path)
+    whole = session.blocks[0].whole
+    assert whole is not None
+    printed = "".join(f"line {n}\n" for n in range(2000))
+    assert session.blobs.get(whole) == f"{printed}{NOTE}\n{printed}"
+
+
+def test_what_was_said_is_kept_as_it_was(chatting: Chatting) -> None:
+    interpreter, _ = chatting(text("I see."))
+    interpreter.chat(f"my token is {TOKEN}", display=False)
+    assert interpreter.journal.path is not None
+    assert Session.open(interpreter.journal.path).messages == interpreter.messages
+
+
+# -- while it streams ----------------------------------------------------------------------------------------------
+
+
+class Stream:
+    """A scribe that writes at every chunk, with a clock that we turn."""
+
+    def __init__(self, folder: Path, redaction: Redaction | None = None, max_output: int = 100_000) -> None:
+        self.messages: list[Message] = []
+        self.now = 0.0
+        self.folder = folder
+        redaction = redaction or Redaction(lambda: {"value of DB_PASSWORD": PASSWORD})
+        journal, clock = JournalFile(folder), (lambda: self.now)
+        self.scribe = Scribe(journal, folder, Facts(), lambda: self.messages, Usage, clock, redaction)
+        self.scribe.write("session", id="x", title="t")
+        self.scribe.fold = self._fold = Fold(lambda: self.messages, max_output)
+        self._framer = Framer()
+
+    def prints(self, piece: str) -> None:
+        self.now += 1.0
+        self._take(self._framer.frame({"role": "computer", "type": "console", "format": "output", "content": piece}))
+
+    def ends(self) -> None:
+        self._take(self._framer.close())
+
+    def _take(self, chunks: Iterator[Chunk]) -> None:
+        for chunk in chunks:
+            self._fold.add(chunk)
+            self.scribe.add(chunk)
+
+    @property
+    def file(self) -> str:
+        return everything_under(self.folder)
+
+
+@contextmanager
+def a_stream(**more: Any) -> Iterator[Stream]:
+    with tempfile.TemporaryDirectory() as folder:
+        stream = Stream(Path(folder), **more)
+        yield stream
+        stream.scribe.close()
+
+
+SECRET = st.sampled_from([TOKEN, KEY, PASSWORD, PEM])
+WORDS = st.text(alphabet="ab \n'=", max_size=12)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(WORDS, SECRET), min_size=1, max_size=3), WORDS, st.data())
+def test_no_part_of_a_secret_is_written_however_it_arrives(
+    told: list[tuple[str, str]], last: str, data: st.DataObject
+) -> None:
+    whole = "".join(f"{before} {secret} " for before, secret in told) + last
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(whole)), max_size=25)))
+    with a_stream() as stream:
+        for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True):
+            stream.prints(whole[start:end])
+        stream.ends()
+        for _, secret in told:
+            inside = secret.split("\n")[1] if "\n" in secret else secret
+            assert not any(inside[: len(inside) // 2] in line for line in stream.file.split("\n"))
+        [message] = Session.open(stream.folder).messages or [{"content": ""}]
+        form, held = Redaction(lambda: {"value of DB_PASSWORD": PASSWORD}).form(
+            {"role": "computer", "type": "console", "content": stream.messages[0]["content"]}
+        )
+        assert message["content"] == form["content"] and not held
+
+
+def test_the_last_word_waits_for_its_end() -> None:
+    with a_stream() as stream:
+        stream.prints("one two")
+        assert Session.open(stream.folder).messages[0]["content"] == "one "
+        stream.prints("fold three\n")
+        assert Session.open(stream.folder).messages[0]["content"] == "one twofold three\n"
+        stream.prints("end")
+        stream.scribe.sync()
+        assert Session.open(stream.folder).messages == stream.messages
+        stream.messages.append({"role": "user", "type": "message", "content": "next"})
+        stream.scribe.sync()
+        assert Session.open(stream.folder).messages == stream.messages
+
+
+def test_looking_for_secrets_takes_a_small_part_of_the_time() -> None:
+    """The longer the output, the longer a look takes and the longer until the next one."""
+    looked = []
+
+    class Slow(Redaction):
+        def form(self, message: Message, whole: bool = True) -> tuple[Message, bool]:
+            looked.append(len(message["content"]))
+            stream.now += len(message["content"]) / 100_000
+            return super().form(message, whole)
+
+    with a_stream(redaction=Slow(dict), max_output=10_000_000) as stream:
+        for _ in range(1000):
+            stream.prints("x" * 999 + "\n")
+        began = stream.now
+        stream.ends()
+        assert Session.open(stream.folder).messages == stream.messages
+        assert sum(looked[:-1]) / 100_000 < began * 0.1
