@@ -136,7 +136,7 @@ class Turn:
         if self.patience.advice is not None:
             begun = interpreter.last_messages_count
             messages[begun + 1 :] = without_failures(interpreter.messages[begun:])
-            messages.append({"role": "user", "type": "message", "content": self.patience.advice})
+            messages.append({"role": "computer", "type": "message", "content": self.patience.advice})
         if prodding:
             messages.append({"role": "user", "type": "message", "content": interpreter.loop_message})
         return messages
@@ -167,6 +167,8 @@ class Turn:
             self.over = refusal.final
             yield decision("denied", "limit" if self.guard.exhausted else "guard", refusal.words)
             yield from self._say(f"{refusal.words}\n", refusal.failed)
+            if refusal.failed and self.patience.refused():
+                self.over = self.guard.exhausted
             return
         if self.interpreter.computer.get_language(language) is None:
             self.over = self.guard.repeats(language, code)

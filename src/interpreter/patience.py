@@ -37,6 +37,14 @@ class Patience:
             )
         self._same, self.advice = 0, _SAME_ERROR.replace("{error}", failure)
 
+    def refused(self) -> bool:
+        """The block that has just failed came again; whether another way is asked for now."""
+        if self._last is None or self._most is None:
+            return False
+        self._same = self._most
+        self.ran(self._last)
+        return True
+
     def repeated(self, error: RepeatingReplyError) -> None:
         """A reply repeated itself and was cut off."""
         if self.advice == _REPEATED:

@@ -75,7 +75,7 @@ def test_a_small_model_reads_them_beside_the_request(chatting: Chatting) -> None
     system, user = request["messages"]
     assert len(system["content"]) < 400
     assert user["content"].startswith("Hello\n\nThis folder has: ")
-    assert "\n\nWrite one Python or bash code block" in user["content"]
+    assert "\n\nWrite one Python code block" in user["content"]
     assert "tools" not in request
     assert request["max_tokens"] == 1500
     assert "<|im_end|>" in request["stop"]

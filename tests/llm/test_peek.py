@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversation import Chatting, chatting
-from interpreter.llm.peek import peek
+from interpreter.llm.peek import is_for_shell, peek
 from model_replies import text
 
 __all__ = ["chatting"]
@@ -106,3 +106,20 @@ def test_a_large_model_looks_for_itself(chatting: Chatting, folder: Path, monkey
     interpreter, server = chatting(text("Done."))
     interpreter.chat("Change note.txt", display=False)
     assert "short" not in str(server.requests[0].messages)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("Add up the amounts in sales.csv", False),
+        ("How many days are there until Christmas?", False),
+        ("Use shell commands to count the lines of sales.csv", True),
+        ("How many files are in this folder?", True),
+        ("Move all files with a capital letter into the folder old", True),
+        ("Make a list of the files that sales.csv names", False),
+    ],
+)
+def test_what_is_for_the_shell(tmp_path: Path, words: str, expected: bool) -> None:
+    (tmp_path / "sales.csv").write_text("region,amount\nnorth,5\n")
+    (tmp_path / "old").mkdir()
+    assert is_for_shell(words, str(tmp_path)) is expected

@@ -70,6 +70,15 @@ def test_a_block_that_failed_is_not_run_again_and_another_one_is_asked_for(chatt
     interpreter.llm.model = SMALL
     interpreter.chat("What is it?", display=False)
     told = server.requests[2].messages[-1]["content"]
-    assert "has just failed" in told
-    assert "corrected" in told
+    assert "nope()" not in str(server.requests[2].messages[:-1])
+    assert "NameError: name 'nope' is not defined" in told
+    assert "different way" in told
     assert interpreter.messages[-1]["content"] == "It is 42."
+
+
+def test_a_block_that_failed_and_comes_for_ever_is_handed_back(chatting: Chatting) -> None:
+    interpreter, server = chatting(*[text(block("nope()"))] * 9, auto_run=True)
+    interpreter.llm.model = SMALL
+    with pytest.raises(StuckError, match="NameError: name 'nope' is not defined"):
+        interpreter.chat("What is it?", display=False)
+    assert len(server.requests) == 3

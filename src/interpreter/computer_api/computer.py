@@ -106,6 +106,15 @@ class Computer(SettingsGroup, group="computer"):
             described.append(name)
         return ", ".join(described)
 
+    def has_python_package(self, name: str) -> bool:
+        """Whether Python blocks can import a package, as far as can be told without starting a session."""
+        from interpreter.languages.python.which import has_package, which_python
+
+        try:
+            return has_package(which_python(self.surroundings.python, self.surroundings.environment()), name)
+        except InterpreterError:
+            return False
+
     def is_alive(self, name: str) -> bool:
         """Whether the language has a session with what its blocks have defined."""
         from interpreter.languages.live import LiveLanguage

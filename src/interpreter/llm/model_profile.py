@@ -27,7 +27,8 @@ class ModelProfile:
     prompt: str = "system"
     """The file in prompts/ with the system message."""
     user_template: str = AS_IS
-    """How the user's words go out: `{files}` is a look at the folder and at the files that they name."""
+    """How the user's words go out: `{files}` is a look at the folder and at the files that they name, `{languages}`
+    what their content is best worked on with."""
     is_instructed_beside: bool = False
     """`user_template` says how code is written: the system message does not say it again."""
     output_template: str | None = None
@@ -51,7 +52,8 @@ class ModelProfile:
 
 _BESIDE = (
     "{content}\n\n{files}\n\n"
-    "Write one Python or bash code block that does this and prints the result. If no code is needed, just answer."
+    "Write one {languages} code block that does this, saves what has to be saved, and prints the result. "
+    "If no code is needed, just answer."
 )
 _FAILED = "The code failed:\n{content}\n\nWrite the whole corrected code block."
 

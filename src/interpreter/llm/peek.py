@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 _NAME = re.compile(r"[\w.~/\\-]*\w")
+_SHELL = re.compile(r"\b(bash|zsh|sh|shell|command|commands|terminal)\b", re.IGNORECASE)
+_FOLDERS = re.compile(r"\b(folders?|director(y|ies)|files)\b", re.IGNORECASE)
+_TABLES = (".csv", ".tsv", ".xlsx", ".xls", ".parquet")
 _FILES = 3
 _LINES, _WIDTH = 6, 160
 _READ = 4096
@@ -27,6 +30,17 @@ def peek(words: str, folder: str) -> str:
     parts += [_listing(path, f"The folder {name}") for name, path in named if path.is_dir()]
     parts += [_beginning(name, path) for name, path in named if path.is_file()]
     return "\n".join(filter(None, parts))
+
+
+def is_for_shell(words: str, folder: str) -> bool:
+    """Whether somebody's words are about the shell or about files as such, and not about what is in one of them."""
+    names_file = any(path.is_file() for _, path in _named(words, Path(folder)))
+    return bool(_SHELL.search(words) or (_FOLDERS.search(words) and not names_file))
+
+
+def names_table(words: str, folder: str) -> bool:
+    """Whether somebody's words name a file that is a table."""
+    return any(path.suffix.lower() in _TABLES for _, path in _named(words, Path(folder)))
 
 
 def _named(words: str, folder: Path) -> Iterator[tuple[str, Path]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from interpreter.llm.capabilities import calls_tools, sees_images
 from interpreter.llm.compaction import Cut
 from interpreter.llm.convert import Forms, convert
-from interpreter.llm.peek import peek
+from interpreter.llm.peek import is_for_shell, names_table, peek
 from interpreter.llm.secrets import secret_values
 from interpreter.llm.text_chat import TextChat
 from interpreter.llm.tool import execute_tool
@@ -109,7 +109,9 @@ def _of_the_profile(llm: Llm, forms: Forms, messages: Sequence[Message]) -> Form
 
     user_template = profile.user_template
     if "{files}" in user_template:
-        seen = peek(_last_words(messages), llm.interpreter.computer.surroundings.cwd)
+        words, folder = _last_words(messages), llm.interpreter.computer.surroundings.cwd
+        seen = peek(words, folder)
+        user_template = user_template.replace("{languages}", _languages(llm, words, folder))
         if forms.secrets is not None:
             seen = llm.memory.redactor.redact(seen, forms.secrets)
         user_template = user_template.replace("{files}", seen).replace("\n\n\n\n", "\n\n")
@@ -122,6 +124,14 @@ def _of_the_profile(llm: Llm, forms: Forms, messages: Sequence[Message]) -> Form
         ),
         failed_output_template=chosen("code_output_template", profile.failed_output_template, output),
     )
+
+
+def _languages(llm: Llm, words: str, folder: str) -> str:
+    """A small model that may choose takes the shell for sums and tables, or reads tables by hand, and gets it wrong."""
+    if is_for_shell(words, folder):
+        return "Python or bash"
+    has_pandas = names_table(words, folder) and llm.interpreter.computer.has_python_package("pandas")
+    return "Python (pandas)" if has_pandas else "Python"
 
 
 def _last_words(messages: Sequence[Message]) -> str:

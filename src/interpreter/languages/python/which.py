@@ -32,6 +32,13 @@ def asked_for(asked: str, env: Mapping[str, str]) -> str:
     return os.path.abspath(found)
 
 
+def has_package(python: str, name: str) -> bool:
+    """Whether a Python has this package, as far as its folders tell."""
+    prefix = Path(python).absolute().parent.parent
+    places = [*prefix.glob("lib/python3*/site-packages"), prefix / "Lib" / "site-packages"]
+    return any((place / name).is_dir() for place in places)
+
+
 def python_in(environment: Path) -> str | None:
     """The Python of a virtual environment."""
     for name in ("bin/python", "bin/python3", "Scripts/python.exe"):
