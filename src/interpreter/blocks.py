@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from interpreter.safety.look import Effects
     from interpreter.safety.scan import Scan
 
 
@@ -19,6 +20,11 @@ class PendingBlock:
         self.declined = False
         self.words: str | None = None
         self.nobody = False  # the question came to nobody
+        self.denied: str | None = None  # why the rules do not allow it
+        self.effects: Effects | None = None  # what it would do, from its text
+        self.asked_by_rule = False  # a rule says that a person must be asked
+        self.allowed_by = ""  # the rule that lets it run without asking
+        self.reason = ""  # what the rules say of it
         self.scanned: Scan | None = None
         self.offers_scan = False  # the user is to be asked about a scan first
         self._scan = scan
@@ -38,10 +44,19 @@ class PendingBlock:
         self.decline()
         self.nobody = True
 
+    def deny(self, reason: str) -> None:
+        """The rules do not allow it."""
+        self.denied = reason
+
+    @property
+    def has_findings(self) -> bool:
+        """Whether a scan found what a person should see first."""
+        return self.scanned is not None and self.scanned.asks
+
     @property
     def needs_somebody(self) -> bool:
-        """Whether it was scanned, and must not run unless a person says so."""
-        return self.scanned is not None and self.scanned.asks
+        """Whether it must not run unless a person says so: a rule or a scan says so."""
+        return self.asked_by_rule or self.has_findings
 
     def scan(self) -> Scan:
         """Look for dangers in the code as it is now."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from interpreter.blocks import BlockGuard, PendingBlock
 from interpreter.computer_api.computer import unknown_language
+from interpreter.consent import NOBODY_THERE, Consent, decision, told_findings
 from interpreter.errors import InterpreterError, LimitReachedError, RepeatingReplyError
 from interpreter.messages import Chunk, Fold, Framer, Message
 from interpreter.patience import Patience, failure_of, without_failures
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 
 PROSE_LANGUAGES = frozenset({"text", "markdown", "plaintext"})
 DECLINED = "I have declined to run this code."
-NOBODY_THERE = "after the scan somebody has to say yes to this code, and nobody was there."
-FOUND = "A scan of this code found:"
 
 
 class Turn:
@@ -31,6 +30,7 @@ class Turn:
         profile = interpreter.llm.profile
         self.guard = BlockGuard(interpreter.max_blocks, profile.same_results)
         self.patience = Patience(profile.same_failures)
+        self.consent = Consent(interpreter)
         self.over = False
         self._requests = 0
         self._framer = Framer()
@@ -176,7 +176,11 @@ class Turn:
             yield from self._say(f"{unknown_language(language, self.interpreter.computer.languages)}\n")
             return
         pending = PendingBlock(language, code, lambda *block: self.interpreter.scanner.scan(*block))
-        yield from self._approve(pending)
+        yield from self.consent.obtain(pending)
+        if pending.denied is not None:
+            self.guard.ran(language, code, [pending.denied], failed=True)
+            yield from self._say(f"Not run, since the rules here do not allow it: {pending.denied}\n", failed=True)
+            return
         if pending.declined:
             yield from self._decline(pending)
             return
@@ -190,41 +194,6 @@ class Turn:
         self.guard.ran(language, pending.code, [message.get("content") for message in outputs], failure is not None)
         self.over = self.over or self.interpreter.cancelled
         self.patience.ran(failure)
-
-    def _approve(self, pending: PendingBlock) -> Generator[Chunk]:
-        interpreter = self.interpreter
-        pending.offers_scan = interpreter.safe_mode == "ask"
-        if interpreter.safe_mode == "auto" and not interpreter.cancelled:
-            yield from self._scan(pending)
-        if interpreter.cancelled or (interpreter.auto_run and not (pending.offers_scan or pending.needs_somebody)):
-            return
-        message = last_code(interpreter.messages)
-        interpreter.pending = pending
-        shown: Chunk = {"type": "code", "format": pending.language, "content": pending.code}
-        question: Chunk = {"role": "computer", "type": "confirmation", "format": "execution", "content": shown}
-        if pending.scanned is not None:
-            question["findings"] = pending.scanned.as_data()["findings"]
-        yield question
-        interpreter.pending = None
-        if message is not None:
-            if not pending.edited:
-                pending.code = message["content"]  # the original's way: scripts rewrite the stored message
-            message["content"] = pending.code
-        if pending.declined and pending.nobody and pending.needs_somebody:
-            yield decision("denied", "scan", NOBODY_THERE)
-        elif pending.declined:
-            yield decision("declined", "user", pending.words or "")
-        elif pending.code != shown["content"]:
-            yield decision("edited", "user", "")
-
-    def _scan(self, pending: PendingBlock) -> Generator[Chunk]:
-        """Look for dangers in the block, and tell what was found."""
-        status: Chunk = {"role": "computer", "type": "status"}
-        yield {**status, "format": "scanning"}
-        scanned = pending.scan()
-        if scanned.cancelled:
-            return
-        yield {**status, "format": "scan", "content": {"language": pending.language, **scanned.as_data()}}
 
     def _decline(self, pending: PendingBlock) -> Generator[Chunk]:
         """Tell the model that the block did not run, and what is known of why."""
@@ -270,27 +239,3 @@ def as_prose(chunk: Chunk, begun: bool) -> Iterator[Chunk]:
     else:
         text = chunk["content"] if begun else "```text\n" + chunk["content"]
     yield {"role": "assistant", "type": "message", "content": text}
-
-
-def decision(outcome: str, by: str, reason: str) -> Chunk:
-    return {
-        "role": "computer",
-        "type": "decision",
-        "format": outcome,
-        "content": {"by": by, "reason": reason},
-    }
-
-
-def told_findings(pending: PendingBlock) -> str:
-    """What a scan of the block found, for the model; empty if it found nothing or there was none."""
-    if pending.scanned is None or not pending.scanned.findings:
-        return ""
-    from interpreter.safety.scan.findings import told
-
-    return f"{FOUND}\n{told(pending.scanned.findings)}"
-
-
-def last_code(messages: list[Message]) -> Message | None:
-    """The stored message of the block that is being asked about."""
-    last = messages[-1] if messages else None
-    return last if last is not None and last["role"] == "assistant" and last["type"] == "code" else None

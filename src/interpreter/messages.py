@@ -38,6 +38,9 @@ class Chunk(Message, total=False):
     stream: str
     also: str
     password: bool
+    undo: dict[str, Any]
+    effects: list[str]
+    reason: str
     findings: list[dict[str, Any]]
 
 

@@ -169,6 +169,13 @@ SETTINGS: tuple[Setting, ...] = (
         APPROVAL, flag="--auto_run", short="-y",
     ),
     Setting(
+        "mode", "str", None,
+        "When a block runs without asking: `ask` never, `auto` always, `auto-in-sandbox` as long as a sandbox holds"
+        " it; `plan` runs blocks only in a read-only sandbox without network. Unset, `auto_run` decides. Rules that"
+        " deny or ask hold in every mode (docs/policy.md).",
+        APPROVAL, optional=True, choices=("ask", "auto-in-sandbox", "auto", "plan"), flag="--mode",
+    ),
+    Setting(
         "safe_mode", "str", "off",
         "Scan code for dangers before it runs: never, when you say so, or always. What is grave, or cannot be"
         " scanned, is asked about even with `auto_run`.",

@@ -1,0 +1,150 @@
+"""Whether a block may run: what the rules, the mode, a scan and the user say."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from interpreter.blocks import PendingBlock
+from interpreter.messages import Chunk, Message
+
+if TYPE_CHECKING:
+    from interpreter.core import OpenInterpreter
+    from interpreter.safety.policy import Mode, Outcome, Policy, Sandboxing
+
+FOUND = "A scan of this code found:"
+NOBODY_THERE = "somebody has to say yes to this code, and nobody was there."
+
+
+class Consent:
+    """Asks those who have a say, for the blocks of one turn."""
+
+    def __init__(self, interpreter: OpenInterpreter) -> None:
+        self._interpreter = interpreter
+
+    @cached_property
+    def _policy(self) -> Policy:
+        from interpreter.safety.policy import Policy
+
+        return Policy.load(self._interpreter.workspace)
+
+    def obtain(self, pending: PendingBlock) -> Generator[Chunk]:
+        """Ask whoever has to be asked; `pending` knows the answer then."""
+        interpreter = self._interpreter
+        pending.offers_scan = interpreter.safe_mode == "ask"
+        if interpreter.safe_mode == "auto" and not interpreter.cancelled:
+            yield from self._scan(pending)
+        if interpreter.cancelled:
+            return
+        outcome = self._judged(pending)
+        if outcome.action == "deny":
+            yield from self._denied(pending, outcome.reason)
+        elif outcome.action == "ask" or pending.offers_scan:
+            yield from self._ask(pending)
+        elif pending.allowed_by:
+            yield decision("approved", "policy", pending.allowed_by)
+
+    def _judged(self, pending: PendingBlock) -> Outcome:
+        """What the rules and the mode make of the code as it is now."""
+        from interpreter.safety.look import look
+        from interpreter.safety.policy import decide
+
+        pending.effects = look(pending.language, pending.code, self._interpreter.workspace)
+        verdict = self._policy.judge(pending.language, pending.code, pending.effects)
+        outcome = decide(self._mode, verdict, self._sandboxing, alarm="the scan found something" if pending.has_findings else "")
+        pending.asked_by_rule = outcome.action == "ask" and verdict.by_rule and verdict.decision == "ask"
+        pending.reason = outcome.reason if verdict.by_rule else ""
+        pending.allowed_by = outcome.reason if verdict.decision == "allow" else ""
+        return outcome
+
+    @property
+    def _mode(self) -> Mode:
+        return mode_of(self._interpreter)
+
+    @property
+    def _sandboxing(self) -> Sandboxing | None:
+        return self._interpreter.computer.sandboxing
+
+    def _ask(self, pending: PendingBlock) -> Generator[Chunk]:
+        interpreter = self._interpreter
+        message = last_code(interpreter.messages)
+        interpreter.pending = pending
+        shown: Chunk = {"type": "code", "format": pending.language, "content": pending.code}
+        yield self._question(pending, shown)
+        interpreter.pending = None
+        if message is not None:
+            if not pending.edited:
+                pending.code = message["content"]  # the original's way: scripts rewrite the stored message
+            message["content"] = pending.code
+        if pending.declined and pending.nobody and pending.needs_somebody:
+            yield decision("denied", "scan" if pending.has_findings else "policy", NOBODY_THERE)
+        elif pending.declined:
+            yield decision("declined", "user", pending.words or "")
+        elif pending.code != shown["content"]:
+            yield decision("edited", "user", "")
+            yield from self._judge_again(pending)
+
+    def _question(self, pending: PendingBlock, shown: Chunk) -> Chunk:
+        from interpreter.safety.look import reversibility
+
+        question: Chunk = {"role": "computer", "type": "confirmation", "format": "execution", "content": shown}
+        if pending.scanned is not None:
+            question["findings"] = pending.scanned.as_data()["findings"]
+        if pending.effects is not None:
+            undo = reversibility(pending.effects)
+            question["undo"] = {"kind": undo.kind, "reasons": list(undo.reasons)}
+            question["effects"] = pending.effects.lines()
+        if pending.reason:
+            question["reason"] = pending.reason
+        return question
+
+    def _judge_again(self, pending: PendingBlock) -> Generator[Chunk]:
+        """What somebody else than the model wrote must not break a rule either."""
+        outcome = self._judged(pending)
+        if outcome.action == "deny":
+            yield from self._denied(pending, outcome.reason)
+
+    def _denied(self, pending: PendingBlock, reason: str) -> Generator[Chunk]:
+        pending.deny(reason)
+        yield decision("denied", "policy", reason)
+
+    def _scan(self, pending: PendingBlock) -> Generator[Chunk]:
+        """Look for dangers in the block, and tell what was found."""
+        status: Chunk = {"role": "computer", "type": "status"}
+        yield {**status, "format": "scanning"}
+        scanned = pending.scan()
+        if scanned.cancelled:
+            return
+        yield {**status, "format": "scan", "content": {"language": pending.language, **scanned.as_data()}}
+
+
+def mode_of(interpreter: OpenInterpreter) -> Mode:
+    """The mode that holds: the one that is set, else what `auto_run` means."""
+    mode: Mode | None = interpreter.mode
+    return mode or ("auto" if interpreter.auto_run else "ask")
+
+
+def decision(outcome: str, by: str, reason: str) -> Chunk:
+    """What was decided about a block, by whom and why."""
+    return {
+        "role": "computer",
+        "type": "decision",
+        "format": outcome,
+        "content": {"by": by, "reason": reason},
+    }
+
+
+def told_findings(pending: PendingBlock) -> str:
+    """What a scan of the block found, for the model; empty if it found nothing or there was none."""
+    if pending.scanned is None or not pending.scanned.findings:
+        return ""
+    from interpreter.safety.scan.findings import told
+
+    return f"{FOUND}\n{told(pending.scanned.findings)}"
+
+
+def last_code(messages: list[Message]) -> Message | None:
+    """The stored message of the block that is being asked about."""
+    last = messages[-1] if messages else None
+    return last if last is not None and last["role"] == "assistant" and last["type"] == "code" else None
