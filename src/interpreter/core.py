@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from interpreter.journal import Recorder
     from interpreter.llm import Llm
     from interpreter.messages import Chunk, Message
-    from interpreter.undo import Part, Point, Timeline, Undone
+    from interpreter.undo import Part, Point, Timeline, Undone, Way
 
 
 class OpenInterpreter(SettingsGroup, group=""):
@@ -218,6 +218,7 @@ class OpenInterpreter(SettingsGroup, group=""):
     @property
     def checkpoints(self) -> list[Point]:
         """The moments that can be returned to, the oldest first: before each turn and each block."""
+        self.timeline.adopt()
         return list(self.timeline.points)
 
     def undo(
@@ -233,7 +234,7 @@ class OpenInterpreter(SettingsGroup, group=""):
         in `overwrite`.
         """
         chosen = self._parts(parts)
-        return self._go(self.timeline.back(count, chosen, blocks), chosen, overwrite)
+        return self._go(self.timeline.back(count, chosen, blocks), chosen, overwrite, "back")
 
     def redo(
         self,
@@ -244,11 +245,11 @@ class OpenInterpreter(SettingsGroup, group=""):
     ) -> Undone:
         """Do again what was taken back."""
         chosen = self._parts(parts)
-        return self._go(self.timeline.forward(count, chosen, blocks), chosen, overwrite)
+        return self._go(self.timeline.forward(count, chosen, blocks), chosen, overwrite, "forward")
 
     def restore(self, point: int, parts: Collection[Part] | None = None, overwrite: Collection[str] = ()) -> Undone:
         """Return to the checkpoint with this id, earlier or later."""
-        return self._go(self.timeline.place_of(point), self._parts(parts), overwrite)
+        return self._go(self.timeline.place_of(point), self._parts(parts), overwrite, "there")
 
     def _parts(self, parts: Collection[Part] | None) -> Collection[Part]:
         from interpreter.undo import PARTS
@@ -259,8 +260,8 @@ class OpenInterpreter(SettingsGroup, group=""):
             raise UsageError(f"`parts` takes some of {', '.join(PARTS)}, not {parts!r}.")
         return chosen
 
-    def _go(self, place: int, parts: Collection[Part], overwrite: Collection[str]) -> Undone:
-        return self.timeline.go(self.timeline.outlook(place, parts), overwrite)
+    def _go(self, place: int, parts: Collection[Part], overwrite: Collection[str], way: Way) -> Undone:
+        return self.timeline.go(self.timeline.outlook(place, parts, way), overwrite)
 
     # -- shown by a front end --------------------------------------------------------------------------------------
 

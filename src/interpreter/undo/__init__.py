@@ -1,7 +1,7 @@
 """Points in time that a session can return to: its conversation, its files and its live variables."""
 
 from interpreter.undo.outlook import Outlook, Undone, VariablesOutlook
-from interpreter.undo.point import PARTS, Part, Point
+from interpreter.undo.point import PARTS, Part, Point, Way
 from interpreter.undo.timeline import Timeline
 
-__all__ = ["PARTS", "Outlook", "Part", "Point", "Timeline", "Undone", "VariablesOutlook"]
+__all__ = ["PARTS", "Outlook", "Part", "Point", "Timeline", "Undone", "VariablesOutlook", "Way"]
