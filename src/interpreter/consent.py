@@ -52,7 +52,9 @@ class Consent:
 
         pending.effects = look(pending.language, pending.code, self._interpreter.workspace)
         verdict = self._policy.judge(pending.language, pending.code, pending.effects)
-        outcome = decide(self._mode, verdict, self._sandboxing, alarm="the scan found something" if pending.has_findings else "")
+        outcome = decide(
+            self._mode, verdict, self._sandboxing, alarm="the scan found something" if pending.has_findings else ""
+        )
         pending.asked_by_rule = outcome.action == "ask" and verdict.by_rule and verdict.decision == "ask"
         pending.reason = outcome.reason if verdict.by_rule else ""
         pending.allowed_by = outcome.reason if verdict.decision == "allow" else ""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from interpreter.llm import Llm
     from interpreter.messages import Chunk, Message
     from interpreter.safety.scan import Scanner
-    from interpreter.undo import Fork, Merged, Part, Point, Timeline, Undone
+    from interpreter.undo import Fork, Merged, Part, Point, Timeline, Undone, Way
 
 
 class OpenInterpreter(SettingsGroup, group=""):
@@ -230,6 +230,7 @@ class OpenInterpreter(SettingsGroup, group=""):
     @property
     def checkpoints(self) -> list[Point]:
         """The moments that can be returned to, the oldest first: before each turn and each block."""
+        self.timeline.adopt()
         return list(self.timeline.points)
 
     def undo(
@@ -245,7 +246,7 @@ class OpenInterpreter(SettingsGroup, group=""):
         in `overwrite`.
         """
         chosen = self._parts(parts)
-        return self._go(self.timeline.back(count, chosen, blocks), chosen, overwrite)
+        return self._go(self.timeline.back(count, chosen, blocks), chosen, overwrite, "back")
 
     def redo(
         self,
@@ -256,11 +257,11 @@ class OpenInterpreter(SettingsGroup, group=""):
     ) -> Undone:
         """Do again what was taken back."""
         chosen = self._parts(parts)
-        return self._go(self.timeline.forward(count, chosen, blocks), chosen, overwrite)
+        return self._go(self.timeline.forward(count, chosen, blocks), chosen, overwrite, "forward")
 
     def restore(self, point: int, parts: Collection[Part] | None = None, overwrite: Collection[str] = ()) -> Undone:
         """Return to the checkpoint with this id, earlier or later."""
-        return self._go(self.timeline.place_of(point), self._parts(parts), overwrite)
+        return self._go(self.timeline.place_of(point), self._parts(parts), overwrite, "there")
 
     def fork(self, workspace: str | None = None) -> OpenInterpreter:
         """A second interpreter with the same conversation and variables, in a copy of the workspace."""
@@ -292,8 +293,8 @@ class OpenInterpreter(SettingsGroup, group=""):
             raise UsageError(f"`parts` takes some of {', '.join(PARTS)}, not {parts!r}.")
         return chosen
 
-    def _go(self, place: int, parts: Collection[Part], overwrite: Collection[str]) -> Undone:
-        return self.timeline.go(self.timeline.outlook(place, parts), overwrite)
+    def _go(self, place: int, parts: Collection[Part], overwrite: Collection[str], way: Way) -> Undone:
+        return self.timeline.go(self.timeline.outlook(place, parts, way), overwrite)
 
     # -- shown by a front end --------------------------------------------------------------------------------------
 

@@ -25,7 +25,8 @@ def sessions() -> list[Any]:
 
 @pytest.mark.usefixtures("no_strays")
 @pytest.mark.parametrize("session", sessions())
-def test_a_session_goes_as_it_is_shown(session: str) -> None:
+def test_a_session_goes_as_it_is_shown(session: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     with ModelServer() as server, someone(server=server, columns=100) as person:
         for exchange in re.split(r"^> ", session, flags=re.MULTILINE)[1:]:
             typed, *shown = exchange.rstrip("\n").split("\n")

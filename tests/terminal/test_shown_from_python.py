@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -57,8 +58,8 @@ def test_approval_is_read_from_standard_input(
     assert "\n48\n" not in shown
 
 
-def test_computer_run_shows_and_returns(capsys: pytest.CaptureFixture[str]) -> None:
-    interpreter = OpenInterpreter()
+def test_computer_run_shows_and_returns(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    interpreter = OpenInterpreter(workspace=str(tmp_path))
     messages = interpreter.computer.run("python", "print('out')\n1 + 1", display=True)
     interpreter.computer.terminate()
     assert capsys.readouterr().out == "\nout\n2\n"

@@ -54,6 +54,8 @@ def offered(interpreter: OpenInterpreter, typed: str) -> list[str]:
         ("!cat da", ["!cat data/", "!cat data.txt"]),
         ("!cat my", ["!cat my\\ picture.png"]),
         ("%% cat data/s", ["%% cat data/sales.csv"]),
+        ("%undo 3 --f", ["%undo 3 --files"]),
+        ("%why data/s", ["%why data/sales.csv"]),
     ],
 )
 def test_commands_and_files(interpreter: OpenInterpreter, typed: str, lines: list[str]) -> None:

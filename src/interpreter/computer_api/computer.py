@@ -194,6 +194,7 @@ class Computer(SettingsGroup, group="computer"):
                     if "ended" in chunk:
                         yield from timeline.after_block()
                     yield chunk
+            yield from timeline.after_block()  # a language of somebody's own need not say that it is over
         finally:
             timeline.after_block()
 

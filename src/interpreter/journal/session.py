@@ -83,6 +83,8 @@ class Session:
     """The forms in which things went to the model."""
     points: list[dict[str, Any]] = field(default_factory=list)
     """The moments before turns and blocks, for undo; their `time` is when they were."""
+    rewound: dict[str, int | None] = field(default_factory=dict)
+    """The points to which conversation, files and variables have gone back; None is the present."""
     length: int = 0
     """How many bytes of the journal are good."""
     torn: bool = False
@@ -159,6 +161,8 @@ class Session:
             self._remember(entry)
         elif event in ("point", "points_dropped"):
             self._point(entry)
+        elif event == "rewound":
+            self.rewound |= dict.fromkeys(entry["parts"], entry["to"])
         else:
             self.facts.learn(entry)
             return
@@ -209,6 +213,7 @@ class Session:
             self.points = [{**point, "at": min(point["at"], entry["at"])} for point in self.points]
         if entry["event"] == "point":
             self.points.append(entry)
+        self.rewound = {}
 
     def _remember(self, entry: file.Entry) -> None:
         self.sent["templates"] = entry.get("templates", self.sent.get("templates", {}))

@@ -173,6 +173,11 @@ class FileRecord:
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
+    def changes(self, block: str | int) -> Changes | None:
+        """What a block changed; None if nothing is known of it."""
+        files = next((files for files in reversed(self._blocks) if files.block == str(block)), None)
+        return Changes(files.block, files.pairs, off=files.off) if files is not None else None
+
     def diff(self, block: str | int) -> dict[str, str]:
         """What a block changed, as a difference of lines for each path."""
         pairs = self._blocks[self._index(str(block), 0, len(self._blocks))].pairs

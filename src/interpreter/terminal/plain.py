@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from interpreter.terminal.render import words
+from interpreter.terminal.render import files, words
 from interpreter.terminal.render.ansi import ProgramText, visible
 from interpreter.terminal.render.saved import picture_size, save_image, save_text
 
 if TYPE_CHECKING:
     from interpreter.messages import Chunk
+
+_WIDTH = 120  # of a line that tells of files
 
 
 class PlainDisplay:
@@ -26,6 +28,7 @@ class PlainDisplay:
         self._program: ProgramText | None = None
         self._silent = True
         self._language = ""
+        self._files = ""  # what the block did to files, told when it is over
         self.show_active_line = False  # nothing here can mark a line
         self.fold_reasoning = False  # nor take one back
 
@@ -69,6 +72,8 @@ class PlainDisplay:
             self._say(words.redacted(chunk["content"]))
         elif kind == "status" and chunk.get("format") == "scan":
             self._say(visible(words.scanned(chunk["content"])))
+        elif kind == "status" and chunk.get("format") == "files":
+            self._files = files.line(chunk["content"], _WIDTH, hint="")
         elif kind == "confirmation":
             self._end_section()
 
@@ -95,6 +100,8 @@ class PlainDisplay:
         silent, self._silent = self._silent, True
         self._end_section()
         self._say(words.ending(dict(chunk), 0.0, silent, self._language in words.SHELLS))
+        changed, self._files = self._files, ""
+        self._say(changed)
 
     def _attachment(self, chunk: Chunk) -> None:
         kind, content = chunk.get("format", ""), str(chunk["content"])

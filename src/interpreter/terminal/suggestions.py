@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 MOST = 500
 _WORD = r"""(?<![^\s=:])(?P<at>@)?(?P<quote>["']?)(?P<path>(?:\\.|[^\s"'])*|(?<=")[^"]*|(?<=')[^']*)\Z"""
 _LIVE = {"show": "variables", "vars": "languages", "cd": "folders"}
+_LIVE |= {"undo": "options", "redo": "options", "rewind": "options"}
 
 
 class Suggestions(Completer):
@@ -58,6 +59,11 @@ class Suggestions(Completer):
             case "languages":
                 names = (language.name.lower() for language in self._interpreter.computer.languages)
                 yield from (Completion(each, -len(argument)) for each in names if each.startswith(argument.lower()))
+            case "options":
+                from interpreter.terminal.magics.undo import OPTIONS
+
+                last = argument.rpartition(" ")[2]
+                yield from (Completion(each, -len(last)) for each in OPTIONS if last and each.startswith(last.lower()))
             case wanted:
                 yield from self._files(argument, only_folders=wanted == "folders")
 

@@ -2,7 +2,7 @@
 
 from interpreter.undo.fork import Fork, Merged
 from interpreter.undo.outlook import Outlook, Undone, VariablesOutlook
-from interpreter.undo.point import PARTS, Part, Point
+from interpreter.undo.point import PARTS, Part, Point, Way
 from interpreter.undo.timeline import Timeline
 
-__all__ = ["PARTS", "Fork", "Merged", "Outlook", "Part", "Point", "Timeline", "Undone", "VariablesOutlook"]
+__all__ = ["PARTS", "Fork", "Merged", "Outlook", "Part", "Point", "Timeline", "Undone", "VariablesOutlook", "Way"]

@@ -42,11 +42,18 @@ class Outlook:
     notes: tuple[str, ...] = ()
     """What cannot be restored, in sentences."""
     stamp: int = 0
+    point: int | None = None
+    """The id of the point; None for the present."""
 
     @property
     def changes_files(self) -> bool:
-        """Whether anything on the disk would change; then a person should be asked."""
-        return self.files is not None and bool(self.files.steps)
+        """Whether anything on the disk would change, or could; then a person should be asked."""
+        from interpreter.safety.choice import chosen
+
+        if self.files is None:
+            return False
+        drifted = {step.path for step in self.files.drift if step.repository is None}
+        return bool(chosen(self.files, drifted, ())[0])
 
     @property
     def is_empty(self) -> bool:
@@ -78,7 +85,8 @@ class Undone:
         told = {language: str(how) for language, how in self.variables.items()}
         files = self.files.fields if self.files is not None else None
         points = [point.id for point in self.outlook.points]
-        return {"points": points, "back": self.outlook.back, "files": files, "variables": told}
+        where = {"to": self.outlook.point, "parts": list(self.outlook.parts)}
+        return {"points": points, "back": self.outlook.back, **where, "files": files, "variables": told}
 
     def _about_variables(self) -> Iterable[str]:
         for language, how in self.variables.items():
@@ -86,6 +94,8 @@ class Undone:
                 yield f"{language}: {words}"
 
     def _about_files(self) -> Iterable[str]:
+        from interpreter.safety.items import repository_of
+
         if self.files is not None:
-            for path, why, *_ in (*self.files.kept, *self.files.failed):
-                yield f"{path} is left as it is: {why}."
+            left = {repository_of(path) or path: why for path, why, *_ in (*self.files.kept, *self.files.failed)}
+            yield from (f"{path} is left as it is: {why}." for path, why in left.items())

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from interpreter.languages.states import Mark
+    from interpreter.messages import Message
 
 Part = Literal["conversation", "files", "variables"]
 PARTS: tuple[Part, ...] = ("conversation", "files", "variables")
 
 Kind = Literal["turn", "block", "own"]
+Way = Literal["back", "forward", "there"]
 _LABEL = 60
 
 
@@ -34,6 +36,8 @@ class Point:
     """The states of the sessions; a turn has that of its first block."""
     lasting: tuple[str, ...] = ()
     """What the block seemed to do that no undo takes back, as far as its text told."""
+    first: Message | None = field(default=None, repr=False)
+    """The message that came next: where that is now, the point is, whatever was changed before it."""
 
     @property
     def begins_turn(self) -> bool:

@@ -7,8 +7,9 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
 from interpreter.errors import UndoError
+from interpreter.undo.conversation import begins, last_beginning, place_in
 from interpreter.undo.outlook import Outlook, Undone, VariablesOutlook
-from interpreter.undo.point import PARTS, Kind, Part, Point, label_of
+from interpreter.undo.point import PARTS, Kind, Part, Point, Way, label_of
 from interpreter.undo.store import Store
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from interpreter.messages import Chunk, Message
     from interpreter.safety import Changes, FileRecord, Plan
 
+_NO_RETURN = "its variables cannot be rewound; its blocks can be run again"
 _TOLD_FROM = 1.0  # seconds: a first copy of the workspace that took longer is told
 
 
@@ -37,6 +39,7 @@ class Timeline:
         self._tail: list[Message] = []  # the messages that were taken back
         self._latest: Mark | None = None  # of the sessions before they were taken back
         self._running: Point | None = None  # the block that runs
+        self._forgotten: int | None = None  # the first point that was taken back in an earlier run
         self._in_turn = False
         self._stamp = 0
         self._preparing: threading.Thread | None = None
@@ -45,10 +48,7 @@ class Timeline:
 
     def begin_turn(self) -> None:
         """The user has said something, which is in the messages already."""
-        messages = self._interpreter.messages
-        said = (index for index in reversed(range(len(messages))) if messages[index].get("role") == "user")
-        at = next(said, len(messages))
-        self._add("turn", at, label_of(messages[at].get("content")) if at < len(messages) else "")
+        self._add_turn(last_beginning(self._interpreter.messages))
         self._in_turn = True
 
     def end_turn(self) -> None:
@@ -104,7 +104,7 @@ class Timeline:
     def reset(self) -> None:
         """Forget every point: the conversation begins anew."""
         self._store.close()
-        self.points, self._tail, self._latest, self._running = [], [], None, None
+        self.points, self._tail, self._latest, self._running, self._forgotten = [], [], None, None, None
         self.places = dict.fromkeys(PARTS, 0)
         self._in_turn = False
 
@@ -113,7 +113,15 @@ class Timeline:
         self.reset()
         self.points = [Point.from_fields(entry) for entry in session.points]
         self._newest = max((point.id for point in self.points), default=0)
+        for point in self.points:
+            point.first = session.messages[point.at] if point.at < len(session.messages) else None
         self._stay()
+        places = {point.id: place for place, point in enumerate(self.points)}
+        gone_back = {part: places.get(point, 0) for part, point in session.rewound.items() if point is not None}
+        self.places |= {part: gone_back.get(part, self.present) for part in PARTS if part != "variables"}
+        here = self.places["variables"] = max(self.places["conversation"], self.places["files"])
+        self._forgotten = self.points[here].id if here < self.present else None
+        del self.points[here:]  # what was taken back then cannot be done again
 
     # -- where to ---------------------------------------------------------------------------------------------------
 
@@ -131,6 +139,7 @@ class Timeline:
 
     def back(self, count: int = 1, parts: Collection[Part] = PARTS, blocks: bool = False) -> int:
         """The place that many turns before what is in force, or that many blocks."""
+        self.adopt()
         here = max(self.places[part] for part in parts)
         places = [place for place in range(here) if self._counts(place, blocks)]
         if not 0 < count <= len(places):
@@ -153,24 +162,26 @@ class Timeline:
 
     # -- looking ahead ----------------------------------------------------------------------------------------------
 
-    def outlook(self, to: int, parts: Collection[Part] = PARTS) -> Outlook:
-        """What would be restored by going there."""
-        chosen = tuple(part for part in PARTS if part in parts and self.places[part] != to)
+    def outlook(self, to: int, parts: Collection[Part] = PARTS, way: Way = "there") -> Outlook:
+        """What would be restored by going there; with a way, parts that are there or beyond already stay."""
+        stays = {"back": int.__le__, "forward": int.__ge__, "there": int.__eq__}[way]
+        chosen = tuple(part for part in PARTS if part in parts and not stays(self.places[part], to))
         back = all(self.places[part] > to for part in chosen)
         ends = [self.places[part] for part in chosen] or [to]
         passed = tuple(self.points[to : max(ends)] if back else self.points[min(ends) : to])
         notes: list[str] = []
         files = self._files_outlook(to, notes) if "files" in chosen else None
         mark = self._mark_at(to) if "variables" in chosen else None
-        variables = tuple(self._variables_outlook(mark, passed)) if mark is not None else ()
+        variables = tuple(self._variables_outlook(mark, passed)) if "variables" in chosen else ()
         messages = tuple(self._messages_outlook(to)) if "conversation" in chosen else ()
         if "files" in chosen and back:
             notes += dict.fromkeys(words for point in passed for words in point.lasting)
-        return Outlook(to, back, passed, chosen, messages, files, variables, mark, tuple(notes), self._stamp)
+        point = self.points[to].id if to < self.present else None
+        return Outlook(to, back, passed, chosen, messages, files, variables, mark, tuple(notes), self._stamp, point)
 
     def _messages_outlook(self, to: int) -> Iterable[Message]:
         messages = self._interpreter.messages
-        at = self._at(to)
+        at = self.at(to)
         return messages[at:] if at <= len(messages) else self._tail[: at - len(messages)]
 
     def _files_outlook(self, to: int, notes: list[str]) -> Plan | None:
@@ -188,16 +199,18 @@ class Timeline:
         notes += [f"{step.path} cannot be restored: {step.impossible}." for step in plan.steps if step.impossible]
         return plan
 
-    def _variables_outlook(self, mark: Mark, passed: Iterable[Point]) -> Iterable[VariablesOutlook]:
+    def _variables_outlook(self, mark: Mark | None, passed: Iterable[Point]) -> Iterable[VariablesOutlook]:
         computer = self._interpreter.computer
-        for language, state in mark.states.items():
+        states = mark.states if mark is not None else {}
+        for language, state in states.items():
             if computer.state(language) != state:
                 kept = state in computer.points(language)
                 yield VariablesOutlook(language, None if kept else "that state is not kept any more")
-        for name in dict.fromkeys(point.language for point in passed):
-            found = computer.get_language(name) if name else None
-            if found is not None and found.name not in mark.states:
-                yield VariablesOutlook(found.name, "its variables cannot be rewound; its blocks can be run again")
+        for name, ours in {point.language: point.mark is not None for point in passed if point.language}.items():
+            found = computer.get_language(name)
+            if found is not None and found.name not in states:
+                why = _NO_RETURN if ours else "they went with an earlier process"
+                yield VariablesOutlook(found.name, why)
 
     def _mark_at(self, to: int) -> Mark | None:
         """The states of the sessions at a place: as before the first block that came then."""
@@ -206,9 +219,17 @@ class Timeline:
             return mark
         return self._latest
 
-    def _at(self, to: int) -> int:
-        whole = len(self._interpreter.messages) + len(self._tail)
-        return min(self.points[to].at, whole) if to < self.present else whole
+    def at(self, to: int) -> int:
+        """How many messages there are at a place."""
+        whole = self._whole()
+        if to == self.present:
+            return len(whole)
+        point = self.points[to]
+        found = place_in(whole, point.first, point.at)
+        return min(point.at, len(whole)) if found is None else found
+
+    def _whole(self) -> list[Message]:
+        return [*self._interpreter.messages, *self._tail]
 
     # -- going --------------------------------------------------------------------------------------------------------
 
@@ -226,7 +247,7 @@ class Timeline:
             self._remember_present()
             told = self._interpreter.computer.go_back(outlook.mark)
         if "conversation" in outlook.parts:
-            self._cut(self._at(outlook.to))
+            self._cut(self.at(outlook.to))
         for part in outlook.parts:
             self.places[part] = outlook.to
         undone = Undone(outlook, report, told)
@@ -245,7 +266,7 @@ class Timeline:
 
     def _cut(self, at: int) -> None:
         interpreter = self._interpreter
-        whole = [*interpreter.messages, *self._tail]
+        whole = self._whole()
         interpreter.messages[:] = whole[:at]
         self._tail = whole[at:]
         interpreter.last_messages_count = min(interpreter.last_messages_count, at)
@@ -272,6 +293,11 @@ class Timeline:
         found = (point for point in self.points if block is not None and point.id == int(block))
         return next(found, None)
 
+    def changes(self, point: int) -> Changes | None:
+        """What a block changed; None if that is not known."""
+        record = self._store.record()
+        return record.changes(point) if record is not None else None
+
     @property
     def blocks(self) -> list[Point]:
         """The blocks that are in force, as far as files go, oldest first."""
@@ -283,7 +309,8 @@ class Timeline:
         dropped = self._forget_taken_back(at)
         self._newest += 1
         self._stamp += 1
-        point = Point(self._newest, kind, at, label)
+        messages = self._interpreter.messages
+        point = Point(self._newest, kind, at, label, first=messages[at] if at < len(messages) else None)
         self.points.append(point)
         self._stay()
         if kind == "turn":
@@ -292,15 +319,35 @@ class Timeline:
             self._interpreter.journal.write("points_dropped", drop=dropped, at=at)
         return point
 
+    def _add_turn(self, at: int) -> None:
+        messages = self._interpreter.messages
+        self._add("turn", at, label_of(messages[at].get("content")) if at < len(messages) else "")
+
+    def adopt(self) -> None:
+        """Make points for what the user said and we know nothing of: a conversation that came from elsewhere."""
+        whole, messages = self._whole(), self._interpreter.messages
+        known = [place_in(whole, point.first, point.at) for point in self.points]
+        if all(place is None for place in known):
+            for at in [at for at in range(len(messages)) if begins(messages, at)]:
+                self._add_turn(at)
+        elif known[0] is not None:
+            said = [at for at in range(known[0]) if begins(whole, at)]
+            lowest = self.points[0].id
+            self.points[:0] = [
+                Point(lowest - len(said) + number, "turn", at, label_of(whole[at].get("content")), first=whole[at])
+                for number, at in enumerate(said)
+            ]
+            self.places = {part: place + len(said) for part, place in self.places.items()}
+
     def _forget_taken_back(self, at: int) -> int | None:
         """What comes next begins here; the id of the first point that is behind it now, if any is."""
         here = max(self.places.values())
-        dropped = self.points[here].id if here < self.present else None
+        dropped = self.points[here].id if here < self.present else self._forgotten
         del self.points[here:]
         if self.points and self.points[-1].at > at:
             for point in self.points:
                 point.at = min(point.at, at)
-        self._tail, self._latest = [], None
+        self._tail, self._latest, self._forgotten = [], None, None
         return dropped
 
     def _stay(self) -> None:

@@ -1,4 +1,4 @@
-"""Commands on the conversation: take back, save, load."""
+"""Commands on the conversation: save, load."""
 
 from __future__ import annotations
 
@@ -10,30 +10,7 @@ from interpreter.terminal.magics.command import Command
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
-    from interpreter.messages import Message
     from interpreter.terminal.terminal import Terminal
-
-_PREVIEW = 30
-
-
-def _undo(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    messages = interpreter.messages
-    at = max((index for index, message in enumerate(messages) if message.get("role") == "user"), default=None)
-    if at is None:
-        terminal.display.line("There is nothing to undo.")
-        return
-    removed = messages[at:]
-    del messages[at:]
-    interpreter.journal.sync("undo")
-    lines = [f"{message['role']} {message.get('type', '')}: {_preview(message)}" for message in removed]
-    terminal.display.line("Taken back:\n" + "\n".join(lines))
-
-
-def _preview(message: Message) -> str:
-    content = message.get("content")
-    text = content if isinstance(content, str) else json.dumps(content, default=str)
-    text = " ".join(text.split())
-    return text if len(text) <= _PREVIEW else text[:_PREVIEW] + "..."
 
 
 def _message_file(interpreter: OpenInterpreter, argument: str) -> str:
@@ -73,7 +50,6 @@ def _load_message(terminal: Terminal, interpreter: OpenInterpreter, argument: st
 
 
 COMMANDS = (
-    Command("undo", "", "take back your last message and what came of it in the conversation", _undo),
     Command("save_message", "[path]", "save the conversation as JSON (messages.json)", _save_message),
     Command("load_message", "[path]", "replace the conversation by a saved one", _load_message),
 )

@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from interpreter.terminal.magics import conversation, exports, facts, forks, live, opening, sessions, switches
+from interpreter.terminal.magics import (
+    changes,
+    conversation,
+    exports,
+    facts,
+    forks,
+    live,
+    opening,
+    sessions,
+    switches,
+    undo,
+)
 from interpreter.terminal.magics.command import Command
 
 if TYPE_CHECKING:
@@ -73,6 +84,8 @@ def _exit(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
 COMMANDS: tuple[Command, ...] = (
     Command("help", "", "list the commands", _help),
     *live.COMMANDS,
+    *undo.COMMANDS,
+    *changes.COMMANDS,
     *conversation.COMMANDS,
     *forks.COMMANDS,
     *sessions.COMMANDS,

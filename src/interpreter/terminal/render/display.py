@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from interpreter.terminal.render import words
+from interpreter.terminal.render import files, words
 from interpreter.terminal.render.ansi import visible
 from interpreter.terminal.render.canvas import Canvas
 from interpreter.terminal.render.code import CodeView
@@ -41,6 +41,7 @@ class Display(Canvas):
         self.show_active_line = True
         self.model = ""  # who is waited for while it thinks
         self._text_form = ""  # of a display that comes in a better form next
+        self._files: dict[str, Any] = {}  # what the block did to files, told when it is over
         self.fold_reasoning = True
         self._began = 0.0  # when the block did
         self._language = ""
@@ -207,9 +208,12 @@ class Display(Canvas):
         silent = self._output.empty
         self._put(self._output.close(chunk.get("truncated")))
         ending = words.ending(dict(chunk), elapsed, silent, self._language in words.SHELLS)
-        if ending:
+        files_line, self._files = files.line(self._files, self.screen.width - 1, self.theme.symbol("dot")), {}
+        if ending and not (files_line and ending == words.SILENT):
             good = chunk.get("ended", "done") in ("done", "background") and not chunk.get("exit_code")
             self._put([self.theme.paint(ending, "hint" if good else "error")])
+        if files_line:
+            self._put([self.theme.paint(files_line, "hint")])
         self._output, self._view, self._kind = None, None, ""
         self.status.begin("thinking", self._clock(), self.model)
 
@@ -242,6 +246,8 @@ class Display(Canvas):
             self.status.begin("scanning", self._clock())
         elif chunk.get("format") == "scan":
             self.line(words.scanned(content), "error" if content.get("asks") else "hint")
+        elif chunk.get("format") == "files":
+            self._files = content
 
     def line(self, text: str, style: str = "hint") -> None:
         """Words of ours, between what the stream says."""

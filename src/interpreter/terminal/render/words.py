@@ -7,6 +7,7 @@ from typing import Any
 
 _KINDS = {"image": "Image", "html": "Page", "image/svg+xml": "Drawing", "application/javascript": "Script"}
 SHELLS = frozenset({"shell", "bash", "sh", "zsh", "batch", "bat", "powershell"})
+SILENT = "No output."
 _WORTH_TELLING = 3.0  # seconds
 _MOST_FINDINGS = 12
 
@@ -59,7 +60,7 @@ def ending(chunk: dict[str, Any], elapsed: float, silent: bool, shell: bool) -> 
         return f"Exit code {code}{took}." if elapsed >= _WORTH_TELLING else f"Exit code {code}."
     if elapsed >= _WORTH_TELLING:
         return f"Done{took}."
-    return "No output." if silent and chunk.get("ended", "done") == "done" else ""
+    return SILENT if silent and chunk.get("ended", "done") == "done" else ""
 
 
 def thought(elapsed: float) -> str:

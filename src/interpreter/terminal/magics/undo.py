@@ -1,0 +1,121 @@
+"""Commands that go back, and forward again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from interpreter.errors import UndoError
+from interpreter.terminal.magics.command import Command
+
+if TYPE_CHECKING:
+    from interpreter.core import OpenInterpreter
+    from interpreter.terminal.terminal import Terminal
+    from interpreter.undo import Part, Way
+
+OPTIONS = ("--conversation", "--files", "--variables", "--block", "-y")
+
+
+@dataclass
+class Wanted:
+    """What was typed after the command."""
+
+    parts: tuple[Part, ...]
+    blocks: bool = False
+    yes: bool = False
+    place: str = ""
+
+
+def parsed(argument: str) -> Wanted:
+    """The words after the command; UndoError if one of them is not known."""
+    from interpreter.undo import PARTS
+
+    wanted, parts = Wanted(PARTS), []
+    for word in argument.lower().split():
+        name = word.lstrip("-")
+        if word in ("-y", "--yes"):
+            wanted.yes = True
+        elif word in ("--block", "--blocks"):
+            wanted.blocks = True
+        elif word.startswith("--") and name in PARTS:
+            parts.append(name)
+        elif word == "now" or re.fullmatch("-?[0-9]+", word):
+            wanted.place = word
+        else:
+            raise UndoError(f"{word} means nothing here. A number is known, and {', '.join(OPTIONS)}.")
+    wanted.parts = tuple(part for part in PARTS if part in parts) or PARTS
+    return wanted
+
+
+def _count(wanted: Wanted) -> int:
+    if wanted.place in ("", "now"):
+        return 1
+    if int(wanted.place) < 1:
+        raise UndoError(f"How many? A number from 1 on, not {wanted.place}.")
+    return int(wanted.place)
+
+
+def _undo(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    _move(terminal, interpreter, argument, "back")
+
+
+def _redo(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    _move(terminal, interpreter, argument, "forward")
+
+
+def _move(terminal: Terminal, interpreter: OpenInterpreter, argument: str, way: Way) -> None:
+    from interpreter.terminal.taking_back import carry_out
+
+    timeline = interpreter.timeline
+    try:
+        wanted = parsed(argument)
+        place = timeline.back if way == "back" else timeline.forward
+        to = place(_count(wanted), wanted.parts, wanted.blocks)
+        carry_out(terminal, interpreter, timeline.outlook(to, wanted.parts, way), wanted.yes)
+    except UndoError as error:
+        terminal.display.line(str(error))
+
+
+def _rewind(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    from interpreter.terminal.taking_back import carry_out
+
+    try:
+        wanted = parsed(argument)
+        to = _place_named(interpreter, wanted.place) if wanted.place else _place_chosen(terminal, interpreter)
+        if to is not None:
+            carry_out(terminal, interpreter, interpreter.timeline.outlook(to, wanted.parts), wanted.yes)
+    except UndoError as error:
+        terminal.display.line(str(error))
+
+
+def _place_named(interpreter: OpenInterpreter, name: str) -> int:
+    from interpreter.terminal.rewind import NOW
+
+    timeline = interpreter.timeline
+    timeline.adopt()
+    return timeline.present if name == NOW else timeline.place_of(int(name))
+
+
+def _place_chosen(terminal: Terminal, interpreter: OpenInterpreter) -> int | None:
+    """Let the user choose; None if there is no choice, or they would rather not."""
+    from interpreter.terminal.rewind import Places, choose, listed
+
+    places = Places(interpreter)
+    if not places.places:
+        raise UndoError("There is nothing to go back to yet.")
+    if terminal.plain or not terminal.tty.can_type:
+        listed(terminal, places)
+        return None
+    try:
+        return choose(terminal, places)
+    except KeyboardInterrupt:
+        terminal.display.line("Nothing was changed.")
+        return None
+
+
+COMMANDS = (
+    Command("undo", "[N] [--files] ...", "take back your last message and all that came of it", _undo),
+    Command("redo", "[N] [--files] ...", "do again what %undo has taken back", _redo),
+    Command("rewind", "[number]", "choose a moment to go back to", _rewind),
+)

@@ -1,0 +1,3 @@
+from conversation import chatting
+
+__all__ = ["chatting"]

@@ -1,0 +1,318 @@
+"""Going back and forth at a real terminal: what is shown first, what is asked, what is there afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from model_server import ModelServer, text, tool_call
+from terminal.person import CTRL_C, ENTER, Person, someone
+
+pytestmark = pytest.mark.usefixtures("no_strays")
+ALLOWED = "Would you like to run this code? (y/n)"
+QUESTION = "Change these files? [y/N]"
+DOWN, ESCAPE = "\x1b[B", "\x1b"
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder that the person is in."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def below(person: Person, text: str) -> str:
+    """What stands under the last line that begins so."""
+    return person.screen.rpartition(f"\n{text}")[2]
+
+
+def writing(name: str, content: str, more: str = "") -> str:
+    return f"open({name!r}, 'w').write({content!r}); {more}None"
+
+
+def test_files_variables_and_conversation_go_back_together_and_return(work: Path) -> None:
+    (work / "data.txt").write_text("old\n")
+    code = writing("data.txt", "new\n", "open('made.txt', 'w').close(); x = 41; ")
+    with ModelServer([tool_call("python", code), text("Done.")]) as server, someone("-y", server=server) as person:
+        person.says(">>> x = 1")
+        person.says("Change it")
+        person.sees("files: created made.txt · changed data.txt (%undo takes it back)")
+        person.sees("Done.")
+        person.says("%undo")
+        person.sees(QUESTION)
+        asked = below(person, "> %undo")
+        assert "  user message: Change it" in asked
+        assert "  restored data.txt" in asked and "  deleted made.txt" in asked
+        assert "Variables: Python" in asked
+        assert (work / "data.txt").read_text() == "new\n"
+        person.types("y" + ENTER)
+        person.sees("Taken back: 4 messages, 2 files, the variables of Python.")
+        assert (work / "data.txt").read_text() == "old\n" and not (work / "made.txt").exists()
+        person.says("%redo -y")
+        person.sees("Done again: 4 messages, 2 files, the variables of Python.")
+        assert (work / "data.txt").read_text() == "new\n" and (work / "made.txt").exists()
+        person.says(">>> x * 100")
+        person.sees("4100")
+        person.says("%undo 2 -y")
+        person.says(">>> x * 100")
+        person.sees("\n100")
+        assert person.leaves() == 0
+
+
+@pytest.mark.parametrize("answer", ["", "n", CTRL_C])
+def test_nothing_changes_without_a_yes(work: Path, answer: str) -> None:
+    replies = [tool_call("python", writing("a.txt", "a")), text("Done."), text("Again.")]
+    with ModelServer(replies) as server, someone("-y", server=server) as person:
+        person.says("Write it")
+        person.sees("Done.")
+        person.says("%undo")
+        person.sees(QUESTION)
+        person.types(answer + ("" if answer == CTRL_C else ENTER))
+        person.sees("Nothing was changed.")
+        person.says("And now?")
+        person.sees("Again.")
+        assert (work / "a.txt").read_text() == "a"
+        assert "Write it" in str(server.requests[-1].messages)
+        assert person.leaves() == 0
+
+
+def test_a_turn_without_files_goes_at_once(work: Path) -> None:
+    with ModelServer([text("Hello to you."), text("Who?")]) as server, someone(server=server) as person:
+        person.says("%undo")
+        person.sees("There is nothing to undo.")
+        person.says("Hello")
+        person.sees("Hello to you.")
+        person.says("%undo")
+        person.sees("Taken back:\n  user message: Hello\n  assistant message: Hello to you.\n%redo brings it back")
+        person.says("%redo")
+        person.sees("Done again:\n  user message: Hello")
+        person.says("%redo")
+        person.sees("There is nothing to redo.")
+        person.says("%undo")
+        person.sees("Taken back:", times=2)
+        person.says("It is me")
+        person.sees("Who?")
+        assert "Hello" not in str(server.requests[-1].messages[1:])
+        assert person.leaves() == 0
+
+
+def test_only_a_part(work: Path) -> None:
+    replies = [tool_call("python", writing("a.txt", "a", "x = 5; ")), text("Done."), text("Still here.")]
+    with ModelServer(replies) as server, someone("-y", server=server) as person:
+        person.says("Write it")
+        person.sees("Done.")
+        person.says("%undo --files -y")
+        person.sees("Taken back: 1 file.")
+        assert not (work / "a.txt").exists()
+        person.says(">>> x * 100")
+        person.sees("500")
+        person.says("What is there?")
+        person.sees("Still here.")
+        assert "Write it" in str(server.requests[-1].messages)
+        person.says("%undo --everything")
+        person.sees("--everything means nothing here.")
+        person.says("%undo 77")
+        person.sees("steps can be undone.")
+        assert person.leaves() == 0
+
+
+def test_one_block_of_a_turn(work: Path) -> None:
+    replies = [tool_call("python", writing("a.txt", "a")), tool_call("python", writing("b.txt", "b")), text("Done.")]
+    with ModelServer(replies) as server, someone("-y", server=server) as person:
+        person.says("Write them")
+        person.sees("Done.")
+        person.says("%undo --block -y")
+        person.sees("Taken back: 3 messages, 1 file")
+        assert [path.name for path in work.iterdir()] == ["a.txt"]
+        assert person.leaves() == 0
+
+
+def test_what_somebody_else_changed_is_asked_about(work: Path) -> None:
+    for name in ("a.txt", "b.txt", "c.txt"):
+        (work / name).write_text("old\n")
+    code = "for name in 'abc': open(f'{name}.txt', 'w').write('block\\n')"
+    with ModelServer([tool_call("python", code), text("Done.")]) as server, someone("-y", server=server) as person:
+        person.says("Change them")
+        person.sees("Done.")
+        (work / "a.txt").write_text("mine\n")
+        (work / "b.txt").write_text("mine\n")
+        person.says("%undo")
+        person.sees("changed by somebody else since: a.txt")
+        person.answers(QUESTION, "y")
+        person.sees("a.txt was changed by somebody else since.")
+        person.sees("-mine\n+old")
+        person.answers("r restores it, a restores all 2, n keeps all 2. [k]", "what?")
+        person.answers("[k]", "", times=2)
+        person.answers("r restores it. [k]", "r")
+        person.sees("Taken back: 4 messages, 2 files, the variables of Python.")
+        person.sees("a.txt is left as it is: somebody else changed it after the block.")
+        found = {path.name: path.read_text() for path in work.iterdir()}
+        assert found == {"a.txt": "mine\n", "b.txt": "old\n", "c.txt": "old\n"}
+        assert person.leaves() == 0
+
+
+@pytest.mark.needs("git")
+def test_the_users_own_repository_stays_as_it_is(work: Path) -> None:
+    setup = "git init -q . && git config user.name A && git config user.email a@b && git add . && git commit -qm one"
+    replies = [tool_call("shell", "echo new > a.txt; git add a.txt"), text("Done.")]
+    with ModelServer(replies) as server, someone("-y", server=server) as person:
+        (work / "a.txt").write_text("old\n")
+        person.says(f"%% {setup}; echo ready$((40 + 2))")
+        person.sees("ready42")
+        person.says("Stage it")
+        person.sees("files: changed .git/, a.txt (%undo takes it back)")
+        person.sees("Done.")
+        person.says("%undo")
+        person.sees(".git stays as it is: its commits and its index are git's own")
+        person.answers(QUESTION, "y")
+        person.sees("Taken back: 4 messages, 1 file")
+        person.says("%% git diff --cached --stat")
+        person.sees("1 file changed")
+        assert (work / "a.txt").read_text() == "old\n"
+        assert person.leaves() == 0
+
+
+def test_choosing_a_moment(work: Path) -> None:
+    replies = [tool_call("python", writing("a.txt", "a")), text("First."), text("Second.")]
+    with ModelServer(replies) as server, someone("-y", server=server) as person:
+        person.says("%rewind")
+        person.sees("There is nothing to go back to yet.")
+        person.says("Write it")
+        person.sees("First.")
+        person.says("Thanks")
+        person.sees("Second.")
+        person.says("%rewind")
+        person.sees("Write it")
+        person.sees("6 messages, 1 file, variables")
+        person.types(DOWN)
+        person.wait_until(lambda: any(row.startswith(">    2") for row in person.rows), "the second row marked")
+        person.types(ESCAPE)
+        person.sees("Nothing was changed.")
+        person.says("%rewind")
+        person.sees("Search:")
+        person.types("thanks" + ENTER)
+        person.sees("Taken back:\n  user message: Thanks\n  assistant message: Second.")
+        person.says("%rewind 1")
+        person.answers(QUESTION, "y")
+        person.sees("Taken back: 4 messages, 1 file")
+        assert not (work / "a.txt").exists()
+        person.says("%rewind now -y")
+        person.sees("Done again: 6 messages, 1 file")
+        assert (work / "a.txt").read_text() == "a"
+        assert person.leaves() == 0
+
+
+def test_what_a_block_changed_and_who_let_it(work: Path) -> None:
+    (work / "a.txt").write_text("one\ntwo\n")
+    code = writing("a.txt", "one\n2\n", "open('b.bin', 'wb').write(bytes(9)); ")
+    replies = [tool_call("python", code), tool_call("python", "print('no files')"), text("Done.")]
+    with ModelServer(replies) as server, someone(server=server) as person:
+        person.says("Make it a number")
+        person.answers(ALLOWED, "y")
+        person.answers(ALLOWED, "y", times=2)
+        person.sees("Done.")
+        person.says("%diff")
+        person.sees("Binary files /dev/null and b/b.bin differ")
+        assert "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n" in person.screen
+        person.says("%diff 3")
+        person.sees("It changed no files of the workspace.")
+        person.says("%why a.txt:2")
+        person.sees("a.txt:2: block 2, approved by you at ")
+        person.sees("in answer to: Make it a number")
+        person.sees("    open('a.txt', 'w').write(")
+        person.says("%why a.txt:1")
+        person.sees("No block of this conversation made line 1 of a.txt what it is.")
+        person.says("!echo more >> a.txt")
+        person.says("%why a.txt:3")
+        person.sees("which you ran yourself at ")
+        person.says("%why nothing.txt")
+        person.sees("There is no such")
+        assert person.leaves() == 0
+
+
+def test_own_blocks_go_one_by_one(work: Path) -> None:
+    with ModelServer([]) as server, someone(server=server) as person:
+        person.says("!echo a > a.txt")
+        person.sees("files: created a.txt")
+        person.says("%% echo b > b.txt")
+        person.sees("files: created b.txt")
+        person.says("%undo -y")
+        person.sees("Taken back: 1 file, the variables of Shell.")
+        assert [path.name for path in work.iterdir()] == ["a.txt"]
+        person.says("%undo -y")
+        person.sees("Taken back: 1 message, 1 file, the variables of Shell.")
+        assert not list(work.iterdir())
+        assert person.leaves() == 0
+
+
+def test_a_conversation_that_is_taken_up_again(work: Path) -> None:
+    replies = [tool_call("python", writing("a.txt", "a", "x = 5; ")), text("Done."), text("More.")]
+    with ModelServer(replies) as server:
+        with someone("-y", server=server) as person:
+            person.says("Write it")
+            person.sees("Done.")
+            person.says("And more")
+            person.sees("More.")
+            person.says("%undo")
+            person.sees("Taken back:")
+            assert person.leaves() == 0
+        with someone("-y", "--continue", server=server) as person:
+            person.says("%undo")
+            person.sees("Not the variables of Python: they went with an earlier process")
+            person.answers(QUESTION, "y")
+            person.sees("Taken back: 4 messages, 1 file.")
+            assert not (work / "a.txt").exists()
+            person.says("%redo -y")
+            person.sees("Done again: 4 messages, 1 file.")
+            person.says("%branch")
+            person.sees("a new conversation")
+            person.says("%undo -y")
+            person.sees("Taken back: 4 messages, 1 file.", times=2)
+            person.sees("Not the variables of Python: they went with an earlier process", times=2)
+            assert not (work / "a.txt").exists()
+            assert person.leaves() == 0
+
+
+def test_after_a_reset_there_is_nothing_to_take_back(work: Path) -> None:
+    profile = work.parent / "unsaved.yaml"
+    profile.write_text("conversation_history: false\n")
+    arguments = ("-y", "--profile", str(profile))
+    replies = [tool_call("python", writing("a.txt", "a")), text("Done.")]
+    with ModelServer(replies) as server, someone(*arguments, server=server) as person:
+        person.says("Write it")
+        person.sees("Done.")
+        person.says("%why a.txt")
+        person.sees("who approved it is not recorded")
+        person.says("%undo -y")
+        person.sees("Taken back: 4 messages, 1 file")
+        person.says("%redo -y")
+        person.sees("Done again: 4 messages, 1 file")
+        person.says("%reset")
+        person.sees("The conversation is empty")
+        person.says("%undo")
+        person.sees("There is nothing to undo.")
+        assert (work / "a.txt").exists()
+        assert person.leaves() == 0
+
+
+def test_plain_lines(work: Path) -> None:
+    replies = [tool_call("python", writing("a.txt", "a")), text("Done.")]
+    with ModelServer(replies) as server, someone("-y", "--plain", server=server) as person:
+        person.at_prompt()
+        person.types("Write it" + ENTER)
+        person.sees("files: created a.txt\n")
+        person.sees("Done.")
+        person.at_prompt()
+        person.types("%rewind" + ENTER)
+        person.sees("%rewind NUMBER goes there")
+        person.at_prompt()
+        person.types("%undo" + ENTER)
+        person.answers(QUESTION, "y")
+        person.sees("Taken back: 4 messages, 1 file")
+        assert not (work / "a.txt").exists()
+        person.at_prompt()
+        person.types("%exit" + ENTER)
+        assert person.ends() == 0

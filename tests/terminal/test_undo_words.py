@@ -1,0 +1,204 @@
+"""What is said about files and points: in one line after a block, and before an undo."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interpreter.errors import UndoError
+from interpreter.languages.states import Restored
+from interpreter.safety import Item, NotCovered, Plan, Report, Step
+from interpreter.terminal import outlook_words
+from interpreter.terminal.magics.undo import parsed
+from interpreter.terminal.render.ansi import cells
+from interpreter.terminal.render.differences import rows
+from interpreter.terminal.render.files import line
+from interpreter.terminal.render.theme import Theme
+from interpreter.undo import Outlook, Undone, VariablesOutlook
+from terminal.test_display import Stage, output
+
+FILE = Item("file", 0o644, 1, 1, 1, "hash")
+OTHER = FILE._replace(content="other", inode=2)
+FOLDER = Item("folder", 0o755, 0, 0, 3, "")
+
+
+def change(what: str, path: str, kind: str = "file", **more: str) -> dict[str, Any]:
+    side = "before" if what == "deleted" else "after"
+    return {"what": what, "path": path, side: {"kind": kind}, **more}
+
+
+def told(*changed: dict[str, Any], width: int = 79) -> str:
+    return line({"changed": list(changed), "not_covered": []}, width)
+
+
+# -- after a block -----------------------------------------------------------------------------------------------
+
+
+def test_a_line_for_what_a_block_changed() -> None:
+    deleted = [change("deleted", "old", "folder"), *(change("deleted", f"old/{name}") for name in "abc")]
+    three = [change("changed", "data.json"), change("created", "out.csv"), *deleted]
+    shown = "files: created out.csv · changed data.json · deleted old/ (3)"
+    assert told(*three, width=99) == f"{shown} (%undo takes it back)"
+    assert told(*three) == f"{shown} (%undo)"
+    assert told(*three, width=65) == shown
+    assert told(change("renamed", "new", **{"from": "was"})) == "files: renamed was to new (%undo takes it back)"
+    assert told(change("mode", "run.sh"), change("touched", "x")).startswith("files: mode of run.sh · touched x")
+    assert told(change("created", "empty", "folder")).startswith("files: created empty/ (%undo")
+
+
+def test_a_renamed_folder_is_one() -> None:
+    folders = [change("created", name, "folder") for name in ("b", "b/in")]
+    folders += [change("deleted", name, "folder") for name in ("a", "a/in", "other")]
+    files = [change("renamed", f"b/{name}", **{"from": f"a/{name}"}) for name in ("x", "in/y")]
+    assert told(*folders, *files) == "files: deleted other/ · renamed a/ to b/ (2) (%undo takes it back)"
+    apart = change("renamed", "b/new", **{"from": "old"})
+    assert told(*folders, *files, apart, change("created", "b/z"), width=99) == (
+        "files: created b/z · deleted other/ · renamed a/ to b/ (2), old to b/new (%undo takes it back)"
+    )
+
+
+def test_nothing_to_tell() -> None:
+    assert told() == ""
+    lost = line({"changed": [], "not_covered": [["big.bin", "too large", 10]]}, 79)
+    assert lost.startswith("files: not restorable: big.bin")
+
+
+def test_what_git_writes_is_one_word() -> None:
+    inside = [change("created", f".git/objects/{number}") for number in range(20)]
+    assert told(*inside, change("changed", ".git/index")) == "files: changed .git/ (%undo takes it back)"
+
+
+def test_names_give_way_to_numbers_where_there_is_no_room() -> None:
+    many = [change("created", f"file{number}.txt") for number in range(12)]
+    assert told(*many) == "files: created file0.txt, file1.txt, file10.txt, 9 more (%undo takes it back)"
+    assert told(*many, width=20) == "files: 12 created"
+    assert told(*many, change("changed", "y"), change("deleted", "x"), width=25) == "files: 14 changes"
+    assert told(*many, change("deleted", "x"), width=30) == "files: 12 created · deleted x"
+
+
+@given(st.lists(st.tuples(st.sampled_from(["created", "changed", "deleted"]), st.text("ab漢/ \x1b", min_size=1))))
+def test_it_is_never_wider_than_the_window(changed: list[tuple[str, str]]) -> None:
+    for width in (10, 40, 80):
+        shown = told(*(change(what, path) for what, path in changed), width=width)
+        assert cells(shown) <= width
+        assert "\n" not in shown and "\x1b" not in shown
+
+
+@pytest.mark.parametrize(("columns", "silent"), [(80, True), (40, False)])
+def test_the_line_stands_below_the_output(columns: int, silent: bool) -> None:
+    stage = Stage(columns)
+    content = {"changed": [change("created", "out.csv")], "not_covered": []}
+    stage.show({"role": "computer", "type": "console", "start": True})
+    if not silent:
+        stage.show(output("printed\n"))
+    stage.show({"role": "computer", "type": "status", "format": "files", "content": content})
+    stage.show({"role": "computer", "type": "console", "format": "active_line", "content": None, "ended": "done"})
+    stage.display.finish()
+    last = "files: created out.csv (%undo takes it back)" if columns == 80 else "files: created out.csv (%undo)"
+    assert stage.rows == ([last] if silent else ["printed", last])
+
+
+# -- before an undo ------------------------------------------------------------------------------------------------
+
+
+def plan(*steps: Step, direction: Any = "undo") -> Plan:
+    return Plan(direction, ("1",), 0, steps)
+
+
+def outlook(files: Plan | None = None, **more: Any) -> Outlook:
+    return Outlook(0, more.pop("back", True), (), ("conversation", "files", "variables"), files=files, **more)
+
+
+def test_each_file_with_what_happens_to_it() -> None:
+    steps = [
+        Step("a.txt", OTHER, OTHER, FILE),
+        Step("b.txt", None, None, FILE),
+        Step("made", FOLDER, FOLDER, None),
+        Step("made/x", FILE, FILE, None),
+        Step("mine.txt", FILE, OTHER, None, drift=True),
+        Step("new.txt", FILE, FILE, None),
+        Step("old.txt", None, None, FILE, source="new.txt"),
+        Step(".git/index", FILE, FILE, OTHER, repository=".git"),
+    ]
+    unit = plan(*steps)
+    unit = Plan(unit.direction, unit.blocks, unit.position, unit.steps, (repository(),))
+    assert outlook_words.lines(outlook(unit)) == [
+        "Files:",
+        "  brought back b.txt",
+        "  restored a.txt",
+        "  deleted made/ (1)",
+        "  renamed back new.txt to old.txt",
+        "  changed by somebody else since: mine.txt",
+        "  .git stays as it is: its commits and its index are git's own",
+    ]
+
+
+def repository() -> Any:
+    from interpreter.safety.plan import Repository
+
+    return Repository(".git", comes_or_goes=False, in_use=False)
+
+
+def test_a_repository_alone_is_no_reason_to_ask() -> None:
+    alone = Plan("undo", ("1",), 0, (Step(".git/index", FILE, FILE, OTHER, repository=".git"),), (repository(),))
+    assert not outlook(alone).changes_files
+    assert outlook(plan(Step("a", FILE, OTHER, FILE, drift=True))).changes_files
+
+
+def test_long_lists_are_cut() -> None:
+    steps = [Step(f"f{number:02}", FILE, FILE, None) for number in range(30)]
+    messages = tuple({"role": "user", "type": "message", "content": str(number)} for number in range(20))
+    shown = outlook_words.lines(outlook(plan(*steps), messages=messages))
+    assert shown[6] == "  and 14 more messages"
+    assert shown[-1] == "  and 20 more files" and len(shown) == 7 + 1 + 11
+
+
+def test_variables_and_what_is_not_covered() -> None:
+    variables = (VariablesOutlook("Python"), VariablesOutlook("Shell"), VariablesOutlook("JavaScript", "it cannot"))
+    shown = outlook_words.lines(outlook(variables=variables, notes=("It sent a mail.",)))
+    assert shown == [
+        "Variables: Python, Shell",
+        "Not the variables of JavaScript: it cannot",
+        "Not covered: It sent a mail.",
+    ]
+
+
+def test_what_was_done() -> None:
+    steps = [Step("a.txt", OTHER, OTHER, FILE), Step("made", FOLDER, FOLDER, None)]
+    found = outlook(plan(*steps), notes=("Known.",))
+    report = Report("undo", ("1",), ("a.txt", "made"))
+    undone = Undone(found, report, {"Python": Restored(lost=["thread Thread-1"])})
+    assert outlook_words.done(undone) == "Taken back: 1 file, the variables of Python."
+    assert outlook_words.sentences(undone) == ["Python: Not brought back: thread Thread-1."]
+    assert outlook_words.done(Undone(outlook())) == "Nothing was to be restored."
+    hidden = Undone(outlook(notes=("Known.",), variables=(VariablesOutlook("JavaScript", "it cannot"),)))
+    assert outlook_words.sentences(hidden, shown=True) == []
+    assert outlook_words.sentences(hidden, shown=False) == ["Not the variables of JavaScript: it cannot", "Known."]
+    again = Undone(outlook(plan(*steps, direction="redo"), back=False), report)
+    assert outlook_words.done(again) == "Done again: 1 file."
+
+
+def test_a_file_that_is_not_covered_reads_like_a_sentence() -> None:
+    assert str(NotCovered("big.bin", "too large", 2_000_000)) == "big.bin (1.9 MB)"
+
+
+# -- differences and options ---------------------------------------------------------------------------------------
+
+
+def test_a_difference_in_colours() -> None:
+    text = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new \x1b[31m\n same\n"
+    painted, left = rows(text, Theme())
+    assert painted[3].startswith("\x1b[31m-old") and painted[4].startswith("\x1b[32m+new ␛")
+    assert painted[5] == " same" and left == 0
+    assert rows(text, None, most=2) == (["--- a/x", "+++ b/x"], 4)
+
+
+def test_options_of_undo() -> None:
+    assert parsed("").parts == ("conversation", "files", "variables")
+    wanted = parsed("3 --variables --files --blocks -y")
+    assert (wanted.place, wanted.parts, wanted.blocks, wanted.yes) == ("3", ("files", "variables"), True, True)
+    with pytest.raises(UndoError, match="--everything means nothing here"):
+        parsed("--everything")
