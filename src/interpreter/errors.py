@@ -222,3 +222,11 @@ class ConversationFileError(InterpreterError):
 
 class UndoError(InterpreterError):
     """There is nothing to take back, or what would be needed for it is not there."""
+
+
+class PolicyError(InterpreterError):
+    """A policy file has a mistake: where, what, and what to do."""
+
+    def __init__(self, file: str, line: int, what: str, advice: str) -> None:
+        super().__init__(f"{file}{f':{line}' if line else ''}: {what}. {advice}")
+        self.file, self.line = file, line

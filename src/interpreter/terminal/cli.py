@@ -88,6 +88,10 @@ def _answered_at_once(parsed: Parsed) -> int | None:
         from interpreter.terminal.models import list_models
 
         return list_models(parsed)
+    if "policy_check" in parsed.actions:
+        from interpreter.terminal.policy_check import check
+
+        return check(parsed)
     if "local_models" in parsed.actions:
         from interpreter.terminal.folders import open_models
 

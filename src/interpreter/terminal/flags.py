@@ -54,6 +54,8 @@ COMMANDS = (
     Command("output_schema", "Make the final answer JSON that fits this JSON Schema.", value="FILE"),
     Command("completion", "Print a script that completes flags in your shell, and end.", value="bash|zsh|fish"),
     Command("shell_hook", "Print what `wtf` needs in your shell's rc file, and end.", value="bash|zsh"),
+    Command("policy_check", "Tell what the rules say of CODE, and why, and end; see docs/policy.md.", value="CODE"),
+    Command("language", "The language of the code for `--policy_check`; default: shell.", value="LANGUAGE"),
     Command("version", "Print the version and end."),
     Command("help", "Print this help and end.", "-h"),
 )

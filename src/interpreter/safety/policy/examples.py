@@ -1,0 +1,32 @@
+"""The examples in a policy file: each rule must do what its author thinks it does."""
+
+from __future__ import annotations
+
+from interpreter.errors import PolicyError
+from interpreter.safety.look import look
+from interpreter.safety.policy.rules import Rule
+
+
+def check_examples(rule: Rule, workspace: str) -> None:
+    """PolicyError if an example does not come out as the file says."""
+    for wanted, examples in ((True, rule.match), (False, rule.no_match)):
+        for code in examples:
+            if speaks_of(rule, code, workspace) != wanted:
+                what = (
+                    f"the rule does not match its example {code!r}"
+                    if wanted
+                    else f"the rule matches {code!r}, which it should not"
+                )
+                advice = (
+                    f"Change the rule or the example; `interpreter --policy-check {code!r}` tells what is seen in it."
+                )
+                raise PolicyError(rule.source, rule.line, what, advice)
+
+
+def speaks_of(rule: Rule, code: str, workspace: str) -> bool:
+    """Would the rule, alone, decide about this code?"""
+    from interpreter.safety.policy.policy import Policy
+
+    language = rule.language[0] if rule.language else "shell"
+    verdict = Policy(workspace, (rule,)).judge(language, code, look(language, code, workspace))
+    return verdict.by_rule and verdict.decision == rule.decision

@@ -1,0 +1,64 @@
+"""Patterns of paths: `*` within a name, `**` over folders; relative to the workspace."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+
+class Folders(NamedTuple):
+    """What stands for `{workspace}`, `{config}` and `~` in a pattern; links are resolved."""
+
+    workspace: str
+    config: str
+    home: str
+
+
+def matches_path(path: str, pattern: str, folders: Folders, above_too: bool = False) -> bool:
+    """Is the path one that the pattern means, or, if asked, a folder above one?"""
+    whole = _whole(pattern, folders)
+    if _compiled(whole).fullmatch(path):
+        return True
+    fixed = re.split(r"[*?\[]", whole, maxsplit=1)[0]
+    return above_too and above(path.removesuffix("/*"), os.path.dirname(fixed) if fixed != whole else fixed)
+
+
+def above(folder: str, path: str) -> bool:
+    """Is the path in the folder, or the folder itself?"""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+@lru_cache(maxsize=1024)
+def _whole(pattern: str, folders: Folders) -> str:
+    text = pattern.replace("{workspace}", folders.workspace).replace("{config}", folders.config)
+    if text == "~" or text.startswith("~/"):
+        text = folders.home.rstrip("/") + text[1:]
+    if not text.startswith("/") and not text.startswith("**"):
+        text = f"{folders.workspace.rstrip('/')}/{text.removeprefix('./')}"
+    return text.rstrip("/") or "/"
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    parts = re.split(r"(/\*\*$|\*\*/|\*\*|\*|\?|\[[^\]/]+\])", pattern)
+    return re.compile("".join(map(_piece, parts)), re.DOTALL)
+
+
+def _piece(part: str) -> str:
+    match part:
+        case "/**":
+            return "(/.*)?"  # the folder itself, and all that is in it
+        case "**/":
+            return "(.*/)?"
+        case "**":
+            return ".*"
+        case "*":
+            return "[^/]*"
+        case "?":
+            return "[^/]"
+    if part.startswith("[") and part.endswith("]"):
+        inner = part[1:-1].replace("\\", r"\\")
+        return f"[^{inner[1:]}]" if inner.startswith("!") else f"[{inner}]"
+    return re.escape(part)

@@ -1,0 +1,13 @@
+"""What a look sees, in a form that a test can compare."""
+
+from __future__ import annotations
+
+from interpreter.safety.look import look
+
+WORKSPACE = "/work/space"
+
+
+def seen(language: str, code: str) -> set[tuple[str, str]]:
+    """Kind and object of each effect, without the programs that are known."""
+    effects = look(language, code, WORKSPACE).all
+    return {(effect.kind, effect.what) for effect in effects if effect.kind != "program" or not effect.known}

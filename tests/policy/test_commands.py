@@ -1,0 +1,54 @@
+"""A table of real commands: what the rules say of each, and whether it can be undone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from interpreter.safety.look import look, reversibility
+from interpreter.safety.policy import Policy
+from interpreter.safety.policy.examples import check_examples
+from interpreter.safety.policy.policy import builtin, user_file
+from policy.table import HERE, Row, rows, sections
+
+WORDS = {"reversible": "yes", "partly": "partly", "not": "no"}
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """With the reading rule of the documentation in the user's file."""
+    user_file().parent.mkdir(parents=True)
+    user_file().write_text((HERE / "reading.yaml").read_text("utf-8"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("section", sections().values(), ids=sections())
+def test_each_command_gets_the_verdict_it_deserves(section: list[Row], workspace: Path) -> None:
+    policy = Policy.load(workspace)
+    assert [judged(policy, row.code) for row in section] == section
+
+
+def judged(policy: Policy, code: str) -> Row:
+    effects = look("shell", code, policy.workspace)
+    verdict = policy.judge("shell", code, effects)
+    return Row(verdict.decision, WORDS[reversibility(effects).kind], code)
+
+
+def test_the_table_is_large_and_has_no_row_twice() -> None:
+    codes = [row.code for row in rows()]
+    assert len(codes) >= 200
+    assert len(set(codes)) == len(codes)
+
+
+def test_without_rules_of_the_user_nothing_is_allowed(tmp_path: Path) -> None:
+    policy = Policy.load(tmp_path)
+    assert {policy.judge("shell", row.code).decision for row in rows()} == {"ask", "deny"}
+
+
+def test_the_built_in_rules_do_what_their_examples_say(tmp_path: Path) -> None:
+    rules = builtin(str(tmp_path)).rules
+    for rule in rules:
+        check_examples(rule, str(tmp_path))
+    assert len({rule.name for rule in rules}) == len(rules)
+    assert all(rule.reason for rule in rules)

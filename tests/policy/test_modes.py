@@ -1,0 +1,63 @@
+"""From a verdict to what happens: every mode, every verdict, every sandbox."""
+
+from __future__ import annotations
+
+import pytest
+
+from interpreter.safety.policy import MODES, Rule, Sandboxing, Verdict, decide
+
+OPEN = Sandboxing()
+WORKSPACE = Sandboxing("workspace", network=False)
+READ_ONLY = Sandboxing("nowhere", network=False)
+READ_ONLY_ONLINE = Sandboxing("nowhere", network=True)
+
+VERDICTS = {
+    "allow": Verdict("allow", (Rule("allow", command=("x",)),), "yes", ()),
+    "none": Verdict("ask", (), "no rule speaks of it", ()),
+    "ask": Verdict("ask", (Rule("ask", command=("x",)),), "look first", ()),
+    "deny": Verdict("deny", (Rule("deny", command=("x",)),), "never", ()),
+}
+
+# mode, then what happens with a verdict of allow, none, ask, deny.
+TABLE = [
+    ("ask", OPEN, "run ask ask deny"),
+    ("ask", WORKSPACE, "run ask ask deny"),
+    ("ask", READ_ONLY, "run ask ask deny"),
+    ("auto-in-sandbox", OPEN, "run ask ask deny"),
+    ("auto-in-sandbox", WORKSPACE, "run run ask deny"),
+    ("auto-in-sandbox", READ_ONLY, "run run ask deny"),
+    ("auto", OPEN, "run run ask deny"),
+    ("auto", WORKSPACE, "run run ask deny"),
+    ("auto", READ_ONLY, "run run ask deny"),
+    ("plan", OPEN, "deny deny deny deny"),
+    ("plan", WORKSPACE, "deny deny deny deny"),
+    ("plan", READ_ONLY_ONLINE, "deny deny deny deny"),
+    ("plan", READ_ONLY, "run run ask deny"),
+]
+
+
+@pytest.mark.parametrize(("mode", "sandbox", "actions"), TABLE)
+def test_the_table(mode: str, sandbox: Sandboxing, actions: str) -> None:
+    found = [decide(mode, verdict, sandbox) for verdict in VERDICTS.values()]  # type: ignore[arg-type]
+    assert [outcome.action for outcome in found] == actions.split()
+    assert all(outcome.reason for outcome in found)
+
+
+def test_every_mode_is_in_the_table() -> None:
+    assert {mode for mode, _, _ in TABLE} == set(MODES)
+
+
+@pytest.mark.parametrize(("mode", "sandbox", "actions"), TABLE)
+def test_an_alarm_turns_running_into_asking(mode: str, sandbox: Sandboxing, actions: str) -> None:
+    found = [decide(mode, verdict, sandbox, alarm="high: line 3").action for verdict in VERDICTS.values()]  # type: ignore[arg-type]
+    assert found == actions.replace("run", "ask").split()
+
+
+@pytest.mark.parametrize(("mode", "sandbox", "actions"), TABLE)
+def test_where_nobody_can_be_asked_it_is_not_run(mode: str, sandbox: Sandboxing, actions: str) -> None:
+    found = [decide(mode, verdict, sandbox, someone_there=False) for verdict in VERDICTS.values()]  # type: ignore[arg-type]
+    assert [outcome.action for outcome in found] == actions.replace("ask", "deny").split()
+
+
+def test_without_a_word_about_the_sandbox_there_is_none() -> None:
+    assert decide("auto-in-sandbox", VERDICTS["none"]).action == "ask"

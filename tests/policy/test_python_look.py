@@ -1,0 +1,131 @@
+"""What is seen in Python code, from its syntax tree."""
+
+from __future__ import annotations
+
+import pytest
+
+from interpreter.safety.look import look
+from policy.seeing import WORKSPACE, seen
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import os\nos.remove('x')",
+        "import os as o\no.unlink('x')",
+        "from os import remove as r\nr('x')",
+        "os.remove('x')",
+        "import os\nf = os.remove\nf('x')",
+        "getattr(__import__('os'), 'remove')('x') if 0 else __import__('os').remove('x')",
+        "import importlib\nimportlib.import_module('os').remove('x')",
+        "from pathlib import Path\nPath('x').unlink()",
+        "from pathlib import Path\np = Path('x')\np.unlink(missing_ok=True)",
+        "from pathlib import Path\n(Path() / 'x').unlink()",
+        "import os\nos.remove(os.path.join('x'))",
+        "import os\nname = 'x'\nos.remove(f'{name}')",
+        "import os\nos.remove(path='x')",
+        "exec('import os; os.remove(\"x\")')",
+        "import os\nos.system('rm x')",
+        "import subprocess\nsubprocess.run(['rm', 'x'])",
+        "import subprocess\nsubprocess.run('rm x', shell=True)",
+        "import subprocess as sp\nsp.check_call('rm x'.split()) if 0 else sp.call(('rm', 'x'))",
+        "from subprocess import Popen\nPopen(['bash', '-c', 'rm x'])",
+        "import asyncio\nawait asyncio.create_subprocess_exec('rm', 'x')",
+        "!rm x",
+        "out = !rm x",
+        "%sx rm x",
+        "%%bash\nrm x",
+        "rm x",
+        "if True:\n    !rm x",
+        "def f():\n    import os\n    os.remove('x')",
+        "class A:\n    import os\n    os.remove('x')",
+        "import os\n[os.remove(p) for p in ['x']]",
+        "import shutil\nshutil.move('x', 'y')",
+        "get_ipython().system('rm x')",
+        "import posix\nposix.remove('x')",
+        "import builtins\nbuiltins.exec('import os; os.remove(\"x\")')",
+        "from threading import Timer\nTimer(1, __import__('os').remove, ['x']) or os.remove('x')",
+    ],
+)
+def test_a_deletion_is_seen_however_it_is_said(code: str) -> None:
+    assert ("delete", "x") in {(kind, what.removeprefix("./")) for kind, what in seen("python", code)}
+
+
+@pytest.mark.parametrize(
+    ("code", "effects"),
+    [
+        ("print(sum(x ** 2 for x in range(10)))", set()),
+        ("x = (1\n  % 2)", set()),
+        ("open('a')", {("read", "a")}),
+        ("open('a', 'w')", {("write", "a")}),
+        ("open('a', mode='r+')", {("write", "a")}),
+        ("open(p, m)", {("write", "*")}),
+        ("open(f'out/{n}.txt', 'x')", {("write", "out/*.txt")}),
+        ("import pandas as pd\npd.read_csv('a.csv').to_csv('b.csv')", {("read", "a.csv"), ("write", "b.csv")}),
+        ("import pandas as pd\npd.read_csv('https://a.example/x.csv')", {("network", "a.example")}),
+        ("df.to_csv()", set()),
+        ("plt.savefig('a.png')", {("write", "a.png")}),
+        ("requests.get('https://a.example/x')", {("network", "a.example")}),
+        ("import requests as r\nr.post(url)", {("network", "network")}),
+        ("import socket\ns = socket.socket()\ns.connect(('a.example', 80))", {("network", "a.example")}),
+        ("import smtplib\nsmtplib.SMTP('mail.example')", {("network", "mail.example")}),
+        ("import boto3\nboto3.client('s3')", {("network", "network")}),
+        ("import sqlite3\nc = sqlite3.connect('a.db')\nc.execute('select 1')", {("write", "a.db")}),
+        ("import sqlite3\nc = sqlite3.connect('a.db')\nc.execute('drop table t')", {("write", "a.db"), ("database", "a.db")}),
+        ("import sqlite3\nc = sqlite3.connect(':memory:')\nc.execute('drop table t')", set()),
+        ("conn.execute('SELECT * FROM t WHERE a = ?', (1,))", set()),
+        ("conn.execute('delete from t')", {("database", "a database")}),
+        ("df.to_sql('t', engine)", {("database", "a database")}),
+        ("import os\nos.kill(1, 9)", {("kill", "process 1")}),
+        ("import shutil\nshutil.rmtree('a')", {("delete", "a")}),
+        ("%pip install a b", {("install", "a"), ("install", "b"), ("network", "pypi.org")}),
+        ("import sys, subprocess\nsubprocess.run([sys.executable, '-m', 'pip', 'install', 'a'])", {("install", "a"), ("network", "pypi.org")}),
+        ("list(map(os.remove, names))", {("delete", "*")}),
+        ("for p in Path('a').glob('*.x'):\n    p.unlink()", {("read", "a"), ("delete", "a/*")}),
+        ("'a'.replace('b', 'c')\n[1].remove(1)\n{}.get('x')", set()),
+        ("df.rename(columns={'a': 'b'})", set()),
+        ("for r, d, fs in os.walk('a'):\n    for f in fs:\n        os.remove(os.path.join(r, f))", {("read", "a"), ("delete", "a/*/*")}),
+        ("p.open('w')", {("write", "*")}),
+        ("import os\nos.open('a', os.O_WRONLY)", {("write", "a")}),
+        ("session.get(url)", {("network", "network")}),
+        ("import subprocess\nsubprocess.run('make', cwd='/x')", {("program", "make")}),
+        ("%%writefile a.py\nimport os", {("write", "a.py")}),
+    ],
+)  # fmt: skip
+def test_what_calls_do(code: str, effects: set[tuple[str, str]]) -> None:
+    assert seen("python", code) == effects
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["eval(x)", "exec(x)", "exec('a' + b)", "__import__(name)", "getattr(o, name)()", "globals()['f']()", "import nobody_knows_it",
+     "from . import a", "().__class__.__bases__[0].__subclasses__()", "import ctypes\nctypes.CDLL('x')", "pickle.loads(b)",
+     "def f(:", "from_another_block()", "%run x.py", "os.execv(p, a)", "import sys\nsys.modules['os']", "a\0b",
+     "os.system(command)", "computer.mail.send(a)", "import _posixsubprocess", "subprocess.run(command)"],
+)  # fmt: skip
+def test_what_the_text_does_not_tell_is_not_known(code: str) -> None:
+    assert look("python", code, WORKSPACE).unknown
+
+
+def test_a_function_of_an_earlier_block_does_what_it_was_seen_to_do() -> None:
+    first = look("python", "import os\ndef clean():\n    os.remove('x')\ndef count(a):\n    return len(a)", WORKSPACE)
+    assert look("python", "clean()", WORKSPACE).unknown
+    then = look("python", "n = count([])\nclean()", WORKSPACE, known=first.defines)
+    assert [(effect.kind, effect.what, effect.line) for effect in then.all] == [("delete", "x", 2)]
+
+
+def test_a_module_of_an_earlier_block_stays_unknown() -> None:
+    first = look("python", "import nobody_knows_it as n", WORKSPACE)
+    assert look("python", "n.go()", WORKSPACE, known=first.defines).unknown
+
+
+def test_the_folder_is_followed() -> None:
+    found = look("python", "import os\nos.chdir('/elsewhere')\nopen('x', 'w')", WORKSPACE).written
+    assert [(effect.place, effect.full) for effect in found] == [("outside", "/elsewhere/x")]
+
+
+def test_secrets_are_named() -> None:
+    assert [effect.what for effect in look("python", "open('.env')", WORKSPACE).secrets] == [".env"]
+    code = "from pathlib import Path\n(Path.home() / '.ssh' / 'id_rsa').read_text()"
+    assert look("python", code, WORKSPACE).secrets
+    assert not look("python", "open('id_rsa.pub')", WORKSPACE).secrets

@@ -1,0 +1,140 @@
+"""Rules: what they match, and which of them wins."""
+
+from __future__ import annotations
+
+import pytest
+
+from interpreter.safety.look import look
+from interpreter.safety.policy import Policy, Rule
+from policy.seeing import WORKSPACE
+
+
+def verdict(code: str, *rules: Rule, language: str = "shell") -> str:
+    return Policy(WORKSPACE, rules).judge(language, code).decision
+
+
+def test_the_strictest_wins_whatever_the_order() -> None:
+    allow, ask, deny = (Rule(decision, command=("git",)) for decision in ("allow", "ask", "deny"))
+    assert verdict("git push", allow, deny, ask) == "deny"
+    assert verdict("git push", deny, allow) == "deny"
+    assert verdict("git push", ask, allow) == "ask"
+    assert verdict("git push", allow) == "allow"
+    assert verdict("git push") == "ask"
+
+
+def test_a_block_is_judged_command_by_command() -> None:
+    rules = Rule("allow", command=("ls", "cd")), Rule("deny", command=("tee",), reason="No tee.")
+    found = Policy(WORKSPACE, rules).judge("shell", "cd x && rm -rf y | tee z; ls")
+    assert [(part.text, part.decision) for part in found.parts] == [
+        ("cd x", "allow"), ("rm -rf y", "ask"), ("tee z", "deny"), ("ls", "allow"),
+    ]  # fmt: skip
+    assert (found.decision, found.reason, found.rules) == ("deny", "No tee.", (rules[1],))
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "matches"),
+    [
+        ("git push", "git push origin", True),
+        ("git push", "git pushx", False),
+        ("git push", "git -C x push", False),
+        ("git", "/usr/bin/git log", True),
+        ("npm run *", "npm run build", True),
+        ("npm run *", "npm run", False),
+        ("mkfs.*", "mkfs.ext4 x", True),
+        ("'my program' go", "'my program' go", True),
+        ("rm", "sudo rm x", True),
+        ("rm", "bash -c 'rm x'", True),
+        ("rm", "echo rm", False),
+    ],
+)
+def test_commands_match_from_their_beginning_word_by_word(command: str, code: str, matches: bool) -> None:
+    assert (verdict(code, Rule("deny", command=(command,))) == "deny") == matches
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "matches"),
+    [
+        ("out/*", "touch out/a", True),
+        ("out/*", "touch out/a/b", False),
+        ("out/**", "touch out/a/b", True),
+        ("out/**", "rm -rf out", True),
+        ("out/**", "touch outer", False),
+        ("out/keep.txt", "rm -rf out", True),  # it goes with its folder
+        ("out/keep.txt", "rm -rf .", True),
+        ("out/keep.txt", "rm out/other", False),
+        ("{workspace}/a", "touch ./b/../a", True),
+        ("/etc/**", "cp x /etc/y", True),
+        ("~/x", 'touch "$HOME/x"', True),
+        ("**/*.db", "rm a/b/c.db", True),
+        ("a?c", "rm abc", True),
+        ("[ab]", "rm b", True),
+        ("[!ab]", "rm b", False),
+    ],
+)
+def test_paths(path: str, code: str, matches: bool) -> None:
+    assert (verdict(code, Rule("deny", path=(path,))) == "deny") == matches
+
+
+def test_hosts_match_with_what_is_below_them() -> None:
+    rule = Rule("deny", host=("example.com",))
+    assert verdict("curl https://api.example.com/x", rule) == "deny"
+    assert verdict("curl https://example.com", rule) == "deny"
+    assert verdict("curl https://notexample.com", rule) == "ask"
+    assert verdict("curl $URL", rule) == "ask"
+    assert verdict("curl $URL", Rule("deny", host=("*",))) == "deny"
+
+
+def test_what_is_allowed_must_be_covered_wholly() -> None:
+    rule = Rule("allow", does=("read", "write"), path=("out/**",))
+    assert verdict("cp out/a out/b", rule) == "allow"
+    assert verdict("cp out/a b", rule) == "ask"
+    assert verdict("rm out/a", rule) == "ask"
+    assert verdict("cp out/a out/$X", rule) == "ask"
+    assert verdict("cp out/a out/b && curl https://a.example", rule) == "ask"
+    assert verdict("open('out/x', 'w').write('a')", rule, language="python") == "allow"
+    assert verdict("open('x', 'w').write('a')", rule, language="python") == "ask"
+    assert verdict("open('out/../x', 'w')", rule, language="python") == "ask"
+
+
+def test_an_allowed_command_is_not_a_licence_for_what_hangs_on_it() -> None:
+    rule = Rule("allow", command=("git status", "echo"))
+    assert verdict("git status", rule) == "allow"
+    assert verdict("git status > /etc/motd", rule) == "ask"
+    assert verdict("echo $(rm x)", rule) == "ask"
+    assert verdict("git status; make", rule) == "ask"
+    assert verdict("git status $X", rule) == "ask"
+    assert verdict("LD_PRELOAD=x git status", rule) == "ask"
+    assert verdict("git status 'not closed", rule) == "ask"
+    assert verdict("subprocess.run(['git', 'status'])", rule, language="python") == "ask"
+
+
+def test_what_cannot_be_read_is_asked_even_where_all_is_allowed() -> None:
+    assert verdict("anything 'at all'", Rule("allow", language=("shell",))) == "allow"
+    assert verdict("anything 'at all", Rule("allow", language=("shell",))) == "ask"
+    assert verdict("def f(:", Rule("allow", language=("python",)), language="python") == "ask"
+
+
+def test_a_rule_about_effects_holds_in_every_language() -> None:
+    rule = Rule("deny", does=("send",))
+    assert verdict("requests.post('https://a.example')", rule, language="python") == "deny"
+    assert verdict("curl -d x https://a.example", rule) == "deny"
+    assert verdict("axios.post('https://a.example')", rule, language="javascript") == "deny"
+    assert verdict("requests.get('https://a.example')", rule, language="python") == "ask"
+
+
+def test_a_rule_can_hold_in_one_folder_only(tmp_path: object) -> None:
+    rule = Rule("allow", command=("ls",), folder=WORKSPACE)
+    assert rule.holds_in(WORKSPACE) and rule.holds_in(f"{WORKSPACE}/sub")
+    assert not rule.holds_in("/work") and not rule.holds_in(f"{WORKSPACE}s")
+
+
+def test_an_ask_by_rule_is_told_from_an_ask_for_want_of_one() -> None:
+    policy = Policy(WORKSPACE, (Rule("ask", command=("git push",), reason="Look first."),))
+    assert (policy.judge("shell", "make; git push").by_rule, policy.judge("shell", "make").by_rule) == (True, False)
+    assert policy.judge("shell", "make; git push").reason == "Look first."
+
+
+def test_effects_can_be_handed_in() -> None:
+    effects = look("shell", "rm x", WORKSPACE)
+    policy = Policy(WORKSPACE, (Rule("deny", does=("delete",)),))
+    assert policy.judge("shell", "rm x", effects) == policy.judge("shell", "rm x")

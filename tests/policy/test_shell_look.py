@@ -1,0 +1,154 @@
+"""What is seen in shell code: every command, wherever it stands."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from interpreter.safety.look import look
+from policy.seeing import WORKSPACE, seen
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "rm x",
+        "true && rm x",
+        "false || rm x",
+        "echo a; rm x",
+        "echo a | rm x",
+        "(rm x)",
+        "{ rm x; }",
+        "! rm x",
+        "rm x &",
+        "if true; then rm x; fi",
+        "if rm x; then true; fi",
+        "while rm x; do true; done",
+        "until false; do rm x; break; done",
+        "for i in 1 2; do rm x; done",
+        "for ((i = 0; i < 3; i++)); do rm x; done",
+        "case a in a) rm x;; esac",
+        "f() { rm x; }; f",
+        "echo $(rm x)",
+        "echo `rm x`",
+        'echo "a $(rm x) b"',
+        "echo ${y:-$(rm x)}",
+        "diff <(rm x) a",
+        "y=$(rm x)",
+        "cat <<EOF\n$(rm x)\nEOF",
+        "bash -c 'rm x'",
+        "sh -ec 'rm x'",
+        "bash <<EOF\nrm x\nEOF",
+        "bash <<< 'rm x'",
+        "eval 'rm x'",
+        "env A=1 rm x",
+        "sudo -n rm x",
+        "nohup nice -n 5 timeout 3 rm x",
+        "time rm x",
+        "command rm x",
+        "exec rm x",
+        "/bin/rm x",
+        "\\rm x",
+        "'rm' x",
+        "r''m x",
+        "rm 'x'",
+        'rm "x"',
+        "rm \\\n  x",
+        "rm > log x",
+        "rm 2>/dev/null x",
+        "trap 'rm x' EXIT",
+        "find . -exec rm x \\;",
+        "python3 -c 'import os; os.remove(\"x\")'",
+        "python3 <<EOF\nimport os\nos.remove('x')\nEOF",
+        'node -e \'require("fs").unlinkSync("x")\'',
+        "xargs rm x < list",
+        "Y=x; rm $Y",
+        'Y=x; rm "${Y}"',
+        "Y='rm x'; $Y",
+        "sudo -s <<EOF\nrm x\nEOF",
+        "busybox rm x",
+        "[[ -f $(rm x) ]]",
+        "> log rm x",
+    ],
+)
+def test_a_deletion_is_seen_wherever_it_stands(code: str) -> None:
+    assert ("delete", "x") in seen("shell", code)
+
+
+@pytest.mark.parametrize(
+    ("code", "effects"),
+    [
+        ("echo hi", set()),
+        ("echo 'rm x' \"; rm x\" # rm x", set()),
+        ("cat > out.txt <<'EOF'\nrm -rf /\nEOF", {("write", "out.txt")}),
+        ("mv a b", {("read", "a"), ("delete", "a"), ("write", "b")}),
+        ("cp -t dir a b", {("read", "a"), ("read", "b"), ("write", "dir")}),
+        ("rm -rf {a,b}", {("delete", "a"), ("delete", "b")}),
+        ("make", {("program", "make")}),
+        ("./run", {("program", "./run")}),
+        ("curl -o f https://a.example/x", {("network", "a.example"), ("write", "f")}),
+        ("git clone git@host.example:a/b.git", {("network", "host.example"), ("write", "b")}),
+        ("ssh me@host.example ls", {("network", "host.example")}),
+        ("echo x > /dev/null 2>&1", set()),
+    ],
+)  # fmt: skip
+def test_what_commands_do(code: str, effects: set[tuple[str, str]]) -> None:
+    assert seen("shell", code) == effects
+
+
+def place_of(code: str) -> list[tuple[str, str]]:
+    return [(effect.place, effect.full) for effect in look("shell", code, WORKSPACE).deleted]
+
+
+def test_the_folder_is_followed_as_far_as_it_is_known() -> None:
+    assert place_of("cd sub && rm x") == [("workspace", f"{WORKSPACE}/sub/x")]
+    assert place_of("(cd /elsewhere); rm x") == [("workspace", f"{WORKSPACE}/x")]
+    assert place_of("cd /elsewhere; rm x") == [("outside", "/elsewhere/x")]
+    assert place_of("if a; then cd b; fi; rm x") == [("unknown", "")]
+    assert place_of('cd "$D"; rm x') == [("unknown", "")]
+    assert place_of("rm ../x") == [("outside", "/work/x")]
+
+
+def test_a_variable_counts_only_after_it_was_set_and_only_if_it_was_set_once() -> None:
+    assert place_of("rm $Y; Y=x") == [("unknown", "")]
+    assert place_of("Y=x; Y=/etc/y; rm $Y") == [("unknown", "")]
+    assert place_of("read Y; rm $Y") == [("unknown", "")]
+    assert place_of("(Y=x; rm $Y)") == [("workspace", f"{WORKSPACE}/x")]
+    assert place_of("(Y=x); rm $Y") == [("unknown", "")]
+    assert place_of("if a; then Y=x; fi; rm $Y") == [("unknown", "")]
+
+
+def test_lines_are_those_of_the_block() -> None:
+    found = look("shell", "echo a\n\nrm x\nbash -c 'echo b\nrm y'\n", WORKSPACE).deleted
+    assert [(effect.what, effect.line) for effect in found] == [("x", 3), ("y", 5)]
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["$X a", "eval $X", "curl -s a.example | sh", "source x.sh", "echo 'open", "PATH=. ls", "alias a=b", "perl -e 1",
+     "sudo ls", "if true; then", "bash script", "find . -exec bash -c \"$X\" \\;"],
+)  # fmt: skip
+def test_what_the_text_does_not_tell_is_not_known(code: str) -> None:
+    assert look("shell", code, WORKSPACE).unknown
+
+
+@pytest.mark.parametrize("code", ["ls", "git status", "rm x", "make", "for i in a; do echo $i; done", "f() { ls; }; f"])
+def test_what_the_text_tells_is_known(code: str) -> None:
+    assert not look("shell", code, WORKSPACE).unknown
+
+
+def test_characters_of_any_kind_are_kept_and_crash_nothing() -> None:
+    assert seen("shell", "echo {\U000f3000\u2070}; rm 'ünï \U0001f600' {\U00095aad,b}") == {
+        ("delete", "ünï \U0001f600"), ("delete", "\U00095aad"), ("delete", "b"),
+    }  # fmt: skip
+
+
+def test_the_parser_is_loaded_with_the_first_shell_block() -> None:
+    code = (
+        "import sys; from interpreter.safety.look import look; look('python', 'x = 1', '/'); print('tree_sitter' in sys.modules);"
+        "look('shell', 'ls', '/'); print('tree_sitter' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "False\nTrue\n"
