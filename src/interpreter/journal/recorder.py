@@ -199,6 +199,7 @@ class Recorder:
             scribe.known, scribe.blocks, scribe.sent = old.known, old.blocks, old.sent
             title = title or f"{old.facts.title} (branch)"
             scribe.write("branched", id=scribe.folder.name, title=title, **{"from": old.facts.id})
+            self._interpreter.timeline.branch(scribe.folder)
             scribe.settle()
         self._leave()
         self._scribe = scribe

@@ -78,7 +78,13 @@ class Undone:
         told = {language: str(how) for language, how in self.variables.items()}
         files = self.files.fields if self.files is not None else None
         points = [point.id for point in self.outlook.points]
-        return {"points": points, "back": self.outlook.back, "files": files, "variables": told}
+        return {
+            "points": points,
+            "back": self.outlook.back,
+            "parts": list(self.outlook.parts),
+            "files": files,
+            "variables": told,
+        }
 
     def _about_variables(self) -> Iterable[str]:
         for language, how in self.variables.items():
@@ -86,6 +92,9 @@ class Undone:
                 yield f"{language}: {words}"
 
     def _about_files(self) -> Iterable[str]:
-        if self.files is not None:
-            for path, why, *_ in (*self.files.kept, *self.files.failed):
+        if self.files is None or self.outlook.files is None:
+            return
+        named = {step.path for step in self.outlook.files.steps if step.impossible}  # among the notes
+        for path, why, *_ in (*self.files.kept, *self.files.failed):
+            if path not in named:
                 yield f"{path} is left as it is: {why}."
