@@ -1,7 +1,8 @@
-"""Seconds that the record of a workspace's files costs, and git-stash-style checkpoints of the same tree."""
+"""Seconds that undo of files costs, and git-stash-style checkpoints of the same trees."""
 
 import os
 import shutil
+import statistics
 import subprocess
 import tempfile
 import time
@@ -9,9 +10,10 @@ from pathlib import Path
 
 from common import ARGUMENTS, tell
 
+from interpreter import OpenInterpreter
 from interpreter.safety import FileRecord
 
-GIT = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "gc.auto=0"]
+folder = Path(tempfile.mkdtemp(prefix="bench-files-")).resolve()
 
 
 def measured(act):
@@ -24,6 +26,64 @@ def best(act, repeats=10):
     return min(measured(act) for _ in range(repeats))
 
 
+def changed_and(act):
+    change()
+    return measured(act)
+
+
+class Git:
+    """A checkpoint of a tree in a git directory of its own: what is there is added, and written as a tree."""
+
+    def __init__(self, root):
+        self.words = ["git", f"--git-dir={folder / 'git'}-{root.name}", f"--work-tree={root}", "-c", "gc.auto=0"]
+        self("init", "-q")
+
+    def __call__(self, *words):
+        return subprocess.run([*self.words, *words], check=True, capture_output=True, text=True).stdout.strip()
+
+    def checkpoint(self):
+        self("add", "-A")
+        return self("write-tree")
+
+    def restore(self, tree):
+        self("read-tree", "--reset", "-u", tree)
+
+
+def made(root, count):
+    for number in range(count):
+        path = root / f"part{number // 1000}" / f"package{number // 50}" / f"module{number % 50}.py"
+        if number % 50 == 0:
+            path.parent.mkdir(parents=True)
+        path.write_text(f"number = {number}\n" * 100)
+    return sorted(path for path in root.rglob("*") if path.is_file())
+
+
+# -- a small workspace, as the whole product meets it ------------------------------------------------------------------
+
+small_root = folder / "small"
+made(small_root, 10)
+timeline = OpenInterpreter(workspace=str(small_root), conversation_history=False).timeline
+
+
+def small_block():
+    timeline.before_block("python", "1 + 1")
+    timeline.after_block()
+
+
+small_block()
+time.sleep(0.1)  # until the clock has moved on, and nothing has to be read twice
+small = statistics.median(measured(small_block) for _ in range(100))
+small_git = Git(small_root)
+small_git.checkpoint()
+git_small = best(small_git.checkpoint)
+
+# -- a large one -------------------------------------------------------------------------------------------------------
+
+root = folder / "work"
+paths = made(root, ARGUMENTS["files"])
+names = list(map(str, paths))
+
+
 def stat_all():
     """What nothing can be cheaper than that looks at every file, before and after."""
     for _ in range(2):
@@ -32,9 +92,10 @@ def stat_all():
 
 
 def block(work=lambda: None):
-    record.before(1)
+    """What the record adds to a block that does this work."""
+    before = measured(lambda: record.before(1))
     work()
-    record.after(1)
+    return before + measured(lambda: record.after(1))
 
 
 def change():
@@ -42,47 +103,35 @@ def change():
         path.write_text(f"{time.perf_counter()}\n")
 
 
-def checkpoint():
-    subprocess.run([*GIT, "add", "-A"], cwd=root, check=True)
-    subprocess.run([*GIT, "stash", "create"], cwd=root, check=True, stdout=subprocess.DEVNULL)
-
-
-def changed_and(act):
-    change()
-    return measured(act)
-
-
-folder = Path(tempfile.mkdtemp(prefix="bench-files-")).resolve()
-root = folder / "work"
-for number in range(ARGUMENTS["files"]):
-    path = root / f"part{number // 1000}" / f"package{number // 50}" / f"module{number % 50}.py"
-    if number % 50 == 0:
-        path.parent.mkdir(parents=True)
-    path.write_text(f"number = {number}\n" * 100)
-paths = sorted(path for path in root.rglob("*") if path.is_file())
-names = list(map(str, paths))
-
 record = FileRecord(root, folder / "store")
 first = measured(record.prepare)
-time.sleep(0.1)  # until the clock has moved on, and nothing has to be read twice
-unchanged = best(block)
-changed = best(lambda: block(change), 5) - best(change, 5)
+blocks_512 = sum(os.lstat(path).st_blocks for path in (folder / "store").rglob("*"))
+time.sleep(0.1)
+unchanged = min(block() for _ in range(10))
+changed = min(block(change) for _ in range(5))
 undo = measured(record.undo)
 
-subprocess.run([*GIT, "init", "-q"], cwd=root, check=True)
-git_first = measured(lambda: subprocess.run([*GIT, "add", "-A"], cwd=root, check=True))
-subprocess.run([*GIT, "commit", "-qm", "first"], cwd=root, check=True)
-git_unchanged = best(checkpoint, 5)
-git_changed = min(changed_and(checkpoint) for _ in range(5))
+git = Git(root)
+git_first = measured(git.checkpoint)
+git_unchanged = best(git.checkpoint, 5)
+git_changed = min(changed_and(git.checkpoint) for _ in range(5))
+tree = git.checkpoint()
+change()
+git.checkpoint()
+git_undo = measured(lambda: git.restore(tree))
 bare = best(stat_all)
 shutil.rmtree(folder)
 tell(
+    small=small,
     first=first,
+    megabytes=blocks_512 * 512 / 1_000_000,
     unchanged=unchanged,
     changed=changed,
     undo=undo,
+    git_small=git_small,
     git_first=git_first,
     git_unchanged=git_unchanged,
     git_changed=git_changed,
+    git_undo=git_undo,
     bare=bare,
 )

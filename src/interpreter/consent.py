@@ -66,7 +66,7 @@ class Consent:
 
     @property
     def _sandboxing(self) -> Sandboxing | None:
-        return self._interpreter.computer.sandboxing
+        return None
 
     def _ask(self, pending: PendingBlock) -> Generator[Chunk]:
         interpreter = self._interpreter

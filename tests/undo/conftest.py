@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from interpreter.safety import Limits
+from undo.traveller import Traveller
 from undo.workbench import Bench
+
+Travelling = Callable[..., Traveller]
 
 
 @pytest.fixture
@@ -19,3 +24,22 @@ def bench(tmp_path: Path) -> Bench:
 def limited(tmp_path: Path) -> Bench:
     """Three kilobytes a file, ten in all, twenty files."""
     return Bench(tmp_path.resolve(), Limits(file_bytes=3_000, total_bytes=10_000, files=20))
+
+
+@pytest.fixture
+def travelling(tmp_path: Path) -> Iterator[Travelling]:
+    """`travelling(setting=value)` gives a traveller; several share the workspace and the folder of sessions."""
+    started: list[Traveller] = []
+
+    def start(**settings: Any) -> Traveller:
+        started.append(Traveller(tmp_path.resolve(), **settings))
+        return started[-1]
+
+    yield start
+    for each in started:
+        each.close()
+
+
+@pytest.fixture
+def traveller(travelling: Travelling) -> Traveller:
+    return travelling()

@@ -187,10 +187,32 @@ def test_a_torn_ledger(bench: Bench, tear: bytes) -> None:
 def test_a_damaged_copy_is_not_used(bench: Bench) -> None:
     bench.write("a", "before")
     bench.block(lambda: bench.write("a", "after"))
-    (image,) = [path for path in bench.record.images.folder.iterdir() if path.read_text() == "before"]
-    image.write_text("beXore")
+    pack = bench.record.images.folder / "pack"
+    pack.write_bytes(pack.read_bytes().replace(b"before", b"beXore"))
     report = bench.record.undo()
     assert bench.read("a") == "after" and "damaged" in report.kept[0].why
+
+
+def test_a_large_damaged_copy_is_not_used(bench: Bench) -> None:
+    bench.write("a", "before" * 20_000)
+    bench.block(lambda: bench.write("a", "after"))
+    (image,) = [path for path in bench.record.images.folder.iterdir() if path.name != "pack"]
+    image.write_text("beXore" * 20_000)
+    report = bench.record.undo()
+    assert bench.read("a") == "after" and "damaged" in report.kept[0].why
+
+
+@pytest.mark.parametrize("tail", [b"half a head", b"\0" * 100, b"x" * 32 + b"\0\0\0\x09short"])
+def test_a_torn_pack(bench: Bench, tail: bytes) -> None:
+    bench.write("a", "0")
+    bench.block(lambda: bench.write("a", "1"))
+    with (bench.store / "images" / "pack").open("ab") as file:
+        file.write(tail)
+    bench.record = bench.opened()
+    bench.block(lambda: bench.write("a", "2"))
+    bench.record = bench.opened()
+    bench.record.undo(bench.record.plan_undo(2))
+    assert bench.read("a") == "0"
 
 
 # -- full disks ----------------------------------------------------------------------------------------------------

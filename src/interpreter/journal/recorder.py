@@ -208,6 +208,8 @@ class Recorder:
             raise ConversationNotFoundError("Nothing is saved yet, so there is nothing to branch from.")
         self.sync()
         scribe = self._copy_of(old, title or f"{old.facts.title} (branch)")
+        with writing(self.root):
+            self._interpreter.timeline.branch(scribe.folder)
         self._leave()
         self._scribe = scribe
         return scribe.folder.name

@@ -84,7 +84,9 @@ class Session:
     points: list[dict[str, Any]] = field(default_factory=list)
     """The moments before turns and blocks, for undo; their `time` is when they were."""
     rewound: dict[str, int | None] = field(default_factory=dict)
-    """The points to which conversation, files and variables have gone back; None is the present."""
+    """Before which point the conversation, the files and the variables are; None behind all, as what is not named."""
+    taken_back: list[Message] = field(default_factory=list)
+    """The messages that an undo took back and that a redo could bring again."""
     length: int = 0
     """How many bytes of the journal are good."""
     torn: bool = False
@@ -162,7 +164,7 @@ class Session:
         elif event in ("point", "points_dropped"):
             self._point(entry)
         elif event == "rewound":
-            self.rewound |= dict.fromkeys(entry["parts"], entry["to"])
+            self.rewound |= dict.fromkeys(entry.get("parts", ()), entry.get("to"))
         else:
             self.facts.learn(entry)
             return
@@ -174,6 +176,8 @@ class Session:
             del self.messages[at:], self.times[at:]
         self.messages.append(message)
         self.times.append(entry["time"])
+        again = bool(self.taken_back) and self.taken_back[0] == message
+        self.taken_back = self.taken_back[1:] if again else []
 
     def _more(self, entry: file.Entry) -> None:
         message = self.messages[-1]
@@ -186,6 +190,11 @@ class Session:
         if entry["of"] != len(self.messages):
             return  # written twice
         at, drop, came = entry["at"], entry["drop"], entry["messages"]
+        if entry["event"] == "undo" and not came and at + drop == len(self.messages):
+            self.taken_back = self.messages[at:] + self.taken_back
+        else:
+            self.taken_back = []
+            self._shift_points(at, drop, len(came))
         self.messages[at : at + drop] = [self.blobs.unpacked(packed) for packed in came]
         self.times[at : at + drop] = [entry.get("time")] * len(came)
         for block in self.blocks if drop != len(came) else ():  # else they were edited in place
@@ -211,9 +220,16 @@ class Session:
             self.points = [point for point in self.points if point["point"] < dropped]
         if self.points and self.points[-1]["at"] > entry["at"]:  # the conversation was cut
             self.points = [{**point, "at": min(point["at"], entry["at"])} for point in self.points]
+        self.rewound, self.taken_back = {}, []
         if entry["event"] == "point":
             self.points.append(entry)
-        self.rewound = {}
+
+    def _shift_points(self, at: int, drop: int, came: int) -> None:
+        for place, point in enumerate(self.points):
+            if point["at"] >= at + drop:
+                self.points[place] = {**point, "at": point["at"] + came - drop}
+            elif point["at"] > at:
+                self.points[place] = {**point, "at": min(point["at"], at + came)}
 
     def _remember(self, entry: file.Entry) -> None:
         self.sent["templates"] = entry.get("templates", self.sent.get("templates", {}))

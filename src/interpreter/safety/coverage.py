@@ -20,6 +20,13 @@ class Limits:
     """With more than this at the start, file undo is off; files that come later and do not fit are not covered."""
     files: int = 50_000
     """With more than this at the start, file undo is off."""
+    blocks: int = 1000
+    """So many blocks can be taken back; older ones are forgotten."""
+
+    @property
+    def stored_bytes(self) -> int:
+        """With more copies than this, the oldest blocks are forgotten."""
+        return 2 * self.total_bytes
 
     @property
     def scanned(self) -> int:

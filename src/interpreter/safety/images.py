@@ -14,10 +14,13 @@ from typing import BinaryIO, NamedTuple
 
 from interpreter.errors import UndoError
 from interpreter.safety.items import Key
+from interpreter.safety.pack import NAME as PACK
+from interpreter.safety.pack import Pack
 from interpreter.safety.tree import key_of
 
 _FICLONE = 0x40049409  # Linux: share the blocks of another file until one of the two is written
 _PIECE = 1024 * 1024
+_SMALL = 64 * 1024
 _LOOKING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe in its place must not hold us
 
 
@@ -34,22 +37,39 @@ class Images:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.bytes = 0
+        """How large all contents are together."""
 
     @cached_property
-    def _known(self) -> set[str]:
+    def _known(self) -> dict[str, int]:
         for folder in (self.folder.parent, self.folder):
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return set(os.listdir(self.folder))
+        with os.scandir(self.folder) as listing:
+            sizes = {entry.name: entry.stat(follow_symlinks=False).st_size for entry in listing}
+        sizes.pop(PACK, None)
+        known = sizes | self._pack.sizes
+        self.bytes = sum(known.values())
+        return known
+
+    @cached_property
+    def _pack(self) -> Pack:
+        return Pack(self.folder / PACK)
+
+    @property
+    def contents(self) -> set[str]:
+        """The hashes of all that is stored."""
+        return set(self._known)
+
+    def move(self, folder: Path) -> None:
+        """They are in another folder now."""
+        self.folder = folder
+        self._pack.path = folder / PACK
 
     def __contains__(self, content: object) -> bool:
         return content in self._known
 
-    def path(self, content: str) -> Path:
-        """Where a content is."""
-        return self.folder / content
-
     def read(self, content: str) -> bytes:
-        return self.path(content).read_bytes()
+        return self._pack.get(content) if content in self._pack else self._path(content).read_bytes()
 
     def take(self, path: str) -> Taken:
         """Store the content of a file as it is now; OSError if it cannot be read or there is no room."""
@@ -71,25 +91,46 @@ class Images:
     def put(self, data: bytes) -> str:
         """Store some bytes."""
         content = hashlib.sha256(data).hexdigest()
-        if content not in self._known:
+        if content in self._known:
+            return content
+        if len(data) <= _SMALL:
+            self._make_sure()
+            self._pack.put(content, data)
+            self._learn(content, len(data))
+        else:
             with self._unfinished() as (name, file):
                 _write(file, data)
-            self._place(name, content)
+            self._place(name, content, len(data))
         return content
+
+    def size(self, content: str) -> int:
+        """How large a content is; 0 if it is not stored."""
+        return self._known.get(content, 0)
 
     def write_to(self, content: str, target: BinaryIO) -> None:
         """Write a content into an empty file, and make sure that it is the right one."""
-        with open(self.path(content), "rb") as source:
+        if content in self._pack:
+            data = self._pack.get(content)
+            _write(target, data)
+            if hashlib.sha256(data).hexdigest() != content:
+                raise UndoError(f"The stored copy {content} in {self._pack.path} is damaged.")
+            return
+        with open(self._path(content), "rb") as source:
             if clone(source, target):
                 return
             if copy(source, target) != content:
-                raise UndoError(f"The stored copy {self.path(content)} is damaged.")
+                raise UndoError(f"The stored copy {self._path(content)} is damaged.")
 
     def drop(self, keep: set[str]) -> None:
         """Forget all contents but these."""
-        for content in self._known - keep:
-            self.path(content).unlink(missing_ok=True)
-        self._known &= keep
+        for content in self._known.keys() - keep:
+            if content not in self._pack:
+                self._path(content).unlink(missing_ok=True)
+            self.bytes -= self._known.pop(content)
+        self._pack.drop(keep)
+
+    def _path(self, content: str) -> Path:
+        return self.folder / content
 
     def _take(self, descriptor: int, size: int) -> tuple[str, int]:
         if size <= _PIECE:
@@ -105,17 +146,28 @@ class Images:
         if content in self._known:
             (self.folder / name).unlink()
             return content, 0
-        self._place(name, content)
+        self._place(name, content, size)
         return content, size
 
     def _unfinished(self) -> _Unfinished:
-        self._known  # noqa: B018 - makes the folder
+        self._make_sure()
         return _Unfinished(self.folder)
 
-    def _place(self, name: str, content: str) -> None:
+    def _make_sure(self) -> None:
+        """Have a folder: there is none yet, or somebody has cleared it away."""
+        if not self.folder.is_dir():
+            for name in ("_known", "_pack"):
+                self.__dict__.pop(name, None)
+            self._known  # noqa: B018 - makes the folder
+
+    def _place(self, name: str, content: str, size: int) -> None:
         """Whole under its final name or not there at all, whenever the process dies."""
         os.rename(self.folder / name, self.folder / content)
-        self._known.add(content)
+        self._learn(content, size)
+
+    def _learn(self, content: str, size: int) -> None:
+        self._known[content] = size
+        self.bytes += size
 
 
 class _Unfinished:

@@ -14,6 +14,8 @@ from interpreter.safety.items import Item, Pair, packed, repository_of, unpacked
 
 NAME = "files.jsonl"
 INTENT = "intent.json"
+UNTRIMMED = "untrimmed"
+"""There as long as a session goes on, and after it was killed."""
 
 
 @dataclass
@@ -35,10 +37,13 @@ class Told:
     position: int = 0
     open_block: str | None = None
     """A block that began and whose end was not recorded."""
+    forgotten: str | None = None
+    """The last block that was too old to be kept."""
     touched: dict[str, int] = field(default_factory=dict)
     """For each repository after how many blocks somebody else changed it last."""
 
     def apply(self, entry: dict[str, Any]) -> None:
+        """Take one line of the ledger."""
         match entry["event"]:
             case "seen":
                 self._see((path, unpacked(item)) for path, item in entry["items"].items())
@@ -50,11 +55,14 @@ class Told:
                 self.touched = clamped(self.touched, self.position)
             case "end":
                 pairs = {path: (unpacked(old), unpacked(new)) for path, (old, new) in entry["changes"].items()}
+                del self.blocks[self.position :]
                 self.blocks.append(BlockFiles(entry["block"], pairs, entry["off"]))
                 self.position, self.open_block = len(self.blocks), None
                 self._see((path, new) for path, (_, new) in pairs.items())
             case "moved":
                 self.position = entry["position"]
+            case "forgot":
+                self.forgotten = entry["block"]
 
     def _see(self, items: Iterator[tuple[str, Item | None]]) -> None:
         for path, item in items:
@@ -68,8 +76,13 @@ class Ledger:
     """Writes the record. If the disk is full, `trouble` says so, and the record lives in memory alone."""
 
     def __init__(self, folder: Path) -> None:
-        self._path, self._intent = folder / NAME, folder / INTENT
         self.trouble: str | None = None
+        self._begun = False  # whether it is known on the disk that somebody writes it
+        self.follow(folder)
+
+    def follow(self, folder: Path) -> None:
+        """It is there from now on."""
+        self._path, self._intent, self._untrimmed = folder / NAME, folder / INTENT, folder / UNTRIMMED
 
     def read(self) -> Told:
         """What was written so far; a line torn by a crash is cut off."""
@@ -80,16 +93,16 @@ class Ledger:
             return told
         length = 0
         for line in lines:
-            try:
-                entry = json.loads(line) if line.endswith(b"\n") else None
-            except ValueError:
-                entry = None
-            if entry is None:
+            if not _told(line, told):
                 os.truncate(self._path, length)
                 break
-            told.apply(entry)
             length += len(line)
         return told
+
+    def trimmed(self) -> None:
+        """Nothing is in the store that nobody needs."""
+        self._untrimmed.unlink(missing_ok=True)
+        self._begun = False
 
     def seen(self, items: dict[str, Item | None], own: bool = False) -> None:
         """The tree was found like this, and no block made it so: an undo of our own did, or somebody else."""
@@ -106,9 +119,11 @@ class Ledger:
     def moved(self, position: int) -> None:
         self._append({"event": "moved", "position": position})
 
-    def rewrite(self, blocks: list[BlockFiles], position: int) -> None:
+    def rewrite(self, blocks: list[BlockFiles], position: int, forgotten: str | None) -> None:
         """Write the blocks anew, and forget how the rest of the tree looked."""
         entries = [*map(_end, blocks), {"event": "moved", "position": position}]
+        if forgotten is not None:
+            entries.append({"event": "forgot", "block": forgotten})
         try:
             _replace(self._path, "".join(map(_line, entries)))
         except OSError as error:
@@ -129,6 +144,9 @@ class Ledger:
             found: dict[str, Any] = json.loads(self._intent.read_bytes())
         except FileNotFoundError:
             return None
+        except ValueError:  # the machine went down while it was written, so nothing was done yet
+            self.done()
+            return None
         return found
 
     def done(self) -> None:
@@ -138,9 +156,16 @@ class Ledger:
         if self.trouble:
             return  # a line that follows on a missing one would tell a wrong story
         try:
+            if not self._begun:
+                self._begin()
             _append(self._path, _line(entry).encode("ascii"))
         except OSError as error:
             self.trouble = f"{error.strerror} ({self._path.parent})"
+
+    def _begin(self) -> None:
+        self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._untrimmed.touch(mode=0o600)
+        self._begun = True
 
 
 def touched(paths: Iterable[str], blocks: int) -> dict[str, int]:
@@ -151,6 +176,17 @@ def touched(paths: Iterable[str], blocks: int) -> dict[str, int]:
 def clamped(times: dict[str, int], blocks: int) -> dict[str, int]:
     """The same when blocks that were undone are forgotten."""
     return {folder: min(count, blocks) for folder, count in times.items()}
+
+
+def _told(line: bytes, told: Told) -> bool:
+    """Take a line; False if it is torn, or damaged."""
+    try:
+        entry = json.loads(line) if line.endswith(b"\n") else None
+        if entry is not None:
+            told.apply(entry)
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return False
+    return entry is not None
 
 
 def _end(files: BlockFiles) -> dict[str, Any]:
@@ -164,7 +200,6 @@ def _line(entry: dict[str, Any]) -> str:
 
 
 def _append(path: Path, data: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         length = os.fstat(descriptor).st_size

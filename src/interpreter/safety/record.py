@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -15,11 +16,17 @@ from interpreter.safety import choice, lines
 from interpreter.safety.changes import Changes, Kept, Report
 from interpreter.safety.coverage import Coverage, Limits, NotCovered, refusal
 from interpreter.safety.images import Images
+from interpreter.safety.interrupts import Hold
 from interpreter.safety.items import Item, Pair, alike, same
 from interpreter.safety.ledger import BlockFiles, Ledger, clamped, touched
 from interpreter.safety.plan import Direction, Plan, Step, composed, steps
 from interpreter.safety.restore import Restoration, clear_passing
+from interpreter.safety.stores import IMAGES, carry, contents_of, oldest_kept
 from interpreter.safety.workspace import Overfull, Workspace
+
+
+class Abandoned(Exception):
+    """Nobody wants to know any more."""
 
 
 class FileRecord:
@@ -38,10 +45,13 @@ class FileRecord:
         exclude: Iterable[str | Path] = (),
     ) -> None:
         root, folder = Path(workspace).resolve(), Path(store_folder).resolve()
-        self.images = Images(folder / "images")
+        self.folder, self.limits = folder, limits or Limits()
+        self.images = Images(folder / IMAGES)
         self._ledger = Ledger(folder)
-        self._workspace = Workspace(root, self.images, limits or Limits(), [folder, *map(Path, exclude)])
-        self._lock = threading.RLock()
+        self._lock, self._hold = threading.RLock(), Hold()
+        skip = [folder, *map(Path, exclude)]
+        self._workspace = Workspace(root, self.images, self.limits, skip, self._breathe)
+        self._leaving = False
         self._named: set[NotCovered] = set()
         self._stamp = 0
         self._told_off: str | None = None
@@ -51,6 +61,8 @@ class FileRecord:
         self._workspace.take_over(told.items)
         self._blocks, self._position, self._open = told.blocks, told.position, told.open_block
         self._touched = told.touched
+        self.forgotten = told.forgotten
+        """The last block that was too old to be kept; it and all before it cannot be taken back."""
 
     @property
     def workspace(self) -> Workspace:
@@ -79,20 +91,29 @@ class FileRecord:
         """The blocks that could be done again, the next one first."""
         return tuple(files.block for files in self._blocks[self._position :])
 
+    @property
+    def looked(self) -> bool:
+        """Whether the workspace has been looked at, so that another look is cheap."""
+        return self._workspace.looked or self.off is not None
+
     def prepare(self) -> Coverage:
         """Look at the workspace and store what is not stored yet."""
-        with self._lock:
+        with self._lock, self._hold:
             begin = time.perf_counter()
             self._settle()
             if self._ledger.trouble:
-                self._ledger.rewrite(self._blocks, self._position)
-                self._ledger.seen(dict(self._workspace.items))
+                self._rewrite()
             self._see()
             return self._coverage(begin)
 
+    def look_ahead(self) -> None:
+        """The same in the background: what goes wrong goes wrong again when it is needed, and is told then."""
+        with contextlib.suppress(Abandoned, OSError, UndoError):
+            self.prepare()
+
     def before(self, block: str | int) -> Coverage:
         """A block is about to run: say what is covered. Blocks that were undone cannot be done again from here on."""
-        with self._lock:
+        with self._lock, self._hold:
             coverage = self.prepare()
             self._stamp += 1
             self._open = str(block)
@@ -102,17 +123,27 @@ class FileRecord:
             return replace(coverage, trouble=self._ledger.trouble)
 
     def after(self, block: str | int) -> Changes:
-        """The block has ended: say what it changed."""
-        with self._lock:
+        """The block has ended: say what it changed; nothing, if it never began."""
+        with self._lock, self._hold:
             begin = time.perf_counter()
+            if self._open != str(block):
+                return Changes(str(block))
             pairs = self._changed() if self.off is None else {}
             files = BlockFiles(str(block), pairs, self.off)
             self._stamp += 1
             self._blocks.append(files)
             self._position, self._open = len(self._blocks), None
             self._ledger.end(files)
+            self._forget()
             lost = tuple(self._lost(pairs))
             return Changes(files.block, pairs, lost, self.off, time.perf_counter() - begin)
+
+    def limit(self, limits: Limits) -> None:
+        """Other limits hold from now on; what was left out is looked at again."""
+        with self._lock, self._hold:
+            self.limits = limits
+            self._workspace.limit(limits)
+            self.reconsider()
 
     def reconsider(self) -> None:
         """Try again after the workspace was over a limit."""
@@ -122,7 +153,7 @@ class FileRecord:
 
     def plan_undo(self, count: int = 1, *, since: str | int | None = None) -> Plan:
         """What would be restored by taking back the last blocks, or that block and all after it."""
-        with self._lock:
+        with self._lock, self._hold:
             self._settle()
             if since is not None:
                 count = self._position - self._index(str(since), 0, self._position)
@@ -134,7 +165,7 @@ class FileRecord:
 
     def plan_redo(self, count: int = 1, *, until: str | int | None = None) -> Plan:
         """What would be restored by doing the next blocks again, or all up to that one."""
-        with self._lock:
+        with self._lock, self._hold:
             self._settle()
             if until is not None:
                 count = self._index(str(until), self._position, len(self._blocks)) - self._position + 1
@@ -167,7 +198,7 @@ class FileRecord:
 
     def finish(self) -> Report | None:
         """Do the rest of an undo that was cut off; None if there was none."""
-        with self._lock:
+        with self._lock, self._hold:
             intent = self._ledger.intent()
             return self._finish(intent) if intent else None
 
@@ -209,12 +240,38 @@ class FileRecord:
             return None
         return self.images.read(item.content)
 
+    def settle(self) -> None:
+        """Finish what was left half done: an undo that was cut off, a block whose end nobody recorded."""
+        with self._lock, self._hold:
+            self._settle()
+
+    # -- the store -------------------------------------------------------------------------------------------------
+
     def trim(self) -> None:
         """The session ends: keep what undo needs, and forget the copies of what no block has changed."""
-        with self._lock:
-            pairs = [pair for files in self._blocks for pair in files.pairs.values()]
-            self.images.drop({item.content for pair in pairs for item in pair if item and item.content})
-            self._ledger.rewrite(self._blocks, self._position)
+        self._leaving = True  # a first copy that goes on in the background is not needed any more
+        with self._lock, self._hold:
+            self._leaving = False
+            self._settle()
+            self.images.drop(contents_of(self._blocks))
+            self._ledger.rewrite(self._blocks, self._position, self.forgotten)
+            self._ledger.trimmed()
+
+    def move(self, folder: Path, keep: bool) -> None:
+        """Go on in another folder, which gets all that is stored so far; the old one stays as it is if it is kept."""
+        with self._lock, self._hold:
+            folder = folder.resolve()
+            carry(self.folder, folder, keep)
+            self.folder = folder
+            self.images.move(folder / IMAGES)
+            self._ledger.follow(folder)
+            self._workspace.leave_out(folder)
+
+    def _breathe(self) -> None:
+        """A look goes on; here it may be broken off."""
+        self._hold.let_through()
+        if self._leaving:
+            raise Abandoned
 
     # -- inside: looking ---------------------------------------------------------------------------------------------
 
@@ -250,6 +307,25 @@ class FileRecord:
         moved = {path: new for path, (old, new) in pairs.items() if same(old, new)}
         self._ledger.seen(moved)
         return {path: pair for path, pair in pairs.items() if path not in moved}
+
+    def _forget(self) -> None:
+        """Let go of the oldest blocks when there are too many, or too much is stored for them."""
+        many = len(self._blocks) > self.limits.blocks * 1.1  # not each time
+        if not many and self.images.bytes <= self.limits.stored_bytes:
+            return
+        present = {item.content for item in self._workspace.items.values() if item.kind == "file" and item.content}
+        first = oldest_kept(self._blocks, self.images, present, self.limits)
+        if first:
+            self.forgotten = self._blocks[first - 1].block
+            del self._blocks[:first]
+            self._position = len(self._blocks)
+            self._touched = {folder: max(0, blocks - first) for folder, blocks in self._touched.items()}
+            self._rewrite()
+        self.images.drop(contents_of(self._blocks) | present)
+
+    def _rewrite(self) -> None:
+        self._ledger.rewrite(self._blocks, self._position, self.forgotten)
+        self._ledger.seen(dict(self._workspace.items))
 
     def _coverage(self, begin: float) -> Coverage:
         here = self._workspace
@@ -295,7 +371,7 @@ class FileRecord:
         return Plan(direction, tuple(files.block for files in chosen), position, tuple(found), units, off, self._stamp)
 
     def _carry_out(self, plan: Plan, overwrite: Collection[str], repositories: Collection[str]) -> Report:
-        with self._lock:
+        with self._lock, self._hold:
             if plan.stamp != self._stamp:
                 raise UndoError("A block has run since this was planned: plan it again.")
             chosen, kept = choice.chosen(plan, overwrite, repositories)
@@ -313,7 +389,7 @@ class FileRecord:
 
     def _restore(self, intent: dict[str, Any], chosen: list[Step]) -> Report:
         act = Restoration(self._workspace.root, self.images, intent["token"], self._workspace.twin)
-        act.run(chosen)
+        act.run(chosen, self._breathe)  # if it is broken off there, the rest is done before anything else
         self._position = intent["position"]
         self._stamp += 1
         self._ledger.moved(self._position)

@@ -33,13 +33,18 @@ class Restoration:
         self._dated: set[int] = set()
         self._changing: set[str] = set()
         self._real: set[str] = set()
+        self._breathe: Callable[[], None] = lambda: None
         self.left: dict[str, str] = {}
         """What was not done because it is not as expected, and why."""
         self.failed: dict[str, str] = {}
         """What the system refused, and why."""
 
-    def run(self, steps: list[Step]) -> None:
-        """Do all steps that can be done. New things come before old ones go, wherever the names allow it."""
+    def run(self, steps: list[Step], breathe: Callable[[], None] = lambda: None) -> None:
+        """Do all steps that can be done. New things come before old ones go, wherever the names allow it.
+
+        `breathe` is called between two steps, and may raise.
+        """
+        self._breathe = breathe
         self._changing = {step.path for step in steps}
         deletes = [step for step in steps if step.want is None]
         folders = [step for step in steps if step.want is not None and step.want.kind == "folder"]
@@ -63,6 +68,7 @@ class Restoration:
         for step in steps:
             if step.path in self.left or step.path in self.failed:
                 continue
+            self._breathe()
             try:
                 self._check(step)
                 do(step)

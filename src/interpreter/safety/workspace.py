@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 
 from interpreter.safety import tree
@@ -25,9 +25,17 @@ class Overfull(Exception):
 class Workspace:
     """Looks at the tree again and again, and stores what it has not seen before."""
 
-    def __init__(self, root: Path, images: Images, limits: Limits, skip: Iterable[Path] = ()) -> None:
+    def __init__(
+        self,
+        root: Path,
+        images: Images,
+        limits: Limits,
+        skip: Iterable[Path] = (),
+        breathe: Callable[[], None] = lambda: None,
+    ) -> None:
         self.root = str(root)
         self._images, self._limits = images, limits
+        self._breathe = breathe  # called where a look may be broken off
         self._skip = frozenset(_below(root, skip))
         self._scan = tree.Scan()
         self._fresh: set[str] = set()
@@ -37,6 +45,19 @@ class Workspace:
         self.not_covered: dict[str, NotCovered] = {}
         self.files = self.bytes = 0
         self.copied_files = self.copied_bytes = 0
+
+    @property
+    def looked(self) -> bool:
+        return bool(self._scan.folders)
+
+    def leave_out(self, folder: Path) -> None:
+        """Do not look into this folder."""
+        self._skip |= frozenset(_below(Path(self.root), [folder]))
+
+    def limit(self, limits: Limits) -> None:
+        """Take these limits."""
+        self._limits = limits
+        self._fresh |= self.not_covered.keys()
 
     def look(self) -> dict[str, Pair]:
         """What has changed since the last look; all contents that can be stored are stored then."""
@@ -66,6 +87,7 @@ class Workspace:
 
     def _take_in(self, paths: list[str], moved: dict[Key, Item], pairs: dict[str, Pair]) -> None:
         for path in paths:
+            self._breathe()
             old, new = self.items.get(path), self._item(path, moved)
             if old != new:
                 pairs[path] = (old, new)

@@ -85,8 +85,14 @@ class Undone:
         told = {language: str(how) for language, how in self.variables.items()}
         files = self.files.fields if self.files is not None else None
         points = [point.id for point in self.outlook.points]
-        where = {"to": self.outlook.point, "parts": list(self.outlook.parts)}
-        return {"points": points, "back": self.outlook.back, **where, "files": files, "variables": told}
+        return {
+            "points": points,
+            "back": self.outlook.back,
+            "to": self.outlook.point,
+            "parts": list(self.outlook.parts),
+            "files": files,
+            "variables": told,
+        }
 
     def _about_variables(self) -> Iterable[str]:
         for language, how in self.variables.items():
@@ -94,8 +100,11 @@ class Undone:
                 yield f"{language}: {words}"
 
     def _about_files(self) -> Iterable[str]:
+        if self.files is None or self.outlook.files is None:
+            return
         from interpreter.safety.items import repository_of
 
-        if self.files is not None:
-            left = {repository_of(path) or path: why for path, why, *_ in (*self.files.kept, *self.files.failed)}
-            yield from (f"{path} is left as it is: {why}." for path, why in left.items())
+        named = {step.path for step in self.outlook.files.steps if step.impossible}  # among the notes
+        kept = [each for each in (*self.files.kept, *self.files.failed) if each.path not in named]
+        left = {repository_of(path) or path: why for path, why, *_ in kept}
+        yield from (f"{path} is left as it is: {why}." for path, why in left.items())

@@ -36,8 +36,11 @@ class Point:
     """The states of the sessions; a turn has that of its first block."""
     lasting: tuple[str, ...] = ()
     """What the block seemed to do that no undo takes back, as far as its text told."""
-    first: Message | None = field(default=None, repr=False)
-    """The message that came next: where that is now, the point is, whatever was changed before it."""
+    workspace: str | None = None
+    """Whose files were recorded when the block ran; None if that was switched off, and for a turn."""
+    anchor: Message | None = field(default=None, repr=False)
+    """The message that it is before, or if there was none, the one that it is `behind`."""
+    behind: int = 0
 
     @property
     def begins_turn(self) -> bool:
@@ -55,12 +58,13 @@ class Point:
             "language": self.language,
             "block": self.block,
             "lasting": list(self.lasting),
+            "workspace": self.workspace,
         }
 
     @classmethod
     def from_fields(cls, entry: dict[str, Any]) -> Point:
         """The other way round."""
-        names = ("kind", "at", "label", "language", "block", "time")
+        names = ("kind", "at", "label", "language", "block", "time", "workspace")
         known = {name: entry[name] for name in names if name in entry}
         return cls(id=entry["point"], lasting=tuple(entry.get("lasting", ())), **known)
 

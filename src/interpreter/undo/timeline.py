@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, cast, overload
 
-from interpreter.errors import UndoError
-from interpreter.undo.conversation import begins, last_beginning, place_in
+from interpreter.errors import BusyError, UndoError
+from interpreter.undo.conversation import Conversation, last_beginning
 from interpreter.undo.outlook import Outlook, Undone, VariablesOutlook
 from interpreter.undo.point import PARTS, Kind, Part, Point, Way, label_of
 from interpreter.undo.store import Store
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from interpreter.messages import Chunk, Message
     from interpreter.safety import Changes, FileRecord, Plan
 
-_NO_RETURN = "its variables cannot be rewound; its blocks can be run again"
 _TOLD_FROM = 1.0  # seconds: a first copy of the workspace that took longer is told
+_OFF = "Undo of files is off (setting `undo_files`)."
+_EARLIER = "Variables of an earlier run of the session cannot be brought back; its blocks can be run again."
 
 
 class Timeline:
@@ -35,14 +36,12 @@ class Timeline:
         self.points: list[Point] = []
         self.places: dict[Part, int] = dict.fromkeys(PARTS, 0)
         self._store = Store(interpreter)
+        self._conversation = Conversation(interpreter)
         self._newest = 0  # the id of the point that was made last
-        self._tail: list[Message] = []  # the messages that were taken back
         self._latest: Mark | None = None  # of the sessions before they were taken back
         self._running: Point | None = None  # the block that runs
-        self._forgotten: int | None = None  # the first point that was taken back in an earlier run
         self._in_turn = False
         self._stamp = 0
-        self._preparing: threading.Thread | None = None
 
     # -- what happens ----------------------------------------------------------------------------------------------
 
@@ -55,32 +54,24 @@ class Timeline:
         self._in_turn = False
 
     def prepare(self) -> None:
-        """A block is on its way: have the workspace looked at meanwhile."""
-        if self._preparing is not None and self._preparing.is_alive():
-            return
+        """A block is on its way: have the first copy of the workspace made meanwhile."""
         try:
-            record = self._store.record()
+            self._store.prepare()
         except OSError:
-            return  # it fails again before the block, and is told then
-        if record is None:
-            return
-        self._preparing = threading.Thread(target=record.prepare, name="file record", daemon=True)
-        self._preparing.start()
+            pass  # it fails again before the block, and is told then
 
     def before_block(self, language: str, code: str) -> list[Chunk]:
         """A block is about to run; what the user should be told first."""
         point = self._add("block" if self._in_turn else "own", self._messages_before(code), label_of(code))
         point.language, point.mark = language, self._interpreter.computer.mark()
         point.block = self._interpreter.journal.block if self._in_turn else None
+        record, trouble = self._opened()
+        point.workspace = self._store.root if record is not None else None
         self._interpreter.journal.write("point", **point.fields)
         self._running = point
-        try:
-            record = self._store.record()
-            coverage = record.before(point.id) if record is not None else None
-        except OSError as error:
-            return [_notice(f"File undo does not work just now: {error}.")]
-        if coverage is None:
-            return []
+        if record is None:
+            return [_notice(trouble)] if trouble else []
+        coverage = record.before(point.id)
         told = coverage.sentences
         if coverage.copied_files and coverage.seconds >= _TOLD_FROM:
             told.append(coverage.cost + ".")
@@ -91,12 +82,9 @@ class Timeline:
         point, self._running = self._running, None
         if point is None:
             return []
-        try:
-            record = self._store.record()
-            changes = record.after(point.id) if record is not None else None
-        except OSError as error:
-            return [_notice(f"What this block did to files is not recorded: {error}.")]
-        if not changes or not (changes.pairs or changes.not_covered):
+        record, _ = self._opened()
+        changes = record.after(point.id) if record is not None else None
+        if changes is None or not (changes.pairs or changes.not_covered):
             return []
         self._interpreter.journal.write("files", **changes.fields, journal_block=point.block)
         return [_files(changes)]
@@ -104,24 +92,29 @@ class Timeline:
     def reset(self) -> None:
         """Forget every point: the conversation begins anew."""
         self._store.close()
-        self.points, self._tail, self._latest, self._running, self._forgotten = [], [], None, None, None
+        self.points, self._latest, self._running = [], None, None
+        self._conversation.take_up([])
         self.places = dict.fromkeys(PARTS, 0)
         self._in_turn = False
+        self._stamp += 1
 
     def take_up(self, session: Session) -> None:
         """Go on with the points of an earlier run: its conversation and its files can be taken back."""
         self.reset()
         self.points = [Point.from_fields(entry) for entry in session.points]
         self._newest = max((point.id for point in self.points), default=0)
-        for point in self.points:
-            point.first = session.messages[point.at] if point.at < len(session.messages) else None
         self._stay()
-        places = {point.id: place for place, point in enumerate(self.points)}
-        gone_back = {part: places.get(point, 0) for part, point in session.rewound.items() if point is not None}
-        self.places |= {part: gone_back.get(part, self.present) for part in PARTS if part != "variables"}
-        here = self.places["variables"] = max(self.places["conversation"], self.places["files"])
-        self._forgotten = self.points[here].id if here < self.present else None
-        del self.points[here:]  # what was taken back then cannot be done again
+        self._conversation.take_up(session.taken_back)
+        whole = self._conversation.whole()
+        for point in self.points:
+            point.anchor = whole[point.at] if point.at < len(whole) else None
+        rewound = session.rewound.items()
+        places = {part: self._place(point, self.present) for part, point in rewound}
+        self.places |= cast("dict[Part, int]", places)
+
+    def branch(self, session: Path) -> None:
+        """The session goes on in another folder, where both of them can be taken back."""
+        self._store.branch(session)
 
     # -- where to ---------------------------------------------------------------------------------------------------
 
@@ -132,13 +125,14 @@ class Timeline:
 
     def place_of(self, point: int) -> int:
         """The place of the point with this id."""
-        for place, each in enumerate(self.points):
-            if each.id == point:
-                return place
-        raise UndoError(f"There is no point {point}. `interpreter.checkpoints` lists them; `%rewind` in the chat.")
+        place = self._place(point)
+        if place is None:
+            raise UndoError(f"There is no point {point}. `interpreter.checkpoints` lists them; `%rewind` in the chat.")
+        return place
 
     def back(self, count: int = 1, parts: Collection[Part] = PARTS, blocks: bool = False) -> int:
         """The place that many turns before what is in force, or that many blocks."""
+        self._find_files()
         self.adopt()
         here = max(self.places[part] for part in parts)
         places = [place for place in range(here) if self._counts(place, blocks)]
@@ -148,6 +142,7 @@ class Timeline:
 
     def forward(self, count: int = 1, parts: Collection[Part] = PARTS, blocks: bool = False) -> int:
         """The place that many turns after what is in force, or that many blocks."""
+        self._find_files()
         here = min(self.places[part] for part in parts)
         places = [place for place in range(here + 1, self.present) if self._counts(place, blocks)]
         if here < self.present:
@@ -164,32 +159,42 @@ class Timeline:
 
     def outlook(self, to: int, parts: Collection[Part] = PARTS, way: Way = "there") -> Outlook:
         """What would be restored by going there; with a way, parts that are there or beyond already stay."""
+        self._find_files()
         stays = {"back": int.__le__, "forward": int.__ge__, "there": int.__eq__}[way]
         chosen = tuple(part for part in PARTS if part in parts and not stays(self.places[part], to))
         back = all(self.places[part] > to for part in chosen)
         ends = [self.places[part] for part in chosen] or [to]
         passed = tuple(self.points[to : max(ends)] if back else self.points[min(ends) : to])
         notes: list[str] = []
-        files = self._files_outlook(to, notes) if "files" in chosen else None
+        files = self._files_outlook(to, passed, notes) if "files" in chosen else None
         mark = self._mark_at(to) if "variables" in chosen else None
-        variables = tuple(self._variables_outlook(mark, passed)) if "variables" in chosen else ()
-        messages = tuple(self._messages_outlook(to)) if "conversation" in chosen else ()
+        variables = tuple(self._variables_outlook(mark, passed)) if mark is not None else ()
+        if "variables" in chosen and any(point.kind != "turn" and point.mark is None for point in passed):
+            notes.append(_EARLIER)
+        messages = tuple(self._messages_outlook(to, notes)) if "conversation" in chosen else ()
         if "files" in chosen and back:
             notes += dict.fromkeys(words for point in passed for words in point.lasting)
         point = self.points[to].id if to < self.present else None
         return Outlook(to, back, passed, chosen, messages, files, variables, mark, tuple(notes), self._stamp, point)
 
-    def _messages_outlook(self, to: int) -> Iterable[Message]:
-        messages = self._interpreter.messages
+    def _messages_outlook(self, to: int, notes: list[str]) -> Iterable[Message]:
+        messages, tail = self._interpreter.messages, self._conversation.tail
+        if self._conversation.changed:
+            notes.append("The conversation was changed since: what was taken back of it does not come again.")
         at = self.at(to)
-        return messages[at:] if at <= len(messages) else self._tail[: at - len(messages)]
+        return messages[at:] if at <= len(messages) else tail[: at - len(messages)]
 
-    def _files_outlook(self, to: int, notes: list[str]) -> Plan | None:
-        record = self._store.record()
+    def _files_outlook(self, to: int, passed: Iterable[Point], notes: list[str]) -> Plan | None:
+        record, trouble = self._opened()
         if record is None:
-            notes.append("Undo of files is off (setting `undo_files`).")
+            notes.append(trouble or _OFF)
             return None
-        limit = self.points[to].id if to < self.present else self._newest + 1
+        notes += _not_here(passed, self._store.root)
+        if any(point.id <= int(record.forgotten or 0) for point in passed):
+            notes.append(
+                "Files come back only in part: what the oldest of these blocks did to them is not kept any more."
+            )
+        limit = self._limit(to)
         behind = [block for block in record.blocks if int(block) >= limit]
         ahead = [block for block in record.undone if int(block) < limit]
         if not behind and not ahead:
@@ -199,18 +204,16 @@ class Timeline:
         notes += [f"{step.path} cannot be restored: {step.impossible}." for step in plan.steps if step.impossible]
         return plan
 
-    def _variables_outlook(self, mark: Mark | None, passed: Iterable[Point]) -> Iterable[VariablesOutlook]:
+    def _variables_outlook(self, mark: Mark, passed: Iterable[Point]) -> Iterable[VariablesOutlook]:
         computer = self._interpreter.computer
-        states = mark.states if mark is not None else {}
-        for language, state in states.items():
+        for language, state in mark.states.items():
             if computer.state(language) != state:
                 kept = state in computer.points(language)
                 yield VariablesOutlook(language, None if kept else "that state is not kept any more")
-        for name, ours in {point.language: point.mark is not None for point in passed if point.language}.items():
-            found = computer.get_language(name)
-            if found is not None and found.name not in states:
-                why = _NO_RETURN if ours else "they went with an earlier process"
-                yield VariablesOutlook(found.name, why)
+        for name in dict.fromkeys(point.language for point in passed):
+            found = computer.get_language(name) if name else None
+            if found is not None and found.name not in mark.states:
+                yield VariablesOutlook(found.name, "its variables cannot be rewound; its blocks can be run again")
 
     def _mark_at(self, to: int) -> Mark | None:
         """The states of the sessions at a place: as before the first block that came then."""
@@ -221,15 +224,28 @@ class Timeline:
 
     def at(self, to: int) -> int:
         """How many messages there are at a place."""
-        whole = self._whole()
-        if to == self.present:
-            return len(whole)
-        point = self.points[to]
-        found = place_in(whole, point.first, point.at)
-        return min(point.at, len(whole)) if found is None else found
+        conversation = self._conversation
+        return conversation.place(self.points[to]) if to < self.present else len(conversation.whole())
 
-    def _whole(self) -> list[Message]:
-        return [*self._interpreter.messages, *self._tail]
+    def _find_files(self) -> None:
+        """Learn from the record where the files are: an undo of them may have been cut off, and been finished since."""
+        if self._running is not None:
+            raise BusyError("A block is running: wait for its end, or stop it, and then undo.")
+        record, _ = self._opened()
+        if record is None:
+            return
+        record.settle()
+        here = self.places["files"]
+        limit = self._limit(here)
+        if any(int(block) >= limit for block in record.blocks[-1:]):
+            self.places["files"] = self._place(int(record.blocks[-1]), here - 1) + 1
+        elif any(int(block) < limit for block in record.undone[:1]):
+            place = self._place(int(record.undone[0]), here)
+            self.places["files"] = place - (place > 0 and self.points[place - 1].kind == "turn")
+
+    def _limit(self, to: int) -> int:
+        """The id from which on blocks are behind a place."""
+        return self.points[to].id if to < self.present else self._newest + 1
 
     # -- going --------------------------------------------------------------------------------------------------------
 
@@ -243,40 +259,40 @@ class Timeline:
             record = self._record()
             restore = record.undo if outlook.files.direction == "undo" else record.redo
             report = restore(outlook.files, overwrite, repositories)
+        self._arrive("files", outlook)
         if outlook.mark is not None:
             self._remember_present()
             told = self._interpreter.computer.go_back(outlook.mark)
+        self._arrive("variables", outlook)
         if "conversation" in outlook.parts:
-            self._cut(self.at(outlook.to))
-        for part in outlook.parts:
-            self.places[part] = outlook.to
+            self._conversation.cut(self.at(outlook.to))
+        self._arrive("conversation", outlook)
         undone = Undone(outlook, report, told)
         self._interpreter.journal.write("rewound", **undone.fields)
         return undone
 
+    def _arrive(self, part: Part, outlook: Outlook) -> None:
+        if part in outlook.parts:
+            self.places[part] = outlook.to
+
+    def _opened(self) -> tuple[FileRecord | None, str]:
+        """The record of files, or why there is none; no words if it is switched off."""
+        try:
+            return self._store.record(), ""
+        except OSError as error:
+            return None, f"File undo does not work just now: {error}."
+
     def _record(self) -> FileRecord:
-        record = self._store.record()
+        record, trouble = self._opened()
         if record is None:
-            raise UndoError("Undo of files is off (setting `undo_files`).")
+            raise UndoError(trouble or _OFF)
         return record
 
     def _remember_present(self) -> None:
-        if self.places["variables"] == self.present:
+        if self._latest is None:  # nothing has moved the sessions since the last block
             self._latest = self._interpreter.computer.mark()
 
-    def _cut(self, at: int) -> None:
-        interpreter = self._interpreter
-        whole = self._whole()
-        interpreter.messages[:] = whole[:at]
-        self._tail = whole[at:]
-        interpreter.last_messages_count = min(interpreter.last_messages_count, at)
-        interpreter.journal.sync("undo")
-
     # -- asking --------------------------------------------------------------------------------------------------------
-
-    def record(self) -> FileRecord | None:
-        """The record of files; None where undo of files is off."""
-        return self._store.record()
 
     def diff(self, point: int) -> dict[str, str]:
         """What a block changed, as a difference of lines for each path."""
@@ -295,8 +311,12 @@ class Timeline:
 
     def changes(self, point: int) -> Changes | None:
         """What a block changed; None if that is not known."""
-        record = self._store.record()
+        record = self.record()
         return record.changes(point) if record is not None else None
+
+    def record(self) -> FileRecord | None:
+        """The record of files; None where undo of files is off."""
+        return self._store.record()
 
     @property
     def blocks(self) -> list[Point]:
@@ -309,8 +329,8 @@ class Timeline:
         dropped = self._forget_taken_back(at)
         self._newest += 1
         self._stamp += 1
-        messages = self._interpreter.messages
-        point = Point(self._newest, kind, at, label, first=messages[at] if at < len(messages) else None)
+        point = Point(self._newest, kind, at, label)
+        self._conversation.hold_on(point)
         self.points.append(point)
         self._stay()
         if kind == "turn":
@@ -325,30 +345,37 @@ class Timeline:
 
     def adopt(self) -> None:
         """Make points for what the user said and we know nothing of: a conversation that came from elsewhere."""
-        whole, messages = self._whole(), self._interpreter.messages
-        known = [place_in(whole, point.first, point.at) for point in self.points]
-        if all(place is None for place in known):
-            for at in [at for at in range(len(messages)) if begins(messages, at)]:
+        conversation = self._conversation
+        unknown = conversation.unknown_turns(self.points)
+        if not any(conversation.find(point) is not None for point in self.points):
+            for at in unknown:
                 self._add_turn(at)
-        elif known[0] is not None:
-            said = [at for at in range(known[0]) if begins(whole, at)]
-            lowest = self.points[0].id
-            self.points[:0] = [
-                Point(lowest - len(said) + number, "turn", at, label_of(whole[at].get("content")), first=whole[at])
-                for number, at in enumerate(said)
-            ]
-            self.places = {part: place + len(said) for part, place in self.places.items()}
+            return
+        whole, lowest = conversation.whole(), self.points[0].id
+        self.points[:0] = [
+            Point(lowest - len(unknown) + number, "turn", at, label_of(whole[at].get("content")), anchor=whole[at])
+            for number, at in enumerate(unknown)
+        ]
+        self.places = {part: place + len(unknown) for part, place in self.places.items()}
 
     def _forget_taken_back(self, at: int) -> int | None:
         """What comes next begins here; the id of the first point that is behind it now, if any is."""
         here = max(self.places.values())
-        dropped = self.points[here].id if here < self.present else self._forgotten
+        dropped = self.points[here].id if here < self.present else None
         del self.points[here:]
         if self.points and self.points[-1].at > at:
             for point in self.points:
                 point.at = min(point.at, at)
-        self._tail, self._latest, self._forgotten = [], None, None
+        self._conversation.take_up([])
+        self._latest = None
         return dropped
+
+    @overload
+    def _place(self, point: int | None) -> int | None: ...
+    @overload
+    def _place(self, point: int | None, missing: int) -> int: ...
+    def _place(self, point: int | None, missing: int | None = None) -> int | None:
+        return next((place for place, each in enumerate(self.points) if each.id == point), missing)
 
     def _stay(self) -> None:
         self.places = dict.fromkeys(PARTS, self.present)
@@ -359,6 +386,14 @@ class Timeline:
         last = messages[-1] if messages else None
         is_code = last is not None and last.get("type") == "code" and last.get("content") == code
         return len(messages) - 1 if is_code else len(messages)
+
+
+def _not_here(passed: Iterable[Point], workspace: str | None) -> Iterable[str]:
+    """Which blocks worked where the record that is open now does not reach."""
+    blocks = [point for point in passed if point.kind != "turn" and point.workspace != workspace]
+    for other in dict.fromkeys(point.workspace for point in blocks):
+        where = f"the workspace was {other} then" if other else "undo of files was off then"
+        yield f"Files that some of these blocks changed are left as they are: {where}."
 
 
 def _only(count: int) -> str:

@@ -158,7 +158,7 @@ def _request(interpreter: OpenInterpreter, point: Point) -> str:
 
 
 def _code(interpreter: OpenInterpreter, point: Point) -> str:
-    content = point.first.get("content") if point.first is not None and point.first.get("type") == "code" else None
+    content = point.anchor.get("content") if point.anchor is not None and point.anchor.get("type") == "code" else None
     return content if isinstance(content, str) else point.label
 
 
