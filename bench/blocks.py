@@ -64,6 +64,7 @@ MEASUREMENTS = [
     Measurement("warm Python block without a snapshot", "s", lambda it: snapshots(it)["without"], budget=0.002),
     Measurement("what a snapshot adds to a block", "s", lambda it: snapshots(it)["added"], budget=0.003),
     Measurement("the same with 1 GB resident", "s", lambda it: snapshots(it)["large"], budget=0.030),
+    Measurement("what it adds where one block follows the other at once", "s", lambda it: snapshots(it)["hurried"]),
     Measurement("from a crash to the next block's end", "s", lambda it: snapshots(it)["recovered"]),
     Measurement(
         "100,000 lines of 80 characters from Python",

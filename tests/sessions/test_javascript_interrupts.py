@@ -126,7 +126,7 @@ def test_signals_between_blocks_are_nothing(session: JavaScriptSession) -> None:
     session.do("kept = 7; process.removeAllListeners('SIGINT')")
     assert session.session is not None
     for _ in range(20):
-        session.session._control.command("signal 2")
+        session.session.control.command("signal 2")
         session.do("kept")
     assert session.do("kept").stdout == "7\n"
 

@@ -116,7 +116,7 @@ def test_interrupts_between_blocks_are_nothing(session: PythonSession) -> None:
     session.do("kept = 7")
     assert session.session is not None
     for _ in range(20):
-        session.session._control.command("signal 2")
+        session.session.control.command("signal 2")
         assert session.do("kept").ended in ("done", "interrupted")
     assert session.do("kept").stdout == "7\n"
 

@@ -76,3 +76,13 @@ def test_the_oldest_go_first(fresh: ShellSession) -> None:
         fresh.restore(states[0])
     fresh.restore(states[-3])
     assert fresh.do("echo $v").text == "6\n"
+
+
+def test_an_alias_that_is_gone_stays_gone_after_an_exit(fresh: ShellSession) -> None:
+    fresh.do("alias g='echo one'")
+    fresh.do("exit 0")
+    fresh.do("unalias g")
+    state = fresh.present
+    fresh.do("v=1")
+    fresh.restore(state)
+    assert "one" not in fresh.do("alias g").text

@@ -101,3 +101,18 @@ def test_output_that_is_not_flushed_comes_once(session: PythonSession) -> None:
     assert session.do("file.close(); print(open(file.name).read())").text == "once\n"
     assert session.do("print('a', end='')").text == "a"
     assert session.do("print('b')").text == "b\n"
+
+
+def test_what_looks_at_code_is_called_as_often_as_ever() -> None:
+    """A snapshot is followed by some reading of code ahead of the next block; not with the user's own functions."""
+    counts = []
+    for snapshots in (0, 20):
+        session = PythonSession()
+        session.surroundings.snapshots = snapshots
+        session.do("calls = []; ip = get_ipython()")
+        session.do("ip.input_transformers_post.append(lambda lines: calls.append(lines) or lines)")
+        session.do("n = 1")
+        session.variables()
+        counts.append(session.do("print(len(calls))").text)
+        session.terminate()
+    assert counts[0] == counts[1]

@@ -277,6 +277,20 @@ class Computer(SettingsGroup, group="computer"):
         _ = self.surroundings
         return self._instance(language).restore(state)
 
+    def split(self, other: Computer) -> dict[str, Restored | NotRestorableError]:
+        """Give another computer, whose languages have not begun, the same variables; by language, how that went.
+
+        The directory and the exported variables are the same there too; the caller may change them before a block runs.
+        """
+        told: dict[str, Restored | NotRestorableError] = {}
+        other.surroundings.return_to(self.surroundings.cwd, self.surroundings.exported)
+        for language, instance in list(self._running.items()):
+            try:
+                other._running[language], told[language.name] = instance.split(other)
+            except NotRestorableError as error:
+                told[language.name] = error
+        return told
+
     def send_keys(self, keys: bytes) -> None:
         """Hand what somebody typed to the shell block that is running."""
         send = getattr(self._active, "send_keys", None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import NotRestorableError, UsageError
 
@@ -62,6 +62,13 @@ class BaseLanguage:
     def restore(self, state: int) -> Restored:
         """Return to a state; the present one can be returned to afterwards. NotRestorableError if it cannot be."""
         raise NotRestorableError(f"The variables of {self.name} cannot be rewound: run its blocks again instead.")
+
+    def split(self, computer: Any) -> tuple[BaseLanguage, Restored]:
+        """A second language for another computer, with the same variables and independent of this one; what is not
+        the same there. NotRestorableError where that cannot be."""
+        from interpreter.languages.states import NOT_TAKEN_ALONG
+
+        raise NotRestorableError(NOT_TAKEN_ALONG.format(name=self.name))
 
     def stop(self) -> None:
         """End the block that is running; may be called from another thread."""

@@ -27,7 +27,8 @@ class Control:
         self._writing = threading.Lock()
         self._ordered = 0  # orders that were given and not yet obeyed
         self._obeyed = threading.Condition()
-        self.lost = False  # somebody killed the supervisor
+        self.over = threading.Event()  # the supervisor is gone, or as good as that
+        self.stays = False  # its session is over, but sessions that split off depend on it
 
     def fileno(self) -> int:
         return self.socket.fileno()
@@ -52,6 +53,11 @@ class Control:
             self._ordered -= count
             self._obeyed.notify_all()
 
+    @property
+    def lost(self) -> bool:
+        """Whether the supervisor is gone: somebody killed it."""
+        return self.over.is_set()
+
     def shut(self) -> None:
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_WR)
@@ -68,15 +74,18 @@ class Control:
                 case ["exited", pid, code] if int(pid) == self.session.pid:
                     self.session.worker_exited(int(code))
                 case ["gone", state]:
-                    self.session.snapshots.discard(int(state))
-                case ["left" | "promoted" | "missing" as what, *words]:
-                    self.session._promotion.put((what, words))
+                    self.session.snapshots.gone(int(state))
+                case ["left" | "promoted" | "split" | "missing" as what, *words]:
+                    self.session.snapshots.promotion_said(what, words)
+                case ["staying"]:
+                    self.stays = True
+                    self.over.set()  # a wrapper around it may hold the line
                 case ["obeyed"]:
                     self._confirm(1)
         if not data:
-            self.lost = True
+            self.over.set()
             self._confirm(self._ordered)
-            self.session._promotion.put(("missing", []))
+            self.session.snapshots.promotion_said("missing", [])
             if self.session.alive:
                 self.session.worker_exited(-9)
         return bool(data)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
-from interpreter.errors import BusyError, UsageError
+from interpreter.errors import BusyError, NotRestorableError, UsageError
 from interpreter.languages.base import BaseLanguage
 from interpreter.languages.block import Channels
 from interpreter.languages.displays import console, display_chunks
@@ -26,7 +26,7 @@ from interpreter.languages.looking import (
     variables_from,
 )
 from interpreter.languages.session import Launch, Session
-from interpreter.languages.states import Place, numbers
+from interpreter.languages.states import NOT_TAKEN_ALONG, Place, Restored, numbers
 from interpreter.languages.surroundings import Surroundings
 from interpreter.messages import Chunk
 
@@ -78,6 +78,14 @@ class LiveLanguage(BaseLanguage):
         yield {**console(lost + "\n"), "stream": "stderr"}
         yield self.closing(event["code"], "timed_out" if event["why"] == "timed_out" else "died")
 
+    def revive(self, session: Session) -> Iterator[Chunk]:
+        """The worker ended between blocks: the next one is new, and knows nothing."""
+        self._cwd, self._env = session.launch.cwd, {}
+        yield from ()
+
+    def settle(self, event: Frame) -> None:
+        """A block is done, and nobody waits."""
+
     # -- running -----------------------------------------------------------------------------------------------
 
     def start(self) -> Session:
@@ -93,7 +101,7 @@ class LiveLanguage(BaseLanguage):
         self._stopped = False
         session = self.start()
         if not session.alive:
-            self._cwd, self._env = session.launch.cwd, {}
+            yield from self.revive(session)
         self._before = self.leave_state()
         news = self.surroundings.news_for(self._env, self._cwd)
         fields = {**news, **self.fields()}
@@ -119,6 +127,7 @@ class LiveLanguage(BaseLanguage):
                 self._answer(event)
             case "done":
                 self._take_news(event)
+                self.settle(event)
                 yield self.closing(event.get("exit_code"), how_done(event))
             case "exited":
                 yield from self.exited(event)
@@ -144,7 +153,7 @@ class LiveLanguage(BaseLanguage):
         assert self.session is not None and self.session.block is not None
         job = Job(self.name, self.session, self.session.block)
         self.jobs.append(job)
-        self.session.forget_snapshots()
+        self.session.snapshots.forget()
         self.session = self._number = None
         self._places.clear()
         yield console(
@@ -194,6 +203,33 @@ class LiveLanguage(BaseLanguage):
         if place is not None:
             self.surroundings.return_to(place.cwd, place.exported)
             self._cwd, self._env = place.own_cwd, dict(place.own_env)
+
+    # -- a second one ------------------------------------------------------------------------------------------
+
+    def split(self, computer: HasSurroundings) -> tuple[LiveLanguage, Restored]:
+        session = self.session
+        if session is not None and session.block is not None and not session.block.finished:
+            raise BusyError(f"A {self.name} block is running: its session cannot be split now.")
+        other = type(self)(computer)
+        if not self.has_begun():
+            return other, Restored()
+        try:
+            restored = self.hand_over(other)
+        except BaseException:
+            other.terminate()
+            raise
+        self._note_place()
+        other._number, other._places = self.present, {self.present: self._places[self.present]}
+        other._cwd, other._env = self._cwd, dict(self._env)
+        return other, restored
+
+    def has_begun(self) -> bool:
+        """Whether there is anything that a block has left."""
+        return self.session is not None and self.session.has_begun
+
+    def hand_over(self, other: Any) -> Restored:
+        """Give another language of the same kind, which has no session yet, what this one has."""
+        raise NotRestorableError(NOT_TAKEN_ALONG.format(name=self.name))
 
     # -- questions between blocks ------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -22,16 +22,18 @@ from interpreter.languages.block import Block, Channel, Channels
 from interpreter.languages.clock import KILL_AFTER, Clock
 from interpreter.languages.frames import Frame, encode
 from interpreter.languages.lines import Control, Data, Startup
+from interpreter.languages.questions import Questions
 from interpreter.languages.reader import Reader
+from interpreter.languages.snapshots import Snapshots
+from interpreter.languages.split_off import SplitOff
 from interpreter.languages.spool import Spool, outputs_folder
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 SIGINT = 2
 PRESS_GAP = 0.03  # seconds between two signals: a program that gets nothing but signals does nothing else
+ENDING = 5.0  # seconds for all processes of a session to end
 REMEMBERED_BLOCKS = 32  # finished blocks whose late output still finds its place
 SOCKET_BUFFER = 1024 * 1024
-SNAPSHOT_PATIENCE = 60.0  # seconds; a machine that is short of memory takes its time
-CARRY_PATIENCE = 600.0
 
 
 class Dialect(Protocol):
@@ -42,6 +44,9 @@ class Dialect(Protocol):
 
     def encode(self, frame: Frame, folder: Path) -> bytes:
         """A frame in the worker's own words; the folder is the session's, for files that go along."""
+
+
+Lines = tuple[Data, Startup, "Frame | None", "int | None"]
 
 
 @dataclass(frozen=True)
@@ -71,16 +76,15 @@ class Session:
         self._alive = False
         self._folder: Path | None = None
         self._terminal: Channel | None = None
-        self._ended = threading.Event()  # the worker has
+        self.ended = threading.Event()  # the worker has
         self._writing = threading.Lock()
-        self._asking = threading.Lock()  # one question at a time
-        self._query = 0  # the newest question's number
-        self._answer: queue.SimpleQueue[Frame] = queue.SimpleQueue()  # to that one
-        self.snapshots: set[int] = set()  # the states that there is a snapshot of
-        self._promotion: queue.SimpleQueue[tuple[str, list[str]]] = queue.SimpleQueue()  # how it goes
-        self._moving = False  # variables are being moved into a fresh worker
-        self._woken: queue.SimpleQueue[Frame] = queue.SimpleQueue()  # what a new worker says of itself
-        self._process: subprocess.Popen[bytes] | None = None
+        self.questions = Questions(self)
+        self.snapshots = Snapshots(self)
+        self.inherits = False  # it began with the variables of another one
+        self._first: Session | None = None  # that this one split off from
+        self.parts: set[SplitOff] = set()  # what split off from this one
+        self._process: subprocess.Popen[bytes] | SplitOff | None = None
+        self._staying: subprocess.Popen[bytes] | SplitOff | None = None  # it has ended, and waits for those
 
     # -- life ------------------------------------------------------------------------------------------------
 
@@ -103,20 +107,32 @@ class Session:
             except OSError as error:
                 ours.close()
                 raise SessionStartError(self.name, f"{argv[0]}: {error.strerror}") from error
-        self._control = Control(self, ours)
-        self._reader = Reader(f"{self.name} session")
-        self._reader.watch(self._control)
-        if self._folder is not None:
-            self._control.say(f"folder {self._folder}")
-        self._spawn()
+        self._listen_to(ours)
+        self.spawn()
 
-    def _spawn(self, command: str = "spawn") -> None:
+    def start_from(self, origin: Session, command: str) -> None:
+        """Have another session's supervisor begin this one from a snapshot."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._listen_to(ours)
+            self._first, self.inherits = origin.first, True
+            self._process = SplitOff(self.control, self._first)
+            self.spawn(command, origin.control, [theirs.fileno()])
+
+    def _listen_to(self, supervisor: socket.socket) -> None:
+        self.control = Control(self, supervisor)
+        self._reader = Reader(f"{self.name} session")
+        self._reader.watch(self.control)
+        if self._folder is not None:
+            self.control.say(f"folder {self._folder}")
+
+    def spawn(self, command: str = "spawn", by: Control | None = None, more: Sequence[int] = ()) -> None:
         """Have the supervisor fork a worker with a fresh data socket, or give the socket to a snapshot."""
         ours, theirs = socket.socketpair()
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
         self._alive, self.ready, self.exit_code, self.pid = True, None, None, None
-        self._ended.clear()
+        self.ended.clear()
         self._data = Data(self, ours)
         self._startup = Startup(self)
         self._reader.watch(self._data)
@@ -124,7 +140,7 @@ class Session:
         null = os.open(os.devnull, os.O_RDWR)
         fds = [theirs.fileno(), null, self._startup.writer, self._startup.writer]
         try:
-            self._control.say(command, fds)
+            (by or self.control).say(command, [*more, *fds])
         finally:
             theirs.close()
             os.close(null)
@@ -132,17 +148,32 @@ class Session:
         if self.launch.dialect:
             self._write(self.launch.dialect.greet(self.folder))
 
+    def lines(self) -> Lines:
+        """The lines to the present worker, and what it is."""
+        return self._data, self._startup, self.ready, self.pid
+
+    def take_back(self, lines: Lines | None) -> None:
+        """There is no new worker after all: there is still the one that was, if any."""
+        self._alive = lines is not None
+        if lines is not None:
+            self._data, self._startup, self.ready, self.pid = lines
+
     @property
     def alive(self) -> bool:
         """Whether a worker is there, as far as is known."""
         return self._alive
 
     @property
+    def has_begun(self) -> bool:
+        """Whether there is what a block has left, here or in the session that this one began with."""
+        return self.block is not None or self.inherits
+
+    @property
     def folder(self) -> Path:
         """A private folder that goes when the session does."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="interpreter-", dir=memory_folder()))
-            self._control.say(f"folder {self._folder}")
+            self.control.say(f"folder {self._folder}")
         return self._folder
 
     def close(self) -> None:
@@ -152,11 +183,12 @@ class Session:
         process, self._process = self._process, None
         for block in self._blocks.values():
             block.let_go()
-        self._control.shut()
-        try:
-            process.wait(5)
-        except subprocess.TimeoutExpired:
+        self.control.shut()
+        if not self.control.over.wait(ENDING):
             process.kill()  # something cannot be killed, such as a program running as another user
+        if self.control.stays:
+            self._staying = process
+        else:
             process.wait()
         self._reader.stop()
         self._alive = False
@@ -166,6 +198,18 @@ class Session:
             block.spool.close()
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
+
+    @property
+    def first(self) -> Session:
+        """The session that this one, and maybe others before it, split off from; or itself."""
+        return self._first or self
+
+    def part_ended(self, part: SplitOff) -> None:
+        """A session that split off from this one is over; with the last one, a supervisor that stayed for them is."""
+        self.parts.discard(part)
+        if self._staying is not None and not self.parts:
+            self._staying.wait()
+            self._staying = None
 
     # -- blocks ----------------------------------------------------------------------------------------------
 
@@ -198,19 +242,19 @@ class Session:
                 block.let_go()  # late output is for the spool: nobody takes it from the queue
 
     def _begin(self, code: str, channels: Channels, fields: Frame, snapshot: tuple[int, int] | None) -> Block:
-        if self._process is not None and (self._control.lost or self._process.poll() is not None):
+        if self._process is not None and (self.control.lost or self._process.poll() is not None):
             self._process.wait()
             self._process = None
             self._reader.stop()
-            self.snapshots.clear()
+            self.snapshots.states.clear()
         if self._process is None:
             self.start()
         elif not self._alive:
-            self._spawn()
+            self.spawn()
         number = self.block.number + 1 if self.block else 1
         block = Block(number, code, Spool(outputs_folder()))
         self.block = self._blocks[number] = block
-        self._control.wait()  # an interrupt on its way is for the block before
+        self.control.wait()  # an interrupt on its way is for the block before
         if self._terminal:
             self._terminal.block = block
         while len(self._blocks) > REMEMBERED_BLOCKS:
@@ -224,7 +268,7 @@ class Session:
         frame = {"op": "run", "block": number, "code": code, **channels.fields, **fields}
         sends = channels.sends
         if snapshot is not None:
-            sends = [*sends, self._expect_snapshot(*snapshot)]
+            sends = [*sends, self.snapshots.expect(*snapshot)]
             frame["snapshot"] = True
         try:
             self.send(frame, sends)
@@ -274,13 +318,13 @@ class Session:
             case "asked" if self.ready is None and self.launch.dialect is None and clock.is_patient():
                 return  # it is still starting: a busy machine is no stuck code
             case "asked":
-                self._control.say(f"sweep {block.started}")
+                self.control.say(f"sweep {block.started}")
                 self._signal(block)
             case "swept":
                 self._signal(block)
             case "pressed":
                 clock.why = clock.why if clock.why == "timed_out" else "killed"
-                self._control.say("kill")
+                self.control.say("kill")
         clock.advance()
 
     def _settle(self, block: Block | None) -> None:
@@ -304,7 +348,7 @@ class Session:
             self.send({"op": "interrupt", "block": block.number})
             if self.ready is None:
                 return  # it could not catch a signal yet
-        self._control.command(f"signal {SIGINT}")
+        self.control.command(f"signal {SIGINT}")
 
     def detach(self) -> None:
         """Leave the running block to itself: its output goes to its spool from now on."""
@@ -313,100 +357,16 @@ class Session:
             block.let_go()
             block.nudge({"event": "detached"})
 
-    # -- questions between blocks ---------------------------------------------------------------------------------
+    # -- between blocks --------------------------------------------------------------------------------------------
 
     @property
     def busy(self) -> bool:
         """Whether a block is running, or the worker is not ready for any."""
         return self.ready is None or not self._alive or (self.block is not None and not self.block.finished)
 
-    def query(self, frame: Frame, patience: float, fds: list[int] | None = None) -> Frame | None:
+    def query(self, frame: Frame, patience: float) -> Frame | None:
         """What the driver says to a question; None if it is busy, or does not answer in time."""
-        with self._asking:
-            if self.busy:
-                return None
-            answer = self._put(frame, fds)
-            with contextlib.suppress(queue.Empty):
-                return answer.get(timeout=patience)
-            if not self.busy and self.launch.dialect is None and not self.launch.interrupt_frames:
-                self._control.command(f"nudge {SIGINT}")  # it is caught in some __repr__ of the user's
-            with contextlib.suppress(queue.Empty):
-                return answer.get(timeout=patience / 3)
-            return None
-
-    def _ask(self, frame: Frame, patience: float) -> Frame | None:
-        """The same of a worker that may still be starting."""
-        with self._asking, contextlib.suppress(queue.Empty):
-            return self._put(frame).get(timeout=patience)
-        return None
-
-    def _put(self, frame: Frame, fds: list[int] | None = None) -> queue.SimpleQueue[Frame]:
-        self._query += 1
-        self._answer = answer = queue.SimpleQueue[Frame]()
-        self.send({**frame, "query": self._query}, fds)
-        return answer
-
-    # -- snapshots ------------------------------------------------------------------------------------------------
-
-    def _expect_snapshot(self, state: int, most: int) -> int:
-        """Tell the supervisor of a snapshot to come; the worker's end of the line between the two."""
-        ours, theirs = socket.socketpair()
-        with ours:
-            self._control.say(f"snapshot {state} {most}", [ours.fileno()])
-        self.snapshots.add(state)
-        return theirs.detach()
-
-    def take_snapshot(self, state: int, most: int) -> None:
-        """Take a snapshot between blocks."""
-        fd = self._expect_snapshot(state, most)
-        try:
-            self.query({"op": "snapshot"}, SNAPSHOT_PATIENCE, [fd])
-        finally:
-            os.close(fd)
-
-    def promote(self, state: int) -> Frame | None:
-        """Go on with a snapshot, which is used up by that; what it says of itself, or None if it is gone."""
-        if state not in self.snapshots or self._control.lost:
-            return None
-        self.snapshots.discard(state)
-        self._woken, self._promotion = queue.SimpleQueue(), queue.SimpleQueue()
-        before = (self._data, self._startup, self._alive, self.ready, self.pid) if self._alive else None
-        self._spawn(f"promote {state}")
-        running: list[str] = []
-        while (said := self._promotion.get())[0] == "left":
-            pid, *name = said[1]
-            running.append(f"{' '.join(name)} ({pid})")
-        if said[0] == "missing":
-            self._alive = False
-            if before is not None:  # the worker that was is still there
-                self._data, self._startup, self._alive, self.ready, self.pid = before
-            return None
-        with contextlib.suppress(queue.Empty):
-            if frame := self._woken.get(timeout=SNAPSHOT_PATIENCE):
-                return {**frame, "running": running}
-            return None
-        self._control.say("kill")  # it does not find its way back: the next block gets a new worker
-        return None
-
-    def carry(self) -> list[str]:
-        """Replace a worker that cannot go on by a fresh one with its variables; what could not be moved."""
-        packed = self.folder / "variables"
-        self._moving = True
-        try:
-            lost = self._carried({"op": "pack", "path": str(packed)})
-            self._spawn()
-            return lost + self._carried({"op": "unpack", "path": str(packed)})
-        finally:
-            self._moving = False
-
-    def _carried(self, frame: Frame) -> list[str]:
-        answer = self._ask(frame, CARRY_PATIENCE)
-        return ["all variables"] if answer is None else list(answer["lost"])
-
-    def forget_snapshots(self) -> None:
-        states, self.snapshots = self.snapshots, set()
-        if states:
-            self._control.say("forget " + " ".join(map(str, states)))
+        return self.questions.put(frame, patience)
 
     # -- the line to the worker ------------------------------------------------------------------------------------
 
@@ -426,19 +386,19 @@ class Session:
         """Give the next worker a controlling terminal; what appears there belongs to the block that runs."""
         self._terminal = ours
         self._reader.watch(ours)
-        self._control.command("terminal 1", [theirs])
+        self.control.command("terminal 1", [theirs])
 
     def leave_terminal(self) -> None:
         """Take it away again: nothing can ask anybody any more."""
         self._terminal = None
-        self._control.command("terminal 0")
+        self.control.command("terminal 0")
 
     def retire(self, farewell: bytes) -> None:
         """Have the worker end by itself, at a word that it understands; the next block gets a new one."""
         self._write(farewell)
-        if not self._ended.wait(KILL_AFTER):
-            self._control.say("kill")
-            self._ended.wait()
+        if not self.ended.wait(KILL_AFTER):
+            self.control.say("kill")
+            self.ended.wait()
 
     # -- what the reader's thread calls ------------------------------------------------------------------------
 
@@ -446,11 +406,10 @@ class Session:
         match frame["event"]:
             case "ready":
                 self.ready = frame
-                self._woken.put(frame)
+                self.snapshots.worker_ready(frame)
                 return
             case "answer":
-                if frame.get("query") == self._query:
-                    self._answer.put(frame)
+                self.questions.answered(frame)
                 return
             case "sync":
                 if self.block:
@@ -481,10 +440,8 @@ class Session:
         if block is not None and not block.finished:
             startup = "" if self.ready else self._startup.text()
             self._finish(block, {"event": "exited", "code": code, "startup": startup})
-        self._woken.put({})
-        if self._moving:
-            self._answer.put({"lost": ["all variables"]})
-        self._ended.set()
+        self.snapshots.worker_exited()
+        self.ended.set()
 
 
 def memory_folder() -> str | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 
-numbers = itertools.count(1)  # of states; no two sessions share one
+numbers = itertools.count(1)  # of states; two sessions share one only where they split
+NOT_TAKEN_ALONG = "The variables of {name} cannot be taken along: its blocks can be run again."
 
 
 @dataclass(frozen=True)

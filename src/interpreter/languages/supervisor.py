@@ -15,10 +15,12 @@ Commands come as lines on the control socket; its closing, whatever ended the ho
                        socket that comes along; the oldest go, so that there are at most N
     promote STATE      the snapshot becomes the worker; descriptors as for spawn; the worker that was is killed
     forget STATES      end these snapshots
+    split STATE        the snapshot becomes the worker of a session of its own, whose supervisor gets the control
+                       socket that comes along; then descriptors as for spawn. It outlives this session
 
 Answers: `spawned PID`, also after promote, `exited PID CODE` (the code negative for a signal), `missing STATE` for a
 snapshot that cannot be promoted, `gone STATE` for one that ended, `left PID NAME` for each process that outlives a
-promotion and then `promoted STATE`, `obeyed` after signal, nudge, terminal.
+promotion and then `promoted STATE`, `split STATE`, `obeyed` after signal, nudge, terminal.
 The controlling terminal is ours, not the worker's: or its end would hang up on what it leaves in the background.
 """
 
@@ -32,13 +34,30 @@ import sys
 
 TYPE_CHECKING = False  # importing typing would take longer than all the rest
 if TYPE_CHECKING:
-    from typing import Any, Callable
+    from typing import Any
+
+    from interpreter.languages.kept_snapshots import Snapshots
 
 PR_SET_CHILD_SUBREAPER = 36
 TIOCSCTTY = 0x540E if sys.platform == "linux" else 0x20007461
 TIOCNOTTY = 0x5422 if sys.platform == "linux" else 0x20007471
-PRESSURE = b"some 200000 2000000\0"  # programs waited for memory for 0.2 s within 2 s
+LOADED: dict[str, Beside] = {}  # files beside this one
 IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTTOU, signal.SIGTTIN, signal.SIGTSTP)
+
+
+def present_folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return os.sep  # somebody removed it
+
+
+ORIGIN = (
+    sys.executable,
+    os.path.abspath(__file__),
+    dict(os.environ),
+    present_folder(),
+)  # for a session that splits off
 
 
 class Supervisor:
@@ -51,7 +70,8 @@ class Supervisor:
         self.fds: list[int] = []
         self.pending = b""
         self.poll = select.poll()
-        self.snapshots = Snapshots(self.poll, self.say)
+        self.kept: Snapshots | None = None
+        self.origin: int | None = None  # the line to the supervisor that this session split off from
         self.wake, self.waker = os.pipe()
         os.set_blocking(self.wake, False)
         os.set_blocking(self.waker, False)
@@ -66,19 +86,52 @@ class Supervisor:
         signal.set_wakeup_fd(self.waker)
         self.poll.register(self.control.fileno(), select.POLLIN)
         self.poll.register(self.wake, select.POLLIN)
+        self.reap()  # an adopted worker may have been quicker
         while True:
             ready = [fd for fd, _ in self.poll.poll()]
             if self.wake in ready and signal.SIGTERM in os.read(self.wake, 4096):
                 break
             self.reap()
-            self.snapshots.listen(ready)
+            if self.kept is not None:
+                self.kept.listen(ready)
             if self.control.fileno() in ready and not self.receive():
                 break
-        end_descendants()
+        self.end_descendants()
         if self.folder:
             import shutil
 
             shutil.rmtree(self.folder, ignore_errors=True)
+        if os.getpid() == 1 and self.apart():
+            self.stay()
+
+    def stay(self) -> None:
+        """As the first process of a namespace: with us, the sessions that split off would end."""
+        for state in list(self.snapshots.kept):
+            self.snapshots.end(state, told=False)
+        self.say("staying")
+        self.poll.unregister(self.control.fileno())
+        self.control.close()
+        while self.apart():
+            ready = [fd for fd, _ in self.poll.poll()]
+            if self.wake in ready:
+                os.read(self.wake, 4096)
+            self.reap()
+
+    @property
+    def snapshots(self) -> Snapshots:
+        if self.kept is None:
+            self.kept = beside("kept_snapshots").Snapshots(self.poll, self.say, self.origin)
+        return self.kept
+
+    def apart(self) -> list[int]:
+        """Sessions that split off from this one: they are not ours to end."""
+        return self.kept.apart_now() if self.kept is not None else []
+
+    def descendants(self, started_from: int = 0) -> list[int]:
+        """Every process of this session, but for the worker and its snapshots."""
+        ours = [self.pid, *(self.kept.pids() if self.kept is not None else [])]
+        found: list[int] = beside("process_table").descendants(self.apart(), started_from)
+        return [pid for pid in found if pid not in ours]
 
     def receive(self) -> bool:
         """Carry out the commands that arrived; False when the host is gone."""
@@ -110,10 +163,8 @@ class Supervisor:
                 send_signal(self.pid, int(argument))
             self.say("obeyed")
         elif command == "sweep":
-            spared = [self.pid, *self.snapshots.pids()]
-            for pid in descendants(started_from=int(argument)):
-                if pid not in spared:
-                    send_signal(pid, signal.SIGKILL)
+            for pid in self.descendants(started_from=int(argument)):
+                send_signal(pid, signal.SIGKILL)
         elif command == "kill" and self.pid:
             send_signal(self.pid, signal.SIGKILL)
         elif command == "terminal":
@@ -129,6 +180,21 @@ class Supervisor:
         elif command == "forget":
             for state in argument.split():
                 self.snapshots.end(state)
+        elif command == "split":
+            fds, self.fds = self.fds[:5], self.fds[5:]
+            self.split(argument, fds)
+
+    def end_descendants(self) -> None:
+        while True:
+            found = beside("process_table").descendants(self.apart())
+            if not found:
+                return
+            for pid in found:
+                send_signal(pid, signal.SIGKILL)
+            try:
+                os.waitpid(-1, 0)
+            except ChildProcessError:
+                return
 
     def end_worker(self) -> None:
         worker, self.pid = self.pid, None
@@ -149,10 +215,23 @@ class Supervisor:
         self.pid = pid
         self.lead(pid)
         self.say("spawned %d" % pid)
-        for other in descendants():
-            if other not in (pid, *self.snapshots.pids()):
-                self.say("left %d %s" % (other, name_of(other)))
+        for other in self.descendants():
+            self.say("left %d %s" % (other, beside("process_table").name_of(other)))
         self.say("promoted %s" % state)
+
+    def split(self, state: str, fds: list[int]) -> None:
+        done = self.snapshots.has(state) and self.snapshots.split(state, fds)
+        for fd in fds:
+            os.close(fd)
+        self.say("%s %s" % ("split" if done else "missing", state))
+
+    def adopt(self, worker: int, origin: int) -> None:
+        """Begin with a worker that is there already: this session split off from another one."""
+        self.pid, self.origin = worker, origin
+        os.set_inheritable(origin, False)
+        self.lead(worker)
+        beside("process_table")
+        self.say("spawned %d" % worker)
 
     def spawn(self, fds: list[int]) -> None:
         self.end_worker()
@@ -171,6 +250,7 @@ class Supervisor:
         self.say("spawned %d" % pid)
         if self.worker[0] == "driver":
             adopt_orphans()  # only now: what it imports is not for the worker
+        beside("process_table")  # while the file is sure to be there: without it, nothing would be ended
 
     def lead(self, pid: int) -> None:
         """Make the worker the leader of a process group, the one that the terminal's keys go to."""
@@ -203,9 +283,11 @@ class Supervisor:
         signal.set_wakeup_fd(-1)
         for number in (*IGNORED, signal.SIGCHLD, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
-        for fd in (self.wake, self.waker, self.control.detach(), *([self.terminal] if self.terminal else [])):
-            os.close(fd)
-        self.snapshots.close()
+        for fd in (self.wake, self.waker, self.control.detach(), self.terminal, self.origin):
+            if fd is not None:
+                os.close(fd)
+        if self.kept is not None:
+            self.kept.close()
         os.setpgid(0, 0)  # no session of its own: a leader would take the next terminal it opens for its own
         data, *streams = fds
         if self.worker[0] == "stdin":
@@ -247,165 +329,15 @@ class Supervisor:
             pass  # the host is gone: the next poll sees it and ends everything
 
 
-class Snapshot:
-    """A copy of the worker that waits."""
-
-    def __init__(self, fd: int) -> None:
-        self.socket = _socket.socket(fileno=fd)
-        self.pid: int | None = None  # known as soon as it waits
-
-    def listen(self, flags: int = 0) -> bool:
-        """Hear what it says of itself; False if it is gone."""
-        try:
-            said = self.socket.recv(64, flags)
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        if said:
-            self.pid = int(said)
-        return bool(said)
-
-    def end(self) -> None:
-        if self.pid:
-            send_signal(self.pid, signal.SIGKILL)
-        self.socket.close()  # at which it ends by itself
-
-
-class Snapshots:
-    """The states that the session can go back to, the oldest first."""
-
-    def __init__(self, poll: select.poll, say: Callable[[str], None]) -> None:
-        self.poll, self.say = poll, say
-        self.kept: dict[str, Snapshot] = {}
-        self.pressure: int | None = None  # tells when memory is short; -1 where nothing does
-
-    def expect(self, fd: int, state: str, most: str) -> None:
-        """A snapshot is about to be there, in the place of one of the same state."""
-        self.end(state, told=False)
-        if self.kept:  # when memory runs out, the newest should live: it is needed then
-            prefer_to_kill(next(reversed(list(self.kept.values()))).pid)
-        self.kept[state] = Snapshot(fd)
-        self.poll.register(fd, select.POLLIN)
-        self.watch_pressure()
-        while len(self.kept) > max(1, int(most)):
-            self.end(next(iter(self.kept)))
-        if memory_is_short():
-            self.end_oldest()
-
-    def listen(self, ready: list[int]) -> None:
-        for state, snapshot in list(self.kept.items()):
-            if snapshot.socket.fileno() in ready and not snapshot.listen(_socket.MSG_DONTWAIT):
-                self.end(state)
-        if self.pressure is not None and self.pressure in ready:
-            self.end_oldest()
-
-    def has(self, state: str) -> bool:
-        snapshot = self.kept.get(state)
-        if snapshot is not None and not snapshot.listen(_socket.MSG_DONTWAIT):
-            self.end(state)
-        return state in self.kept
-
-    def wake(self, state: str, fds: list[int]) -> int | None:
-        """Let a snapshot go on with these descriptors; its number, or None if there is none."""
-        snapshot = self.kept.pop(state, None)
-        if snapshot is None:
-            return None
-        self.poll.unregister(snapshot.socket.fileno())
-        if snapshot.pid or (snapshot.listen() and snapshot.pid):
-            prefer_to_kill(snapshot.pid, SCORE)
-            rights = b"".join(fd.to_bytes(4, sys.byteorder) for fd in fds)
-            try:
-                snapshot.socket.sendmsg([b"go on"], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
-                snapshot.socket.close()
-                return snapshot.pid
-            except OSError:
-                pass  # somebody killed it
-        snapshot.end()
-        return None
-
-    def end_oldest(self) -> None:
-        """Memory is short: half of them go."""
-        for state in list(self.kept)[: len(self.kept) // 2]:
-            self.end(state)
-
-    def end(self, state: str, told: bool = True) -> None:
-        snapshot = self.kept.pop(state, None)
-        if snapshot is not None:
-            self.poll.unregister(snapshot.socket.fileno())
-            snapshot.end()
-            if told:
-                self.say("gone %s" % state)
-
-    def pids(self) -> list[int]:
-        for snapshot in self.kept.values():
-            snapshot.listen(_socket.MSG_DONTWAIT)  # its first word came before the block began
-        return [snapshot.pid for snapshot in self.kept.values() if snapshot.pid]
-
-    def close(self) -> None:
-        """In a worker: these are not its own."""
-        for snapshot in self.kept.values():
-            snapshot.socket.close()
-        if self.pressure is not None and self.pressure >= 0:
-            os.close(self.pressure)
-
-    def watch_pressure(self) -> None:
-        """Have the kernel tell when programs wait for memory."""
-        if self.pressure is not None:
-            return
-        self.pressure = -1
-        try:
-            fd = os.open("/proc/pressure/memory", os.O_RDWR | os.O_NONBLOCK)
-        except OSError:
-            return  # not Linux, or switched off
-        try:
-            os.write(fd, PRESSURE)
-        except OSError:
-            os.close(fd)
-            return
-        self.pressure = fd
-        self.poll.register(fd, select.POLLPRI)
-
-
-def prefer_to_kill(pid: int | None, score: bytes = b"1000") -> None:
-    """Tell the kernel which of us to kill when there is no memory left."""
-    try:
-        with open("/proc/%d/oom_score_adj" % (pid or 0), "wb") as file:
-            file.write(score)
-    except OSError:
-        pass  # gone, or not Linux
-
-
-def memory_is_short() -> bool:
-    """Whether less than a tenth of the machine's memory is to be had."""
-    try:
-        with open("/proc/meminfo", "rb") as file:
-            total, _, available = [int(line.split()[1]) for line in file.read(256).splitlines()[:3]]
-    except (OSError, ValueError):
-        return False
-    return available * 10 < total
-
-
-def own_score() -> bytes:
-    try:
-        with open("/proc/self/oom_score_adj", "rb") as file:
-            return file.read()
-    except OSError:
-        return b"0"
-
-
 def run_driver(path: str, data_fd: int) -> None:
     """Run a Python driver in this very process, as if it had been started by itself."""
     sys.argv = [""]
-    folder = os.path.dirname(os.path.abspath(__file__))
+    folder = os.path.dirname(ORIGIN[1])
     sys.path[:] = [entry for entry in sys.path if entry != folder]  # the user's imports must not find our files
-    scope: dict[str, Any] = {"__name__": "interpreter_driver", "__file__": path}
-    with open(path, "rb") as file:
-        source = file.read()
+    scope = run_file(path, "interpreter_driver")
     status = 0
     try:
-        exec(compile(source, path, "exec"), scope)
-        status = scope["main"](data_fd) or 0
+        status = scope["main"](data_fd, (*ORIGIN, ["driver", path])) or 0
     finally:
         for stream in (sys.stdout, sys.stderr):
             try:
@@ -416,66 +348,29 @@ def run_driver(path: str, data_fd: int) -> None:
             os._exit(status)
 
 
-def adopt_orphans() -> None:
-    """Have the orphans of this session handed to us, so that none escapes (Linux)."""
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-
-
-def descendants(started_from: int = 0) -> list[int]:
-    """Every process below this one that started at or after the given clock tick."""
-    parents, started = process_table()
-    found: list[int] = []
-    frontier = [os.getpid()]
-    while frontier:
-        above = frontier.pop()
-        below = [pid for pid, parent in parents.items() if parent == above]
-        frontier += below
-        found += below
-    return [pid for pid in found if started.get(pid, started_from) >= started_from]
+def run_file(path: str, name: str) -> dict[str, Any]:
+    """What a file defines, without a trace in `sys.modules`."""
+    scope: dict[str, Any] = {"__name__": name, "__file__": path}
+    with open(path, "rb") as file:
+        exec(compile(file.read(), path, "exec"), scope)
+    return scope
 
 
-def name_of(pid: int) -> str:
-    try:
-        with open("/proc/%d/comm" % pid) as file:
-            return file.read().strip()
-    except OSError:
-        return "process"
+class Beside:
+    """What a file beside this one defines."""
+
+    def __init__(self, name: str) -> None:
+        path = os.path.join(os.path.dirname(ORIGIN[1]), name + ".py")
+        self.__dict__.update(run_file(path, "interpreter_" + name))
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(name)
 
 
-def process_table() -> tuple[dict[int, int], dict[int, int]]:
-    if not os.path.exists("/proc/self/stat"):
-        return process_table_by_ps()
-    parents: dict[int, int] = {}
-    started: dict[int, int] = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            try:
-                with open("/proc/%s/stat" % name, "rb") as file:
-                    fields = file.read().rpartition(b")")[2].split()
-            except OSError:
-                continue  # it ended while we looked
-            parents[int(name)], started[int(name)] = int(fields[1]), int(fields[19])
-    return parents, started
-
-
-def process_table_by_ps() -> tuple[dict[int, int], dict[int, int]]:
-    """Without /proc (macOS; untested): parents only, so a sweep takes every descendant."""
-    rows = os.popen("ps -axo pid=,ppid=").read().split("\n")
-    pairs = [row.split() for row in rows if row.strip()]
-    return {int(pid): int(parent) for pid, parent in pairs}, {}
-
-
-def end_descendants() -> None:
-    while True:
-        for pid in descendants():
-            send_signal(pid, signal.SIGKILL)
-        try:
-            os.waitpid(-1, 0)
-        except ChildProcessError:
-            return
+def beside(name: str) -> Beside:
+    if name not in LOADED:
+        LOADED[name] = Beside(name)
+    return LOADED[name]
 
 
 def send_signal(pid: int, number: int) -> None:
@@ -485,7 +380,17 @@ def send_signal(pid: int, number: int) -> None:
         pass  # gone already, or no longer ours (a set-uid program)
 
 
-SCORE = own_score()
+def adopt_orphans() -> None:
+    """Have the orphans of this session handed to us, so that none escapes (Linux)."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
 
 if __name__ == "__main__":
-    Supervisor(int(sys.argv[1]), sys.argv[2:]).serve()
+    first, *adopted = sys.argv[1].split(",")
+    supervisor = Supervisor(int(first), sys.argv[2:])
+    if adopted:
+        supervisor.adopt(*map(int, adopted))
+    supervisor.serve()

@@ -106,6 +106,9 @@ class InProcessPython(BaseLanguage):
     def restore(self, state: int) -> Restored:
         raise NotRestorableError("Python runs in the caller's own process: its variables cannot be rewound.")
 
+    def split(self, computer: Any) -> tuple[BaseLanguage, Restored]:
+        raise NotRestorableError("Python runs in the caller's own process: its variables cannot be taken along.")
+
     # -- questions between blocks ------------------------------------------------------------------------------
 
     def variables(self) -> list[Variable]:

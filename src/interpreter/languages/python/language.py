@@ -6,6 +6,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from interpreter.errors import BusyError, NotRestorableError
@@ -21,6 +22,8 @@ from interpreter.messages import Chunk
 DRIVER = Path(__file__).with_name("driver") / "start.py"
 OFF = "Undo of variables is off (setting `computer.undo_snapshots`)."
 NO_FORK = "This system cannot copy a running process, so Python's variables cannot be rewound: run the blocks again."
+NO_COPY = "The Python session could not be copied: there may not be enough memory, or no room for more processes."
+ENDED = "The Python session has ended: run a block first."
 GONE = "That state of the Python session is not kept any more: it is too old, or memory was short."
 
 
@@ -50,7 +53,7 @@ class Python(LiveLanguage):
         return self.present if self._can_rewind() else None
 
     def points(self) -> list[int]:
-        return sorted(self.session.snapshots) if self.session is not None else []
+        return sorted(self.session.snapshots.states - {self.present}) if self.session is not None else []
 
     def restore(self, state: int) -> Restored:
         if not self._can_rewind():
@@ -58,33 +61,79 @@ class Python(LiveLanguage):
         if state == self.present:
             return Restored()
         session = self.session
-        if session is None or state not in session.snapshots:
+        if session is None or state not in session.snapshots.states:
             raise NotRestorableError(GONE)
         if session.block is not None and not session.block.finished:
             raise BusyError("A Python block is running: its session cannot be rewound now.")
         self._note_place()
         if session.alive:
-            session.take_snapshot(self.present, self.surroundings.snapshots + 1)
+            session.snapshots.take(self.present, self._most())
         restored = self._promote(session, state)
         if restored is None:
             raise NotRestorableError(GONE)
         return restored
 
+    def hand_over(self, other: Python) -> Restored:
+        """By fork, also where no snapshots are kept; what another Python is to run is carried there."""
+        session = self.session
+        if not hasattr(os, "fork"):
+            raise NotRestorableError(NO_FORK)
+        if session is None or not session.alive:
+            raise NotRestorableError(ENDED)
+        launch = other.launch()
+        copy = Session(session.launch, session.name)
+        said = session.snapshots.split(copy)
+        if said is None:
+            copy.close()
+            raise NotRestorableError(NO_COPY)
+        lost = list(said["lost"])
+        if replace(launch, env=session.launch.env, cwd=session.launch.cwd) != session.launch:
+            other.session = Session(launch, session.name)
+            lost += copy.snapshots.carry_to(other.session, session.folder)
+        else:
+            other.session = copy
+            lost += copy.snapshots.carry() if said["unknown_threads"] else []
+        return Restored(lost)
+
     def snapshot(self) -> tuple[int, int] | None:
-        return (self._before, self.surroundings.snapshots) if self._can_rewind() else None
+        """As a rule there is one from the end of the last block."""
+        session = self.start()
+        if not self._can_rewind() or self._before in session.snapshots.states:
+            return None
+        return self._before, self._most()
+
+    def settle(self, event: Frame) -> None:
+        """Take the next block's snapshot now; where threads go on, only that block knows what there is to keep."""
+        if self._can_rewind() and not event["threads"] and self.session is not None:
+            self.session.snapshots.take_soon(self.present, self._most())
+
+    def _most(self) -> int:
+        return self.surroundings.snapshots + 1  # the present state is one, and no return
 
     def _can_rewind(self) -> bool:
         return self.surroundings.snapshots > 0 and hasattr(os, "fork")
 
     def _promote(self, session: Session, state: int) -> Restored | None:
-        said = session.promote(state)
+        said = session.snapshots.promote(state)
         if said is None:
             return None
         lost = list(said["lost"])
         if said["unknown_threads"]:
-            lost += session.carry()
+            lost += session.snapshots.carry()
         self._return_to(state)
         return Restored(lost, said["running"])
+
+    def revive(self, session: Session) -> Iterator[Chunk]:
+        """The worker ended between blocks, by a thread or by somebody's hand: the newest snapshot goes on."""
+        code, present = session.exit_code or 0, self.present
+        state = present if present in session.snapshots.states else max(self.points(), default=0)
+        restored = self._promote(session, state)
+        if restored is None:
+            yield from super().revive(session)
+            return
+        then = "that left them" if state == present else "they were some blocks ago: newer snapshots are gone"
+        told = f"The Python session ended ({how_it_ended(code)}) since the last block. The variables are as {then}. "
+        yield {**console(f"{told}{restored}".rstrip() + "\n"), "stream": "stderr"}
 
     def exited(self, event: Frame) -> Iterator[Chunk]:
         """The worker ended during a block: the newest snapshot goes on, and the block alone is lost."""

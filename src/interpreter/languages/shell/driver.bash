@@ -124,6 +124,7 @@ __oi_save() {
     builtin declare -F
     builtin umask -p
     builtin trap -p
+    builtin printf 'builtin unalias -a\n' # BASH_ALIASES, which is among the variables, may have some of before
     builtin alias -p
     if [[ $# -gt 1 ]]; then
       builtin printf 'set --'

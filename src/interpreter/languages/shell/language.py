@@ -59,14 +59,22 @@ class Shell(LiveLanguage):
             wanted = self.surroundings.shell
             missing = f"{wanted} is no bash or zsh that can be run." if wanted else "bash is not installed."
             raise SessionStartError(self.name, missing)
-        env = self.surroundings.environment()
-        for name in NOT_FOR_US:
-            env.pop(name, None)
-        env |= dict.fromkeys(PAGERS, "cat") | {"TERM": self._terminal_kind()}
+        env = self._environment()
         self._dialect = Dialect(shell, env["TERM"], self.surroundings.shell_rc, self._state)
         self._exports = Exports(env)
         start = ["--norc", "--noprofile"] if self._dialect.kind == "bash" else ["-f", "-s"]
         return Launch(["stdin", shell, *start], self._dialect, env=env, cwd=self.surroundings.cwd)
+
+    def _environment(self) -> dict[str, str]:
+        found = {name: value for name, value in self.surroundings.environment().items() if name not in NOT_FOR_US}
+        return found | dict.fromkeys(PAGERS, "cat") | {"TERM": self._terminal_kind()}
+
+    def start(self) -> Session:
+        begins = self.session is None
+        session = super().start()
+        if begins and self._state is not None:
+            self._cwd = None  # the state has a directory of its own
+        return session
 
     # -- blocks ------------------------------------------------------------------------------------------
 
@@ -158,14 +166,11 @@ class Shell(LiveLanguage):
         return Completions(match.start(1), matches)
 
     def _variables(self) -> dict[str, tuple[str, str]]:
-        session = self.session
-        if session is None or session.block is None:
+        state = self._saved()
+        if state is None:
             return {}
-        if session.alive:
-            self._asked(session, {"op": "inspect"}, LISTING)  # from here on the state of the last block is saved
-        state = self._dialect.last_state(session.folder)
-        text = state.read_text("utf-8", "replace") if state else ""
-        return variables(text, {**session.launch.env, "TERM": self._terminal_kind()})
+        env = self.session.launch.env if self.session is not None else self._environment()
+        return variables(state.decode("utf-8", "replace"), {**env, "TERM": self._terminal_kind()})
 
     # -- states ------------------------------------------------------------------------------------------
 
@@ -201,6 +206,24 @@ class Shell(LiveLanguage):
         self._blocks.setdefault(before, 0)
         self._blocks[self.present] = self.session.block.number + 1 if self.session.block else 1
         return before
+
+    def has_begun(self) -> bool:
+        return self._state is not None or super().has_begun()
+
+    def hand_over(self, other: Shell) -> Restored:
+        """The saved state: a new shell starts from there; background jobs stay with this one."""
+        other._state = self._saved()
+        return Restored()
+
+    def _saved(self) -> bytes | None:
+        """The state as it is now."""
+        session = self.session
+        if session is None or session.block is None:
+            return self._state
+        if session.alive:
+            self._asked(session, {"op": "inspect"}, LISTING)  # from here on the state of the last block is saved
+        state = self._dialect.last_state(session.folder)
+        return state.read_bytes() if state is not None else None
 
     def _is_kept(self, number: int) -> bool:
         if self.session is None:

@@ -63,6 +63,9 @@ class Bare:
         *_, error = [None, *self.steps(code)]
         return error
 
+    def warm(self) -> None:
+        """After a fork: there is little that could be done ahead."""
+
     def steps(self, code: str) -> Iterator[Optional[BaseException]]:
         """Run a block; yields after each statement, and last of all the error that ended it, if one did."""
         try:

@@ -128,6 +128,10 @@ class Channel:
             self._unfinished.append(data)
         return bool(data)
 
+    def is_waited_for(self) -> bool:
+        """Whether the host has said something that is not read yet."""
+        return bool(self._frames or self._readable.poll(0))
+
     def take_descriptors(self, count: int) -> List[int]:
         """The oldest descriptors that came along, at most so many."""
         return [self._descriptors.popleft() for _ in range(min(count, len(self._descriptors)))]

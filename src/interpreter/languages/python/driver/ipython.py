@@ -66,6 +66,7 @@ class IPythonEngine:
         shell.register_magic_function(no_matplotlib, "line", "matplotlib")
         for name in ("bash", "sh"):
             shell.register_magic_function(partial(shell.script, name), "cell", name)
+        self._transforms = self._transforms_now()
 
     def run(self, code: str, colors: bool = False) -> Optional[BaseException]:
         """Run a block, telling what it says; the error that ended it, if one did."""
@@ -79,6 +80,18 @@ class IPythonEngine:
         shell.forget_outputs()
         error: Optional[BaseException] = result.error_before_exec or result.error_in_exec
         return error
+
+    def warm(self) -> None:
+        """Read a block, and run nothing: after a fork, what that writes to is copied now, while nobody waits."""
+        if self._transforms_now() == self._transforms:  # the user's own are not called for nothing
+            try:
+                self._shell.compile.ast_parse(self._shell.transform_cell("0"), "<warm>")
+            except Exception:  # noqa: BLE001 -- the user put something else into the place of what it needs
+                return
+
+    def _transforms_now(self) -> List[Any]:
+        of, more = self._shell.input_transformer_manager, self._shell.input_transformers_post
+        return [*of.cleanup_transforms, *of.line_transforms, *of.token_transformers, *more]
 
     @property
     def hidden(self) -> Dict[str, Any]:

@@ -25,14 +25,15 @@ if TYPE_CHECKING:
     from typing import Any, List, Optional
 
     from .channel import Frame
+    from .splitting import Origin
 
 ENGINE = "INTERPRETER_PYTHON_ENGINE"  # "bare": do without IPython even where it is
 
 
-def serve(data_fd: int) -> int:
+def serve(data_fd: int, origin: Origin) -> int:
     """Run blocks until the host says that it is enough, or is gone."""
     gc.disable()  # nothing that start-up makes is garbage
-    worker = Worker(data_fd)
+    worker = Worker(data_fd, origin)
     gc.enable()
     gc.freeze()
     sys.path.insert(0, "")  # not before we have our own imports
@@ -56,7 +57,7 @@ class Worker:
 
     _stdout: TextIOWrapper
 
-    def __init__(self, data_fd: int) -> None:
+    def __init__(self, data_fd: int, origin: Origin) -> None:
         self.interrupts = Interrupts()
         self.interrupts.install()
         self.channel = Channel(data_fd, self.interrupts)
@@ -69,7 +70,7 @@ class Worker:
         self._figures.choose_backend(self._watch)
         self._lines = ActiveLines(self.report.active_line)
         self._loop = EventLoop(self.interrupts)
-        self._snapshots = Snapshots()
+        self._snapshots = Snapshots(origin)
         self._engine = self._make_engine()
         self._watch.on_import("getpass", self._take_getpass)
         os.register_at_fork(before=self._flush, after_in_child=self._leave)
@@ -103,8 +104,9 @@ class Worker:
         self._flush_everything()
         if self.report.forked:
             os._exit(exit_code)
-        self._choose_stdout(self.report.mark_threads())
-        self.report.end({"status": status, "exit_code": exit_code, **where()})
+        threads = self.report.mark_threads()
+        self._choose_stdout(threads)
+        self.report.end({"status": status, "exit_code": exit_code, "threads": threads, **where()})
 
     def answer(self, frame: Frame) -> None:
         """Answer a question between blocks; an interrupt ends one that takes too long."""
@@ -126,13 +128,19 @@ class Worker:
     # -- snapshots -------------------------------------------------------------------------------------------
 
     def snapshot(self, frame: Frame) -> None:
-        """Take one between blocks."""
-        if not self._take_snapshot([]):
-            self.channel.send({"event": "answer", "query": frame.get("query")})
+        """Take one between blocks, if a line for it came along; who asks waits for those taken before, too."""
+        if self._take_snapshot([]):
+            return
+        if "query" in frame:
+            self.channel.send({"event": "answer", "query": frame["query"]})
+        elif not self.channel.is_waited_for():
+            self._engine.warm()
 
     def _take_snapshot(self, pipes: List[int]) -> bool:
         """Whether this is a snapshot, which goes on now."""
         line = self.channel.take_descriptors(1)
+        if not line:
+            return False
         with self.interrupts:  # one that comes now is for the block
             woken = self._snapshots.take(line[0], {0, 1, 2, self.channel.fd, *pipes, *self._loop.descriptors()})
         if woken is None:

@@ -19,10 +19,13 @@ from _thread import get_ident
 from .children import Children
 from .descriptors import has_others, let_go
 from .native_threads import OpenMP, native_threads, python_threads, remaining_threads
+from .splitting import split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Collection, List, Optional
+    from typing import Any, Callable, Collection, List, Optional, Tuple
+
+    from .splitting import Origin
 
 ALL = _signal.valid_signals()  # without the enumeration that `signal` makes of them
 PATIENCE = 3000  # milliseconds
@@ -41,8 +44,9 @@ class Woken:
 class Snapshots:
     """Takes them; each `take` returns None here, and much later may return in the snapshot too."""
 
-    def __init__(self) -> None:
+    def __init__(self, origin: Origin) -> None:
         self.forking = False  # a fork that happens now is ours
+        self._origin = origin
         self._openmp = OpenMP()
         self._children = Children()
         self._children.install()
@@ -60,7 +64,7 @@ class Snapshots:
         try:
             pid = self._fork()
             if pid == 0:
-                woken = wait(line, writer, lost, pythons if foreign else -1, {*ours, reader})
+                woken = wait(line, writer, lost, pythons if foreign else -1, {*ours, reader}, self._part)
                 writer = -1  # its number may be another's by now
                 if numbers is not None:
                     sys.modules["random"].setstate(numbers)  # a fork shuffles them
@@ -81,6 +85,10 @@ class Snapshots:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
         return None
 
+    def _part(self, line: int, fds: List[int]) -> List[int]:
+        """In a snapshot: fork the worker of a session of its own, and be its supervisor."""
+        return split(self._fork, self._origin, line, fds)
+
     def _fork(self) -> int:
         self.forking = True
         try:
@@ -93,7 +101,14 @@ class Snapshots:
             self.forking = False
 
 
-def wait(line: int, clean: int, lost: List[str], pythons: int, ours: Collection[int]) -> Woken:
+def wait(
+    line: int,
+    clean: int,
+    lost: List[str],
+    pythons: int,
+    ours: Collection[int],
+    part: Callable[[int, List[int]], List[int]],
+) -> Woken:
     """In the snapshot: let go of everything, say so, and wait until it is woken or not needed any more."""
     try:
         users = signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -101,7 +116,9 @@ def wait(line: int, clean: int, lost: List[str], pythons: int, ours: Collection[
         lost = lost + let_go({line, clean}, ours)
         threads = remaining_threads(os.getppid(), pythons) if pythons >= 0 else 0
         close(clean)
-        fds = descriptors_from(line)
+        word, fds = woken_with(line)
+        if word == b"split":
+            fds = part(line, fds)
         if fds:
             signal.signal(signal.SIGINT, users or signal.SIG_DFL)
             return Woken(fds, lost, threads)
@@ -118,17 +135,17 @@ def at_its_end(pipe: int) -> bool:
     return bool(poll.poll(PATIENCE))
 
 
-def descriptors_from(line: int) -> List[int]:
-    """The descriptors to go on with; none at the end."""
+def woken_with(line: int) -> Tuple[bytes, List[int]]:
+    """How to go on, and with which descriptors; none at the end."""
     numbers = array.array("i")
     socket = _socket.socket(fileno=line)
     socket.setblocking(True)
-    _, ancillary, _, _ = socket.recvmsg(64, _socket.CMSG_SPACE(8 * numbers.itemsize))
+    word, ancillary, _, _ = socket.recvmsg(64, _socket.CMSG_SPACE(8 * numbers.itemsize))
     socket.detach()
     for level, kind, payload in ancillary:
         if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
             numbers.frombytes(payload[: len(payload) - len(payload) % numbers.itemsize])
-    return list(numbers)
+    return word, list(numbers)
 
 
 def close(fd: int) -> None:

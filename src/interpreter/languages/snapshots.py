@@ -1,0 +1,147 @@
+"""The host's side of snapshots: have them taken, go on with one, and begin another session from one."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import shutil
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interpreter.languages.frames import Frame
+from interpreter.languages.states import numbers
+
+if TYPE_CHECKING:
+    from interpreter.languages.session import Session
+
+PATIENCE = 60.0  # seconds; a machine that is short of memory takes its time
+CARRY_PATIENCE = 600.0
+ALL = ["all variables"]
+
+
+class Snapshots:
+    """The earlier states that a session's worker left waiting copies of."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.states: set[int] = set()  # that there is a snapshot of, or is about to be
+        self._promotion: queue.SimpleQueue[tuple[str, list[str]]] = queue.SimpleQueue()  # how it goes
+        self._woken: queue.SimpleQueue[Frame] = queue.SimpleQueue()  # what a new worker says of itself
+        self._moving = False  # variables are being moved into a fresh worker
+
+    # -- taking ----------------------------------------------------------------------------------------------
+
+    def expect(self, state: int, most: int) -> int:
+        """Tell the supervisor of a snapshot to come; the worker's end of the line between the two."""
+        ours, theirs = socket.socketpair()
+        with ours:
+            self._session.control.say(f"snapshot {state} {most}", [ours.fileno()])
+        self.states.add(state)
+        return theirs.detach()
+
+    def take_soon(self, state: int, most: int) -> None:
+        """Have one taken between blocks, and do not wait for it."""
+        fd = self.expect(state, most)
+        try:
+            self._session.send({"op": "snapshot"}, [fd])
+        finally:
+            os.close(fd)
+
+    def take(self, state: int, most: int) -> None:
+        """See to it that there is one of the present state."""
+        if state not in self.states:
+            self.take_soon(state, most)
+        self._session.questions.put({"op": "snapshot"}, PATIENCE)  # answered when it is there
+
+    def forget(self) -> None:
+        states, self.states = self.states, set()
+        if states:
+            self._session.control.say("forget " + " ".join(map(str, states)))
+
+    # -- going on --------------------------------------------------------------------------------------------
+
+    def promote(self, state: int) -> Frame | None:
+        """Go on with a snapshot, which is used up by that; what it says of itself, or None if it is gone."""
+        session = self._session
+        self._woken, self._promotion = queue.SimpleQueue(), queue.SimpleQueue()
+        if state not in self.states or session.control.lost:  # a loss from here on is told to the queues
+            return None
+        self.states.discard(state)
+        before = session.lines() if session.alive else None
+        session.spawn(f"promote {state}")
+        running: list[str] = []
+        while (said := self._promotion.get())[0] == "left":
+            pid, *name = said[1]
+            running.append(f"{' '.join(name)} ({pid})")
+        if said[0] == "missing":
+            session.take_back(before)
+            return None
+        frame = self.first_words()
+        return {**frame, "running": running} if frame else None
+
+    def first_words(self) -> Frame | None:
+        """What a new worker says of itself; None if it does not find its way back."""
+        with contextlib.suppress(queue.Empty):
+            return self._woken.get(timeout=PATIENCE) or None
+        self._session.control.say("kill")  # the next block gets a new one
+        return None
+
+    def carry(self) -> list[str]:
+        """Replace a worker that cannot go on by a fresh one with its variables; what could not be moved."""
+        packed = self._session.folder / "variables"
+        self._moving = True
+        try:
+            lost = self._carried({"op": "pack", "path": str(packed)})
+            self._session.spawn()
+            return lost + self._carried({"op": "unpack", "path": str(packed)})
+        finally:
+            self._moving = False
+
+    def carry_to(self, other: Session, folder: Path) -> list[str]:
+        """Start another session with the variables of this one, which ends; it can write to the folder."""
+        packed = folder / "variables"
+        lost = self._carried({"op": "pack", "path": str(packed)})
+        self._session.close()
+        other.start()
+        if packed.exists():
+            other.inherits = True
+            moved = shutil.move(packed, other.folder / packed.name)
+            lost += other.snapshots._carried({"op": "unpack", "path": str(moved)})
+        return lost
+
+    def _carried(self, frame: Frame) -> list[str]:
+        answer = self._session.questions.put_early(frame, CARRY_PATIENCE)
+        return ALL if answer is None else list(answer["lost"])
+
+    # -- another session -------------------------------------------------------------------------------------
+
+    def split(self, other: Session) -> Frame | None:
+        """Begin another session from the present state; what its worker says of itself, None if that failed."""
+        state = next(numbers)
+        self.take(state, len(self.states) + 2)
+        self.states.discard(state)  # it is not to be returned to
+        self._promotion = queue.SimpleQueue()
+        if self._session.control.lost:
+            return None
+        other.start_from(self._session, f"split {state}")
+        if self._promotion.get()[0] == "missing":
+            return None
+        return other.snapshots.first_words()
+
+    # -- what the reader's thread calls ------------------------------------------------------------------------
+
+    def gone(self, state: int) -> None:
+        self.states.discard(state)
+
+    def promotion_said(self, what: str, words: list[str]) -> None:
+        self._promotion.put((what, words))
+
+    def worker_ready(self, frame: Frame) -> None:
+        self._woken.put(frame)
+
+    def worker_exited(self) -> None:
+        self._woken.put({})
+        if self._moving:
+            self._session.questions.give_up({"lost": ALL})

@@ -1,0 +1,69 @@
+"""The host is killed at any moment, while blocks, snapshots, returns and splits go on: nothing is left of its sessions."""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+HOST = """
+import random, sys
+from interpreter import OpenInterpreter
+chance = random.Random(int(sys.argv[1]))
+computer, others = OpenInterpreter().computer, []
+computer.undo_snapshots = 5
+def step():
+    what = chance.random()
+    if what < 0.4:
+        computer.run("python", "import subprocess, os; n = 1; subprocess.Popen(['sleep', '1000'], start_new_session=True)")
+    elif what < 0.5:
+        computer.run("python", "os._exit(1)")
+    elif what < 0.65:
+        computer.run("shell", "v=1; sleep 1000 & (setsid sleep 1000 &)")
+    elif what < 0.9 and computer.points("python"):
+        computer.restore("python", chance.choice(computer.points("python")))
+    elif len(others) < 3:
+        others.append(OpenInterpreter().computer)
+        computer.split(others[-1])
+    else:
+        others.pop().terminate()
+while True:
+    print("step", flush=True)
+    step()
+"""
+
+
+def kill_at_some_moment(seed: int) -> None:
+    chance = random.Random(seed)
+    host = subprocess.Popen([sys.executable, "-c", HOST, str(seed)], stdout=subprocess.PIPE)
+    assert host.stdout is not None
+    for _ in range(chance.randint(1, 12)):
+        assert host.stdout.readline() == b"step\n"
+    time.sleep(chance.random() * 0.03)  # the moment may be anywhere in a step
+    host.send_signal(signal.SIGKILL)
+    host.wait()
+    host.stdout.close()
+
+
+@pytest.fixture
+def folder(no_strays: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where sessions have their own folders."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_nothing_is_left(folder: Path, seed: int) -> None:
+    kill_at_some_moment(seed)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+def test_nothing_is_left_of_many(folder: Path) -> None:
+    for seed in range(100, 180):
+        kill_at_some_moment(seed)
