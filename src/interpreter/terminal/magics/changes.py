@@ -152,13 +152,14 @@ def _request(interpreter: OpenInterpreter, point: Point) -> str:
     before = [each for each in interpreter.timeline.points if each.id < point.id and each.kind == "turn"]
     if not before:
         return "(not known)"
-    said = before[-1].first
+    said = before[-1].anchor
     content = said.get("content") if said is not None else None
     return " ".join(content.split()) if isinstance(content, str) else before[-1].label
 
 
 def _code(interpreter: OpenInterpreter, point: Point) -> str:
-    content = point.anchor.get("content") if point.anchor is not None and point.anchor.get("type") == "code" else None
+    is_code = point.anchor is not None and not point.behind and point.anchor.get("type") == "code"
+    content = point.anchor.get("content") if is_code and point.anchor is not None else None
     return content if isinstance(content, str) else point.label
 
 
