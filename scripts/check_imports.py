@@ -27,7 +27,10 @@ OPEN_FLOORS = (0, 3)
 # Anyone may call this one from inside a function: it is the lazy way up to the terminal.
 SEAM = "frontend"
 # Programs of their own, which run in another process than the library.
-PROGRAMS = ("languages/supervisor.py", "languages/python/driver/*.py", "llm/local/engine_program.py")
+PROGRAMS = (
+    *("languages/supervisor.py", "languages/python/driver/*.py"),
+    *("llm/local/engine_program.py", "safety/sandbox/enter.py"),
+)
 # Not imported but run, with an interpreter of their own.
 DATA = ("profiles/builtin/*.py",)
 # Runs the user's code in this process, with the streams captured: what is printed there is output.

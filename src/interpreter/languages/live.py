@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Protocol
 
 from interpreter.errors import BusyError, UsageError
@@ -83,14 +84,16 @@ class LiveLanguage(BaseLanguage):
     def start(self) -> Session:
         """The session, started if there is none; the worker may still be getting ready."""
         if self.session is None:
-            launch = self.launch()
-            self.session = Session(launch, self.name)
-            self.session.start()
+            launch = replace(self.launch(), containment=self.surroundings.containment)
+            session = Session(launch, self.name)
+            session.start()
+            self.session = session  # one that could not start is none
             self._cwd, self._env = launch.cwd, dict(self.surroundings.exported)
         return self.session
 
     def run(self, code: str) -> Iterator[Chunk]:
         self._stopped = False
+        yield from self._move()
         session = self.start()
         if not session.alive:
             self._cwd, self._env = session.launch.cwd, {}
@@ -100,6 +103,16 @@ class LiveLanguage(BaseLanguage):
         timeout, snapshot = self.surroundings.timeout, self.snapshot()
         for event in session.run(code, self.channels(), fields, timeout, self._was_stopped, snapshot):
             yield from self._chunks(event)
+
+    def _move(self) -> Iterator[Chunk]:
+        """A session that was started outside the present sandbox, or in another one, does not run blocks any more."""
+        session = self.session
+        if session is not None and session.launch.containment is not self.surroundings.containment:
+            jobs, self.jobs = self.jobs, []
+            self.terminate()
+            self.jobs = jobs  # they go on where they are
+            if session.block is not None:
+                yield console(f"The sandbox has changed: a new {self.name} session, without the variables of before.\n")
 
     def _chunks(self, event: Frame) -> Iterator[Chunk]:
         match event["event"]:
@@ -119,11 +132,20 @@ class LiveLanguage(BaseLanguage):
                 self._answer(event)
             case "done":
                 self._take_news(event)
+                yield from self._denials(event)
                 yield self.closing(event.get("exit_code"), how_done(event))
             case "exited":
+                yield from self._denials({**event, "exit_code": event["code"]})
                 yield from self.exited(event)
             case "detached":
                 yield from self._detached()
+
+    def _denials(self, event: Frame) -> Iterator[Chunk]:
+        """What a sandbox kept from the block, so that nobody looks for a bug that is not there."""
+        session = self.session
+        if session is not None and session.launch.containment is not None and session.block is not None:
+            for line in session.launch.containment.denials(session.block.code, event):
+                yield {**console(line + "\n"), "stream": "stderr"}
 
     def _answer(self, event: Frame) -> None:
         asked = self.surroundings.on_input

@@ -15,11 +15,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 from interpreter.errors import SessionStartError
 from interpreter.languages.block import Block, Channel, Channels
 from interpreter.languages.clock import KILL_AFTER, Clock
+from interpreter.languages.containment import HELD, Containment, Start, path_of
 from interpreter.languages.frames import Frame, encode
 from interpreter.languages.lines import Control, Data, Startup
 from interpreter.languages.reader import Reader
@@ -56,6 +57,11 @@ class Launch:
     python: str = sys.executable  # runs the supervisor
     env: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     cwd: str | None = None
+    containment: Containment | None = None
+
+    def outputs(self) -> Path:
+        """Where long outputs are kept."""
+        return self.containment.outputs if self.containment else outputs_folder()
 
 
 class Session:
@@ -81,34 +87,68 @@ class Session:
         self._moving = False  # variables are being moved into a fresh worker
         self._woken: queue.SimpleQueue[Frame] = queue.SimpleQueue()  # what a new worker says of itself
         self._process: subprocess.Popen[bytes] | None = None
+        self._refusal: IO[bytes] | None = None  # what a sandbox says that cannot be made
 
     # -- life ------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start the supervisor and a worker; returns before the worker is ready."""
         ours, theirs = socket.socketpair()
-        with theirs:
-            argv = [self.launch.python, str(SUPERVISOR), str(theirs.fileno()), *self.launch.worker]
+        argv = [self.launch.python, str(SUPERVISOR), str(theirs.fileno()), *self.launch.worker]
+        plain = Start(argv, self.launch.env, nearest_folder(self.launch.cwd), [theirs.fileno()])
+        with self._or_nothing(ours) as started, theirs, self._contained(plain) as begin:
             try:
                 self._process = subprocess.Popen(
-                    argv,
+                    begin.argv,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno()],
-                    env=self.launch.env,
-                    cwd=nearest_folder(self.launch.cwd),
+                    stderr=self._refusal or subprocess.DEVNULL,
+                    pass_fds=begin.fds,
+                    env=begin.env,
+                    cwd=begin.cwd,
                     start_new_session=True,
                 )
             except OSError as error:
-                ours.close()
                 raise SessionStartError(self.name, f"{argv[0]}: {error.strerror}") from error
+            started.pop_all()
         self._control = Control(self, ours)
         self._reader = Reader(f"{self.name} session")
         self._reader.watch(self._control)
         if self._folder is not None:
             self._control.say(f"folder {self._folder}")
         self._spawn()
+
+    def _contained(self, start: Start) -> contextlib.AbstractContextManager[Start]:
+        """The same start in a sandbox, if there is one; what is to be seen inside has to be there before."""
+        if self.launch.containment is None:
+            return contextlib.nullcontext(start)
+        self._folder = self._folder or new_folder()
+        self._forget_refusal()
+        self._refusal = tempfile.TemporaryFile()  # noqa: SIM115 - it is read when the start has failed
+        return self.launch.containment.wrap(start, self._folder)
+
+    def _or_nothing(self, ours: socket.socket) -> contextlib.ExitStack:
+        """What is to be put away unless the start goes well."""
+        stack = contextlib.ExitStack()
+        stack.callback(self._not_started, ours)
+        return stack
+
+    def _not_started(self, ours: socket.socket) -> None:
+        ours.close()
+        self._forget_refusal()
+        if self._folder is not None and not self._blocks:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def _forget_refusal(self) -> None:
+        if self._refusal is not None:
+            self._refusal.close()
+
+    def _refused(self) -> str:
+        if self._refusal is None:
+            return ""
+        self._refusal.seek(0)
+        return self._refusal.read(4096).decode("utf-8", "replace")
 
     def _spawn(self, command: str = "spawn") -> None:
         """Have the supervisor fork a worker with a fresh data socket, or give the socket to a snapshot."""
@@ -141,7 +181,7 @@ class Session:
     def folder(self) -> Path:
         """A private folder that goes when the session does."""
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="interpreter-", dir=memory_folder()))
+            self._folder = new_folder()
             self._control.say(f"folder {self._folder}")
         return self._folder
 
@@ -160,6 +200,7 @@ class Session:
             process.wait()
         self._reader.stop()
         self._alive = False
+        self._forget_refusal()
         for block in self._blocks.values():
             block.finished = True
             block.release_held()
@@ -208,8 +249,9 @@ class Session:
         elif not self._alive:
             self._spawn()
         number = self.block.number + 1 if self.block else 1
-        block = Block(number, code, Spool(outputs_folder()))
+        block = Block(number, code, Spool(self.launch.outputs()))
         self.block = self._blocks[number] = block
+        self._lend_terminal(channels)
         self._control.wait()  # an interrupt on its way is for the block before
         if self._terminal:
             self._terminal.block = block
@@ -232,6 +274,12 @@ class Session:
             for fd in sends:
                 os.close(fd)
         return block
+
+    def _lend_terminal(self, channels: Channels) -> None:
+        """In a sandbox the terminals of this machine are not seen: the supervisor holds the block's own for it."""
+        if self.launch.containment is not None and "tty" in channels.fields:
+            self._control.command("hold", channels.held)
+            channels.fields["tty"] = path_of(HELD)
 
     def _forget_oldest(self) -> None:
         oldest = next((block for block in self._blocks.values() if not block.running), None)
@@ -471,6 +519,8 @@ class Session:
         block.drain_channels()
         block.finished = True
         block.release_held()
+        if self.launch.containment is not None and self.launch.dialect is not None:
+            self._control.say("drop")  # or the block's terminal would never be at its end
         block.put(frame)
 
     def worker_exited(self, code: int) -> None:
@@ -479,12 +529,16 @@ class Session:
         self._alive, self.exit_code = False, code
         block = self.block
         if block is not None and not block.finished:
-            startup = "" if self.ready else self._startup.text()
+            startup = "" if self.ready else self._startup.text() or self._refused()
             self._finish(block, {"event": "exited", "code": code, "startup": startup})
         self._woken.put({})
         if self._moving:
             self._answer.put({"lost": ["all variables"]})
         self._ended.set()
+
+
+def new_folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="interpreter-", dir=memory_folder()))
 
 
 def memory_folder() -> str | None:

@@ -32,12 +32,13 @@ class Python(LiveLanguage):
     file_extension = "py"
 
     def version(self) -> str | None:
-        python = which_python(self.surroundings.python, self.surroundings.environment())
-        return platform.python_version() if python == sys.executable else program_version(python)
+        python = which_python(self.surroundings.python, self.surroundings.own_environment())
+        ours = python == sys.executable
+        return platform.python_version() if ours else program_version(python, self.surroundings.containment)
 
     def launch(self) -> Launch:
         env = self.surroundings.environment()
-        python = which_python(self.surroundings.python, env)
+        python = which_python(self.surroundings.python, self.surroundings.own_environment())
         return Launch(["driver", str(DRIVER)], python=python, env=env, cwd=self.surroundings.cwd)
 
     def fields(self) -> Frame:

@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from interpreter.errors import BusyError, NotRestorableError, SessionStartError, UsageError
+from interpreter.languages import shared_files
 from interpreter.languages.block import Channels
+from interpreter.languages.containment import KEYBOARD, path_of
 from interpreter.languages.displays import console
 from interpreter.languages.frames import Frame
 from interpreter.languages.live import HasSurroundings, LiveLanguage, how_it_ended
@@ -50,7 +52,7 @@ class Shell(LiveLanguage):
 
     def version(self) -> str | None:
         shell = which_shell(self.surroundings.shell)
-        number = shell and program_version(shell)
+        number = shell and program_version(shell, self.surroundings.containment)
         return f"{Path(shell).name} {number}" if shell and number else None
 
     def launch(self) -> Launch:
@@ -76,6 +78,8 @@ class Shell(LiveLanguage):
     def fields(self) -> Frame:
         self._seat_somebody()
         stdin = self._keyboard.path if self._keyboard else os.devnull
+        if self._keyboard and self.start().launch.containment is not None:
+            stdin = path_of(KEYBOARD)
         return {"stdin": stdin, "term": self._terminal_kind(), "active_lines": self.surroundings.active_lines}
 
     def _terminal_kind(self) -> str:
@@ -164,7 +168,7 @@ class Shell(LiveLanguage):
         if session.alive:
             self._asked(session, {"op": "inspect"}, LISTING)  # from here on the state of the last block is saved
         state = self._dialect.last_state(session.folder)
-        text = state.read_text("utf-8", "replace") if state else ""
+        text = shared_files.read(state).decode("utf-8", "replace") if state else ""
         return variables(text, {**session.launch.env, "TERM": self._terminal_kind()})
 
     # -- states ------------------------------------------------------------------------------------------
@@ -213,7 +217,7 @@ class Shell(LiveLanguage):
         session: Session | None = self.session
         assert session is not None
         state = self._dialect.last_state(session.folder)
-        self._state = state.read_bytes() if state else None
+        self._state = shared_files.read(state) if state else None
         self._keyboard = None  # it stays with the block
         self._blocks.clear()
         yield from super()._detached()

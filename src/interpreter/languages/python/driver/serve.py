@@ -9,6 +9,7 @@ import sys
 import types
 
 from .active_lines import ActiveLines
+from .causes import causes
 from .channel import Channel
 from .event_loop import EventLoop
 from .figures import Figures
@@ -104,7 +105,7 @@ class Worker:
         if self.report.forked:
             os._exit(exit_code)
         self._choose_stdout(self.report.mark_threads())
-        self.report.end({"status": status, "exit_code": exit_code, **where()})
+        self.report.end({"status": status, "exit_code": exit_code, **where(), **causes(error)})
 
     def answer(self, frame: Frame) -> None:
         """Answer a question between blocks; an interrupt ends one that takes too long."""
