@@ -38,6 +38,13 @@ def snapshots(subject: Subject) -> dict[str, Any]:
 
 
 @once
+def sandbox(subject: Subject) -> dict[str, Any]:
+    if subject.is_original:
+        raise ProbeFailure("has none")
+    return probe(subject.python, "sandbox")
+
+
+@once
 def lines(subject: Subject) -> dict[str, Any]:
     runs = [probe(subject.python, "lines") for _ in range(1 if subject.is_original else 3)]
     return min(runs, key=lambda run: run["seconds"])
@@ -66,6 +73,23 @@ MEASUREMENTS = [
     Measurement("the same with 1 GB resident", "s", lambda it: snapshots(it)["large"], budget=0.030),
     Measurement("what it adds where one block follows the other at once", "s", lambda it: snapshots(it)["hurried"]),
     Measurement("from a crash to the next block's end", "s", lambda it: snapshots(it)["recovered"]),
+    *(
+        measurement
+        for language, label in LANGUAGES.items()
+        for measurement in (
+            Measurement(
+                f"what a sandbox adds to the start of {label}",
+                "s",
+                partial(lambda language, it: sandbox(it)[f"{language}_start"], language),
+                budget=0.060,
+            ),
+            Measurement(
+                f"what a sandbox adds to a warm {label} block",
+                "s",
+                partial(lambda language, it: sandbox(it)[f"{language}_block"], language),
+            ),
+        )
+    ),
     Measurement(
         "100,000 lines of 80 characters from Python",
         "s",

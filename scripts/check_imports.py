@@ -33,6 +33,7 @@ PROGRAMS = (
     "languages/process_table.py",
     "languages/python/driver/*.py",
     "llm/local/engine_program.py",
+    "safety/sandbox/enter.py",
 )
 # Not imported but run, with an interpreter of their own.
 DATA = ("profiles/builtin/*.py",)

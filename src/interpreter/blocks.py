@@ -27,6 +27,7 @@ class PendingBlock:
         self.reason = ""  # what the rules say of it
         self.scanned: Scan | None = None
         self.offers_scan = False  # the user is to be asked about a scan first
+        self.contain: Callable[[], None] | None = None  # have it, and what follows, run in a sandbox; None if it does
         self._scan = scan
 
     def edit(self, code: str) -> None:

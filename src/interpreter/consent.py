@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from interpreter.blocks import PendingBlock
+from interpreter.errors import InterpreterError
 from interpreter.messages import Chunk, Message
 
 if TYPE_CHECKING:
@@ -53,7 +54,10 @@ class Consent:
         pending.effects = look(pending.language, pending.code, self._interpreter.workspace)
         verdict = self._policy.judge(pending.language, pending.code, pending.effects)
         outcome = decide(
-            self._mode, verdict, self._sandboxing, alarm="the scan found something" if pending.has_findings else ""
+            self._mode,
+            verdict,
+            self._sandboxing(pending),
+            alarm="the scan found something" if pending.has_findings else "",
         )
         pending.asked_by_rule = outcome.action == "ask" and verdict.by_rule and verdict.decision == "ask"
         pending.reason = outcome.reason if verdict.by_rule else ""
@@ -64,14 +68,45 @@ class Consent:
     def _mode(self) -> Mode:
         return mode_of(self._interpreter)
 
-    @property
-    def _sandboxing(self) -> Sandboxing | None:
-        return None
+    def _sandboxing(self, pending: PendingBlock) -> Sandboxing | None:
+        """What will hold the block when it runs."""
+        interpreter, plans = self._interpreter, self._mode == "plan"
+        if (interpreter.sandbox == "off" and not plans) or not self._can_be_held(pending):
+            return None
+        from interpreter.safety.policy import Sandboxing
+
+        if plans:
+            return Sandboxing("nowhere", network=False)
+        reads = interpreter.sandbox == "read-only" and not any(
+            path.endswith(":rw") for path in interpreter.sandbox_paths
+        )
+        return Sandboxing("nowhere" if reads else "workspace", network=bool(interpreter.sandbox_hosts))
+
+    def _can_be_held(self, pending: PendingBlock) -> bool:
+        """Whether the block runs in a process of its own: a language of somebody's own may do anything."""
+        from interpreter.languages.live import LiveLanguage
+
+        computer = self._interpreter.computer
+        language = computer.get_language(pending.language)
+        in_process = language is not None and language.name == "Python" and computer.python == "in-process"
+        return language is not None and issubclass(language, LiveLanguage) and not in_process
+
+    def _contain(self) -> None:
+        """Have this block and those after it run in a sandbox; an error, and nothing is changed, if there is none."""
+        interpreter = self._interpreter
+        interpreter.sandbox = "workspace"
+        try:
+            interpreter.computer.shut_in()
+        except InterpreterError:
+            interpreter.sandbox = "off"
+            raise
 
     def _ask(self, pending: PendingBlock) -> Generator[Chunk]:
         interpreter = self._interpreter
         message = last_code(interpreter.messages)
         interpreter.pending = pending
+        if interpreter.sandbox == "off" and self._can_be_held(pending):
+            pending.contain = self._contain
         shown: Chunk = {"type": "code", "format": pending.language, "content": pending.code}
         yield self._question(pending, shown)
         interpreter.pending = None

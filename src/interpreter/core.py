@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from interpreter.journal import Recorder
     from interpreter.llm import Llm
     from interpreter.messages import Chunk, Message
+    from interpreter.safety.sandbox import Containment
     from interpreter.safety.scan import Scanner
     from interpreter.undo import Fork, Merged, Part, Point, Timeline, Undone, Way
 
@@ -224,6 +225,20 @@ class OpenInterpreter(SettingsGroup, group=""):
         self.last_messages_count = 0
         self._rendered = {}
         self.conversation_filename = None
+
+    def containment_now(self, present: Any = None) -> Containment | None:
+        """What new sessions are shut in, as the settings and the mode say; None without a sandbox."""
+        from interpreter.consent import mode_of
+
+        plans = mode_of(self) == "plan"
+        if self.sandbox == "off" and not plans:
+            return None
+        from interpreter.safety.sandbox import Sandbox, containment_for
+
+        if not plans:
+            return containment_for(Sandbox.from_settings(self), present)
+        granted = present is not None and bool(present.granted)
+        return containment_for(Sandbox.looking_only(self), None if granted else present)
 
     # -- going back ------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,10 @@ class SessionStartError(InterpreterError):
         super().__init__(f"The {language} session could not start: {detail.strip() or 'it ended without a word'}")
 
 
+class SandboxUnavailableError(InterpreterError):
+    """A sandbox was asked for and cannot be had: why, and the command that would fix it."""
+
+
 class LanguageNotFound(InterpreterError):
     """A block asks for a language that is not there."""
 

@@ -15,6 +15,7 @@ from interpreter.settings import SettingsGroup
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
+    from interpreter.languages.containment import Containment
     from interpreter.languages.jobs import Job
     from interpreter.languages.looking import Completions, Value, Variable, Window
     from interpreter.languages.states import Mark, Restored
@@ -38,6 +39,7 @@ class Computer(SettingsGroup, group="computer"):
         self._running: dict[Language, BaseLanguage] = {}
         self._active: BaseLanguage | None = None
         self._shared: Surroundings | None = None
+        self._left: list[Containment] = []  # that new sessions are not shut in any more
 
     def __getattr__(self, name: str) -> Any:
         if name in NOT_YET:
@@ -97,6 +99,7 @@ class Computer(SettingsGroup, group="computer"):
         """The languages with what runs them, in words for the model."""
         from interpreter.languages.live import LiveLanguage
 
+        self.shut_in()
         described = []
         for language in self.languages:
             instance = self._instance(language.name)
@@ -146,6 +149,15 @@ class Computer(SettingsGroup, group="computer"):
             shared.max_output = self.max_output or owner.max_output
         return shared
 
+    def shut_in(self) -> None:
+        """Have sessions that start from now on in the sandbox that the settings ask for, or in none."""
+        shared = self.surroundings
+        if self._interpreter is None:
+            return
+        before, shared.containment = shared.containment, self._interpreter.containment_now(shared.containment)
+        if before is not None and before is not shared.containment:
+            self._left.append(before)  # sessions may still be in there
+
     @property
     def on_input(self) -> OnInput | None:
         """Asked when code wants input: `(prompt, is_password) -> answer`, None for end of file."""
@@ -171,7 +183,7 @@ class Computer(SettingsGroup, group="computer"):
         """Run code and yield its chunks; what goes wrong is part of the output."""
         try:
             self._active = self._instance(language)
-            _ = self.surroundings  # the settings as they are now
+            self.shut_in()  # and the settings as they are now
             with closing(self._recorded(language, code, self._active.run(code))) as chunks:
                 yield from chunks
         except InterpreterError as error:
@@ -211,7 +223,7 @@ class Computer(SettingsGroup, group="computer"):
             return
         instance = self._instance(language)
         if isinstance(instance, LiveLanguage):
-            _ = self.surroundings
+            self.shut_in()
             instance.start()
 
     # -- between blocks ------------------------------------------------------------------------------------------
@@ -283,6 +295,7 @@ class Computer(SettingsGroup, group="computer"):
         The directory and the exported variables are the same there too; the caller may change them before a block runs.
         """
         told: dict[str, Restored | NotRestorableError] = {}
+        other.shut_in()
         other.surroundings.return_to(self.surroundings.cwd, self.surroundings.exported)
         for language, instance in list(self._running.items()):
             try:
@@ -319,6 +332,15 @@ class Computer(SettingsGroup, group="computer"):
         running, self._running = self._running, {}
         for language in running.values():
             language.terminate()
+        self._leave_sandboxes()
+
+    def _leave_sandboxes(self) -> None:
+        left, self._left = self._left, []
+        if self._shared is not None and self._shared.containment is not None:
+            left.append(self._shared.containment)
+            self._shared.containment = None
+        for containment in left:
+            containment.close()
 
 
 def unknown_language(name: str, languages: list[Language]) -> str:

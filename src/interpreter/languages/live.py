@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Protocol
 
 from interpreter.errors import BusyError, NotRestorableError, UsageError
 from interpreter.languages.base import BaseLanguage
 from interpreter.languages.block import Channels
+from interpreter.languages.containment import Containment
 from interpreter.languages.displays import console, display_chunks
 from interpreter.languages.frames import Frame
 from interpreter.languages.jobs import Job
@@ -29,6 +31,8 @@ from interpreter.languages.session import Launch, Session
 from interpreter.languages.states import NOT_TAKEN_ALONG, Place, Restored, numbers
 from interpreter.languages.surroundings import Surroundings
 from interpreter.messages import Chunk
+
+IN_SANDBOX = "What {name} code in a sandbox has left is not taken out of it."
 
 
 class HasSurroundings(Protocol):
@@ -88,17 +92,23 @@ class LiveLanguage(BaseLanguage):
 
     # -- running -----------------------------------------------------------------------------------------------
 
+    def contained_launch(self) -> Launch:
+        """How its session is started in the sandbox that there is now, if there is one."""
+        return replace(self.launch(), containment=self.surroundings.containment)
+
     def start(self) -> Session:
         """The session, started if there is none; the worker may still be getting ready."""
         if self.session is None:
-            launch = self.launch()
-            self.session = Session(launch, self.name)
-            self.session.start()
+            launch = self.contained_launch()
+            session = Session(launch, self.name)
+            session.start()
+            self.session = session  # one that could not start is none
             self._cwd, self._env = launch.cwd, dict(self.surroundings.exported)
         return self.session
 
     def run(self, code: str) -> Iterator[Chunk]:
         self._stopped = False
+        yield from self._move()
         session = self.start()
         if not session.alive:
             yield from self.revive(session)
@@ -108,6 +118,16 @@ class LiveLanguage(BaseLanguage):
         timeout, snapshot = self.surroundings.timeout, self.snapshot()
         for event in session.run(code, self.channels(), fields, timeout, self._was_stopped, snapshot):
             yield from self._chunks(event)
+
+    def _move(self) -> Iterator[Chunk]:
+        """A session that was started outside the present sandbox, or in another one, does not run blocks any more."""
+        session = self.session
+        if session is not None and session.launch.containment is not self.surroundings.containment:
+            jobs, self.jobs = self.jobs, []
+            self.terminate()
+            self.jobs = jobs  # they go on where they are
+            if session.block is not None:
+                yield console(f"The sandbox has changed: a new {self.name} session, without the variables of before.\n")
 
     def _chunks(self, event: Frame) -> Iterator[Chunk]:
         match event["event"]:
@@ -128,11 +148,20 @@ class LiveLanguage(BaseLanguage):
             case "done":
                 self._take_news(event)
                 self.settle(event)
+                yield from self._denials(event)
                 yield self.closing(event.get("exit_code"), how_done(event))
             case "exited":
+                yield from self._denials({**event, "exit_code": event["code"]})
                 yield from self.exited(event)
             case "detached":
                 yield from self._detached()
+
+    def _denials(self, event: Frame) -> Iterator[Chunk]:
+        """What a sandbox kept from the block, so that nobody looks for a bug that is not there."""
+        session = self.session
+        if session is not None and session.launch.containment is not None and session.block is not None:
+            for line in session.launch.containment.denials(session.block.code, event):
+                yield {**console(line + "\n"), "stream": "stderr"}
 
     def _answer(self, event: Frame) -> None:
         asked = self.surroundings.on_input
@@ -213,6 +242,8 @@ class LiveLanguage(BaseLanguage):
         other = type(self)(computer)
         if not self.has_begun():
             return other, Restored()
+        if self.contained_in is not None and other.surroundings.containment is None:
+            raise NotRestorableError(IN_SANDBOX.format(name=self.name))
         try:
             restored = self.hand_over(other)
         except BaseException:
@@ -222,6 +253,11 @@ class LiveLanguage(BaseLanguage):
         other._number, other._places = self.present, {self.present: self._places[self.present]}
         other._cwd, other._env = self._cwd, dict(self._env)
         return other, restored
+
+    @property
+    def contained_in(self) -> Containment | None:
+        """What shut in the code that has left what there is."""
+        return self.session.launch.containment if self.session is not None else None
 
     def has_begun(self) -> bool:
         """Whether there is anything that a block has left."""

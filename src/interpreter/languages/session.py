@@ -15,11 +15,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import IO, Protocol
 
 from interpreter.errors import SessionStartError
 from interpreter.languages.block import Block, Channel, Channels
 from interpreter.languages.clock import KILL_AFTER, Clock
+from interpreter.languages.containment import HELD, Containment, Start, path_of
 from interpreter.languages.frames import Frame, encode
 from interpreter.languages.lines import Control, Data, Startup
 from interpreter.languages.questions import Questions
@@ -61,6 +62,11 @@ class Launch:
     python: str = sys.executable  # runs the supervisor
     env: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     cwd: str | None = None
+    containment: Containment | None = None
+
+    def outputs(self) -> Path:
+        """Where long outputs are kept."""
+        return self.containment.outputs if self.containment else outputs_folder()
 
 
 class Session:
@@ -85,30 +91,64 @@ class Session:
         self.parts: set[SplitOff] = set()  # what split off from this one
         self._process: subprocess.Popen[bytes] | SplitOff | None = None
         self._staying: subprocess.Popen[bytes] | SplitOff | None = None  # it has ended, and waits for those
+        self._refusal: IO[bytes] | None = None  # what a sandbox says that cannot be made
 
     # -- life ------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start the supervisor and a worker; returns before the worker is ready."""
         ours, theirs = socket.socketpair()
-        with theirs:
-            argv = [self.launch.python, str(SUPERVISOR), str(theirs.fileno()), *self.launch.worker]
+        argv = [self.launch.python, str(SUPERVISOR), str(theirs.fileno()), *self.launch.worker]
+        plain = Start(argv, self.launch.env, nearest_folder(self.launch.cwd), [theirs.fileno()])
+        with self._or_nothing(ours) as started, theirs, self._contained(plain) as begin:
             try:
                 self._process = subprocess.Popen(
-                    argv,
+                    begin.argv,
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    pass_fds=[theirs.fileno()],
-                    env=self.launch.env,
-                    cwd=nearest_folder(self.launch.cwd),
+                    stderr=self._refusal or subprocess.DEVNULL,
+                    pass_fds=begin.fds,
+                    env=begin.env,
+                    cwd=begin.cwd,
                     start_new_session=True,
                 )
             except OSError as error:
-                ours.close()
                 raise SessionStartError(self.name, f"{argv[0]}: {error.strerror}") from error
+            started.pop_all()
         self._listen_to(ours)
         self.spawn()
+
+    def _contained(self, start: Start) -> contextlib.AbstractContextManager[Start]:
+        """The same start in a sandbox, if there is one; what is to be seen inside has to be there before."""
+        if self.launch.containment is None:
+            return contextlib.nullcontext(start)
+        self._folder = self._folder or new_folder()
+        self._forget_refusal()
+        self._refusal = tempfile.TemporaryFile()  # noqa: SIM115 - it is read when the start has failed
+        return self.launch.containment.wrap(start, self._folder)
+
+    def _or_nothing(self, ours: socket.socket) -> contextlib.ExitStack:
+        """What is to be put away unless the start goes well."""
+        stack = contextlib.ExitStack()
+        stack.callback(self._not_started, ours)
+        return stack
+
+    def _not_started(self, ours: socket.socket) -> None:
+        ours.close()
+        self._forget_refusal()
+        if self._folder is not None and not self._blocks:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def _forget_refusal(self) -> None:
+        if self._refusal is not None:
+            self._refusal.close()
+
+    def _refused(self) -> str:
+        if self._refusal is None:
+            return ""
+        self._refusal.seek(0)
+        return self._refusal.read(4096).decode("utf-8", "replace")
 
     def start_from(self, origin: Session, command: str) -> None:
         """Have another session's supervisor begin this one from a snapshot."""
@@ -172,7 +212,7 @@ class Session:
     def folder(self) -> Path:
         """A private folder that goes when the session does."""
         if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="interpreter-", dir=memory_folder()))
+            self._folder = new_folder()
             self.control.say(f"folder {self._folder}")
         return self._folder
 
@@ -192,6 +232,7 @@ class Session:
             process.wait()
         self._reader.stop()
         self._alive = False
+        self._forget_refusal()
         for block in self._blocks.values():
             block.finished = True
             block.release_held()
@@ -252,8 +293,9 @@ class Session:
         elif not self._alive:
             self.spawn()
         number = self.block.number + 1 if self.block else 1
-        block = Block(number, code, Spool(outputs_folder()))
+        block = Block(number, code, Spool(self.launch.outputs()))
         self.block = self._blocks[number] = block
+        self._lend_terminal(channels)
         self.control.wait()  # an interrupt on its way is for the block before
         if self._terminal:
             self._terminal.block = block
@@ -276,6 +318,12 @@ class Session:
             for fd in sends:
                 os.close(fd)
         return block
+
+    def _lend_terminal(self, channels: Channels) -> None:
+        """In a sandbox the terminals of this machine are not seen: the supervisor holds the block's own for it."""
+        if self.launch.containment is not None and "tty" in channels.fields:
+            self.control.command("hold", channels.held)
+            channels.fields["tty"] = path_of(HELD)
 
     def _forget_oldest(self) -> None:
         oldest = next((block for block in self._blocks.values() if not block.running), None)
@@ -430,6 +478,8 @@ class Session:
         block.drain_channels()
         block.finished = True
         block.release_held()
+        if self.launch.containment is not None and self.launch.dialect is not None:
+            self.control.say("drop")  # or the block's terminal would never be at its end
         block.put(frame)
 
     def worker_exited(self, code: int) -> None:
@@ -438,10 +488,14 @@ class Session:
         self._alive, self.exit_code = False, code
         block = self.block
         if block is not None and not block.finished:
-            startup = "" if self.ready else self._startup.text()
+            startup = "" if self.ready else self._startup.text() or self._refused()
             self._finish(block, {"event": "exited", "code": code, "startup": startup})
         self.snapshots.worker_exited()
         self.ended.set()
+
+
+def new_folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="interpreter-", dir=memory_folder()))
 
 
 def memory_folder() -> str | None:

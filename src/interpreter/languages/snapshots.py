@@ -105,7 +105,7 @@ class Snapshots:
         lost = self._carried({"op": "pack", "path": str(packed)})
         self._session.close()
         other.start()
-        if packed.exists():
+        if packed.is_file() and not packed.is_symlink():  # code in a sandbox can put anything there
             other.inherits = True
             moved = shutil.move(packed, other.folder / packed.name)
             lost += other.snapshots._carried({"op": "unpack", "path": str(moved)})

@@ -10,6 +10,8 @@ Commands come as lines on the control socket; its closing, whatever ended the ho
     kill               kill the worker
     terminal 1         make the terminal that comes along the controlling one of the session
     terminal 0         have none again
+    hold               keep the descriptor that comes along under a number that is known (for sandboxes)
+    drop               and let go of it
     folder PATH        delete this folder at the end
     snapshot STATE N   the worker is about to fork a snapshot of this state, which waits at the other end of the
                        socket that comes along; the oldest go, so that there are at most N
@@ -20,7 +22,7 @@ Commands come as lines on the control socket; its closing, whatever ended the ho
 
 Answers: `spawned PID`, also after promote, `exited PID CODE` (the code negative for a signal), `missing STATE` for a
 snapshot that cannot be promoted, `gone STATE` for one that ended, `left PID NAME` for each process that outlives a
-promotion and then `promoted STATE`, `split STATE`, `obeyed` after signal, nudge, terminal.
+promotion and then `promoted STATE`, `split STATE`, `obeyed` after signal, nudge, terminal, hold.
 The controlling terminal is ours, not the worker's: or its end would hang up on what it leaves in the background.
 """
 
@@ -42,6 +44,7 @@ PR_SET_CHILD_SUBREAPER = 36
 TIOCSCTTY = 0x540E if sys.platform == "linux" else 0x20007461
 TIOCNOTTY = 0x5422 if sys.platform == "linux" else 0x20007471
 LOADED: dict[str, Beside] = {}  # files beside this one
+HELD, KEYBOARD = 60, 61  # numbers of ours for descriptors, as in containment.py
 IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTTOU, signal.SIGTTIN, signal.SIGTSTP)
 
 
@@ -163,13 +166,20 @@ class Supervisor:
                 send_signal(self.pid, int(argument))
             self.say("obeyed")
         elif command == "sweep":
+            everybody(signal.SIGSTOP)
             for pid in self.descendants(started_from=int(argument)):
                 send_signal(pid, signal.SIGKILL)
+            everybody(signal.SIGCONT)
         elif command == "kill" and self.pid:
             send_signal(self.pid, signal.SIGKILL)
         elif command == "terminal":
             self.take_terminal() if argument == "1" else self.leave_terminal()
             self.say("obeyed")
+        elif command == "hold":
+            hold(self.fds.pop(0), HELD)
+            self.say("obeyed")
+        elif command == "drop":
+            os.close(HELD)
         elif command == "folder":
             self.folder = argument
         elif command == "snapshot":
@@ -264,7 +274,7 @@ class Supervisor:
     def take_terminal(self) -> None:
         import fcntl
 
-        self.terminal = self.fds.pop(0)
+        self.terminal = hold(self.fds.pop(0), KEYBOARD)
         fcntl.ioctl(self.terminal, TIOCSCTTY, 0)
         if self.pid:
             os.tcsetpgrp(self.terminal, self.pid)
@@ -329,6 +339,14 @@ class Supervisor:
             pass  # the host is gone: the next poll sees it and ends everything
 
 
+def hold(fd: int, number: int) -> int:
+    """The same descriptor under this number."""
+    if fd != number:
+        os.dup2(fd, number, inheritable=False)
+        os.close(fd)
+    return number
+
+
 def run_driver(path: str, data_fd: int) -> None:
     """Run a Python driver in this very process, as if it had been started by itself."""
     sys.argv = [""]
@@ -371,6 +389,12 @@ def beside(name: str) -> Beside:
     if name not in LOADED:
         LOADED[name] = Beside(name)
     return LOADED[name]
+
+
+def everybody(number: int) -> None:
+    """In a sandbox, of which this is the first process: all others at once, so that none can fork in the meantime."""
+    if os.getpid() == 1:
+        send_signal(-1, number)
 
 
 def send_signal(pid: int, number: int) -> None:

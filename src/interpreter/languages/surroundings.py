@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from interpreter.languages.containment import Containment
 from interpreter.languages.frames import Frame
 
 OnInput = Callable[[str, bool], "str | None"]
@@ -29,11 +30,17 @@ class Surroundings:
     active_lines: bool = True
     snapshots: int = 20  # how many earlier states of a session can be returned to
     size: tuple[int, int] = (80, 24)  # columns, lines
+    containment: Containment | None = None  # what new sessions are shut in
 
     def environment(self) -> dict[str, str]:
         """The variables for a new session."""
         merged: dict[str, str | None] = {**os.environ, **self.exported}
-        return {name: value for name, value in merged.items() if value is not None}
+        env = {name: value for name, value in merged.items() if value is not None}
+        return self.containment.environment(env) if self.containment else env
+
+    def own_environment(self) -> dict[str, str]:
+        """Where programs are looked for: what code in a sandbox exported has no say in what is run for it."""
+        return dict(os.environ) if self.containment else self.environment()
 
     def return_to(self, cwd: str, exported: dict[str, str | None]) -> None:
         """Have the directory and the exported variables of before; what was exported since is as it was found."""

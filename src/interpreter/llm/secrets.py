@@ -126,9 +126,14 @@ def note(what: str) -> str:
 
 def secret_values(environ: Mapping[str, str], more: Iterable[tuple[str, str | None]] = ()) -> dict[str, str]:
     """The secrets that variables hold, the longest first, by what a note calls them."""
-    named = [(f"value of {name}", value) for name, value in environ.items() if re.search(_NAMED, name)]
+    named = [(f"value of {name}", value) for name, value in environ.items() if is_secret_name(name)]
     found = {what: value for what, value in [*named, *more] if value and _is_secret(value)}
     return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a variable of this name most likely holds a key."""
+    return re.search(_NAMED, name) is not None
 
 
 def _is_secret(value: str) -> bool:

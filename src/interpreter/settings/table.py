@@ -192,6 +192,49 @@ SETTINGS: tuple[Setting, ...] = (
         APPROVAL, no_flag="--no_redact_journal",
     ),
     Setting(
+        "sandbox", "str", "off",
+        "Run the sessions in a sandbox, in which nothing but the workspace can be written (`workspace`) or "
+        "nothing at all (`read-only`), homes are hidden and the network is closed; `container:IMAGE` is one of "
+        "Docker or Podman. See docs/security.md.",
+        APPROVAL, flag="--sandbox", env="INTERPRETER_SANDBOX",
+    ),
+    Setting(
+        "sandbox_hosts", "list of str", Default(list, "none"),
+        "Hosts that a sandbox may reach: `pypi.org`, `*.pypi.org` for all below it, `example.com:8080`.",
+        APPROVAL, flag="--sandbox_hosts",
+    ),
+    Setting(
+        "sandbox_env", "list of str", Default(list, "none"),
+        "Variables that go into a sandbox although they look like keys.",
+        APPROVAL, flag="--sandbox_env",
+    ),
+    Setting(
+        "sandbox_paths", "list of str", Default(list, "none"),
+        "More places that a sandbox sees: `~/data` to read, `~/data:rw` to write.",
+        APPROVAL, flag="--sandbox_paths",
+    ),
+    Setting(
+        "sandbox_memory", "int", 8192,
+        "How many megabytes a process in a sandbox may use; all together, where control groups can be had. None is no "
+        "limit.",
+        APPROVAL, optional=True, minimum=64,
+    ),
+    Setting(
+        "sandbox_cpu", "int", 3600,
+        "How many seconds of processor time a process in a sandbox may use; None is no limit.",
+        APPROVAL, optional=True, minimum=1,
+    ),
+    Setting(
+        "sandbox_processes", "int", 1024,
+        "How many processes and threads there may be in a sandbox; None is no limit.",
+        APPROVAL, optional=True, minimum=16,
+    ),
+    Setting(
+        "sandbox_file_size", "int", 4096,
+        "How many megabytes a file may have that is written in a sandbox; None is no limit.",
+        APPROVAL, optional=True, minimum=1,
+    ),
+    Setting(
         "offline", "bool", False,
         "Use nothing beyond this machine but the model server that you named.",
         APPROVAL, flag="--offline", short="-o", env="INTERPRETER_OFFLINE",

@@ -8,7 +8,10 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+from interpreter.errors import InterpreterError
 
 if TYPE_CHECKING:
     from interpreter.blocks import PendingBlock
@@ -20,6 +23,7 @@ SCAN_QUESTION = "Would you like to scan this code? (y/n)"
 _EXPLANATION = (
     "y runs it, n does not, n and some words tell the model why not, e lets you edit it first, s scans it for dangers."
 )
+_BOX = " b runs it, and what comes after it, in a sandbox: it can write to the workspace only, and has no network."
 _NO = re.compile(r"no?(?:[\s,:;.]+(?P<words>.*))?", re.IGNORECASE | re.DOTALL)
 _EDITORS = ("vim", "nano", "vi")
 _SUFFIXES = {"python": ".py", "shell": ".sh", "bash": ".sh", "sh": ".sh", "zsh": ".sh", "javascript": ".js"}
@@ -46,8 +50,11 @@ def approve(terminal: Terminal, pending: PendingBlock) -> bool:
         elif word.lower() in ("e", "edit"):
             if _edit(terminal, pending):
                 return True
+        elif word.lower() in ("b", "box") and pending.contain is not None:
+            if _contain(terminal, pending.contain):
+                return True
         else:
-            terminal.display.line(_EXPLANATION)
+            terminal.display.line(_EXPLANATION + (_BOX if pending.contain is not None else ""))
 
 
 def _ask(terminal: Terminal, question: str) -> str | None:
@@ -79,6 +86,17 @@ def _scan(terminal: Terminal, pending: PendingBlock) -> bool:
         pending.decline()
         return False
     terminal.display.show({"role": "computer", "type": "status", "format": "scan", "content": scanned.as_data()})
+    return True
+
+
+def _contain(terminal: Terminal, contain: Callable[[], None]) -> bool:
+    """Turn the sandbox on; False if there is none to be had."""
+    try:
+        contain()
+    except InterpreterError as error:
+        terminal.display.line(str(error), "error")
+        return False
+    terminal.display.line("The sandbox is on; %sandbox off turns it off.")
     return True
 
 

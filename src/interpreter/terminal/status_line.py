@@ -34,7 +34,10 @@ def fitted(parts: list[str], width: int, separator: str = SEPARATOR) -> str:
 
 
 def safety(interpreter: OpenInterpreter) -> str:
-    mode = "auto run" if interpreter.auto_run else "asks first"
+    mode = interpreter.mode or ("auto" if interpreter.auto_run else "ask")
+    mode = {"ask": "asks first", "auto": "auto run"}.get(mode, mode)
+    if interpreter.sandbox != "off":
+        mode += f", sandbox {interpreter.sandbox}"
     if interpreter.safe_mode != "off":
         mode += f", safe mode {interpreter.safe_mode}"
     return mode + ", offline" if interpreter.offline else mode

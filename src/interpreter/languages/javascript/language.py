@@ -36,13 +36,13 @@ class JavaScript(LiveLanguage):
         self._pipes = itertools.count(1)
 
     def version(self) -> str | None:
-        node = shutil.which("node", path=self.surroundings.environment().get("PATH"))
-        number = node and program_version(node)
+        node = shutil.which("node", path=self.surroundings.own_environment().get("PATH"))
+        number = node and program_version(node, self.surroundings.containment)
         return f"Node.js {number}" if number else None
 
     def launch(self) -> Launch:
         env = self.surroundings.environment()
-        node = shutil.which("node", path=env.get("PATH"))
+        node = shutil.which("node", path=self.surroundings.own_environment().get("PATH"))
         if node is None:
             raise SessionStartError(self.name, NO_NODE)
         worker = ["exec", node, *FLAGS, str(DRIVER), "{data}"]
@@ -56,8 +56,10 @@ class JavaScript(LiveLanguage):
         for name in ("stdout", "stderr"):
             path = folder / f"{name}-{number}"
             os.mkfifo(path, 0o600)
-            channels.reads.append((os.open(path, os.O_RDONLY | os.O_NONBLOCK), name))
-            channels.held.append(os.open(path, os.O_WRONLY))  # or it would be at its end before a child has it
+            channels.reads.append((os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW), name))
+            channels.held.append(
+                os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+            )  # or it would be at its end before a child has it
             channels.fields[name] = str(path)
             with contextlib.suppress(FileNotFoundError):
                 (folder / f"{name}-{number - 1}").unlink()

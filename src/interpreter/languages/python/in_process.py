@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
-from interpreter.errors import BusyError, NotRestorableError, UsageError
+from interpreter.errors import BusyError, NotRestorableError, SandboxUnavailableError, UsageError
 from interpreter.languages.base import BaseLanguage
 from interpreter.languages.displays import console, display_chunks
 from interpreter.languages.live import HasSurroundings
@@ -70,6 +70,8 @@ class InProcessPython(BaseLanguage):
         self.namespace.setdefault("display", self._hidden["display"])
 
     def run(self, code: str) -> Iterator[Chunk]:
+        if self.surroundings.containment is not None:
+            raise SandboxUnavailableError("Python in this process cannot be in a sandbox: set computer.python to None.")
         self._prepare()
         self._running = True
         try:

@@ -35,12 +35,13 @@ class Python(LiveLanguage):
     file_extension = "py"
 
     def version(self) -> str | None:
-        python = which_python(self.surroundings.python, self.surroundings.environment())
-        return platform.python_version() if python == sys.executable else program_version(python)
+        python = which_python(self.surroundings.python, self.surroundings.own_environment())
+        ours = python == sys.executable
+        return platform.python_version() if ours else program_version(python, self.surroundings.containment)
 
     def launch(self) -> Launch:
         env = self.surroundings.environment()
-        python = which_python(self.surroundings.python, env)
+        python = which_python(self.surroundings.python, self.surroundings.own_environment())
         return Launch(["driver", str(DRIVER)], python=python, env=env, cwd=self.surroundings.cwd)
 
     def fields(self) -> Frame:
@@ -80,7 +81,7 @@ class Python(LiveLanguage):
             raise NotRestorableError(NO_FORK)
         if session is None or not session.alive:
             raise NotRestorableError(ENDED)
-        launch = other.launch()
+        launch = other.contained_launch()
         copy = Session(session.launch, session.name)
         said = session.snapshots.split(copy)
         if said is None:

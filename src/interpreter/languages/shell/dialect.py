@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from shlex import quote
 
+from interpreter.languages import shared_files
 from interpreter.languages.frames import Frame
 from interpreter.languages.shell.pieces import cut
 
@@ -51,7 +52,7 @@ class Dialect:
         lines = ["exec >/dev/null 2>&1", f"\\. {driver}", f"__oi_folder={place}"]
         state = folder / "state.0"
         if self._block == 0 and self._state is not None:
-            state.write_bytes(self._state)
+            shared_files.write(state, self._state)
         elif self._block == 0 and self._rc:
             snapshot = f"\\. {driver}; __oi_snapshot {place} {quote(str(state))}"
             lines.append(f"{quote(self.shell)} -i -c {quote(snapshot)} </dev/null")
@@ -100,7 +101,7 @@ class Dialect:
         written: list[tuple[int, Path]] = []
         for line, text in pieces:
             file = folder / (f"block{self._block}" if not written else f"block{self._block}.{line}")
-            file.write_bytes(text.encode("utf-8", "surrogateescape"))
+            shared_files.write(file, text.encode("utf-8", "surrogateescape"))
             written.append((line, file))
         self._files += [file for _, file in written]
         return written
@@ -110,7 +111,7 @@ class Dialect:
     def report(self, folder: Path) -> bytes | None:
         """Where the last block left the directory and the exported variables, if it got to say so."""
         try:
-            return (folder / "exports").read_bytes()
+            return shared_files.read(folder / "exports")
         except FileNotFoundError:
             return None
 
@@ -166,8 +167,6 @@ def assignment(name: str, value: str | None) -> str:
 
 def is_whole(path: Path) -> bool:
     try:
-        with path.open("rb") as file:
-            file.seek(-len(WHOLE), 2)
-            return file.read() == WHOLE
+        return shared_files.read(path).endswith(WHOLE)
     except OSError:
         return False

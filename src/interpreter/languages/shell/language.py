@@ -10,7 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from interpreter.errors import BusyError, NotRestorableError, SessionStartError, UsageError
+from interpreter.languages import shared_files
 from interpreter.languages.block import Channels
+from interpreter.languages.containment import KEYBOARD, Containment, path_of
 from interpreter.languages.displays import console
 from interpreter.languages.frames import Frame
 from interpreter.languages.live import HasSurroundings, LiveLanguage, how_it_ended
@@ -43,6 +45,7 @@ class Shell(LiveLanguage):
     _exports: Exports
     _keyboard: Keyboard | None = None
     _state: bytes | None = None  # of a session that was moved to the background
+    _state_in: Containment | None = None  # what shut that one in
 
     def __init__(self, computer: HasSurroundings | None = None) -> None:
         super().__init__(computer)
@@ -50,7 +53,7 @@ class Shell(LiveLanguage):
 
     def version(self) -> str | None:
         shell = which_shell(self.surroundings.shell)
-        number = shell and program_version(shell)
+        number = shell and program_version(shell, self.surroundings.containment)
         return f"{Path(shell).name} {number}" if shell and number else None
 
     def launch(self) -> Launch:
@@ -60,7 +63,7 @@ class Shell(LiveLanguage):
             missing = f"{wanted} is no bash or zsh that can be run." if wanted else "bash is not installed."
             raise SessionStartError(self.name, missing)
         env = self._environment()
-        self._dialect = Dialect(shell, env["TERM"], self.surroundings.shell_rc, self._state)
+        self._dialect = Dialect(shell, env["TERM"], self.surroundings.shell_rc, self._own_state())
         self._exports = Exports(env)
         start = ["--norc", "--noprofile"] if self._dialect.kind == "bash" else ["-f", "-s"]
         return Launch(["stdin", shell, *start], self._dialect, env=env, cwd=self.surroundings.cwd)
@@ -72,7 +75,7 @@ class Shell(LiveLanguage):
     def start(self) -> Session:
         begins = self.session is None
         session = super().start()
-        if begins and self._state is not None:
+        if begins and self._own_state() is not None:
             self._cwd = None  # the state has a directory of its own
         return session
 
@@ -84,6 +87,8 @@ class Shell(LiveLanguage):
     def fields(self) -> Frame:
         self._seat_somebody()
         stdin = self._keyboard.path if self._keyboard else os.devnull
+        if self._keyboard and self.start().launch.containment is not None:
+            stdin = path_of(KEYBOARD)
         return {"stdin": stdin, "term": self._terminal_kind(), "active_lines": self.surroundings.active_lines}
 
     def _terminal_kind(self) -> str:
@@ -207,12 +212,20 @@ class Shell(LiveLanguage):
         self._blocks[self.present] = self.session.block.number + 1 if self.session.block else 1
         return before
 
+    @property
+    def contained_in(self) -> Containment | None:
+        return self._state_in if self.session is None else super().contained_in
+
+    def _own_state(self) -> bytes | None:
+        """What a new shell starts from: not what is from another sandbox."""
+        return self._state if self._state_in is self.surroundings.containment else None
+
     def has_begun(self) -> bool:
         return self._state is not None or super().has_begun()
 
     def hand_over(self, other: Shell) -> Restored:
         """The saved state: a new shell starts from there; background jobs stay with this one."""
-        other._state = self._saved()
+        other._state, other._state_in = self._saved(), other.surroundings.containment
         return Restored()
 
     def _saved(self) -> bytes | None:
@@ -223,7 +236,7 @@ class Shell(LiveLanguage):
         if session.alive:
             self._asked(session, {"op": "inspect"}, LISTING)  # from here on the state of the last block is saved
         state = self._dialect.last_state(session.folder)
-        return state.read_bytes() if state is not None else None
+        return shared_files.read(state) if state is not None else None
 
     def _is_kept(self, number: int) -> bool:
         if self.session is None:
@@ -236,14 +249,14 @@ class Shell(LiveLanguage):
         session: Session | None = self.session
         assert session is not None
         state = self._dialect.last_state(session.folder)
-        self._state = state.read_bytes() if state else None
+        self._state, self._state_in = shared_files.read(state) if state else None, session.launch.containment
         self._keyboard = None  # it stays with the block
         self._blocks.clear()
         yield from super()._detached()
 
     def terminate(self) -> None:
         super().terminate()
-        self._keyboard = self._state = None
+        self._keyboard = self._state = self._state_in = None
         self._blocks.clear()
 
 

@@ -5,11 +5,24 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from interpreter.errors import InterpreterError
 from interpreter.terminal.magics.command import Command
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
     from interpreter.terminal.terminal import Terminal
+
+_KINDS = {
+    "off": "There is no sandbox: code can reach what you can.",
+    "read-only": "Code runs in a sandbox: it can change nothing, and has no network but sandbox_hosts.",
+    "workspace": "Code runs in a sandbox: it can write to the workspace only, and has no network but sandbox_hosts.",
+}
+_MODES = {
+    "ask": "you are asked before code runs",
+    "auto": "code runs without asking",
+    "auto-in-sandbox": "code runs without asking where a sandbox holds it, and you are asked where there is none",
+    "plan": "code can look, in a sandbox without network, and change nothing",
+}
 
 
 def _reset(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -38,6 +51,32 @@ def _auto_run(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -
         interpreter.auto_run = wanted
         told = "Code runs without asking from now on." if wanted else "You are asked before code runs."
         terminal.display.line(told)
+
+
+def _sandbox(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    before = interpreter.sandbox
+    if argument:
+        from interpreter.safety.sandbox import Sandbox
+
+        Sandbox(argument)  # or an error that says what there is
+        interpreter.sandbox = argument
+        try:
+            interpreter.computer.shut_in()
+        except InterpreterError:
+            interpreter.sandbox = before
+            raise
+    kind = interpreter.sandbox
+    terminal.display.line(_KINDS.get(kind, f"Code runs in a {kind}."))
+    if kind != before:
+        terminal.display.line("The next block of each language starts a new session, without the variables of before.")
+
+
+def _mode(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    from interpreter.consent import mode_of
+
+    if argument:
+        interpreter.mode = argument
+    terminal.display.line(f"The mode is {mode_of(interpreter)}: {_MODES[mode_of(interpreter)]}.")
 
 
 def _see(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -91,6 +130,8 @@ COMMANDS = (
     Command("model", "[name] [address]", "ask another model from now on; without a name, tell which it is", _model),
     Command("see", "[on/off]", "whether the model sees what you run with ! and >>>", _see),
     Command("reset", "", "forget the conversation and end all sessions", _reset),
+    Command("mode", "[ask/auto/auto-in-sandbox/plan]", "when you are asked before code runs; tells which it is", _mode),
+    Command("sandbox", "[off/read-only/workspace]", "what code can reach; without a word, tell which it is", _sandbox),
     Command("auto_run", "[true/false]", "run code without asking", _auto_run),
     Command("verbose", "[true/false]", "tell more; shows the messages as they are", _verbose),
     Command("debug", "[true/false]", "the old name of %verbose", _debug),

@@ -21,6 +21,7 @@ class Block {
     this.questions = new Map(); // to the person, not answered yet
     this.active = activeKinds(); // what was going on before it started
     this.failed = false;
+    this.errors = []; // what the system said no to, of those that nobody caught
     this.cancelled = false; // interrupted: what it still does counts for nothing
     this.hunts = 20; // for what goes on after an interrupt, at most
     this.stopping = false; // interrupted, and waiting for its children

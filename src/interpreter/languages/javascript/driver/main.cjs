@@ -13,7 +13,7 @@ const interrupts = require('./interrupts.cjs');
 const { linger } = require('./lingering.cjs');
 const link = require('./link.cjs');
 const questions = require('./questions.cjs');
-const { uncaught } = require('./report.cjs');
+const { causes, uncaught } = require('./report.cjs');
 const streams = require('./streams.cjs');
 const timers = require('./timers.cjs');
 
@@ -74,6 +74,7 @@ function whereWeAre() {
 function fail(block, error) {
   if (!block || block.cancelled || link.asked(block.number)) return;
   block.failed = true;
+  block.errors.push(...causes(error));
   link.sendStream(block.number, 'stderr', uncaught(error));
 }
 
@@ -108,7 +109,9 @@ function finish(block, status) {
   streams.flush(block);
   ignoreSignals();
   const cwd = whereWeAre();
-  link.send({ event: 'done', block: block.number, status, exit_code: EXIT_CODES[status], ...(cwd && { cwd }) });
+  const errors = block.errors.slice(0, 8);
+  const told = { status, exit_code: EXIT_CODES[status], ...(cwd && { cwd }), ...(errors.length && { errors }) };
+  link.send({ event: 'done', block: block.number, ...told });
   link.ended(block.number);
   interrupts.dismiss(block.number);
   interrupts.release();

@@ -31,4 +31,17 @@ function cut(text) {
   return lines.join('\n');
 }
 
-module.exports = { uncaught };
+/** What the system said no to, among an error and those that led to it: the numbers, for a host that knows why. */
+function causes(error, depth = 0) {
+  if (!error || typeof error !== 'object' || depth > 8) return [];
+  const found = [...causes(error.cause, depth + 1)];
+  if (Array.isArray(error.errors)) for (const each of error.errors) found.push(...causes(each, depth + 1));
+  if (typeof error.errno !== 'number') return found;
+  const kind = error.syscall === 'getaddrinfo' ? 'gaierror' : error.code;
+  for (const name of [error.path ?? '', error.dest]) {
+    if (typeof name === 'string') found.push({ number: -error.errno, path: name && path.resolve(name), kind });
+  }
+  return found;
+}
+
+module.exports = { causes, uncaught };

@@ -88,8 +88,10 @@ def unpack(namespace: Dict[str, Any], path: str) -> List[str]:
     try:
         with open(path, "rb") as file:
             folder, environ, sys.path[:] = pickle.load(file)
-            if folder is not None:
-                os.chdir(folder)
+            try:
+                os.chdir(folder or ".")
+            except OSError:
+                pass  # a sandbox does not show it
             os.environ.clear()
             os.environ.update(environ)
             namespace.update(pickle.load(file))

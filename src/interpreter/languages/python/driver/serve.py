@@ -9,6 +9,7 @@ import sys
 import types
 
 from .active_lines import ActiveLines
+from .causes import causes
 from .channel import Channel
 from .event_loop import EventLoop
 from .figures import Figures
@@ -106,7 +107,7 @@ class Worker:
             os._exit(exit_code)
         threads = self.report.mark_threads()
         self._choose_stdout(threads)
-        self.report.end({"status": status, "exit_code": exit_code, "threads": threads, **where()})
+        self.report.end({"status": status, "exit_code": exit_code, "threads": threads, **where(), **causes(error)})
 
     def answer(self, frame: Frame) -> None:
         """Answer a question between blocks; an interrupt ends one that takes too long."""

@@ -1,0 +1,53 @@
+"""Seconds until a session's first block is done and medians of warm ones, outside and inside a sandbox."""
+
+import statistics
+import tempfile
+import time
+
+from common import tell
+
+from interpreter.languages.javascript import JavaScript
+from interpreter.languages.python import Python
+from interpreter.languages.shell import Shell
+from interpreter.languages.surroundings import Surroundings
+from interpreter.safety.sandbox import Containment, Sandbox
+
+CODE = {Python: "1", Shell: ":", JavaScript: "1"}
+STARTS, BLOCKS = 7, 60
+
+workspace = tempfile.mkdtemp(prefix="bench-sandbox-")
+began = time.perf_counter()
+containment = Containment(Sandbox("workspace", workspace))
+made = time.perf_counter() - began
+
+
+def run(language, code):
+    began = time.perf_counter()
+    for _ in language.run(code):
+        pass
+    return time.perf_counter() - began
+
+
+def one(kind, shut_in):
+    class Computer:
+        surroundings = Surroundings(cwd=workspace, containment=shut_in)
+
+    language = kind(Computer())
+    times = [run(language, CODE[kind]) for _ in range(BLOCKS + 1)]
+    language.terminate()
+    return times[0], statistics.median(times[1:])
+
+
+def pairs(kind):
+    """Outside and inside by turns, so that both see the same noise."""
+    measured = [(one(kind, None), one(kind, containment)) for _ in range(STARTS)]
+    return [min(each[side][what] for each in measured) for side in (0, 1) for what in (0, 1)]
+
+
+result = {"made": made}
+for kind in CODE:
+    start, warm, start_inside, warm_inside = pairs(kind)
+    name = kind.name.lower()
+    result |= {f"{name}_start": start_inside - start, f"{name}_block": warm_inside - warm, f"{name}_warm": warm_inside}
+containment.close()
+tell(**result)

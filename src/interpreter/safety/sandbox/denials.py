@@ -1,0 +1,154 @@
+"""What a sandbox kept from a block, in words: what was stopped, by which rule, and how to ask for it.
+
+The sources are the proxy's own verdicts and the error numbers of exceptions that ended the block: those are certain.
+What a program said to a shell is not known, so there we compare what the block names with what it may reach, and say
+"probably".
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from interpreter.safety.sandbox.places import Places
+from interpreter.safety.sandbox.proxy import Verdict
+from interpreter.safety.sandbox.sandbox import Sandbox, Widening
+
+REFUSED = (errno.EROFS, errno.EACCES, errno.EPERM)
+UNREACHABLE = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN)
+MOST_TOLD = 3
+OPERATORS = re.compile(r"[;&|<>()\n]")
+ADDRESS = re.compile(r"\b(?:https?|ftp|ssh|git)://(?:[^/@\s]*@)?([\w.-]+)")
+LOCAL = ("localhost", "127.0.0.1", "::1")
+
+
+@dataclass(frozen=True)
+class Denial:
+    """One thing that was stopped."""
+
+    what: str
+    rule: str
+    remedy: Widening | None = None
+    certain: bool = True
+
+    def __str__(self) -> str:
+        begin = "Blocked by the sandbox" if self.certain else "Probably blocked by the sandbox"
+        ask = f" To allow it, ask for: {self.remedy} (setting {self.remedy.setting})." if self.remedy else ""
+        return f"{begin}: {self.what}. Rule: {self.rule}.{ask}"
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block that has ended; `errors` are those that ended it: `number`, `path`, `kind`."""
+
+    code: str
+    exit_code: int | None = None
+    errors: list[dict[str, Any]] = field(default_factory=list)
+
+
+def blocked(sandbox: Sandbox, places: Places, block: Block, verdicts: Iterable[Verdict]) -> list[Denial]:
+    """What was stopped, each once, the certain first."""
+    verdicts = list(verdicts)
+    refused = [verdict for verdict in verdicts if not verdict.allowed]
+    found = [*by_proxy(refused), *by_error(sandbox, places, block.errors)]
+    if not found and not block.errors and block.exit_code:
+        reached = {verdict.host for verdict in verdicts} | {*sandbox.hosts, *LOCAL}
+        found = list(by_name(sandbox, places, block.code, reached))
+    return list(dict.fromkeys(found))[:MOST_TOLD]
+
+
+def by_proxy(refused: Iterable[Verdict]) -> Iterator[Denial]:
+    for verdict in refused:
+        if verdict.listed:
+            yield Denial(f"connecting to {verdict.host}:{verdict.port}", verdict.why.rstrip("."))
+        else:
+            yield to_host(verdict.host, verdict.port)
+
+
+def to_host(host: str, port: int = 443, certain: bool = True) -> Denial:
+    name = host if port in (80, 443) else f"{host}:{port}"
+    return Denial(
+        f"connecting to {name}", "only hosts in sandbox_hosts can be reached", Widening("host", name), certain
+    )
+
+
+def by_error(sandbox: Sandbox, places: Places, errors: Iterable[dict[str, Any]]) -> Iterator[Denial]:
+    for error in errors:
+        number, path = int(error.get("number") or 0), str(error.get("path") or "")
+        if path and (number in REFUSED or number == errno.ENOENT):
+            yield from for_path(sandbox, places, path, number)
+        elif number in UNREACHABLE or error.get("kind") == "gaierror":
+            yield Denial(
+                "a direct connection to the network", "connections go through the proxy, to hosts in sandbox_hosts"
+            )
+
+
+def for_path(sandbox: Sandbox, places: Places, path: str, number: int) -> Iterator[Denial]:
+    path = os.path.normpath(os.path.join(sandbox.workspace, path))
+    if number == errno.ENOENT and places.is_hidden(path):
+        yield hidden(path)
+    elif number == errno.EROFS:
+        yield read_only(sandbox, places, path)
+    elif number in (errno.EACCES, errno.EPERM) and places.is_hidden(path):
+        yield hidden(path)
+
+
+def hidden(path: str) -> Denial:
+    """Never certain: to say whether it exists would tell what is to be hidden."""
+    rule = "home folders, keys and our own state are hidden"
+    return Denial(f"reading {path}", rule, Widening("path", path), certain=False)
+
+
+def read_only(sandbox: Sandbox, places: Places, path: str, certain: bool = True) -> Denial:
+    if any(Path(path).is_relative_to(place) for place in places.protected):
+        return Denial(
+            f"writing {path}", "what git, editors and Open Interpreter trust cannot be written", certain=certain
+        )
+    where = f"only {sandbox.workspace} and temporary folders" if sandbox.writes_workspace else "only temporary folders"
+    remedy = Widening("path", f"{path}:rw") if sandbox.writes_workspace else None
+    return Denial(f"writing {path}", f"{where} can be written (sandbox {sandbox.kind})", remedy, certain)
+
+
+def by_name(sandbox: Sandbox, places: Places, code: str, reached: set[str]) -> Iterator[Denial]:
+    """A command failed: what does the block name that is out of reach?"""
+    for host in ADDRESS.findall(code):
+        if host not in reached:
+            yield to_host(host, certain=False)
+    for path in named_paths(code):
+        full = os.path.normpath(os.path.join(sandbox.workspace, os.path.expanduser(path)))
+        if places.is_hidden(full):
+            yield hidden(full)
+        elif is_written(code, path) and not is_temporary(sandbox, full) and not places.is_writable(full):
+            yield read_only(sandbox, places, full, certain=False)
+
+
+def named_paths(code: str) -> list[str]:
+    """Words that look like paths, `/etc/hosts` or `~/notes` or `.git/config`."""
+    try:
+        words = shlex.split(OPERATORS.sub(" ", code), comments=True)
+    except ValueError:
+        words = OPERATORS.sub(" ", code).split()
+    values = [word.rpartition("=")[2] for word in words]
+    return [word for word in values if word.startswith(("/", "~/", "../", ".git")) and "*" not in word]
+
+
+def is_written(code: str, path: str) -> bool:
+    """Whether a command that writes, or an arrow, stands before it in its line."""
+    before = next((line.partition(path)[0] for line in code.splitlines() if path in line), "")
+    return bool(
+        re.search(
+            r"[>]\s*['\"]?$|\b(?:touch|rm|mv|cp|mkdir|tee|ln|chmod|chown|install|rmdir|sed -i|truncate)\b", before
+        )
+    )
+
+
+def is_temporary(sandbox: Sandbox, path: str) -> bool:
+    apart = ("/tmp", "/var/tmp", "/dev", "/proc", "/run")
+    inside = Path(path).is_relative_to(sandbox.workspace)
+    return not inside and any(Path(path).is_relative_to(place) for place in apart)

@@ -1,0 +1,88 @@
+"""The first process of a sandbox: sets its limits, hands the proxy a socket, then is the supervisor of the session.
+
+    python enter.py LIMITS PROXY SUPERVISOR ARGUMENTS...
+
+LIMITS is `name=value,...` with the names of the resource module; PROXY is the number of a socket that wants a
+listening one for the port, as `FD:PORT`, or `-`; with `connect=PATH` for an argument, a connection to that socket is
+the supervisor's line to the host. It runs on Python 3.8 and later and imports next to nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def limit(words: str) -> None:
+    """No process in here can get more, whatever it does; the limit on time is not for this one, which has to last."""
+    for word in filter(None, words.split(",")):
+        name, value = word.split("=")
+        if name == "CPU":
+            os.register_at_fork(after_in_child=lambda seconds=int(value): lower("CPU", seconds))
+        else:
+            lower(name, int(value))
+
+
+def lower(name: str, wanted: int) -> None:
+    """The hard limit as well: there is no way back."""
+    import resource
+
+    kind = getattr(resource, "RLIMIT_" + name, None)
+    if kind is not None:
+        hard = resource.getrlimit(kind)[1]
+        wanted = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(kind, (wanted, wanted))
+
+
+def be_first_to_go(score: bytes = b"500") -> None:
+    """When the machine has no memory left, it should be us and not the user's own programs."""
+    try:
+        with open("/proc/self/oom_score_adj", "wb") as file:
+            file.write(score)
+    except OSError:
+        pass  # not Linux
+
+
+def lend_port(words: str) -> None:
+    """Listen in this network, which has nobody else in it, and have the proxy outside take the connections."""
+    import _socket
+
+    fd, port = map(int, words.split(":"))
+    line = _socket.socket(fileno=fd)
+    listening = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
+    listening.bind(("127.0.0.1", port))
+    listening.listen(64)
+    rights = listening.fileno().to_bytes(4, sys.byteorder)
+    line.sendmsg([b"."], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+    listening.close()
+    line.close()
+
+
+def connected(argument: str) -> str:
+    """The number of a connection in the place of `connect=PATH`."""
+    if not argument.startswith("connect="):
+        return argument
+    import _socket
+
+    line = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+    line.connect(argument[len("connect=") :])
+    return str(line.detach())
+
+
+def main() -> None:
+    os.dup2(1, 2)  # what follows has nothing to say there
+    limits, proxy, supervisor, *arguments = sys.argv[1:]
+    be_first_to_go()
+    if proxy != "-":
+        lend_port(proxy)
+    limit(limits)
+    sys.argv = [supervisor, *map(connected, arguments)]
+    sys.path[0] = os.path.dirname(supervisor)
+    scope = {"__name__": "__main__", "__file__": supervisor, "__builtins__": __builtins__}
+    with open(supervisor, "rb") as file:
+        source = file.read()
+    exec(compile(source, supervisor, "exec"), scope)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""What a session may reach, as data: the kind of sandbox, its workspace, hosts, variables, paths and limits."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from interpreter.errors import SettingValueError
+
+KINDS = ("off", "read-only", "workspace")
+CONTAINER = "container:"
+WRITABLE = ":rw"
+MEGABYTE = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a sandboxed session may use; None is no limit."""
+
+    memory: int | None = 8192  # megabytes: of each process, and of all together where there are control groups
+    cpu: int | None = 3600  # seconds of each process
+    processes: int | None = 1024  # and threads
+    file_size: int | None = 4096  # megabytes
+
+
+@dataclass(frozen=True)
+class Widening:
+    """One thing that somebody asks the sandbox for: a path (`/data`, `/data:rw`), a host, or a variable's name."""
+
+    kind: Literal["path", "host", "env"]
+    value: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.value}"
+
+    @property
+    def setting(self) -> str:
+        """The setting that grants it always."""
+        return {"path": "sandbox_paths", "host": "sandbox_hosts", "env": "sandbox_env"}[self.kind]
+
+    @property
+    def at_once(self) -> bool:
+        """Whether a live session can have it: nothing can be mounted into one, nor put into its environment."""
+        return self.kind == "host"
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """What is possible inside; whether a block may run at all is the policy's question."""
+
+    kind: str = "off"
+    workspace: str = field(default_factory=os.getcwd)
+    hosts: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+    limits: Limits = Limits()
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS and not self.image:
+            raise SettingValueError(
+                f"sandbox takes 'off', 'read-only', 'workspace' or 'container:IMAGE', not {self.kind!r}."
+            )
+        object.__setattr__(self, "workspace", os.path.realpath(self.workspace))
+
+    @property
+    def image(self) -> str:
+        """The container image, or nothing."""
+        return self.kind.removeprefix(CONTAINER) if self.kind.startswith(CONTAINER) else ""
+
+    @property
+    def writes_workspace(self) -> bool:
+        return self.kind != "read-only"
+
+    @property
+    def readable(self) -> tuple[Path, ...]:
+        """The paths that were asked for, to read."""
+        return tuple(full(path) for path in self.paths if not path.endswith(WRITABLE))
+
+    @property
+    def writable(self) -> tuple[Path, ...]:
+        """The paths that were asked for, to write."""
+        return tuple(full(path.removesuffix(WRITABLE)) for path in self.paths if path.endswith(WRITABLE))
+
+    def widened(self, by: Widening) -> Sandbox:
+        """The same sandbox with one thing more."""
+        match by.kind:
+            case "path":
+                return replace(self, paths=added(self.paths, by.value))
+            case "host":
+                return replace(self, hosts=added(self.hosts, by.value))
+            case "env":
+                return replace(self, env=added(self.env, by.value))
+
+    @classmethod
+    def from_settings(cls, settings: Any, **changed: Any) -> Sandbox:
+        """What the settings of an interpreter say; `changed` is said by somebody else, such as a mode."""
+        names: Mapping[str, str] = {
+            "memory": "sandbox_memory",
+            "cpu": "sandbox_cpu",
+            "processes": "sandbox_processes",
+            "file_size": "sandbox_file_size",
+        }
+        said = {
+            "kind": settings.sandbox,
+            "workspace": settings.workspace,
+            "hosts": tuple(settings.sandbox_hosts),
+            "env": tuple(settings.sandbox_env),
+            "paths": tuple(settings.sandbox_paths),
+            "limits": Limits(**{field: getattr(settings, name) for field, name in names.items()}),
+        }
+        return cls(**{**said, **changed})
+
+    @classmethod
+    def looking_only(cls, settings: Any) -> Sandbox:
+        """The same, but nothing can be changed in it, nor anybody reached: for a mode in which code only looks."""
+        paths = tuple(path for path in settings.sandbox_paths if not path.endswith(WRITABLE))
+        return cls.from_settings(settings, kind="read-only", hosts=(), paths=paths)
+
+
+def full(path: str) -> Path:
+    """Without `~` and links, so that what is mounted is what was meant."""
+    return Path(os.path.realpath(os.path.expanduser(path)))
+
+
+def added(values: tuple[str, ...], value: str) -> tuple[str, ...]:
+    return values if value in values else (*values, value)

@@ -1,0 +1,80 @@
+"""Sandboxes for tests: a workspace, a home with a key in it, and sessions that run inside."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpreter.errors import SandboxUnavailableError
+from interpreter.languages.javascript import JavaScript
+from interpreter.languages.python import Python
+from interpreter.languages.shell import Shell
+from interpreter.languages.surroundings import Surroundings
+from interpreter.safety.sandbox import Containment, Sandbox, bubblewrap
+from python_sessions import Ran
+
+LANGUAGES = {"python": Python, "shell": Shell, "javascript": JavaScript}
+
+
+@pytest.fixture
+def real() -> None:
+    """Skipped where no sandbox can be made, with the reason."""
+    try:
+        bubblewrap.available()
+    except SandboxUnavailableError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    folder = tmp_path / "work"
+    (folder / ".git" / "hooks").mkdir(parents=True)
+    (folder / ".git" / "config").write_text("[core]\n")
+    (folder / ".vscode").mkdir()
+    return folder
+
+
+class Inside:
+    """The sessions of one sandbox."""
+
+    def __init__(self, containment: Containment) -> None:
+        self.containment = containment
+        self.surroundings = Surroundings(cwd=containment.sandbox.workspace, shell=shutil.which("bash"))
+        self.surroundings.containment = containment
+        self.languages: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self.languages:
+            self.languages[name] = LANGUAGES[name](self)
+        return self.languages[name]
+
+    def do(self, name: str, code: str) -> Ran:
+        return Ran([dict(chunk) for chunk in self[name].run(code)])
+
+    def close(self) -> None:
+        for language in self.languages.values():
+            language.terminate()
+        self.containment.close()
+
+
+@pytest.fixture
+def contained(real: None, workspace: Path, no_strays: None) -> Iterator[Any]:
+    """Makes sandboxes: `contained(kind="read-only", ...)`."""
+    made: list[Inside] = []
+
+    def make(kind: str = "workspace", proxy: Any = None, state: tuple[Path, ...] = (), **more: Any) -> Inside:
+        made.append(Inside(Containment(Sandbox(kind, str(workspace), **more), proxy, state)))
+        return made[-1]
+
+    yield make
+    for inside in made:
+        inside.close()
+
+
+@pytest.fixture
+def inside(contained: Any) -> Inside:
+    return contained()  # type: ignore[no-any-return]

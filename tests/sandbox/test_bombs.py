@@ -1,0 +1,83 @@
+"""Code that wants everything gets what the limits allow, and the session goes on."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from interpreter.safety.sandbox import Limits, Sandbox
+from interpreter.safety.sandbox.cgroups import Groups
+
+pytestmark = pytest.mark.full
+
+SMALL = Limits(memory=600, processes=120, file_size=16)
+
+
+def test_a_fork_bomb_in_the_shell(contained: Any) -> None:
+    inside = contained(limits=SMALL)
+    inside.surroundings.timeout = 3
+    inside.do("shell", "bomb() { bomb | bomb & }; bomb; sleep 100")
+    inside.surroundings.timeout = None
+    inside["shell"].terminate()
+    assert inside.do("shell", "echo $((6 * 7))").text.strip() == "42"
+
+
+def test_a_fork_bomb_in_python(contained: Any) -> None:
+    inside = contained(limits=SMALL)
+    inside.surroundings.timeout = 3
+    inside.do(
+        "python",
+        "import os, time\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        time.sleep(0.01)",
+    )
+    inside.surroundings.timeout = None
+    inside["python"].terminate()  # those that were born after the interrupt go on: they end with the session
+    assert inside.do("python", "print(6 * 7)").text.strip() == "42"
+
+
+def test_too_many_threads(contained: Any) -> None:
+    inside = contained(limits=SMALL)
+    code = "import threading\nfor _ in range(400): threading.Thread(target=threading.Event().wait, args=(5,)).start()"
+    assert "can't start new thread" in inside.do("python", code).text
+    assert inside.do("python", "print(6 * 7)").text.strip() == "42"
+
+
+@pytest.mark.needs("node")
+def test_too_much_memory_in_javascript(contained: Any) -> None:
+    inside = contained(limits=SMALL)
+    inside.do("javascript", "let all = []; for (;;) all.push(Buffer.alloc(16 << 20, 1));")
+    assert inside.do("javascript", "6 * 7").text.strip() == "42"
+
+
+def test_too_much_memory_in_a_program_of_the_shell(contained: Any) -> None:
+    inside = contained(limits=SMALL)
+    assert inside.do("shell", "head -c 900M /dev/zero | tail -c 899M | wc -c").text.strip() != str(899 << 20)
+    assert inside.do("shell", "echo $((6 * 7))").text.strip() == "42"
+
+
+def test_memory_of_many_processes_together_where_there_are_groups(contained: Any) -> None:
+    groups = Groups(SMALL)
+    groups.close()
+    if "memory" not in groups.holds:
+        pytest.skip("no control group for memory can be made here: it takes root, or a session of systemd's")
+    inside = contained(limits=SMALL)
+    code = "import subprocess, sys\nsub = [subprocess.Popen([sys.executable, '-c', 'x = bytearray(b\"x\") * (200 << 20); input()'],"
+    code += " stdin=-1) for _ in range(6)]\nimport time; time.sleep(3)\nprint('dead', [s.poll() for s in sub].count(-9) > 0)"
+    ran = inside.do("python", code)
+    assert "dead True" in ran.text or ran.ended == "died"
+    assert inside.do("python", "print(6 * 7)").text.strip().endswith("42")
+
+
+def test_too_much_time(contained: Any) -> None:
+    inside = contained(limits=Limits(cpu=2))
+    assert inside.do("shell", "sh -c 'while :; do :; done'").exit_code == 128 + 9
+    assert inside.do("shell", "echo $((6 * 7))").text.strip() == "42"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="for root the limit on processes holds by control groups alone")
+def test_groups_are_made_and_go(tmp_path: Any) -> None:
+    groups = Groups(Sandbox("workspace", str(tmp_path)).limits)
+    assert all(folder.is_dir() for folder in groups.folders)
+    groups.close()
+    assert not any(folder.exists() for folder in groups.folders)

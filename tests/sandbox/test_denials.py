@@ -1,0 +1,111 @@
+"""What a sandbox stopped is told at the end of the block: what, by which rule, and how to ask for it."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpreter.safety.sandbox import Sandbox
+from interpreter.safety.sandbox.denials import Block, blocked
+from interpreter.safety.sandbox.places import places
+from interpreter.safety.sandbox.proxy import Verdict
+
+from .conftest import Inside
+
+
+def told(workspace: Path, code: str = "", kind: str = "workspace", refused: Any = (), **block: Any) -> list[str]:
+    sandbox = Sandbox(kind, str(workspace))
+    return [str(denial) for denial in blocked(sandbox, places(sandbox, [], []), Block(code, **block), refused)]
+
+
+def error(number: int, path: str = "", kind: str = "OSError") -> list[dict[str, Any]]:
+    return [{"number": number, "path": path, "kind": kind}]
+
+
+def test_a_write_is_told_with_the_path_to_ask_for(workspace: Path) -> None:
+    (line,) = told(workspace, errors=error(errno.EROFS, "/etc/hosts"))
+    assert line == (
+        f"Blocked by the sandbox: writing /etc/hosts. Rule: only {workspace} and temporary folders can be written "
+        "(sandbox workspace). To allow it, ask for: path /etc/hosts:rw (setting sandbox_paths)."
+    )
+
+
+def test_git_is_not_to_be_asked_for(workspace: Path) -> None:
+    (line,) = told(workspace, errors=error(errno.EROFS, f"{workspace}/.git/config"))
+    assert "git" in line and "ask for" not in line
+
+
+def test_what_is_hidden_is_only_probable_whether_or_not_it_exists(workspace: Path, home: Path) -> None:
+    (home / "there").touch()
+    there, missing = (told(workspace, errors=error(errno.ENOENT, f"{home}/{name}")) for name in ("there", "miss"))
+    assert there[0].startswith("Probably blocked") and missing[0].replace("miss", "there") == there[0]
+
+
+def test_an_error_of_the_code_itself_is_no_denial(workspace: Path) -> None:
+    assert told(workspace, errors=error(errno.ENOENT, f"{workspace}/missing")) == []
+    assert told(workspace, errors=error(errno.EACCES, "/usr/lib/x")) == []
+    assert told(workspace, errors=error(errno.EEXIST, f"{workspace}/there")) == []
+    assert told(workspace, "false", exit_code=1) == []
+    assert told(workspace, "cat missing; ls /etc", exit_code=1) == []
+
+
+def test_the_proxy_knows_what_it_refused(workspace: Path) -> None:
+    verdicts = [Verdict("pypi.org", 443, False, "", listed=False), Verdict("pypi.org", 443, False, "", listed=False)]
+    (line,) = told(workspace, refused=verdicts)
+    assert line.endswith("To allow it, ask for: host pypi.org (setting sandbox_hosts).")
+    (line,) = told(workspace, refused=[Verdict("inner.example", 443, False, "inner.example is 10.0.0.1, private.")])
+    assert "10.0.0.1" in line and "ask for" not in line
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("echo x > /etc/hosts", "writing /etc/hosts"),
+        ("cd /tmp && touch '/opt/new file'", "writing /opt/new file"),
+        ("cat ~/.ssh/id_rsa", ".ssh/id_rsa"),
+        ("git clone https://github.com/x/y", "connecting to github.com"),
+        ("echo x >>.git/config", "writing "),
+        ("cp a.txt /usr/local/bin/", "writing /usr/local/bin"),
+    ],
+)
+def test_a_failed_command_is_compared_with_what_it_names(workspace: Path, code: str, words: str) -> None:
+    (line,) = told(workspace, code, exit_code=1)
+    assert line.startswith("Probably blocked by the sandbox: ") and words in line
+
+
+@pytest.mark.parametrize(
+    "code", ["echo x >/tmp/y", "cat /etc/hosts", "curl http://localhost:8000", "rm -f /dev/null", "make test"]
+)
+def test_a_failed_command_that_names_nothing_out_of_reach_is_a_failure(workspace: Path, code: str) -> None:
+    assert told(workspace, code, exit_code=1) == []
+
+
+@pytest.mark.needs("node")
+def test_blocks_tell_it_in_every_language(inside: Inside) -> None:
+    writing = "Blocked by the sandbox: writing /etc/denied"
+    assert writing in inside.do("python", "open('/etc/denied', 'w')").text
+    assert (
+        writing
+        in inside.do("python", "try:\n    open('/etc/denied', 'w')\nexcept OSError as e:\n    raise ValueError").text
+    )
+    assert writing in inside.do("javascript", "require('fs').writeFileSync('/etc/denied', '')").text
+    assert writing in inside.do("javascript", "await require('fs/promises').writeFile('/etc/denied', '')").text
+    assert "Probably b" + writing[1:] in inside.do("shell", "echo x >/etc/denied").text
+    network = "a direct connection to the network"
+    assert network in inside.do("python", "import socket; socket.create_connection(('93.184.216.34', 80), 3)").text
+    assert network in inside.do("python", "import socket; socket.getaddrinfo('example.com', 80)").text
+    assert network in inside.do("javascript", "await require('dns').promises.lookup('example.com')").text
+    host = "Blocked by the sandbox: connecting to example.com"
+    asking = "import urllib.request as u\ntry:\n    u.urlopen('https://example.com')\nexcept OSError:\n    pass"
+    ran = inside.do("python", asking)
+    assert host in ran.stderr and ran.ended == "done"
+    assert "sandbox" not in inside.do("python", "print('quiet')").text
+
+
+def test_a_denial_is_one_line_at_the_end(inside: Inside) -> None:
+    ran = inside.do("python", "open('/etc/denied', 'w')")
+    assert ran.chunks[-2]["content"].count("\n") == 1 and ran.chunks[-2]["stream"] == "stderr"
+    assert ran.chunks[-1]["ended"] == "error"

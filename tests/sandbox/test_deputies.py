@@ -1,0 +1,127 @@
+"""Code inside a sandbox cannot have our own side, outside of it, read, write or run things for it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Inside
+
+
+def test_a_block_is_not_written_through_a_link(inside: Inside, tmp_path: Path) -> None:
+    canary = tmp_path / "canary"
+    canary.write_text("sings")
+    inside.do("shell", f'for n in 3 4 5 6; do ln -s {canary} "$__oi_folder/block$n"; done')
+    for number in range(4):
+        inside.do("shell", f"echo {number} $__oi_folder")
+    assert canary.read_text() == "sings"
+
+
+def test_what_a_shell_left_is_not_read_through_a_link(inside: Inside, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text('/tmp\0declare -x STOLEN="the secret"\n# whole\n')
+    inside.do("shell", f'__oi_report() {{ rm -f "$__oi_folder/exports"; ln -s {secret} "$__oi_folder/exports"; }}')
+    inside.do("shell", "true")
+    assert "STOLEN" not in inside.surroundings.exported
+    inside.do("shell", f'ln -sf {secret} "$__oi_folder/state.exit"; kill -9 $$')
+    assert "the secret" not in inside.do("shell", "echo $STOLEN").text
+
+
+def test_a_pipe_in_the_place_of_a_file_holds_nobody_up(inside: Inside) -> None:
+    inside.do("shell", '__oi_report() { rm -f "$__oi_folder/exports"; mkfifo "$__oi_folder/exports"; }')
+    assert inside.do("shell", "true").ended == "done"
+
+
+@pytest.mark.parametrize(
+    "export", ["PATH=$PWD/bin:$PATH", "VIRTUAL_ENV=$PWD", "LD_PRELOAD=$PWD/evil.so", "BASH_ENV=$PWD/evil"]
+)
+def test_what_code_exported_does_not_choose_what_runs_outside(
+    inside: Inside, workspace: Path, tmp_path: Path, export: str
+) -> None:
+    proof = tmp_path / "proof"
+    (workspace / "bin").mkdir()
+    (workspace / "evil").write_text(f"touch {proof}\n")
+    (workspace / "evil.so").write_text("no library")
+    for name in ("python", "node", "bash", "sh", "bwrap"):
+        program = workspace / "bin" / name
+        program.write_text(f"#!/bin/sh\ntouch {proof}\n")
+        program.chmod(0o755)
+    inside.do("shell", f"export {export}")
+    assert inside.surroundings.exported
+    for language in ("python", "javascript"):
+        inside[language].version()
+        inside.do(language, "1")
+    inside["shell"].version()
+    assert not proof.exists()
+
+
+def test_programs_in_the_workspace_are_asked_for_their_version_inside(
+    inside: Inside, workspace: Path, tmp_path: Path
+) -> None:
+    proof = tmp_path / "proof"
+    program = workspace / "python"
+    program.write_text(f"#!/bin/sh\nmkdir -p {tmp_path}; touch {proof}; echo Python 3.3.3\n")
+    program.chmod(0o755)
+    inside.surroundings.python = str(program)
+    assert inside["python"].version() == "3.3.3"
+    assert not proof.exists()
+
+
+def test_the_first_process_cannot_be_killed_or_stopped_from_inside(inside: Inside) -> None:
+    inside.do("python", "kept = 1")
+    inside.do("python", "import os, signal; os.kill(1, signal.SIGKILL); os.kill(1, signal.SIGSTOP)")
+    assert inside.do("python", "print(kept)").text.strip() == "1"
+
+
+@pytest.mark.full
+def test_a_first_process_that_hangs_does_not_outlive_the_session(inside: Inside) -> None:
+    """Its memory can be written to from inside: the worst that comes of it is a session that is over."""
+    inside.do("python", "import ctypes; print(ctypes.CDLL(None).ptrace(16, 1, 0, 0))")
+    inside["python"].terminate()  # `no_strays` looks for what is left behind
+
+
+def test_nothing_of_the_command_line_tells_what_is_in_the_environment(
+    inside: Inside, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside.surroundings.exported["HARMLESS"] = "only-for-the-session"
+    inside.do("shell", "true")
+    session = inside["shell"].session
+    told = Path(f"/proc/{session._process.pid}/cmdline").read_bytes()
+    assert b"bwrap" in told and b"only-for-the-session" not in told
+    assert os.path.basename(session.launch.worker[1]) == "bash"
+
+
+@pytest.mark.parametrize("name", [".vscode2/../.idea", ".envrc", "sub/.git"])
+def test_a_link_with_a_trusted_name_does_not_bring_in_what_it_leads_to(
+    inside: Inside, workspace: Path, home: Path, name: str
+) -> None:
+    (home / ".ssh").mkdir()
+    (home / ".ssh" / "id").write_text("the secret")
+    inside.do("shell", f"mkdir -p sub .vscode2; ln -s {home}/.ssh {name}")
+    ran = inside.do("python", f"import os; print(os.listdir('{home}/.ssh'))")
+    assert "FileNotFoundError" in ran.text
+    assert "the secret" not in inside.do("javascript", f"require('fs').readFileSync('{name}/id', 'utf8')").text
+
+
+def test_links_in_the_sandboxs_own_home_lead_nowhere(inside: Inside, home: Path, tmp_path: Path) -> None:
+    """What is mounted into the next session's home is mounted there, and nothing is made elsewhere."""
+    seen = inside.containment.places([])
+    inside.do(
+        "shell", f"rm -rf ~/.local; ln -s /oldroot{tmp_path}/made ~/.local; ln -s /oldroot{tmp_path}/made /tmp/made"
+    )
+    (home / ".local" / "lib" / "python3.11").mkdir(parents=True)
+    assert inside.containment.places([]) != seen
+    ran = inside.do("python", "import os; print(os.path.islink(os.path.expanduser('~/.local')))")
+    assert ran.text.strip() == "False"
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_listed_path_in_the_workspace_is_not_followed(contained: Any, workspace: Path, home: Path) -> None:
+    (home / ".ssh").mkdir()
+    (home / ".ssh" / "id").write_text("the secret")
+    (workspace / "data").symlink_to(home / ".ssh")
+    inside = contained(paths=(str(workspace / "data"),))
+    assert "the secret" not in inside.do("shell", "cat data/id").text

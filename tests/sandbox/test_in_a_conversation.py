@@ -1,0 +1,151 @@
+"""What the settings say of the sandbox holds for the blocks of a conversation."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversation import Chatting, chatting
+from interpreter import OpenInterpreter
+from interpreter.errors import SandboxUnavailableError
+from interpreter.safety.sandbox.containment import NAME
+from model_server import text, tool_call
+
+__all__ = ["chatting"]
+pytestmark = pytest.mark.usefixtures("real", "no_strays")
+WRITE = "open({path!r}, 'w').write('x'); print('written')"
+
+
+def output(interpreter: OpenInterpreter, code: str, language: str = "python") -> str:
+    return "".join(str(message["content"]) for message in interpreter.computer.run(language, code))
+
+
+def decisions(interpreter: OpenInterpreter, message: str) -> list[str]:
+    """What was decided in a turn; a question is answered with yes."""
+    told = []
+    for chunk in interpreter.chat(message, display=False, stream=True):
+        if chunk["type"] in ("confirmation", "decision"):
+            told.append(chunk["format"] if chunk["type"] == "decision" else "asked")
+    return told
+
+
+def scratch() -> set[Path]:
+    return set(Path(tempfile.gettempdir()).glob(f"{NAME}{os.getpid()}-*"))
+
+
+def test_blocks_write_to_the_workspace_alone(home: Path) -> None:
+    before = scratch()
+    interpreter = OpenInterpreter(sandbox="workspace")
+    assert "written" in output(interpreter, WRITE.format(path="here"))
+    assert Path("here").exists()
+    assert "hidden" in output(interpreter, f"import os; print(os.path.exists({str(home)!r} + '/.x') or 'hidden')")
+    output(interpreter, WRITE.format(path=str(home / "there")))
+    assert not (home / "there").exists()
+    assert len(scratch() - before) == 1
+    interpreter.reset()
+    assert scratch() == before
+
+
+def test_a_sandbox_that_changes_has_new_sessions(home: Path) -> None:
+    interpreter = OpenInterpreter()
+    assert "written" in output(interpreter, "kept = 5\n" + WRITE.format(path=str(home / "one")))
+    interpreter.sandbox = "workspace"
+    told = output(interpreter, "print('kept' in globals())\n" + WRITE.format(path=str(home / "two")))
+    assert "The sandbox has changed" in told and "False" in told
+    interpreter.sandbox = "off"
+    assert "written" in output(interpreter, WRITE.format(path=str(home / "three")))
+    interpreter.computer.terminate()
+    assert [file.name for file in sorted(home.glob("*")) if file.is_file()] == ["one", "three"]
+
+
+def test_plan_mode_looks_and_changes_nothing(chatting: Chatting) -> None:
+    Path("seen").write_text("what is there")
+    code = "print(open('seen').read())\n" + WRITE.format(path="made")
+    interpreter, server = chatting(tool_call("python", code), text("So."), mode="plan", sandbox_hosts=["localhost"])
+    assert decisions(interpreter, "look") == []
+    assert "what is there" in str(interpreter.messages) and "Read-only file system" in str(interpreter.messages)
+    assert not Path("made").exists()
+    containment: Any = interpreter.computer.surroundings.containment
+    assert containment.sandbox.hosts == () and containment.sandbox.kind == "read-only"
+
+
+def test_plan_mode_does_not_run_what_no_sandbox_holds(chatting: Chatting) -> None:
+    interpreter, server = chatting(tool_call("echo", "hello"), text("So."), mode="plan")
+    assert decisions(interpreter, "look") == ["denied"]
+    interpreter, server = chatting(tool_call("python", "print(6 * 7)"), text("So."), mode="plan")
+    interpreter.computer.python = "in-process"
+    assert decisions(interpreter, "look") == ["denied"]
+
+
+def test_code_runs_without_asking_where_a_sandbox_holds_it(chatting: Chatting) -> None:
+    replies = [tool_call("python", "print(6 * 7)"), text("So.")]
+    interpreter, server = chatting(*replies, mode="auto-in-sandbox")
+    assert decisions(interpreter, "run") == ["asked"]
+    interpreter, server = chatting(*replies, mode="auto-in-sandbox", sandbox="workspace")
+    assert decisions(interpreter, "run") == []
+    assert "42" in str(interpreter.messages)
+
+
+def test_nothing_runs_where_the_sandbox_cannot_be_made(chatting: Chatting, home: Path) -> None:
+    settings = {"sandbox": "workspace", "workspace": str(home), "auto_run": True}
+    interpreter, server = chatting(tool_call("python", WRITE.format(path="made")), **settings)
+    with pytest.raises(SandboxUnavailableError, match="your home folder"):
+        interpreter.chat("run", display=False)
+    assert "your home folder" in output(interpreter, WRITE.format(path="made"))
+    assert not (home / "made").exists()
+
+
+def test_a_fork_is_in_a_sandbox_of_its_own(home: Path) -> None:
+    Path("shared").write_text("of both")
+    interpreter = OpenInterpreter(sandbox="workspace")
+    output(interpreter, "kept = [1, 2]")
+    output(interpreter, "kept=3", "shell")
+    child = interpreter.fork()
+    try:
+        assert child.computer.surroundings.containment is not interpreter.computer.surroundings.containment
+        assert "[1, 2]" in output(child, "print(kept)")
+        assert "3" in output(child, "echo $kept", "shell")
+        assert "of both" in output(child, "print(open('shared').read())")
+        assert child.workspace in output(child, "import os; print(os.getcwd())")
+        output(child, WRITE.format(path="made") + "\n" + WRITE.format(path=str(home / "there")))
+        assert (Path(child.workspace) / "made").exists() and not Path("made").exists()
+        assert not (home / "there").exists()
+    finally:
+        child.drop()
+        interpreter.reset()
+
+
+def test_what_was_left_in_a_sandbox_is_not_taken_out_of_it() -> None:
+    interpreter, other = OpenInterpreter(sandbox="workspace"), OpenInterpreter()
+    output(interpreter, "kept = 5")
+    output(interpreter, "kept=5", "shell")
+    told = interpreter.computer.split(other.computer)
+    for name in ("Python", "Shell"):
+        assert str(told[name]) == f"What {name} code in a sandbox has left is not taken out of it."
+    interpreter.reset()
+    other.reset()
+
+
+def test_variables_can_be_rewound_inside() -> None:
+    interpreter = OpenInterpreter(sandbox="workspace")
+    output(interpreter, "kept = 1")
+    mark = interpreter.computer.mark()
+    output(interpreter, "kept = 2")
+    interpreter.computer.go_back(mark)
+    assert "1" in output(interpreter, "print(kept)")
+    interpreter.reset()
+
+
+def test_without_a_sandbox_nothing_of_it_is_loaded() -> None:
+    code = (
+        "import sys; from interpreter import OpenInterpreter as O; o = O(); o.computer.run('python', '1')\n"
+        "o.reset(); print([name for name in sys.modules if 'sandbox' in name])"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
+    assert ran.stdout == "[]\n", ran.stderr

@@ -1,0 +1,120 @@
+"""pip and npm install through the proxy when their registries are listed, and not otherwise."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import io
+import json
+import sys
+import tarfile
+import threading
+import zipfile
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpreter.safety.sandbox import Proxy
+
+WHEEL = "tiny_thing-1.0-py3-none-any.whl"
+
+
+def wheel() -> bytes:
+    made = io.BytesIO()
+    info = "tiny_thing-1.0.dist-info"
+    with zipfile.ZipFile(made, "w") as file:
+        file.writestr("tiny_thing.py", "answer = 42\n")
+        file.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny-thing\nVersion: 1.0\n")
+        file.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        file.writestr(f"{info}/RECORD", f"tiny_thing.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
+    return made.getvalue()
+
+
+@functools.cache  # a second one would have another time in it
+def package() -> bytes:
+    made = io.BytesIO()
+    files = {"package.json": '{"name":"tiny-thing","version":"1.0.0","main":"i.js"}', "i.js": "module.exports = 42;\n"}
+    with tarfile.open(fileobj=made, mode="w:gz") as archive:
+        for name, text in files.items():
+            entry = tarfile.TarInfo(f"package/{name}")
+            entry.size = len(text)
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    return made.getvalue()
+
+
+class Registry(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        host, body = self.headers["Host"], b""
+        if self.path == "/simple/tiny-thing/":
+            body = f'<a href="/{WHEEL}">{WHEEL}</a>'.encode()
+        elif self.path == f"/{WHEEL}":
+            body = wheel()
+        elif self.path == "/tiny-thing":
+            digest = base64.b64encode(hashlib.sha512(package()).digest()).decode()
+            dist = {"tarball": f"http://{host}/t.tgz", "integrity": f"sha512-{digest}"}
+            version = {"name": "tiny-thing", "version": "1.0.0", "dist": dist}
+            body = json.dumps(
+                {"name": "tiny-thing", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}}
+            ).encode()
+        elif self.path == "/t.tgz":
+            body = package()
+        self.send_response(200 if body else 404)
+        self.send_header("Content-Type", "text/html" if body.startswith(b"<") else "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def registry() -> Iterator[int]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Registry) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_port
+        server.shutdown()
+
+
+def with_registry(contained: Any, port: int, *hosts: str) -> Any:
+    return contained(proxy=Proxy(hosts, lambda host, port: ["127.0.0.1"], allow_private=True))
+
+
+def pip(port: int) -> str:
+    return (
+        f"unset ${{!PIP_*}} 2>/dev/null; PIP_CONFIG_FILE=/dev/null PIP_TARGET=$T {sys.executable} -m pip install -q "
+        f"--disable-pip-version-check --no-input --retries 0 --index-url http://registry.example:{port}/simple "
+        f"--trusted-host registry.example tiny-thing"
+    )
+
+
+def test_pip_installs_for_all_sessions(contained: Any, registry: int) -> None:
+    pytest.importorskip("pip")
+    inside = with_registry(contained, registry, f"registry.example:{registry}")
+    inside.do("python", "import sys")
+    ran = inside.do("shell", f"T=$PIP_TARGET; {pip(registry)}")
+    assert ran.ended == "done", ran.text
+    assert inside.do("python", "import tiny_thing; print(tiny_thing.answer)").text.strip() == "42"
+
+
+@pytest.mark.full
+def test_pip_does_not_without_its_host(contained: Any, registry: int) -> None:
+    pytest.importorskip("pip")
+    inside = with_registry(contained, registry, "another.example")
+    ran = inside.do("shell", f"T=$PIP_TARGET; {pip(registry)}")
+    assert ran.ended == "error"
+    assert f"ask for: host registry.example:{registry}" in ran.text
+
+
+@pytest.mark.needs("npm", "node")
+def test_npm_installs_into_the_workspace(contained: Any, registry: int, workspace: Path) -> None:
+    inside = with_registry(contained, registry, f"registry.example:{registry}")
+    npm = f"npm install --registry http://registry.example:{registry} --no-audit --no-fund --fetch-retries 0 tiny-thing"
+    ran = inside.do("shell", npm)
+    assert ran.ended == "done", ran.text
+    assert inside.do("javascript", "require('tiny-thing')").text.strip() == "42"
+    assert (workspace / "node_modules" / "tiny-thing").is_dir()

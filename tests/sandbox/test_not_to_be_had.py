@@ -1,0 +1,176 @@
+"""A sandbox that cannot be had is refused, with the reason and the command that would help; nothing runs without it."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpreter.errors import SandboxUnavailableError
+from interpreter.languages.containment import Start
+from interpreter.languages.session import SUPERVISOR
+from interpreter.safety.sandbox import Containment, Sandbox, bubblewrap, container
+from interpreter.safety.sandbox.containment import ENTER
+from interpreter.safety.sandbox.places import places
+from interpreter.safety.sandbox.sandbox import Limits
+from interpreter.safety.sandbox.seatbelt import profile
+
+
+def program(folder: Path, name: str, script: str) -> Path:
+    path = folder / name
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
+def test_without_bubblewrap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("os.defpath", str(tmp_path))
+    with pytest.raises(SandboxUnavailableError, match="apt-get install bubblewrap"):
+        Containment(Sandbox("workspace", str(tmp_path)))
+
+
+def test_with_one_that_cannot_make_namespaces(tmp_path: Path) -> None:
+    broken = program(tmp_path, "bwrap", "echo 'No permissions to create new namespace' >&2; exit 1")
+    trouble = bubblewrap.trouble_with(str(broken))
+    assert "No permissions to create new namespace" in trouble and ("sysctl" in trouble or "bubblewrap 0.8" in trouble)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
+def test_a_sandbox_that_fails_later_says_so_and_runs_nothing(contained: Any, workspace: Path, tmp_path: Path) -> None:
+    inside = contained()
+    inside.containment.outputs.rmdir()
+    ran = inside.do("python", "open('ran', 'w')")
+    assert "bwrap:" in ran.text and ran.ended == "died" and not (workspace / "ran").exists()
+
+
+def test_without_a_container_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SandboxUnavailableError, match="apt-get install podman"):
+        Containment(Sandbox("container:python:3.12", str(tmp_path)))
+
+
+def test_with_one_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program(tmp_path, "docker", "echo 'Cannot connect to the Docker daemon' >&2; exit 1")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(SandboxUnavailableError, match=r"Cannot connect to the Docker daemon.*systemctl start docker"):
+        container.available()
+
+
+def test_the_command_line_of_a_container(workspace: Path, tmp_path: Path) -> None:
+    sandbox = Sandbox("container:python:3.12", str(workspace), paths=("/data", "/more:rw"), limits=Limits(memory=100))
+    start = Start([], {"LANG": "C", "PATH": "/bin"}, str(workspace / "sub"))
+    line = container.command("docker", sandbox, start, {tmp_path: "ro"}, ["python3", "-c", "1"])
+    text = " ".join(line)
+    for part in (
+        "--network none",
+        "--cap-drop ALL",
+        "no-new-privileges",
+        "--read-only",
+        "--memory 100m",
+        "--pids-limit 1024",
+    ):
+        assert part in text
+    for mount in (
+        f"{workspace}:{workspace}:rw",
+        f"{workspace}/.git:{workspace}/.git:ro",
+        "/data:/data:ro",
+        "/more:/more:rw",
+    ):
+        assert f"--volume {mount}" in text
+    assert line[-5:] == ["--entrypoint", "python3", "python:3.12", "-c", "1"]
+    assert "--env LANG" in text and "PATH" not in text and "privileged" not in text.replace("no-new-privileges", "")
+    assert line.index(f"{workspace}:{workspace}:rw") < line.index(f"{workspace}/.git:{workspace}/.git:ro")
+
+
+def test_programs_of_the_host_are_the_images_own() -> None:
+    assert container.inside(sys.executable) == "python3"
+    assert container.inside("/bin/sh") == "sh"
+    assert container.inside("/no/such") == "/no/such" and container.inside("exec") == "exec"
+
+
+def test_the_profile_for_seatbelt(workspace: Path, home: Path, tmp_path: Path) -> None:
+    (home / ".ssh").mkdir()
+    seen = places(Sandbox("workspace", str(workspace)), [], [])
+    lines = profile(seen, [tmp_path], 8080).splitlines()
+    order = [
+        "(deny default)",
+        "(allow file-read*)",
+        f'(deny file-read* file-write* (subpath "{home}"))',
+        f'(allow file-read* file-write* (subpath "{workspace}"))',
+        f'(deny file-write* (subpath "{workspace}/.git"))',
+        "(deny network*)",
+        '(allow network-outbound (remote ip "localhost:8080"))',
+    ]
+    assert [line for line in lines if line in order] == order
+    assert not any("allow network" in line for line in profile(seen, [], None).splitlines())
+
+
+def test_a_path_cannot_break_out_of_the_profile(tmp_path: Path) -> None:
+    folder = tmp_path / 'a")(allow default)("'
+    folder.mkdir()
+    seen = places(Sandbox("workspace", str(folder)), [], [])
+    assert r"a\")(allow default)(\"" in profile(seen, [], None)
+
+
+@pytest.mark.skipif(sys.platform != "darwin", reason="sandbox-exec is on macOS alone")
+def test_seatbelt_holds(tmp_path: Path) -> None:
+    containment = Containment(Sandbox("workspace", str(tmp_path)))
+    with containment.wrap(Start(["/bin/sh", "-c", "echo x >~/canary; echo y >made"], {}, str(tmp_path))) as start:
+        subprocess.run(start.argv, env=start.env, cwd=start.cwd)
+    assert (tmp_path / "made").exists() and not (Path.home() / "canary").exists()
+
+
+def test_a_container_runs_sessions(workspace: Path) -> None:
+    try:
+        container.available()
+    except SandboxUnavailableError as error:
+        pytest.skip(str(error))
+    from .conftest import Inside
+
+    inside = Inside(Containment(Sandbox("container:python:3.12-slim", str(workspace)), state=()))
+    try:
+        assert inside.do("python", "print(6 * 7)").text.strip() == "42"
+    finally:
+        inside.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
+def test_a_sandbox_whose_folders_somebody_deleted_says_so(contained: Any) -> None:
+    inside = contained()
+    (inside.containment.scratch / "tmp").rmdir()
+    with pytest.raises(SandboxUnavailableError, match="cannot be made"):
+        inside.do("python", "1")
+
+
+def test_the_line_into_a_container_carries_descriptors(tmp_path: Path) -> None:
+    """The same line without a container: the supervisor connects to it, and what it starts writes to our pipe."""
+    ours, theirs = socket.socketpair()
+    container.carry(tmp_path / "line", theirs.detach())
+    reader, writer = os.pipe()
+    null = os.open(os.devnull, os.O_RDWR)
+    argv = [
+        sys.executable,
+        ENTER,
+        "CORE=0",
+        "-",
+        str(SUPERVISOR),
+        f"connect={tmp_path}/line",
+        "exec",
+        "/bin/echo",
+        "hello",
+    ]
+    with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as process, ours:
+        socket.send_fds(ours, [b"spawn\n"], [null, null, writer, writer])
+        for fd in (null, writer):
+            os.close(fd)
+        assert os.read(reader, 100) == b"hello\n"
+        ours.shutdown(socket.SHUT_RDWR)
+        assert process.wait(30) == 0
+    os.close(reader)

@@ -1,0 +1,174 @@
+"""The proxy connects to what is listed, never to this machine or its network, and notes what it refused."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from interpreter.safety.sandbox import Proxy
+from interpreter.safety.sandbox.addresses import is_listed, is_public
+
+PRIVATE = (
+    *("127.0.0.1", "127.8.8.8", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0", "100.64.0.1"),
+    *(
+        "224.0.0.1",
+        "255.255.255.255",
+        "192.0.2.1",
+        "198.18.0.1",
+        "::1",
+        "::",
+        "fe80::1",
+        "fe80::1%eth0",
+        "fd00:ec2::254",
+    ),
+    *(
+        "ff02::1",
+        "::ffff:127.0.0.1",
+        "::ffff:169.254.169.254",
+        "64:ff9b::7f00:1",
+        "64:ff9b::a9fe:a9fe",
+        "2002:7f00:1::",
+    ),
+    *("2002:a9fe:a9fe::1", "fec0::1"),
+)
+
+
+class Hello(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        body = f"{self.path} {self.headers.get('Proxy-Authorization')} {self.headers['Connection']}".encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[int]:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Hello) as listening:
+        threading.Thread(target=listening.serve_forever, daemon=True).start()
+        yield listening.server_port
+        listening.shutdown()
+
+
+@pytest.fixture
+def made() -> Iterator[Any]:
+    proxies: list[Proxy] = []
+
+    def make(*hosts: str, near: bool = True, resolve: Any = None) -> tuple[Proxy, int]:
+        proxies.append(Proxy(hosts, resolve or (lambda host, port: ["127.0.0.1"]), allow_private=near))
+        return proxies[-1], proxies[-1].listen()
+
+    yield make
+    for proxy in proxies:
+        proxy.close()
+
+
+def say(port: int, request: str) -> str:
+    with socket.create_connection(("127.0.0.1", port), 10) as line:
+        line.sendall(request.encode())
+        line.shutdown(socket.SHUT_WR)
+        return b"".join(iter(lambda: line.recv(4096), b"")).decode()
+
+
+def test_a_listed_host_is_reached_through_a_tunnel(made: Any, server: int) -> None:
+    proxy, port = made(f"shop.example:{server}")
+    told = say(port, f"CONNECT shop.example:{server} HTTP/1.1\r\n\r\nGET /a HTTP/1.0\r\n\r\n")
+    assert told.startswith("HTTP/1.1 200 Connection established\r\n\r\nHTTP/1.0 200") and told.endswith("/a None None")
+    (verdict,) = proxy.take_verdicts()
+    assert verdict.allowed and verdict.host == "shop.example" and proxy.take_verdicts() == []
+
+
+def test_and_by_a_plain_request_without_what_was_for_the_proxy(made: Any, server: int) -> None:
+    _, port = made(f"shop.example:{server}")
+    request = f"GET http://shop.example:{server}/b?c=d HTTP/1.1\r\nHost: x\r\nProxy-Authorization: y\r\nConnection: keep-alive\r\n\r\n"
+    assert say(port, request).endswith("/b?c=d None close")
+
+
+@pytest.mark.parametrize(
+    "target", ["evil.example:443", "shop.example:22", "shop.example.evil.example:443", "127.0.0.1:443"]
+)
+def test_what_is_not_listed_is_refused_and_noted(made: Any, target: str) -> None:
+    proxy, port = made("shop.example")
+    assert say(port, f"CONNECT {target} HTTP/1.1\r\n\r\n").startswith("HTTP/1.1 403")
+    (verdict,) = proxy.take_verdicts()
+    assert not verdict.allowed and not verdict.listed
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_a_listed_name_that_is_an_address_in_here_is_refused(made: Any, address: str) -> None:
+    proxy, port = made("shop.example", near=False, resolve=lambda host, port: ["93.184.216.34", address])
+    assert say(port, "CONNECT shop.example:443 HTTP/1.1\r\n\r\n").startswith("HTTP/1.1 403")
+    (verdict,) = proxy.take_verdicts()
+    assert verdict.listed and address in verdict.why
+
+
+def test_a_name_is_looked_up_once(made: Any, server: int) -> None:
+    answers = [["127.0.0.1"], ["10.0.0.1"]]
+    asked: list[str] = []
+
+    def resolve(host: str, port: int) -> list[str]:
+        asked.append(host)
+        return answers[len(asked) - 1]
+
+    _, port = made(f"shop.example:{server}", resolve=resolve)
+    assert "200" in say(port, f"CONNECT shop.example:{server} HTTP/1.1\r\n\r\nGET / HTTP/1.0\r\n\r\n")
+    assert asked == ["shop.example"]
+
+
+@pytest.mark.parametrize(
+    "request_", ["nonsense\r\n\r\n", "GET /local HTTP/1.1\r\n\r\n", "CONNECT x HTTP/1.1\r\n\r\n", "GET"]
+)
+def test_what_is_no_request_is_refused(made: Any, request_: str) -> None:
+    _, port = made("shop.example")
+    assert say(port, request_).startswith("HTTP/1.1 400")
+
+
+def test_a_server_that_does_not_answer_is_no_denial(made: Any) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        closed = taken.getsockname()[1]
+        proxy, port = made(f"shop.example:{closed}")
+        assert say(port, f"CONNECT shop.example:{closed} HTTP/1.1\r\n\r\n").startswith("HTTP/1.1 502")
+    assert proxy.take_verdicts() == []
+
+
+def test_a_host_is_allowed_while_it_runs(made: Any, server: int) -> None:
+    proxy, port = made()
+    request = f"CONNECT shop.example:{server} HTTP/1.1\r\n\r\nGET / HTTP/1.0\r\n\r\n"
+    assert "403" in say(port, request)
+    proxy.allow(f"shop.example:{server}")
+    assert "403" not in say(port, request)
+
+
+@pytest.mark.parametrize(
+    ("host", "port", "listed"),
+    [
+        ("pypi.org", 443, True),
+        ("PyPI.org.", 443, True),
+        ("pypi.org", 8443, False),
+        ("files.pypi.org", 443, False),
+        ("a.npmjs.org", 443, True),
+        ("a.b.npmjs.org", 80, True),
+        ("npmjs.org", 443, False),
+        ("evilnpmjs.org", 443, False),
+        ("example.com", 8080, True),
+        ("example.com", 443, False),
+    ],
+)
+def test_how_hosts_are_listed(host: str, port: int, listed: bool) -> None:
+    assert is_listed(host, port, ["pypi.org", "*.npmjs.org", "example.com:8080"]) is listed
+
+
+@pytest.mark.parametrize(
+    "address", ["93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946", "::ffff:93.184.216.34", "64:ff9b::5db8:d822"]
+)
+def test_addresses_of_the_open_net(address: str) -> None:
+    assert is_public(address)

@@ -1,0 +1,85 @@
+"""Modes and sandboxes from the keyboard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from interpreter.errors import SandboxUnavailableError
+from interpreter.safety.sandbox import bubblewrap
+from interpreter.terminal.approval import QUESTION
+from model_server import ModelServer, text, tool_call
+from terminal.person import someone
+
+pytestmark = pytest.mark.usefixtures("no_strays")
+
+
+@pytest.fixture
+def real() -> None:
+    try:
+        bubblewrap.available()
+    except SandboxUnavailableError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.usefixtures("real")
+def test_b_runs_this_block_and_the_next_in_a_sandbox(home: Path) -> None:
+    write = "open({path!r}, 'w').write('x')"
+    first = tool_call("python", write.format(path=str(home / "there")))
+    second = tool_call("python", write.format(path="here") + "; print('it' + ' ran')")
+    replies = [tool_call("python", "print('out' + 'side')"), first, second, text("Done.")]
+    with ModelServer(replies) as server, someone(server=server) as person:
+        person.says("run")
+        person.answers(QUESTION, "y")
+        person.sees("outside")
+        person.answers(QUESTION, "?", times=2)
+        person.sees("b runs it, and what comes after it")
+        person.answers(QUESTION, "b", times=3)
+        person.sees("The sandbox has changed")
+        person.answers(QUESTION, "b", times=4)  # there is nothing more to turn on
+        person.answers(QUESTION, "y", times=5)
+        person.sees("it ran")
+        person.sees("Done.")
+        person.at_prompt()
+        person.sees("asks first, sandbox workspace")
+        assert person.leaves() == 0
+    assert Path("here").exists() and not (home / "there").exists()
+
+
+def test_where_no_sandbox_can_be_made_b_asks_again(home: Path) -> None:
+    with (
+        ModelServer([tool_call("python", "print('it' + ' ran')"), text("Done.")]) as server,
+        someone("--workspace", str(home), server=server) as person,
+    ):
+        person.says("run")
+        person.answers(QUESTION, "b")
+        person.sees("a sandbox would protect nothing")
+        person.answers(QUESTION, "y", times=2)
+        person.sees("it ran")
+        person.sees("Done.")
+        assert person.leaves() == 0
+
+
+@pytest.mark.usefixtures("real")
+def test_the_sandbox_and_the_mode_can_be_seen_and_changed() -> None:
+    with ModelServer([]) as server, someone(server=server, columns=120) as person:
+        person.says("%sandbox")
+        person.sees("There is no sandbox")
+        person.says("%sandbox read-only")
+        person.sees("it can change nothing")
+        person.says("!touch made; echo so")
+        person.sees("Read-only file system")
+        person.says("%sandbox strong")
+        person.sees("not 'strong'")
+        person.says("%mode")
+        person.sees("The mode is ask")
+        person.says("%mode auto-in-sandbox")
+        person.sees("where a sandbox holds it")
+        person.sees("auto-in-sandbox, sandbox read-only")
+        person.says("%mode wild")
+        person.sees("not 'wild'")
+        person.says("%sandbox off")
+        person.sees("There is no sandbox", times=2)
+        assert person.leaves() == 0
+    assert not Path("made").exists()
