@@ -67,7 +67,7 @@ def test_a_sandbox_that_changes_has_new_sessions(home: Path) -> None:
 def test_plan_mode_looks_and_changes_nothing(chatting: Chatting) -> None:
     Path("seen").write_text("what is there")
     code = "print(open('seen').read())\n" + WRITE.format(path="made")
-    interpreter, server = chatting(tool_call("python", code), text("So."), mode="plan", sandbox_hosts=["localhost"])
+    interpreter, _ = chatting(tool_call("python", code), text("So."), mode="plan", sandbox_hosts=["localhost"])
     assert decisions(interpreter, "look") == []
     assert "what is there" in str(interpreter.messages) and "Read-only file system" in str(interpreter.messages)
     assert not Path("made").exists()
@@ -76,25 +76,25 @@ def test_plan_mode_looks_and_changes_nothing(chatting: Chatting) -> None:
 
 
 def test_plan_mode_does_not_run_what_no_sandbox_holds(chatting: Chatting) -> None:
-    interpreter, server = chatting(tool_call("echo", "hello"), text("So."), mode="plan")
+    interpreter, _ = chatting(tool_call("echo", "hello"), text("So."), mode="plan")
     assert decisions(interpreter, "look") == ["denied"]
-    interpreter, server = chatting(tool_call("python", "print(6 * 7)"), text("So."), mode="plan")
+    interpreter, _ = chatting(tool_call("python", "print(6 * 7)"), text("So."), mode="plan")
     interpreter.computer.python = "in-process"
     assert decisions(interpreter, "look") == ["denied"]
 
 
 def test_code_runs_without_asking_where_a_sandbox_holds_it(chatting: Chatting) -> None:
     replies = [tool_call("python", "print(6 * 7)"), text("So.")]
-    interpreter, server = chatting(*replies, mode="auto-in-sandbox")
+    interpreter, _ = chatting(*replies, mode="auto-in-sandbox")
     assert decisions(interpreter, "run") == ["asked"]
-    interpreter, server = chatting(*replies, mode="auto-in-sandbox", sandbox="workspace")
+    interpreter, _ = chatting(*replies, mode="auto-in-sandbox", sandbox="workspace")
     assert decisions(interpreter, "run") == []
     assert "42" in str(interpreter.messages)
 
 
 def test_nothing_runs_where_the_sandbox_cannot_be_made(chatting: Chatting, home: Path) -> None:
     settings = {"sandbox": "workspace", "workspace": str(home), "auto_run": True}
-    interpreter, server = chatting(tool_call("python", WRITE.format(path="made")), **settings)
+    interpreter, _ = chatting(tool_call("python", WRITE.format(path="made")), **settings)
     with pytest.raises(SandboxUnavailableError, match="your home folder"):
         interpreter.chat("run", display=False)
     assert "your home folder" in output(interpreter, WRITE.format(path="made"))
