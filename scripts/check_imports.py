@@ -15,7 +15,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "version", "messages", "console_text", "settings"),
     ("languages", "llm"),
     ("computer_api", "journal", "profiles", "safety"),
-    ("core", "loop", "undo", "blocks", "patience", "reply", "system_message", "frontend", "__init__"),
+    ("core", "loop", "undo", "preview", "blocks", "patience", "reply", "system_message", "frontend", "__init__"),
     ("export",),
     ("terminal",),
     ("__main__",),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from interpreter.preview import Preview
 
 
 class PendingBlock:
@@ -14,6 +17,7 @@ class PendingBlock:
         self.edited = False
         self.declined = False
         self.words: str | None = None
+        self.preview: Preview | None = None  # it was tried out, and that is to be applied
 
     def edit(self, code: str) -> None:
         """Run this instead."""

@@ -38,6 +38,7 @@ class Chunk(Message, total=False):
     stream: str
     also: str
     password: bool
+    previewed: bool
 
 
 def has_failed(message: Message) -> bool:

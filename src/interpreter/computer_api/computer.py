@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from interpreter.errors import InterpreterError, LanguageNotFound, NotAvailableYet, NotRestorableError
+from interpreter.errors import InterpreterError, LanguageNotFound, NotAvailableYet, NotRestorableError, UsageError
 from interpreter.languages.base import BaseLanguage
 from interpreter.messages import Chunk, Fold, Framer, Message
 from interpreter.settings import SettingsGroup
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from interpreter.languages.looking import Completions, Value, Variable, Window
     from interpreter.languages.states import Mark, Restored
     from interpreter.languages.surroundings import OnInput, Surroundings
+    from interpreter.languages.trials.trial import Trial
+    from interpreter.languages.trials.view import View
+    from interpreter.preview import Preview
 
 Language = type[BaseLanguage]
 
@@ -38,6 +41,7 @@ class Computer(SettingsGroup, group="computer"):
         self._running: dict[Language, BaseLanguage] = {}
         self._active: BaseLanguage | None = None
         self._shared: Surroundings | None = None
+        self._on_trial: Trial | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name in NOT_YET:
@@ -157,17 +161,51 @@ class Computer(SettingsGroup, group="computer"):
         """Run a shell command."""
         return self.run("shell", code)
 
-    def stream(self, language: str, code: str) -> Generator[Chunk]:
-        """Run code and yield its chunks; what goes wrong is part of the output."""
+    def stream(self, language: str, code: str, instead: Iterable[Chunk] | None = None) -> Generator[Chunk]:
+        """Run code and yield its chunks; what goes wrong is part of the output.
+
+        With `instead`, these are the chunks of the block, which has run already.
+        """
         try:
             self._active = self._instance(language)
             _ = self.surroundings  # the settings as they are now
-            with closing(self._recorded(language, code, self._active.run(code))) as chunks:
+            if instead is None:
+                self._end_trial()
+            running = self._active.run(code) if instead is None else instead
+            with closing(self._recorded(language, code, running)) as chunks:
                 yield from chunks
         except InterpreterError as error:
             yield failure(f"{error}\n")
         except Exception:  # noqa: BLE001 - a user's own language may raise anything, and the model should read it
             yield failure(traceback.format_exc())
+        finally:
+            self._active = None
+
+    def preview(self, language: str, code: str) -> Preview:
+        """Try a block out, where nothing that it does lasts: see `interpreter.preview`."""
+        if self._interpreter is None:
+            raise UsageError("A preview needs an interpreter, whose workspace it is a view of.")
+        return self._interpreter._preview(language, code)
+
+    def trial(self, language: str, view: View) -> Trial:
+        """A copy of a language's session, in a view of the file system."""
+        _ = self.surroundings
+        self._end_trial()
+        self._on_trial = self._instance(language).trial(view)
+        return self._on_trial
+
+    def _end_trial(self) -> None:
+        """What goes on without a word about a trial is a no to it."""
+        trial, self._on_trial = self._on_trial, None
+        if trial is not None:
+            trial.drop()
+
+    def try_out(self, trial: Trial, code: str) -> Generator[Chunk]:
+        """Run a block in such a copy."""
+        self._active = trial.active
+        try:
+            with closing(generator(trial.run(code))) as chunks:
+                yield from chunks
         finally:
             self._active = None
 
@@ -264,6 +302,7 @@ class Computer(SettingsGroup, group="computer"):
     def restore(self, language: str, state: int) -> Restored:
         """Return to a state; NotRestorableError if there is no way. The present one can be returned to after that."""
         _ = self.surroundings
+        self._end_trial()
         return self._instance(language).restore(state)
 
     def send_keys(self, keys: bytes) -> None:
@@ -291,6 +330,7 @@ class Computer(SettingsGroup, group="computer"):
 
     def terminate(self) -> None:
         """End all sessions and everything they started."""
+        self._end_trial()
         running, self._running = self._running, {}
         for language in running.values():
             language.terminate()

@@ -69,7 +69,7 @@ class Control:
                     self.session.worker_exited(int(code))
                 case ["gone", state]:
                     self.session.snapshots.discard(int(state))
-                case ["left" | "promoted" | "missing" as what, *words]:
+                case ["left" | "promoted" | "missing" | "settled" as what, *words]:
                     self.session._promotion.put((what, words))
                 case ["obeyed"]:
                     self._confirm(1)

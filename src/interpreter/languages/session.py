@@ -12,7 +12,7 @@ import sys
 import tempfile
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -110,7 +110,7 @@ class Session:
             self._control.say(f"folder {self._folder}")
         self._spawn()
 
-    def _spawn(self, command: str = "spawn") -> None:
+    def _spawn(self, command: str = "spawn", more: Sequence[int] = ()) -> None:
         """Have the supervisor fork a worker with a fresh data socket, or give the socket to a snapshot."""
         ours, theirs = socket.socketpair()
         for end in (ours, theirs):
@@ -122,7 +122,7 @@ class Session:
         self._reader.watch(self._data)
         self._reader.watch(self._startup)
         null = os.open(os.devnull, os.O_RDWR)
-        fds = [theirs.fileno(), null, self._startup.writer, self._startup.writer]
+        fds = [theirs.fileno(), null, self._startup.writer, self._startup.writer, *more]
         try:
             self._control.say(command, fds)
         finally:
@@ -197,7 +197,8 @@ class Session:
             if block.finished:
                 block.let_go()  # late output is for the spool: nobody takes it from the queue
 
-    def _begin(self, code: str, channels: Channels, fields: Frame, snapshot: tuple[int, int] | None) -> Block:
+    def have_worker(self) -> None:
+        """Start what is not there, or not any more."""
         if self._process is not None and (self._control.lost or self._process.poll() is not None):
             self._process.wait()
             self._process = None
@@ -207,6 +208,9 @@ class Session:
             self.start()
         elif not self._alive:
             self._spawn()
+
+    def _begin(self, code: str, channels: Channels, fields: Frame, snapshot: tuple[int, int] | None) -> Block:
+        self.have_worker()
         number = self.block.number + 1 if self.block else 1
         block = Block(number, code, Spool(outputs_folder()))
         self.block = self._blocks[number] = block

@@ -8,6 +8,7 @@ import shlex
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -16,14 +17,17 @@ if TYPE_CHECKING:
     from interpreter.terminal.terminal import Terminal
 
 QUESTION = "Would you like to run this code? (y/n)"
-_EXPLANATION = "y runs it, n does not, n and some words tell the model why not, e lets you edit it first."
+_EXPLANATION = (
+    "y runs it, n does not, n and some words tell the model why not, e lets you edit it first, "
+    "p shows what it would change."
+)
 _NO = re.compile(r"no?(?:[\s,:;.]+(?P<words>.*))?", re.IGNORECASE | re.DOTALL)
 _EDITORS = ("vim", "nano", "vi")
 _SUFFIXES = {"python": ".py", "shell": ".sh", "bash": ".sh", "sh": ".sh", "zsh": ".sh", "javascript": ".js"}
 
 
-def approve(terminal: Terminal, pending: PendingBlock) -> bool:
-    """Ask until there is an answer; True if the block is to run."""
+def approve(terminal: Terminal, pending: PendingBlock, preview: Callable[[], bool] | None = None) -> bool:
+    """Ask until there is an answer; True if the block is to run. `preview` tries it out, True if that is to be kept."""
     while True:
         answer = _ask(terminal)
         if answer is None:
@@ -35,7 +39,11 @@ def approve(terminal: Terminal, pending: PendingBlock) -> bool:
         if (no := _NO.fullmatch(word)) and "\n" not in answer:
             pending.decline((no["words"] or "").strip() or None)
             return False
-        if word.lower() in ("e", "edit") and _edit(terminal, pending):
+        if word.lower() in ("p", "preview") and preview is not None:
+            if preview() or pending.declined:
+                return not pending.declined
+            continue
+        if word.lower() in ("e", "edit") and edit(terminal, pending):
             return True
         if word.lower() not in ("e", "edit"):
             terminal.display.line(_EXPLANATION)
@@ -49,7 +57,7 @@ def _ask(terminal: Terminal) -> str | None:
         return None
 
 
-def _edit(terminal: Terminal, pending: PendingBlock) -> bool:
+def edit(terminal: Terminal, pending: PendingBlock) -> bool:
     """Let the user change the code; True if it is to run as it is now."""
     try:
         code = edited(pending.code, _SUFFIXES.get(pending.language.lower(), ".txt"))

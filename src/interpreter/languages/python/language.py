@@ -7,6 +7,7 @@ import platform
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from interpreter.errors import BusyError, NotRestorableError
 from interpreter.languages.displays import console
@@ -17,6 +18,11 @@ from interpreter.languages.session import Launch, Session
 from interpreter.languages.states import Restored
 from interpreter.languages.version import program_version
 from interpreter.messages import Chunk
+
+if TYPE_CHECKING:
+    from interpreter.languages.trials.gate import Gate
+    from interpreter.languages.trials.trial import Trial
+    from interpreter.languages.trials.view import View
 
 DRIVER = Path(__file__).with_name("driver") / "start.py"
 OFF = "Undo of variables is off (setting `computer.undo_snapshots`)."
@@ -30,6 +36,7 @@ class Python(LiveLanguage):
     name = "Python"
     aliases = ("py", "python3")
     file_extension = "py"
+    gate: Gate | None = None  # what is asked about by copies of the session that were in a view
 
     def version(self) -> str | None:
         python = which_python(self.surroundings.python, self.surroundings.environment())
@@ -72,6 +79,15 @@ class Python(LiveLanguage):
 
     def snapshot(self) -> tuple[int, int] | None:
         return (self._before, self.surroundings.snapshots) if self._can_rewind() else None
+
+    def snapshot_of_now(self) -> tuple[int, int] | None:
+        """What a snapshot of the present state is called, and how many to keep; None for no snapshot."""
+        return (self.present, self.surroundings.snapshots + 1) if self._can_rewind() else None
+
+    def trial(self, view: View) -> Trial:
+        from interpreter.languages.python.trial import PythonTrial
+
+        return PythonTrial(self, view)
 
     def _can_rewind(self) -> bool:
         return self.surroundings.snapshots > 0 and hasattr(os, "fork")
