@@ -15,7 +15,10 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "version", "messages", "console_text", "settings"),
     ("languages", "llm"),
     ("computer_api", "journal", "profiles", "safety"),
-    ("core", "loop", "undo", "consent", "blocks", "patience", "reply", "system_message", "frontend", "__init__"),
+    (
+        *("core", "loop", "undo", "preview", "consent", "blocks", "patience", "reply", "system_message"),
+        *("frontend", "__init__"),
+    ),
     ("export",),
     ("terminal",),
     ("__main__",),

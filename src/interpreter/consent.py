@@ -144,6 +144,8 @@ class Consent:
 
     def _denied(self, pending: PendingBlock, reason: str) -> Generator[Chunk]:
         pending.deny(reason)
+        if pending.preview is not None:
+            pending.preview.discard()
         yield decision("denied", "policy", reason)
 
     def _scan(self, pending: PendingBlock) -> Generator[Chunk]:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from interpreter.journal import Recorder
     from interpreter.llm import Llm
     from interpreter.messages import Chunk, Message
+    from interpreter.preview import Preview
     from interpreter.safety.sandbox import Containment
     from interpreter.safety.scan import Scanner
     from interpreter.undo import Fork, Merged, Part, Point, Timeline, Undone, Way
@@ -312,6 +313,12 @@ class OpenInterpreter(SettingsGroup, group=""):
         return self.timeline.go(self.timeline.outlook(place, parts, way), overwrite)
 
     # -- shown by a front end --------------------------------------------------------------------------------------
+
+    def _preview(self, language: str, code: str) -> Preview:
+        """Try a block out in a copy-on-write view of the workspace; NotPreviewableError where there is none."""
+        from interpreter.preview import Preview
+
+        return Preview(self, language, code)
 
     def display_message(self, markdown: str) -> None:
         """Show Markdown to the user."""

@@ -224,6 +224,10 @@ class ConversationFileError(InterpreterError):
     """A saved conversation cannot be read."""
 
 
+class NotPreviewableError(InterpreterError):
+    """A block cannot be tried out here before it runs, for the reason that is said."""
+
+
 class UndoError(InterpreterError):
     """There is nothing to take back, or what would be needed for it is not there."""
 

@@ -218,7 +218,11 @@ class Turn:
             return
         self._journal.running()
         ended: Chunk | None = None
-        with closing(self.interpreter.computer.stream(pending.language, pending.code)) as chunks:
+        if pending.preview is not None:
+            running = pending.preview.applied()
+        else:
+            running = self.interpreter.computer.stream(pending.language, pending.code)
+        with closing(running) as chunks:
             for chunk in chunks:
                 ended = chunk if "ended" in chunk else None
                 yield {**chunk, "role": "computer"}

@@ -8,7 +8,14 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from interpreter.errors import InterpreterError, LanguageNotFound, NotAvailableYet, NotRestorableError
+from interpreter.errors import (
+    InterpreterError,
+    LanguageNotFound,
+    NotAvailableYet,
+    NotPreviewableError,
+    NotRestorableError,
+    UsageError,
+)
 from interpreter.languages.base import BaseLanguage
 from interpreter.messages import Chunk, Fold, Framer, Message
 from interpreter.settings import SettingsGroup
@@ -20,8 +27,12 @@ if TYPE_CHECKING:
     from interpreter.languages.looking import Completions, Value, Variable, Window
     from interpreter.languages.states import Mark, Restored
     from interpreter.languages.surroundings import OnInput, Surroundings
+    from interpreter.languages.trials.trial import Trial
+    from interpreter.languages.trials.view import View
+    from interpreter.preview import Preview
 
 Language = type[BaseLanguage]
+IN_SANDBOX = "A block in a sandbox cannot be previewed: no view of the files can be made in there."
 
 NOT_YET = frozenset(
     """
@@ -40,6 +51,7 @@ class Computer(SettingsGroup, group="computer"):
         self._active: BaseLanguage | None = None
         self._shared: Surroundings | None = None
         self._left: list[Containment] = []  # that new sessions are not shut in any more
+        self._on_trial: Trial | None = None
 
     def __getattr__(self, name: str) -> Any:
         if name in NOT_YET:
@@ -179,17 +191,53 @@ class Computer(SettingsGroup, group="computer"):
         """Run a shell command."""
         return self.run("shell", code)
 
-    def stream(self, language: str, code: str) -> Generator[Chunk]:
-        """Run code and yield its chunks; what goes wrong is part of the output."""
+    def stream(self, language: str, code: str, instead: Iterable[Chunk] | None = None) -> Generator[Chunk]:
+        """Run code and yield its chunks; what goes wrong is part of the output.
+
+        With `instead`, these are the chunks of the block, which has run already.
+        """
         try:
             self._active = self._instance(language)
             self.shut_in()  # and the settings as they are now
-            with closing(self._recorded(language, code, self._active.run(code))) as chunks:
+            if instead is None:
+                self._end_trial()
+            running = self._active.run(code) if instead is None else instead
+            with closing(self._recorded(language, code, running)) as chunks:
                 yield from chunks
         except InterpreterError as error:
             yield failure(f"{error}\n")
         except Exception:  # noqa: BLE001 - a user's own language may raise anything, and the model should read it
             yield failure(traceback.format_exc())
+        finally:
+            self._active = None
+
+    def preview(self, language: str, code: str) -> Preview:
+        """Try a block out, where nothing that it does lasts: see `interpreter.preview`."""
+        if self._interpreter is None:
+            raise UsageError("A preview needs an interpreter, whose workspace it is a view of.")
+        return self._interpreter._preview(language, code)
+
+    def trial(self, language: str, view: View) -> Trial:
+        """A copy of a language's session, in a view of the file system."""
+        self.shut_in()
+        self._end_trial()
+        if self.surroundings.containment is not None:
+            raise NotPreviewableError(IN_SANDBOX)
+        self._on_trial = self._instance(language).trial(view)
+        return self._on_trial
+
+    def _end_trial(self) -> None:
+        """What goes on without a word about a trial is a no to it."""
+        trial, self._on_trial = self._on_trial, None
+        if trial is not None:
+            trial.drop()
+
+    def try_out(self, trial: Trial, code: str) -> Generator[Chunk]:
+        """Run a block in such a copy."""
+        self._active = trial.active
+        try:
+            with closing(generator(trial.run(code))) as chunks:
+                yield from chunks
         finally:
             self._active = None
 
@@ -287,6 +335,7 @@ class Computer(SettingsGroup, group="computer"):
     def restore(self, language: str, state: int) -> Restored:
         """Return to a state; NotRestorableError if there is no way. The present one can be returned to after that."""
         _ = self.surroundings
+        self._end_trial()
         return self._instance(language).restore(state)
 
     def split(self, other: Computer) -> dict[str, Restored | NotRestorableError]:
@@ -329,6 +378,7 @@ class Computer(SettingsGroup, group="computer"):
 
     def terminate(self) -> None:
         """End all sessions and everything they started."""
+        self._end_trial()
         running, self._running = self._running, {}
         for language in running.values():
             language.terminate()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from interpreter.errors import NotRestorableError, UsageError
+from interpreter.errors import NotPreviewableError, NotRestorableError, UsageError
 
 if TYPE_CHECKING:
     from interpreter.languages.looking import Completions, Value, Variable, Window
     from interpreter.languages.states import Restored
+    from interpreter.languages.trials.trial import Trial
+    from interpreter.languages.trials.view import View
     from interpreter.messages import Chunk
 
 
@@ -69,6 +71,10 @@ class BaseLanguage:
         from interpreter.languages.states import NOT_TAKEN_ALONG
 
         raise NotRestorableError(NOT_TAKEN_ALONG.format(name=self.name))
+
+    def trial(self, view: View) -> Trial:
+        """A way to run a block without consequences; NotPreviewableError if there is none."""
+        raise NotPreviewableError(f"A {self.name} block cannot be previewed: its variables cannot be copied.")
 
     def stop(self) -> None:
         """End the block that is running; may be called from another thread."""

@@ -75,7 +75,7 @@ class Control:
                     self.session.worker_exited(int(code))
                 case ["gone", state]:
                     self.session.snapshots.gone(int(state))
-                case ["left" | "promoted" | "split" | "missing" as what, *words]:
+                case ["left" | "promoted" | "split" | "missing" | "settled" as what, *words]:
                     self.session.snapshots.promotion_said(what, words)
                 case ["staying"]:
                     self.stays = True

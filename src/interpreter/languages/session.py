@@ -282,7 +282,8 @@ class Session:
             if block.finished:
                 block.let_go()  # late output is for the spool: nobody takes it from the queue
 
-    def _begin(self, code: str, channels: Channels, fields: Frame, snapshot: tuple[int, int] | None) -> Block:
+    def have_worker(self) -> None:
+        """Start what is not there, or not any more."""
         if self._process is not None and (self.control.lost or self._process.poll() is not None):
             self._process.wait()
             self._process = None
@@ -292,6 +293,9 @@ class Session:
             self.start()
         elif not self._alive:
             self.spawn()
+
+    def _begin(self, code: str, channels: Channels, fields: Frame, snapshot: tuple[int, int] | None) -> Block:
+        self.have_worker()
         number = self.block.number + 1 if self.block else 1
         block = Block(number, code, Spool(self.launch.outputs()))
         self.block = self._blocks[number] = block

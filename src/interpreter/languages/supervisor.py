@@ -19,10 +19,13 @@ Commands come as lines on the control socket; its closing, whatever ended the ho
     forget STATES      end these snapshots
     split STATE        the snapshot becomes the worker of a session of its own, whose supervisor gets the control
                        socket that comes along; then descriptors as for spawn. It outlives this session
+    try STATE          as promote, with one descriptor more before the others, but the worker that was stands aside
+    settle keep        end the worker that stands aside
+    settle drop PLACE  end the one that took its place, and all that is in this mount namespace
 
 Answers: `spawned PID`, also after promote, `exited PID CODE` (the code negative for a signal), `missing STATE` for a
 snapshot that cannot be promoted, `gone STATE` for one that ended, `left PID NAME` for each process that outlives a
-promotion and then `promoted STATE`, `split STATE`, `obeyed` after signal, nudge, terminal, hold.
+promotion and then `promoted STATE`, `split STATE`, `settled`, `obeyed` after signal, nudge, terminal, hold.
 The controlling terminal is ours, not the worker's: or its end would hang up on what it leaves in the background.
 """
 
@@ -68,6 +71,8 @@ class Supervisor:
         self.control = _socket.socket(fileno=control_fd)
         self.worker = worker  # ["driver", path]; or "exec" or "stdin" (there is the data socket), program, arguments
         self.pid: int | None = None
+        self.aside: int | None = None  # the worker whose place another one has taken on trial
+        self.late = ""  # how that one ended, if it did
         self.terminal: int | None = None
         self.folder: str | None = None
         self.fds: list[int] = []
@@ -187,6 +192,15 @@ class Supervisor:
         elif command == "promote":
             fds, self.fds = self.fds[:4], self.fds[4:]
             self.promote(argument, fds)
+        elif command == "try":
+            fds, self.fds = self.fds[1:5] + self.fds[:1], self.fds[5:]
+            self.aside, self.pid, self.late = self.pid, None, ""
+            self.promote(argument, fds)
+            if self.pid is None:
+                self.aside, self.pid = None, self.aside
+        elif command == "settle":
+            word, *place = argument.split()
+            self.settle(word, *map(int, place))
         elif command == "forget":
             for state in argument.split():
                 self.snapshots.end(state)
@@ -210,7 +224,27 @@ class Supervisor:
         worker, self.pid = self.pid, None
         if worker:
             send_signal(worker, signal.SIGKILL)
-            os.waitpid(worker, 0)  # it may hold a port, and only now are its snapshots our children
+            try:
+                os.waitpid(worker, 0)  # it may hold a port, and only now are its snapshots our children
+            except ChildProcessError:
+                pass  # on trial, and so lately that it is not our child yet
+
+    def settle(self, word: str, place: int = 0) -> None:
+        """The trial is over: one of the two workers goes, and with the new one all that is where it was."""
+        if word == "keep":
+            self.aside, self.pid = self.pid, self.aside
+        self.end_worker()
+        while place and (there := [pid for pid in self.descendants() if mounts_of(pid) == place]):
+            for pid in there:
+                send_signal(pid, signal.SIGKILL)
+            self.reap()
+        worker, self.aside = self.aside, None
+        self.pid = worker
+        if worker:
+            self.lead(worker)
+        elif self.late:
+            self.say(self.late)
+        self.say("settled")
 
     def promote(self, state: str, fds: list[int]) -> None:
         pid = None
@@ -327,10 +361,12 @@ class Supervisor:
                 return
             if pid == 0:
                 return
+            code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
             if pid == self.pid:
                 self.pid = None
-                code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
                 self.say("exited %d %d" % (pid, code))
+            elif pid == self.aside:
+                self.aside, self.late = None, "exited %d %d" % (pid, code)
 
     def say(self, line: str) -> None:
         try:
@@ -395,6 +431,14 @@ def everybody(number: int) -> None:
     """In a sandbox, of which this is the first process: all others at once, so that none can fork in the meantime."""
     if os.getpid() == 1:
         send_signal(-1, number)
+
+
+def mounts_of(pid: int) -> int | None:
+    """The number of the mount namespace that a process is in."""
+    try:
+        return os.stat("/proc/%d/ns/mnt" % pid).st_ino
+    except OSError:
+        return None
 
 
 def send_signal(pid: int, number: int) -> None:

@@ -182,6 +182,12 @@ SETTINGS: tuple[Setting, ...] = (
         APPROVAL, choices=("off", "ask", "auto"), flag="--safe_mode", short="-safe",
     ),
     Setting(
+        "preview", "bool", False,
+        "Before you are asked about a block, run it in a copy-on-write view of the workspace without network, and "
+        "show what it would change. Linux; Python and shell.",
+        APPROVAL, flag="--preview",
+    ),
+    Setting(
         "redact_secrets", "bool", True,
         "Take keys, tokens and private keys out of what code prints before it goes to the model.",
         APPROVAL, no_flag="--no_redact_secrets",

@@ -23,14 +23,15 @@ SCAN_QUESTION = "Would you like to scan this code? (y/n)"
 _EXPLANATION = (
     "y runs it, n does not, n and some words tell the model why not, e lets you edit it first, s scans it for dangers."
 )
+_TRY = " p shows what it would change."
 _BOX = " b runs it, and what comes after it, in a sandbox: it can write to the workspace only, and has no network."
 _NO = re.compile(r"no?(?:[\s,:;.]+(?P<words>.*))?", re.IGNORECASE | re.DOTALL)
 _EDITORS = ("vim", "nano", "vi")
 _SUFFIXES = {"python": ".py", "shell": ".sh", "bash": ".sh", "sh": ".sh", "zsh": ".sh", "javascript": ".js"}
 
 
-def approve(terminal: Terminal, pending: PendingBlock) -> bool:
-    """Ask until there is an answer; True if the block is to run."""
+def approve(terminal: Terminal, pending: PendingBlock, preview: Callable[[], bool] | None = None) -> bool:
+    """Ask until there is an answer; True if the block is to run. `preview` tries it out, True if that is to be kept."""
     if pending.offers_scan and not _offer_scan(terminal, pending):
         return False
     while True:
@@ -44,17 +45,21 @@ def approve(terminal: Terminal, pending: PendingBlock) -> bool:
         if (no := _NO.fullmatch(word)) and "\n" not in answer:
             pending.decline((no["words"] or "").strip() or None)
             return False
-        if word.lower() in ("s", "scan"):
+        if word.lower() in ("p", "preview") and preview is not None:
+            if preview() or pending.declined:
+                return not pending.declined
+        elif word.lower() in ("s", "scan"):
             if not _scan(terminal, pending):
                 return False
         elif word.lower() in ("e", "edit"):
-            if _edit(terminal, pending):
+            if edit(terminal, pending):
                 return True
         elif word.lower() in ("b", "box") and pending.contain is not None:
             if _contain(terminal, pending.contain):
                 return True
         else:
-            terminal.display.line(_EXPLANATION + (_BOX if pending.contain is not None else ""))
+            offers = (_TRY if preview is not None else "") + (_BOX if pending.contain is not None else "")
+            terminal.display.line(_EXPLANATION + offers)
 
 
 def _ask(terminal: Terminal, question: str) -> str | None:
@@ -100,7 +105,7 @@ def _contain(terminal: Terminal, contain: Callable[[], None]) -> bool:
     return True
 
 
-def _edit(terminal: Terminal, pending: PendingBlock) -> bool:
+def edit(terminal: Terminal, pending: PendingBlock) -> bool:
     """Let the user change the code; True if it is to run as it is now."""
     try:
         code = edited(pending.code, _SUFFIXES.get(pending.language.lower(), ".txt"))

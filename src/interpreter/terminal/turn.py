@@ -7,6 +7,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from interpreter.terminal.approval import approve
+from interpreter.terminal.preview import Seen, Trying
 from interpreter.terminal.terminal import Busy, Terminal
 
 if TYPE_CHECKING:
@@ -34,8 +35,10 @@ def show_block(terminal: Terminal, interpreter: OpenInterpreter, chunks: Iterato
 def _shown(terminal: Terminal, interpreter: OpenInterpreter, chunks: Iterator[Chunk], busy: Busy) -> Iterator[Chunk]:
     told = False
     try:
+        seen = Seen(terminal)
         for chunk in chunks:
-            terminal.display.show(chunk)
+            if not seen.before(chunk, interpreter.pending):
+                terminal.display.show(chunk)
             busy.follow(chunk)
             if chunk["type"] == "confirmation":
                 _approve(terminal, interpreter, busy)
@@ -51,7 +54,11 @@ def _shown(terminal: Terminal, interpreter: OpenInterpreter, chunks: Iterator[Ch
 
 def _approve(terminal: Terminal, interpreter: OpenInterpreter, busy: Busy) -> None:
     pending = interpreter.pending
-    if pending is not None and approve(terminal, pending):
+    if pending is None:
+        return
+    trying = Trying(terminal, interpreter, pending)
+    kept = interpreter.preview and trying.look()
+    if not (kept or pending.declined) and approve(terminal, pending, trying.look) and pending.preview is None:
         busy.block_runs(pending.language)
 
 

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from interpreter.errors import BusyError, NotRestorableError
 from interpreter.languages.displays import console
@@ -18,6 +19,11 @@ from interpreter.languages.session import Launch, Session
 from interpreter.languages.states import Restored
 from interpreter.languages.version import program_version
 from interpreter.messages import Chunk
+
+if TYPE_CHECKING:
+    from interpreter.languages.trials.gate import Gate
+    from interpreter.languages.trials.trial import Trial
+    from interpreter.languages.trials.view import View
 
 DRIVER = Path(__file__).with_name("driver") / "start.py"
 OFF = "Undo of variables is off (setting `computer.undo_snapshots`)."
@@ -33,6 +39,7 @@ class Python(LiveLanguage):
     name = "Python"
     aliases = ("py", "python3")
     file_extension = "py"
+    gate: Gate | None = None  # what is asked about by copies of the session that were in a view
 
     def version(self) -> str | None:
         python = which_python(self.surroundings.python, self.surroundings.own_environment())
@@ -110,6 +117,15 @@ class Python(LiveLanguage):
 
     def _most(self) -> int:
         return self.surroundings.snapshots + 1  # the present state is one, and no return
+
+    def snapshot_of_now(self) -> tuple[int, int] | None:
+        """What a snapshot of the present state is called, and how many to keep; None for no snapshot."""
+        return (self.present, self.surroundings.snapshots + 1) if self._can_rewind() else None
+
+    def trial(self, view: View) -> Trial:
+        from interpreter.languages.python.trial import PythonTrial
+
+        return PythonTrial(self, view)
 
     def _can_rewind(self) -> bool:
         return self.surroundings.snapshots > 0 and hasattr(os, "fork")

@@ -8,6 +8,7 @@ import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from interpreter.errors import BusyError, NotRestorableError, SessionStartError, UsageError
 from interpreter.languages import shared_files
@@ -25,6 +26,10 @@ from interpreter.languages.shell.variables import listed, variables
 from interpreter.languages.states import Restored
 from interpreter.languages.version import program_version
 from interpreter.messages import Chunk
+
+if TYPE_CHECKING:
+    from interpreter.languages.trials.trial import Trial
+    from interpreter.languages.trials.view import View
 
 PAGERS = ("PAGER", "GIT_PAGER", "MANPAGER", "SYSTEMD_PAGER", "AWS_PAGER", "PSQL_PAGER")
 SPOKEN = ("bash", "zsh")
@@ -242,6 +247,11 @@ class Shell(LiveLanguage):
         if self.session is None:
             return False
         return number == 0 or is_whole(state_file(self.session.folder, number))
+
+    def trial(self, view: View) -> Trial:
+        from interpreter.languages.shell.trial import ShellTrial
+
+        return ShellTrial(self, view)
 
     # -- ends --------------------------------------------------------------------------------------------
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from .channel import Frame
     from .splitting import Origin
+    from .view import View
 
 ENGINE = "INTERPRETER_PYTHON_ENGINE"  # "bare": do without IPython even where it is
 
@@ -51,6 +52,8 @@ def serve(data_fd: int, origin: Origin) -> int:
             worker.snapshot(frame)
         elif frame.get("op") in ("pack", "unpack"):
             worker.carry(frame)
+        elif frame.get("op") == "leave_view":
+            worker.leave_view(frame)
 
 
 class Worker:
@@ -72,6 +75,7 @@ class Worker:
         self._lines = ActiveLines(self.report.active_line)
         self._loop = EventLoop(self.interrupts)
         self._snapshots = Snapshots(origin)
+        self._view: Optional[View] = None  # of the file system, while a block is tried out
         self._engine = self._make_engine()
         self._watch.on_import("getpass", self._take_getpass)
         os.register_at_fork(before=self._flush, after_in_child=self._leave)
@@ -102,12 +106,14 @@ class Worker:
             error = failure
             self._stderr.write(formatted(failure))
         status, exit_code = outcome(error)
+        denied = {"denied": self._view.denied_in(error)} if self._view is not None else {}
         self._flush_everything()
         if self.report.forked:
             os._exit(exit_code)
         threads = self.report.mark_threads()
         self._choose_stdout(threads)
-        self.report.end({"status": status, "exit_code": exit_code, "threads": threads, **where(), **causes(error)})
+        told = {**denied, **where(), **causes(error)}
+        self.report.end({"status": status, "exit_code": exit_code, "threads": threads, **told})
 
     def answer(self, frame: Frame) -> None:
         """Answer a question between blocks; an interrupt ends one that takes too long."""
@@ -153,8 +159,29 @@ class Worker:
             os.dup2(fd, target)
             os.close(fd)
         self._loop.renew()
+        if woken.entrance is not None:
+            self._enter_view(woken.entrance)
         self.say_ready(lost=woken.lost, unknown_threads=woken.unknown_threads)
         return True
+
+    def _enter_view(self, entrance: int) -> None:
+        from . import view
+
+        self._view = view.enter(entrance, {0, 1, 2, self.channel.fd, *self._loop.descriptors()})
+        if self._view is None:
+            os._exit(1)
+
+    def leave_view(self, frame: Frame) -> None:
+        """The block that was tried out is to stay: be in the real file system."""
+        lost: List[str] = []
+        if self._view is not None:
+            self._flush_everything()
+            view, self._view = self._view, None
+            try:
+                lost = view.leave()
+            except OSError:
+                os._exit(1)  # better none than one whose files are nobody's; the host goes on with the other
+        self.channel.send({"event": "answer", "query": frame.get("query"), "lost": lost})
 
     def carry(self, frame: Frame) -> None:
         """Put the variables into a file, or take them from one: where a snapshot cannot go on by itself."""

@@ -36,7 +36,8 @@ class Woken:
     """What a snapshot has when it goes on: its new descriptors, and what it could not bring along."""
 
     def __init__(self, fds: List[int], lost: List[str], threads: int) -> None:
-        self.data, self.streams = fds[0], fds[1:]
+        self.data, self.streams = fds[0], fds[1:4]
+        self.entrance = fds[4] if len(fds) > 4 else None  # to a view, for a block that is tried out
         self.lost = lost
         self.unknown_threads = threads  # there were some that no fork brings back: libraries would wait for them
 
@@ -66,6 +67,8 @@ class Snapshots:
             if pid == 0:
                 woken = wait(line, writer, lost, pythons if foreign else -1, {*ours, reader}, self._part)
                 writer = -1  # its number may be another's by now
+                if woken.entrance is not None:
+                    self._leave_parent(line)
                 if numbers is not None:
                     sys.modules["random"].setstate(numbers)  # a fork shuffles them
                 self._children.hidden.clear()
@@ -88,6 +91,18 @@ class Snapshots:
     def _part(self, line: int, fds: List[int]) -> List[int]:
         """In a snapshot: fork the worker of a session of its own, and be its supervisor."""
         return split(self._fork, self._origin, line, fds)
+
+    def _leave_parent(self, line: int) -> None:
+        """The worker goes on beside us: be the supervisor's child instead, which is to hear of our end."""
+        reader, writer = os.pipe()
+        pid = self._fork()
+        if pid:
+            os.write(line, b"%d" % pid)
+            os._exit(0)
+        os.close(writer)
+        os.read(reader, 1)
+        os.close(reader)
+        os.setpgid(0, 0)
 
     def _fork(self) -> int:
         self.forking = True

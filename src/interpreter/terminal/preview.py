@@ -1,0 +1,152 @@
+"""A block is tried out before it is approved: what it printed, what it would change, and the question about that."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from interpreter.errors import InterpreterError
+from interpreter.terminal.approval import edit
+
+if TYPE_CHECKING:
+    from interpreter.blocks import PendingBlock
+    from interpreter.core import OpenInterpreter
+    from interpreter.messages import Chunk
+    from interpreter.preview import Preview
+    from interpreter.safety import Change
+    from interpreter.terminal.terminal import Terminal
+
+BEGIN = "Preview: nothing that it does lasts, and the network is closed."
+QUESTION = "Apply this? (y/n)"
+EXPLANATION = "y makes it real, n forgets it, e forgets it and lets you edit the code, d shows all differences."
+APPLIED = "Applied."
+FORGOTTEN = "Forgotten: nothing has changed."
+MOST_LINES = 40  # of differences that are shown unasked
+SIGNS = {"created": "+", "deleted": "-", "renamed": ">", "changed": "~", "mode": "~", "touched": "~"}
+STYLES = {"+": "string", "-": "error", "@": "hint"}
+
+
+class Trying:
+    """Tries out the block that waits, as often as it is asked to."""
+
+    def __init__(self, terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBlock) -> None:
+        self._terminal, self._interpreter, self._pending = terminal, interpreter, pending
+
+    def look(self) -> bool:
+        """Run it where nothing lasts and ask what then; True if it is to be made real."""
+        pending = self._pending
+        try:
+            preview = self._interpreter.computer.preview(pending.language, pending.code)
+        except InterpreterError as error:
+            self._dry_look(str(error))
+            return False
+        try:
+            self._run(preview)
+            if self._interpreter.cancelled:  # Ctrl-C is for the whole turn
+                pending.decline()
+                chosen = "n"
+            else:
+                self._show(preview)
+                chosen = self._choose(preview)
+        except BaseException:
+            preview.discard()
+            raise
+        return self._settle(preview, chosen)
+
+    def _run(self, preview: Preview) -> None:
+        display = self._terminal.display
+        display.line(BEGIN)
+        display.running()
+        for chunk in preview:
+            display.show({**chunk, "role": "computer"})
+
+    def _show(self, preview: Preview) -> None:
+        from interpreter.languages.states import listed
+
+        display = self._terminal.display
+        for change in preview.changes:
+            display.line(line_of(change))
+        if not preview.changes:
+            display.line("It changes no files.")
+        self._show_differences(preview, MOST_LINES)
+        if preview.denied:
+            display.line(f"Denied: {listed([str(each) for each in preview.denied])}.", "error")
+        if preview.lost:
+            display.line(f"Would be lost: {listed(preview.lost)}.", "error")
+
+    def _choose(self, preview: Preview) -> str:
+        if not preview.can_apply:
+            self._terminal.display.line("This cannot be applied: the process that it ran in has ended.")
+            return "n"
+        while True:
+            try:
+                answer = self._terminal.ask(QUESTION + " ", guarded=True)
+            except KeyboardInterrupt:
+                answer = None
+            word = (answer or "n").strip().lower()[:1]
+            if answer is None or word in ("y", "n", "e"):
+                return word
+            if word == "d":
+                self._show_differences(preview, None)
+            else:
+                self._terminal.display.line(EXPLANATION)
+
+    def _settle(self, preview: Preview, chosen: str) -> bool:
+        if chosen == "y":
+            self._pending.preview = preview
+            return True
+        preview.discard()
+        self._terminal.display.line(FORGOTTEN)
+        if chosen == "e":
+            edit(self._terminal, self._pending)
+        return False
+
+    def _show_differences(self, preview: Preview, most: int | None) -> None:
+        """Those of the workspace, as many as that; or all there are."""
+        texts = [text for path, text in preview.diffs.items() if most is None or not path.startswith("/")]
+        lines = [line for text in texts for line in text.splitlines()]
+        for line in lines[:most]:
+            self._terminal.display.line(line, STYLES.get(line[:1], "quote"))
+        if most is not None and len(lines) > most:
+            self._terminal.display.line(f"{len(lines) - most} more lines: d shows them.")
+
+    def _dry_look(self, why: str) -> None:
+        """There is no preview here: say so, and what the code names."""
+        self._terminal.display.line(why, "error")
+        for line in named_in(self._pending.language, self._pending.code, self._interpreter.workspace):
+            self._terminal.display.line(line)
+
+
+class Seen:
+    """Knows which chunks of a turn have been on the screen: those of a preview that is made real."""
+
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+
+    def before(self, chunk: Chunk, pending: PendingBlock | None) -> bool:
+        """Whether the user has seen it before; at the end of the block it says that it is real now."""
+        if pending is not None or chunk["type"] in ("status", "confirmation"):
+            return False
+        if chunk.get("previewed"):
+            if "ended" in chunk:
+                self._terminal.display.line(APPLIED)
+            return True
+        return False
+
+
+def line_of(change: Change) -> str:
+    """One change in a line."""
+    kind = "" if change.what != "created" and change.what != "deleted" else kind_of(change)
+    source = f"{change.source} -> " if change.source else ""
+    return f"  {SIGNS[change.what]} {change.what:<8} {source}{change.path}{kind}"
+
+
+def kind_of(change: Change) -> str:
+    item = change.after or change.before
+    return "/" if item is not None and item.kind == "folder" else ""
+
+
+def named_in(language: str, code: str, workspace: str) -> list[str]:
+    """What a look at the text alone can say, where no preview can be had."""
+    from interpreter.safety.look import look
+
+    return look(language, code, workspace).lines()

@@ -1,0 +1,5 @@
+"""The fixtures of all preview tests."""
+
+from preview.previewing import interpreter, workspace
+
+__all__ = ["interpreter", "workspace"]
