@@ -66,7 +66,7 @@ def test_await(session: PythonSession) -> None:
 
 def test_commands_and_magics(session: PythonSession) -> None:
     code = "name = 'you'\n!echo hello {name}\nlines = !printf 'a\\nb'\nprint(len(lines))\n%pwd"
-    assert session.do(code).stdout == f"hello you\n2\n'{os.getcwd()}'\n"
+    assert session.do(code).stdout == f"hello you\n2\n'{session.surroundings.cwd}'\n"
     assert session.do("%time sum([1, 2])").ended == "done"
     ran = session.do("x = '''\n!echo no\n'''\nif True:\n    !echo it's \"fine\" \\\n       'here'\nprint(x)")
     assert "!echo no" in ran.stdout

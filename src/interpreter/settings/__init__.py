@@ -3,6 +3,7 @@
 from interpreter.settings.group import (
     SettingsGroup,
     apply,
+    closest,
     copy_settings,
     from_environment,
     headless_defaults,
@@ -22,6 +23,7 @@ __all__ = [
     "SettingsGroup",
     "apply",
     "check_value",
+    "closest",
     "copy_settings",
     "from_environment",
     "headless_defaults",

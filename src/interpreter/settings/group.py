@@ -130,8 +130,6 @@ def speaking_as(source: str, where: str) -> Iterator[None]:
 
 def closest_setting(name: str, group: str = "", cutoff: float = 0.6) -> str | None:
     """The setting that somebody who wrote `name` most likely meant, as a dotted name."""
-    from difflib import get_close_matches
-
     from interpreter.settings.table import MEANT
 
     leaf = name.rpartition(".")[2]
@@ -140,8 +138,17 @@ def closest_setting(name: str, group: str = "", cutoff: float = 0.6) -> str | No
     ranked = sorted(SETTINGS, key=lambda row: (row.group != group, bool(row.alias_of)))
     same = [row.name for row in ranked if row.leaf == leaf]
     by_leaf = {row.leaf: row.name for row in reversed(ranked)}
-    close = get_close_matches(leaf, by_leaf, n=1, cutoff=cutoff)
-    return same[0] if same else by_leaf[close[0]] if close else None
+    close = closest(leaf, by_leaf, cutoff)
+    return same[0] if same else by_leaf[close] if close else None
+
+
+def closest(word: str, known: Iterable[str], cutoff: float) -> str | None:
+    """The one that the word was meant to be; letters in another order are the likeliest mistake."""
+    from difflib import get_close_matches
+
+    names = list(known)
+    swapped = [name for name in names if sorted(name) == sorted(word)]
+    return next(iter(swapped or get_close_matches(word, names, n=1, cutoff=cutoff)), None)
 
 
 def _declared_names(cls: type) -> Iterator[str]:

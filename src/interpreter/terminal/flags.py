@@ -7,7 +7,9 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from interpreter.errors import SettingError, UsageError
-from interpreter.settings import SETTINGS, Setting, parse_value, setting
+from interpreter.settings import SETTINGS, Setting, closest, parse_value, setting
+
+_IN_FULL = ("--mode",)  # no beginning of it will do: `--mod` has always been --model
 
 
 class Command(NamedTuple):
@@ -184,8 +186,8 @@ def _lookup(word: str) -> _Option | None:
     name = "--" + word[2:].replace("-", "_")
     if name in options:
         return options[name]
-    longer = [flag for flag in options if flag.startswith(name) and not flag.startswith("--no_")]
-    longer = longer or [flag for flag in options if flag.startswith(name)]
+    known = [flag for flag in options if flag.startswith(name) and flag not in _IN_FULL]
+    longer = [flag for flag in known if not flag.startswith("--no_")] or known
     shortest = min(longer, key=len, default="")
     if shortest and all(flag.startswith(shortest) for flag in longer):
         return options[shortest]  # `--mod` is --model, although there is --models
@@ -258,11 +260,8 @@ def _notices(found: Sequence[_Found]) -> Iterator[str]:
 
 
 def _closest(word: str, cutoff: float = 0.6) -> str | None:
-    from difflib import get_close_matches
-
     name = word if not word.startswith("--") else "--" + word[2:].replace("-", "_")
-    close = get_close_matches(name, _options(), n=1, cutoff=cutoff)
-    return close[0] if close else None
+    return closest(name, _options(), cutoff)
 
 
 def _unknown(word: str) -> UsageError:
