@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from interpreter.consent import RulesAtHand
     from interpreter.preview import Preview
     from interpreter.safety.look import Effects
     from interpreter.safety.scan import Scan
@@ -30,6 +31,7 @@ class PendingBlock:
         self.offers_scan = False  # the user is to be asked about a scan first
         self.contain: Callable[[], None] | None = None  # have it, and what follows, run in a sandbox; None if it does
         self._scan = scan
+        self.rules: RulesAtHand | None = None  # for whoever wants to add to them
         self.preview: Preview | None = None  # it was tried out, and that is to be applied
 
     def edit(self, code: str) -> None:

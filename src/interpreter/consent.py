@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interpreter.blocks import PendingBlock
@@ -12,7 +13,7 @@ from interpreter.messages import Chunk, Message
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
-    from interpreter.safety.policy import Mode, Outcome, Policy, Sandboxing
+    from interpreter.safety.policy import Mode, Outcome, Policy, ProjectRules, Rule, Sandboxing
 
 FOUND = "A scan of this code found:"
 NOBODY_THERE = "somebody has to say yes to this code, and nobody was there."
@@ -24,11 +25,24 @@ class Consent:
     def __init__(self, interpreter: OpenInterpreter) -> None:
         self._interpreter = interpreter
 
+    @property
+    def workspace(self) -> str:
+        return str(self._interpreter.workspace)
+
     @cached_property
     def _policy(self) -> Policy:
         from interpreter.safety.policy import Policy
 
-        return Policy.load(self._interpreter.workspace)
+        return Policy.load(self.workspace)
+
+    @property
+    def policy(self) -> Policy:
+        """The rules that hold."""
+        return self._policy
+
+    def rules_changed(self) -> None:
+        """Have them read again."""
+        self.__dict__.pop("_policy", None)
 
     def obtain(self, pending: PendingBlock) -> Generator[Chunk]:
         """Ask whoever has to be asked; `pending` knows the answer then."""
@@ -105,7 +119,9 @@ class Consent:
         interpreter = self._interpreter
         message = last_code(interpreter.messages)
         interpreter.pending = pending
-        if interpreter.sandbox == "off" and self._can_be_held(pending):
+        policy = self._policy
+        pending.rules = RulesAtHand(self)
+        if interpreter.sandbox == "off" and self._mode != "plan" and self._can_be_held(pending):
             pending.contain = self._contain
         shown: Chunk = {"type": "code", "format": pending.language, "content": pending.code}
         yield self._question(pending, shown)
@@ -120,6 +136,8 @@ class Consent:
             yield decision("declined", "user", pending.words or "")
         elif pending.code != shown["content"]:
             yield decision("edited", "user", "")
+            yield from self._judge_again(pending)
+        elif self._policy is not policy:
             yield from self._judge_again(pending)
 
     def _question(self, pending: PendingBlock, shown: Chunk) -> Chunk:
@@ -137,7 +155,7 @@ class Consent:
         return question
 
     def _judge_again(self, pending: PendingBlock) -> Generator[Chunk]:
-        """What somebody else than the model wrote must not break a rule either."""
+        """What somebody else than the model wrote must not break a rule either, nor a rule that is new."""
         outcome = self._judged(pending)
         if outcome.action == "deny":
             yield from self._denied(pending, outcome.reason)
@@ -156,6 +174,39 @@ class Consent:
         if scanned.cancelled:
             return
         yield {**status, "format": "scan", "content": {"language": pending.language, **scanned.as_data()}}
+
+
+class RulesAtHand:
+    """Lets the one who is asked about a block add to the rules."""
+
+    def __init__(self, consent: Consent) -> None:
+        self._consent = consent
+
+    @property
+    def untrusted(self) -> ProjectRules | None:
+        """The project's own rules, if they do not count."""
+        return self._consent.policy.untrusted
+
+    def trust(self, project: ProjectRules) -> None:
+        """Have them count from now on."""
+        from interpreter.safety.policy import trust
+
+        trust(project)
+        self._consent.rules_changed()
+
+    def proposed(self, pending: PendingBlock) -> Rule | None:
+        """The narrowest rule that would allow the block as it is now; None if none should."""
+        from interpreter.safety.policy import propose_rule
+
+        return propose_rule(pending.language, pending.code, workspace=self._consent.workspace)
+
+    def save(self, rule: Rule) -> Path:
+        """Add a rule to the user's file; where that is."""
+        from interpreter.safety.policy import save_rule
+
+        path = save_rule(rule, self._consent.workspace)
+        self._consent.rules_changed()
+        return path
 
 
 def mode_of(interpreter: OpenInterpreter) -> Mode:

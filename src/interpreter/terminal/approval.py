@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from interpreter.errors import InterpreterError
+from interpreter.terminal.always import always, offer_trust
 
 if TYPE_CHECKING:
     from interpreter.blocks import PendingBlock
@@ -24,6 +25,7 @@ _EXPLANATION = (
     "y runs it, n does not, n and some words tell the model why not, e lets you edit it first, s scans it for dangers."
 )
 _TRY = " p shows what it would change."
+_ALWAYS = " a shows a rule that would always let it run."
 _BOX = " b runs it, and what comes after it, in a sandbox: it can write to the workspace only, and has no network."
 _NO = re.compile(r"no?(?:[\s,:;.]+(?P<words>.*))?", re.IGNORECASE | re.DOTALL)
 _EDITORS = ("vim", "nano", "vi")
@@ -32,6 +34,8 @@ _SUFFIXES = {"python": ".py", "shell": ".sh", "bash": ".sh", "sh": ".sh", "zsh":
 
 def approve(terminal: Terminal, pending: PendingBlock, preview: Callable[[], bool] | None = None) -> bool:
     """Ask until there is an answer; True if the block is to run. `preview` tries it out, True if that is to be kept."""
+    if pending.rules is not None:
+        offer_trust(terminal, pending.rules)
     if pending.offers_scan and not _offer_scan(terminal, pending):
         return False
     while True:
@@ -54,12 +58,15 @@ def approve(terminal: Terminal, pending: PendingBlock, preview: Callable[[], boo
         elif word.lower() in ("e", "edit"):
             if edit(terminal, pending):
                 return True
+        elif word.lower() in ("a", "always") and pending.rules is not None:
+            if always(terminal, pending, pending.rules):
+                return True
         elif word.lower() in ("b", "box") and pending.contain is not None:
             if _contain(terminal, pending.contain):
                 return True
         else:
-            offers = (_TRY if preview is not None else "") + (_BOX if pending.contain is not None else "")
-            terminal.display.line(_EXPLANATION + offers)
+            offers = ((_TRY, preview), (_ALWAYS, pending.rules), (_BOX, pending.contain))
+            terminal.display.line(_EXPLANATION + "".join(words for words, offered in offers if offered is not None))
 
 
 def _ask(terminal: Terminal, question: str) -> str | None:

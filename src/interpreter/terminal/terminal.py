@@ -38,6 +38,7 @@ class Terminal:
         self.interrupted = False  # the last turn was ended by Ctrl-C
         self.ways: list[OpenInterpreter] = []  # all of them, where the user has forked
         self.way: OpenInterpreter | None = None  # the one that the user has gone to
+        self.shown_rules: set[str] = set()  # of projects, that the user was asked about
         self.left = False  # the user has said that it is enough
         self.failed = False  # a turn ended with an error
         self.problem: InterpreterError | None = None  # the error, where it is one of ours

@@ -1,0 +1,63 @@
+"""`a` at the approval saves a rule; a project's rules count once they are trusted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from interpreter.safety.policy.policy import user_file
+from interpreter.terminal.always import SAVE, TRUST
+from interpreter.terminal.approval import QUESTION
+from model_server import ModelServer, text, tool_call
+from terminal.person import someone
+
+pytestmark = pytest.mark.usefixtures("no_strays")
+
+
+def test_a_rule_is_shown_saved_and_heeded_at_once() -> None:
+    replies = [tool_call("shell", "echo it ran; echo so"), tool_call("shell", "echo it ran again"), text("Done.")]
+    with ModelServer(replies) as server, someone(server=server) as person:
+        person.says("run")
+        person.answers(QUESTION, "a")
+        person.sees("decision: allow")
+        person.answers(SAVE, "n")
+        person.sees(QUESTION, times=2)
+        assert not Path(user_file()).exists()
+        person.types("a\r")
+        person.answers(SAVE, "y", times=2)
+        person.sees("Done.")
+        assert "it ran again" in person.rows
+        assert person.screen.count(QUESTION) == 2
+        assert person.leaves() == 0
+    assert "command: echo" in Path(user_file()).read_text()
+
+
+def test_what_is_not_known_has_no_rule() -> None:
+    with ModelServer([tool_call("python", "eval(input())"), text("Done.")]) as server, someone(server=server) as person:
+        person.says("run")
+        person.answers(QUESTION, "a")
+        person.sees("No rule is made of this")
+        person.answers(QUESTION, "n", times=2)
+        assert person.leaves() == 0
+    assert not Path(user_file()).exists()
+
+
+@pytest.mark.parametrize("answer", ["y", "n"])
+def test_a_projects_rules_are_asked_about_once(answer: str) -> None:
+    Path(".interpreter").mkdir()
+    Path(".interpreter/policy.yaml").write_text("rules:\n- decision: deny\n  command: touch\n  reason: not here\n")
+    replies = [tool_call("shell", "touch made"), text("One."), tool_call("shell", "touch made; echo x"), text("Two.")]
+    with ModelServer(replies) as server, someone(server=server) as person:
+        person.says("run")
+        person.answers(TRUST, answer)
+        person.sees("not here")
+        person.answers(QUESTION, "y")
+        person.sees("One.")
+        assert Path("made").exists() == (answer == "n")
+        person.says("again")
+        if answer == "n":
+            person.answers(QUESTION, "y", times=2)
+        person.sees("Two.")
+        assert person.screen.count(TRUST) == 1
+        assert person.leaves() == 0
