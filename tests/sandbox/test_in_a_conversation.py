@@ -13,7 +13,7 @@ import pytest
 
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
-from interpreter.errors import SandboxUnavailableError
+from interpreter.errors import NotPreviewableError, SandboxUnavailableError
 from interpreter.safety.sandbox.containment import NAME
 from model_server import text, tool_call
 
@@ -130,6 +130,26 @@ def test_what_was_left_in_a_sandbox_is_not_taken_out_of_it() -> None:
         assert str(told[name]) == f"What {name} code in a sandbox has left is not taken out of it."
     interpreter.reset()
     other.reset()
+
+
+@pytest.mark.parametrize("ending", ["off", "terminated"])
+def test_what_was_exported_in_a_sandbox_is_not_heeded_outside(ending: str) -> None:
+    interpreter = OpenInterpreter(sandbox="workspace")
+    output(interpreter, "export WORD=inside", "shell")
+    assert "inside" in output(interpreter, "import os; print(os.environ.get('WORD'))")
+    if ending == "terminated":
+        interpreter.computer.terminate()
+    interpreter.sandbox = "off"
+    assert "None" in output(interpreter, "import os; print(os.environ.get('WORD'))")
+    interpreter.reset()
+
+
+def test_there_is_no_preview_inside() -> None:
+    interpreter = OpenInterpreter(sandbox="workspace")
+    with pytest.raises(NotPreviewableError, match="in a sandbox"):
+        interpreter.computer.preview("python", "print(6 * 7)")
+    assert "42" in output(interpreter, "print(6 * 7)")
+    interpreter.reset()
 
 
 def test_variables_can_be_rewound_inside() -> None:

@@ -169,6 +169,7 @@ class Computer(SettingsGroup, group="computer"):
         before, shared.containment = shared.containment, self._interpreter.containment_now(shared.containment)
         if before is not None and before is not shared.containment:
             self._left.append(before)  # sessions may still be in there
+            shared.exported.clear()  # such as LD_PRELOAD: programs outside would heed it
 
     @property
     def on_input(self) -> OnInput | None:
@@ -389,6 +390,7 @@ class Computer(SettingsGroup, group="computer"):
         if self._shared is not None and self._shared.containment is not None:
             left.append(self._shared.containment)
             self._shared.containment = None
+            self._shared.exported.clear()
         for containment in left:
             containment.close()
 
