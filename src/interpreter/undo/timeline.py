@@ -108,9 +108,9 @@ class Timeline:
         whole = self._conversation.whole()
         for point in self.points:
             point.anchor = whole[point.at] if point.at < len(whole) else None
-        rewound = session.rewound.items()
-        places = {part: self._place(point, self.present) for part, point in rewound}
-        self.places |= cast("dict[Part, int]", places)
+        for part, to in session.rewound.items():
+            if to is not None:  # the journal may not know it: points of a conversation that came from elsewhere
+                self.places[cast(Part, part)] = sum(each.id < to for each in self.points)
 
     def branch(self, session: Path) -> None:
         """The session goes on in another folder, where both of them can be taken back."""
