@@ -75,9 +75,9 @@ def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenIn
     child.messages = copy.deepcopy(parent.messages)
     child.last_messages_count = len(child.messages)
     child.computer.languages = parent.computer.languages
+    child.forked = Fork(parent, folder, record, record.items, parent.computer.split(child.computer))
     child.computer.surroundings.cwd = _moved(parent.computer.surroundings.cwd, source, target)
     child.computer.surroundings.exported = dict(parent.computer.surroundings.exported)
-    child.forked = Fork(parent, folder, record, record.items, parent.computer.split(child.computer))
     child.journal.fork_from(parent.journal)
     return child
 

@@ -196,7 +196,7 @@ class Timeline:
             )
         limit = self._limit(to)
         behind = [block for block in record.blocks if int(block) >= limit]
-        ahead = [block for block in record.undone if int(block) < limit]
+        ahead = [block for block in self._ahead(record) if int(block) < limit]
         if not behind and not ahead:
             return None
         plan = record.plan_undo(since=behind[0]) if behind else record.plan_redo(until=ahead[-1])
@@ -239,9 +239,14 @@ class Timeline:
         limit = self._limit(here)
         if any(int(block) >= limit for block in record.blocks[-1:]):
             self.places["files"] = self._place(int(record.blocks[-1]), here - 1) + 1
-        elif any(int(block) < limit for block in record.undone[:1]):
-            place = self._place(int(record.undone[0]), here)
+        elif (ahead := self._ahead(record)) and int(ahead[0]) < limit:
+            place = self._place(int(ahead[0]), here)
             self.places["files"] = place - (place > 0 and self.points[place - 1].kind == "turn")
+
+    def _ahead(self, record: FileRecord) -> list[str]:
+        """The blocks whose files could be done again; the record keeps others until the next block runs."""
+        known = {point.id for point in self.points}
+        return [block for block in record.undone if int(block) in known]
 
     def _limit(self, to: int) -> int:
         """The id from which on blocks are behind a place."""
