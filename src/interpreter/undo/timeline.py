@@ -173,7 +173,7 @@ class Timeline:
             notes.append(_EARLIER)
         messages = tuple(self._messages_outlook(to, notes)) if "conversation" in chosen else ()
         if "files" in chosen and back:
-            notes += dict.fromkeys(words for point in passed for words in point.lasting)
+            notes += dict.fromkeys(words for point in passed for words in _lasting(point, self._store.root))
         point = self.points[to].id if to < self.present else None
         return Outlook(to, back, passed, chosen, messages, files, variables, mark, tuple(notes), self._stamp, point)
 
@@ -399,6 +399,15 @@ def _not_here(passed: Iterable[Point], workspace: str | None) -> Iterable[str]:
     for other in dict.fromkeys(point.workspace for point in blocks):
         where = f"the workspace was {other} then" if other else "undo of files was off then"
         yield f"Files that some of these blocks changed are left as they are: {where}."
+
+
+def _lasting(point: Point, workspace: str | None) -> tuple[str, ...]:
+    """What a block seems to have done that no undo takes back, as far as its text tells."""
+    if point.code is None or point.language is None:
+        return ()
+    from interpreter.safety.look import look, reversibility
+
+    return reversibility(look(point.language, point.code, workspace or ".")).reasons
 
 
 def _only(count: int) -> str:
