@@ -24,7 +24,7 @@ def test_a_flag_that_only_prints_loads_nothing_heavy(flag: str, output: str) -> 
 
 
 def test_a_wrong_command_line_ends_with_2() -> None:
-    code = "import sys; from interpreter.terminal.cli import main; sys.exit(main(['--modle', 'x']))"
+    code = "import sys; from interpreter.terminal.cli import main; sys.exit(main(['--moddel', 'x']))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert "--model" in done.stderr

@@ -261,7 +261,7 @@ def test_a_conversation_that_is_taken_up_again(work: Path) -> None:
             assert person.leaves() == 0
         with someone("-y", "--continue", server=server) as person:
             person.says("%undo")
-            person.sees("Not the variables of Python: they went with an earlier process")
+            person.sees("Variables of an earlier run of the session cannot be brought back")
             person.answers(QUESTION, "y")
             person.sees("Taken back: 4 messages, 1 file.")
             assert not (work / "a.txt").exists()
@@ -271,7 +271,7 @@ def test_a_conversation_that_is_taken_up_again(work: Path) -> None:
             person.sees("a new conversation")
             person.says("%undo -y")
             person.sees("Taken back: 4 messages, 1 file.", times=2)
-            person.sees("Not the variables of Python: they went with an earlier process", times=2)
+            person.sees("Taken back: 4 messages, 1 file.", times=2)
             assert not (work / "a.txt").exists()
             assert person.leaves() == 0
 

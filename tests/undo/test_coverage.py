@@ -176,3 +176,17 @@ def test_sizes(count: int, words: str) -> None:
 
 def test_what_is_outside_is_said_to_be_so(bench: Bench) -> None:
     assert str(bench.root) in bench.record.scope and "elsewhere is not" in bench.record.scope
+
+
+@pytest.mark.parametrize("made", [".venv/pyvenv.cfg", "app/node_modules/left-pad/index.js"])
+def test_what_an_installer_put_there_is_named_and_not_copied(bench: Bench, made: str) -> None:
+    bench.write(made, "x")
+    bench.write("notes", "one")
+    folder = made.partition("/pyvenv")[0].partition("/left-pad")[0]
+    coverage = bench.record.before(1)
+    assert [each.path for each in coverage.not_covered] == [f"{folder}/"]
+    bench.write(made, "y")
+    bench.write("notes", "two")
+    assert [change.path for change in bench.record.after(1).listed] == ["notes"]
+    bench.record.undo()
+    assert (bench.root / made).read_text() == "y" and (bench.root / "notes").read_text() == "one"

@@ -327,7 +327,7 @@ def test_no_room_for_the_store(traveller: Traveller) -> None:
     traveller.own("x = 0")
     traveller.write("b", "x" * 200_000)
     with largest_file(100_000):
-        told = list(traveller.interpreter.computer.run("python", step(1), stream=True))
+        told = list(traveller.interpreter.computer.stream("python", step(1)))
     notices = [chunk["content"]["text"] for chunk in told if chunk["type"] == "status" and chunk["format"] == "notice"]
     assert notices == ["not covered: b (no copy could be stored: File too large)"]
     traveller.interpreter.undo()

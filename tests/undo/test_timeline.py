@@ -396,7 +396,7 @@ def test_another_workspace_in_the_middle(traveller: Traveller) -> None:
 def test_what_was_not_covered_is_said_before_the_block_and_named_once_after_the_undo(travelling: Travelling) -> None:
     traveller = travelling(undo_max_file_bytes=10)
     traveller.write("big", "x" * 100)
-    chunks = list(traveller.interpreter.computer.run("python", "open('big', 'w').write('1')", stream=True))
+    chunks = list(traveller.interpreter.computer.stream("python", "open('big', 'w').write('1')"))
     told = [chunk["content"].get("text") for chunk in chunks if chunk["type"] == "status"]
     assert told[0] == "not covered: big (100 bytes)"
     undone = traveller.interpreter.undo()

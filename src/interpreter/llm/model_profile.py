@@ -52,8 +52,7 @@ class ModelProfile:
 
 _BESIDE = (
     "{content}\n\n{files}\n\n"
-    "Write one {languages} code block that does this, saves what has to be saved, and prints the result. "
-    "If no code is needed, just answer."
+    "Write one {languages} code block that does this and prints the result. If no code is needed, just answer."
 )
 _FAILED = "The code failed:\n{content}\n\nWrite the whole corrected code block."
 

@@ -1,10 +1,16 @@
-"""What code did to the files of the workspace, and how it is taken back."""
+"""What code would do and what it did: rules, scans, and the record of files that undo stands on."""
 
-from interpreter.safety.changes import Change, Changes, Kept, Report
-from interpreter.safety.coverage import Coverage, Limits, NotCovered
-from interpreter.safety.items import Item
-from interpreter.safety.plan import Plan, Step
-from interpreter.safety.record import FileRecord
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from interpreter.safety.changes import Change, Changes, Kept, Report
+    from interpreter.safety.coverage import Coverage, Limits, NotCovered
+    from interpreter.safety.items import Item
+    from interpreter.safety.plan import Plan, Step
+    from interpreter.safety.record import FileRecord
 
 __all__ = [
     "Change",
@@ -19,3 +25,19 @@ __all__ = [
     "Report",
     "Step",
 ]
+
+_PLACES = {
+    "changes": ("Change", "Changes", "Kept", "Report"),
+    "coverage": ("Coverage", "Limits", "NotCovered"),
+    "items": ("Item",),
+    "plan": ("Plan", "Step"),
+    "record": ("FileRecord",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    # On first use: whoever looks at a block's text needs no record of files.
+    for module, names in _PLACES.items():
+        if name in names:
+            return getattr(import_module(f"interpreter.safety.{module}"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -16,7 +16,7 @@ class Limits:
 
     file_bytes: int = 64 * MEGABYTE
     """A larger file is not covered."""
-    total_bytes: int = 1024 * MEGABYTE
+    total_bytes: int = 512 * MEGABYTE
     """With more than this at the start, file undo is off; files that come later and do not fit are not covered."""
     files: int = 50_000
     """With more than this at the start, file undo is off."""

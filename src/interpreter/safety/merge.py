@@ -14,6 +14,7 @@ from interpreter.safety.images import Images, clone
 from interpreter.safety.items import Item, alike
 from interpreter.safety.plan import Step, Way, steps
 from interpreter.safety.restore import Restoration
+from interpreter.safety.tree import installed
 from interpreter.safety.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -21,8 +22,15 @@ if TYPE_CHECKING:
 
 
 def copy_tree(source: Path, target: Path) -> None:
-    """A copy of a folder with everything in it but sockets, pipes and devices; blocks are shared where that can be."""
-    shutil.copytree(source, target, symlinks=True, copy_function=_copy, ignore=_special)
+    """A copy of a folder with everything in it but sockets, pipes and devices; blocks are shared where that can be.
+
+    Virtual environments and the like are large, and their programs know where they are: they are linked to.
+    """
+    shutil.copytree(source, target, symlinks=True, copy_function=_copy, ignore=_left_out)
+    for folder, names, _ in os.walk(source):
+        for name in [name for name in names if _is_installed(os.path.join(folder, name))]:
+            names.remove(name)
+            os.symlink(os.path.join(folder, name), target / os.path.relpath(folder, source) / name)
 
 
 def merge_steps(base: dict[str, Item], copied: FileRecord, workspace: Workspace) -> list[Step]:
@@ -68,10 +76,14 @@ def _copy(source: str, target: str) -> None:
     shutil.copystat(source, target)
 
 
-def _special(folder: str, names: list[str]) -> list[str]:
+def _left_out(folder: str, names: list[str]) -> list[str]:
     paths = {name: os.path.join(folder, name) for name in names}
-    return [name for name, path in paths.items() if not os.path.islink(path) and not _is_plain(path)]
+    return [name for name, path in paths.items() if not os.path.islink(path) and _is_special(path)]
 
 
-def _is_plain(path: str) -> bool:
-    return os.path.isfile(path) or os.path.isdir(path)
+def _is_special(path: str) -> bool:
+    return not os.path.isfile(path) and (not os.path.isdir(path) or _is_installed(path))
+
+
+def _is_installed(path: str) -> bool:
+    return not os.path.islink(path) and installed(path, os.listdir(path)) is not None

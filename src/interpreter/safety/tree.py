@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from operator import attrgetter
 
@@ -90,12 +90,22 @@ def scan(root: str, earlier: Scan, skip: frozenset[str] = frozenset(), most: int
             folder = _folder(path, descriptor, key_of(facts), earlier.folders.get(path))
         finally:
             os.close(descriptor)
+        if path and (what := installed(path, folder.entries)):
+            found.closed[path] = what
+            continue
         found.folders[path] = folder
         found.count += len(folder.entries)
         if most is not None and found.count > most:
             raise TooMany
         pending += folder.below if not skip else [each for each in folder.below if each not in skip]
     return found
+
+
+def installed(path: str, entries: Container[str]) -> str | None:
+    """What a folder is whose content an installer has put there and would put there again; there is too much in it."""
+    if "pyvenv.cfg" in entries:
+        return "a virtual environment"
+    return "installed packages" if path.rpartition("/")[2] == "node_modules" else None
 
 
 def differing(old: Scan, new: Scan) -> Iterator[str]:

@@ -300,7 +300,7 @@ SETTINGS: tuple[Setting, ...] = (
         RUNNING, minimum=0,
     ),
     Setting(
-        "undo_max_bytes", "int", 1024 * 1024 * 1024,
+        "undo_max_bytes", "int", 512 * 1024 * 1024,
         "In a workspace that holds more, undo of files is off.",
         RUNNING, minimum=0,
     ),

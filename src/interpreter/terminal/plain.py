@@ -29,6 +29,7 @@ class PlainDisplay:
         self._silent = True
         self._language = ""
         self._files = ""  # what the block did to files, told when it is over
+        self.on_change: Callable[[], None] = lambda: None  # nothing is drawn later
         self.show_active_line = False  # nothing here can mark a line
         self.fold_reasoning = False  # nor take one back
 

@@ -173,8 +173,9 @@ class Busy:
         outer, terminal.busy = terminal.busy, self
         self.keyboard.on_ctrl_b = self._detach
         self.keyboard.on_typed = terminal.display.typed
-        if not isinstance(terminal.display, PlainDisplay):
-            terminal.display.on_change = self.keyboard.reschedule
+        display = terminal.display
+        before = display.on_change
+        display.on_change = self.keyboard.reschedule
         self.keyboard.start()
         try:
             with self.interrupts.taken(), self._modes:
@@ -182,6 +183,7 @@ class Busy:
                 terminal.display.typed(terminal.typed.shown)
                 yield self
         finally:
+            display.on_change = before  # what is asked between turns must not wake a keyboard that is gone
             self.keyboard.stop()
             terminal.busy = outer
 

@@ -68,12 +68,12 @@ class Conversation:
 
     def unknown_turns(self, points: Sequence[Point]) -> list[int]:
         """Where turns begin that came from elsewhere: all, if no point is known here, else those before the first."""
-        whole = self.whole()
+        said = [at for at in range(len(self.messages)) if begins(self.messages, at)]
         known = [self.find(point) for point in points]
         if all(place is None for place in known):
-            return [at for at in range(len(self.messages)) if begins(self.messages, at)]
+            return said
         first = known[0]
-        return [at for at in range(first) if begins(whole, at)] if first is not None else []
+        return [at for at in said if at < first] if first is not None else []
 
     def cut(self, at: int) -> None:
         """Have so many messages, fewer or more than now; the others can come again."""

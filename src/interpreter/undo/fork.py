@@ -77,6 +77,7 @@ def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenIn
     child.computer.languages = parent.computer.languages
     child.forked = Fork(parent, folder, record, record.items, parent.computer.split(child.computer))
     child.computer.surroundings.cwd = _moved(parent.computer.surroundings.cwd, source, target)
+    child.computer.surroundings.exported = dict(parent.computer.surroundings.exported)
     child.journal.fork_from(parent.journal)
     return child
 

@@ -34,8 +34,6 @@ class Point:
     time: float = field(default_factory=time.time)
     mark: Mark | None = None
     """The states of the sessions; a turn has that of its first block."""
-    lasting: tuple[str, ...] = ()
-    """What the block seemed to do that no undo takes back, as far as its text told."""
     workspace: str | None = None
     """Whose files were recorded when the block ran; None if that was switched off, and for a turn."""
     anchor: Message | None = field(default=None, repr=False)
@@ -48,6 +46,12 @@ class Point:
         return self.kind != "block"
 
     @property
+    def code(self) -> str | None:
+        """The code of a block, if the conversation has it."""
+        message = self.anchor if not self.behind else None
+        return str(message.get("content")) if message is not None and message.get("type") == "code" else None
+
+    @property
     def fields(self) -> dict[str, Any]:
         """As the journal has it, under the event `point`."""
         return {
@@ -57,7 +61,6 @@ class Point:
             "label": self.label,
             "language": self.language,
             "block": self.block,
-            "lasting": list(self.lasting),
             "workspace": self.workspace,
         }
 
@@ -66,7 +69,7 @@ class Point:
         """The other way round."""
         names = ("kind", "at", "label", "language", "block", "time", "workspace")
         known = {name: entry[name] for name in names if name in entry}
-        return cls(id=entry["point"], lasting=tuple(entry.get("lasting", ())), **known)
+        return cls(id=entry["point"], **known)
 
 
 def label_of(text: object) -> str:

@@ -108,9 +108,9 @@ class Timeline:
         whole = self._conversation.whole()
         for point in self.points:
             point.anchor = whole[point.at] if point.at < len(whole) else None
-        rewound = session.rewound.items()
-        places = {part: self._place(point, self.present) for part, point in rewound}
-        self.places |= cast("dict[Part, int]", places)
+        for part, to in session.rewound.items():
+            if to is not None:  # the journal may not know it: points of a conversation that came from elsewhere
+                self.places[cast(Part, part)] = sum(each.id < to for each in self.points)
 
     def branch(self, session: Path) -> None:
         """The session goes on in another folder, where both of them can be taken back."""
@@ -173,7 +173,7 @@ class Timeline:
             notes.append(_EARLIER)
         messages = tuple(self._messages_outlook(to, notes)) if "conversation" in chosen else ()
         if "files" in chosen and back:
-            notes += dict.fromkeys(words for point in passed for words in point.lasting)
+            notes += dict.fromkeys(words for point in passed for words in _lasting(point, self._store.root))
         point = self.points[to].id if to < self.present else None
         return Outlook(to, back, passed, chosen, messages, files, variables, mark, tuple(notes), self._stamp, point)
 
@@ -196,7 +196,7 @@ class Timeline:
             )
         limit = self._limit(to)
         behind = [block for block in record.blocks if int(block) >= limit]
-        ahead = [block for block in record.undone if int(block) < limit]
+        ahead = [block for block in self._ahead(record) if int(block) < limit]
         if not behind and not ahead:
             return None
         plan = record.plan_undo(since=behind[0]) if behind else record.plan_redo(until=ahead[-1])
@@ -239,9 +239,14 @@ class Timeline:
         limit = self._limit(here)
         if any(int(block) >= limit for block in record.blocks[-1:]):
             self.places["files"] = self._place(int(record.blocks[-1]), here - 1) + 1
-        elif any(int(block) < limit for block in record.undone[:1]):
-            place = self._place(int(record.undone[0]), here)
+        elif (ahead := self._ahead(record)) and int(ahead[0]) < limit:
+            place = self._place(int(ahead[0]), here)
             self.places["files"] = place - (place > 0 and self.points[place - 1].kind == "turn")
+
+    def _ahead(self, record: FileRecord) -> list[str]:
+        """The blocks whose files could be done again; the record keeps others until the next block runs."""
+        known = {point.id for point in self.points}
+        return [block for block in record.undone if int(block) in known]
 
     def _limit(self, to: int) -> int:
         """The id from which on blocks are behind a place."""
@@ -394,6 +399,15 @@ def _not_here(passed: Iterable[Point], workspace: str | None) -> Iterable[str]:
     for other in dict.fromkeys(point.workspace for point in blocks):
         where = f"the workspace was {other} then" if other else "undo of files was off then"
         yield f"Files that some of these blocks changed are left as they are: {where}."
+
+
+def _lasting(point: Point, workspace: str | None) -> tuple[str, ...]:
+    """What a block seems to have done that no undo takes back, as far as its text tells."""
+    if point.code is None or point.language is None:
+        return ()
+    from interpreter.safety.look import look, reversibility
+
+    return reversibility(look(point.language, point.code, workspace or ".")).reasons
 
 
 def _only(count: int) -> str:

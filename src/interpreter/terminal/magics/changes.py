@@ -126,7 +126,7 @@ def _told(interpreter: OpenInterpreter, point: Point, what: str) -> Iterator[str
     else:
         yield f"{what}: block {point.id}, {_approval(interpreter, point)}"
         yield f"in answer to: {_request(interpreter, point)}"
-    code = _code(interpreter, point).rstrip().split("\n")
+    code = _code(point).rstrip().split("\n")
     yield from (f"    {line}" for line in code[:_CODE])
     if len(code) > _CODE:
         yield f"    and {len(code) - _CODE} more lines"
@@ -157,10 +157,8 @@ def _request(interpreter: OpenInterpreter, point: Point) -> str:
     return " ".join(content.split()) if isinstance(content, str) else before[-1].label
 
 
-def _code(interpreter: OpenInterpreter, point: Point) -> str:
-    is_code = point.anchor is not None and not point.behind and point.anchor.get("type") == "code"
-    content = point.anchor.get("content") if is_code and point.anchor is not None else None
-    return content if isinstance(content, str) else point.label
+def _code(point: Point) -> str:
+    return point.code or point.label
 
 
 def _time(point: Point) -> str:

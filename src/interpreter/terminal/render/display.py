@@ -88,6 +88,8 @@ class Display(Canvas):
             self._news(chunk)
         elif kind == "confirmation":
             self._close_view()
+            if card := words.card(chunk):
+                self.line(card)
 
     def _message(self, content: str) -> None:
         if self._kind != "message":

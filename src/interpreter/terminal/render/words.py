@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 _KINDS = {"image": "Image", "html": "Page", "image/svg+xml": "Drawing", "application/javascript": "Script"}
@@ -30,6 +31,14 @@ def shown_in(kind: str, path: str) -> str:
 def is_mere_name(text: str) -> bool:
     """Whether a display's text form tells nothing, such as `<IPython.core.display.HTML object>`."""
     return re.fullmatch(r"<[\w.]+ object(?: at 0x[0-9a-f]+)?>\s*", text) is not None
+
+
+def card(chunk: Mapping[str, Any]) -> str:
+    """What a block would do, as far as its text tells, and what the rules say of it; beside the question."""
+    lines = list(chunk.get("effects", ()))
+    if chunk.get("reason"):
+        lines.append(f"asked: {chunk['reason']}")
+    return "\n".join(lines)
 
 
 def figure(path: str, size: tuple[int, int] | None) -> str:
