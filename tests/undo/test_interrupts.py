@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import functools
+import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,7 +22,24 @@ from undo.traveller import Traveller
 from undo.trees import shape
 
 PACKAGE = Path(interpreter.__file__).parent
+_ALONE = "TEST_RUNS_ALONE"
 RECORDING = tuple(str(PACKAGE / part) for part in ("undo", "safety", "journal"))
+
+
+def alone(test: Callable[..., None]) -> Callable[..., None]:
+    """Tracing is for a whole interpreter, and one that has seen thousands of tests hangs in it: a fresh one is taken."""
+
+    @functools.wraps(test)
+    def outer(*args: Any, **fixtures: Any) -> None:
+        if _ALONE in os.environ:
+            test(*args, **fixtures)
+            return
+        name = os.environ["PYTEST_CURRENT_TEST"].partition("::")[2].removesuffix(" (call)")
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "", f"{__file__}::{name}"]
+        done = subprocess.run(command, env={**os.environ, _ALONE: "1"}, capture_output=True, text=True, check=False)
+        assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout
+
+    return outer
 
 
 class Writer(BaseLanguage):
@@ -68,6 +88,7 @@ def start(travelling: Travelling) -> Traveller:
 
 
 @pytest.mark.parametrize("stride", [13, pytest.param(1, marks=pytest.mark.full)])
+@alone
 def test_ctrl_c_anywhere_around_a_block(travelling: Travelling, stride: int) -> None:
     traveller = start(travelling)
     before = shape(traveller.root)
@@ -90,6 +111,7 @@ def test_ctrl_c_anywhere_around_a_block(travelling: Travelling, stride: int) -> 
 
 
 @pytest.mark.parametrize("stride", [17, pytest.param(1, marks=pytest.mark.full)])
+@alone
 def test_ctrl_c_anywhere_in_an_undo(travelling: Travelling, stride: int) -> None:
     traveller = start(travelling)
     before, messages = shape(traveller.root), list(traveller.interpreter.messages)
@@ -113,6 +135,7 @@ def test_ctrl_c_anywhere_in_an_undo(travelling: Travelling, stride: int) -> None
     assert pressed > 100 / stride
 
 
+@alone
 def test_a_record_that_was_interrupted_can_be_read(travelling: Travelling) -> None:
     traveller = start(travelling)
     for number in range(1, 400, 29):
