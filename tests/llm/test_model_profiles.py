@@ -74,7 +74,7 @@ def test_a_small_model_reads_them_beside_the_request(chatting: Chatting) -> None
     request = server.requests[0].body
     system, user = request["messages"]
     assert len(system["content"]) < 400
-    assert user["content"].startswith("Hello\n\nThis folder has: ")
+    assert user["content"].startswith("Hello\n\nThis folder is empty.")
     assert "\n\nWrite one Python code block" in user["content"]
     assert "tools" not in request
     assert request["max_tokens"] == 1500

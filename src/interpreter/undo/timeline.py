@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, overload
 
@@ -402,12 +403,15 @@ def _not_here(passed: Iterable[Point], workspace: str | None) -> Iterable[str]:
 
 
 def _lasting(point: Point, workspace: str | None) -> tuple[str, ...]:
-    """What a block seems to have done that no undo takes back, as far as its text tells."""
+    """What a block did for certain that no undo takes back, as far as its text tells."""
     if point.code is None or point.language is None:
         return ()
-    from interpreter.safety.look import look, reversibility
+    from interpreter.safety.look import Step, look, reversibility
 
-    return reversibility(look(point.language, point.code, workspace or ".")).reasons
+    effects = look(point.language, point.code, workspace or ".")
+    outside = [effect for effect in effects.of("write", "delete") if effect.place == "outside"]
+    certain = (*effects.of("network", "install", "database", "kill"), *outside)
+    return reversibility(replace(effects, steps=(Step(effects.language, "", 0, effects=certain),))).reasons
 
 
 def _only(count: int) -> str:
