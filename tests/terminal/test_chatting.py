@@ -49,6 +49,7 @@ def test_say_it_see_the_code_run_it_go_on() -> None:
             "x = 6",
             "print(x * 7)",
             "─" * 72,
+            "undo: yes",
             QUESTION + " y",
             "42",
             "",
