@@ -37,7 +37,7 @@ def test_say_it_see_the_code_run_it_go_on() -> None:
         person.answers(QUESTION, "y", times=2)
         person.sees("Still there.")
         person.at_prompt()
-        assert person.rows[2:21] == [
+        assert person.rows[2:22] == [
             "",
             "> What is six times seven?",
             "",
