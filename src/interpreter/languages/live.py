@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -221,9 +221,13 @@ class LiveLanguage(BaseLanguage):
         return None
 
     def _note_place(self) -> None:
-        shared, kept = self.surroundings, {*self.points(), self.present}
+        shared, kept = self.surroundings, {*self._known_states(), self.present}
         self._places = {state: place for state, place in self._places.items() if state in kept}
         self._places[self.present] = Place(shared.cwd, dict(shared.exported), self._cwd, dict(self._env))
+
+    def _known_states(self) -> Iterable[int]:
+        """Those that may still be returned to."""
+        return self.points()
 
     def _return_to(self, state: int) -> None:
         """The session is in this state again: so are the directory and the exported variables."""

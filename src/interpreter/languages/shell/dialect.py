@@ -132,6 +132,11 @@ class Dialect:
             (folder / "state.exit").replace(state_file(folder, self._block))
         return state_file(folder, self._block)
 
+    def oldest(self, folder: Path) -> int:
+        """The block that left the oldest state that is still there; 0 if none has left any."""
+        states = numbered_states(folder)
+        return int(number_of(states[0])) if states else 0
+
     def choose(self, number: int) -> None:
         """The next shell goes on with the state after this block."""
         self._chosen = (self._block, number)

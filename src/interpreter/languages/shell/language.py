@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -209,10 +209,15 @@ class Shell(LiveLanguage):
         self._return_to(state)
         return Restored()
 
+    def _known_states(self) -> Iterable[int]:
+        return self._blocks  # to look whether each is whole would cost more than the block
+
     def leave_state(self) -> int:
         before = super().leave_state()
         assert self.session is not None
         self._dialect.kept = self.surroundings.snapshots + 2
+        oldest = self._dialect.oldest(self.session.folder)
+        self._blocks = {state: number for state, number in self._blocks.items() if number == 0 or number >= oldest}
         self._blocks.setdefault(before, 0)
         self._blocks[self.present] = self.session.block.number + 1 if self.session.block else 1
         return before
