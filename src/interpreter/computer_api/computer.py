@@ -202,6 +202,7 @@ class Computer(SettingsGroup, group="computer"):
             self.shut_in()  # and the settings as they are now
             if instead is None:
                 self._end_trial()
+                self.warm(language)  # it gets ready while the record looks at the workspace
             running = self._active.run(code) if instead is None else instead
             with closing(self._recorded(language, code, running)) as chunks:
                 yield from chunks
