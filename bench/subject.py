@@ -72,18 +72,19 @@ def environment() -> dict[str, str]:
 def probe(python: Path, name: str, timeout: float = 120, **arguments: Any) -> dict[str, Any]:
     """Run a probe; it prints its result as JSON on its last line."""
     command = [str(python), str(PROBES / f"{name}.py"), json.dumps(arguments)]
-    try:
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            timeout=timeout,
-            env=environment(),
-            cwd=tempfile.gettempdir(),
-            stdin=subprocess.DEVNULL,
-        )
-    except subprocess.TimeoutExpired:
-        raise ProbeFailure(f"> {timeout:.0f} s") from None
+    with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
+        try:
+            done = subprocess.run(
+                command,
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+                env=environment(),
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+            )
+        except subprocess.TimeoutExpired:
+            raise ProbeFailure(f"> {timeout:.0f} s") from None
     if done.returncode:
         raise ProbeFailure((done.stderr.strip().splitlines() or ["no word"])[-1][:60])
     result: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
