@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from interpreter.safety.look import look
 
-WORKSPACE = "/work/space"
+WORKSPACE = "/srv/space"
 
 
 def seen(language: str, code: str) -> set[tuple[str, str]]:

@@ -108,7 +108,7 @@ def test_the_folder_is_followed_as_far_as_it_is_known() -> None:
     assert place_of("cd /elsewhere; rm x") == [("outside", "/elsewhere/x")]
     assert place_of("if a; then cd b; fi; rm x") == [("unknown", "")]
     assert place_of('cd "$D"; rm x') == [("unknown", "")]
-    assert place_of("rm ../x") == [("outside", "/work/x")]
+    assert place_of("rm ../x") == [("outside", "/srv/x")]
 
 
 def test_a_variable_counts_only_after_it_was_set_and_only_if_it_was_set_once() -> None:
