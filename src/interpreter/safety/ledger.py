@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from interpreter.safety.appending import append
 from interpreter.safety.items import Item, Pair, packed, repository_of, unpacked
 
 NAME = "files.jsonl"
@@ -108,16 +109,16 @@ class Ledger:
         """The tree was found like this, and no block made it so: an undo of our own did, or somebody else."""
         if items:
             told = {path: packed(item) for path, item in items.items()}
-            self._append({"event": "seen", "items": told, "own": own})
+            self.append({"event": "seen", "items": told, "own": own})
 
     def begin(self, block: str) -> None:
-        self._append({"event": "begin", "block": block})
+        self.append({"event": "begin", "block": block})
 
     def end(self, files: BlockFiles) -> None:
-        self._append(_end(files))
+        self.append(_end(files))
 
     def moved(self, position: int) -> None:
-        self._append({"event": "moved", "position": position})
+        self.append({"event": "moved", "position": position})
 
     def rewrite(self, blocks: list[BlockFiles], position: int, forgotten: str | None) -> None:
         """Write the blocks anew, and forget how the rest of the tree looked."""
@@ -152,13 +153,13 @@ class Ledger:
     def done(self) -> None:
         self._intent.unlink(missing_ok=True)
 
-    def _append(self, entry: dict[str, Any]) -> None:
+    def append(self, entry: dict[str, Any]) -> None:
         if self.trouble:
             return  # a line that follows on a missing one would tell a wrong story
         try:
             if not self._begun:
                 self._begin()
-            _append(self._path, _line(entry).encode("ascii"))
+            append(self._path, _line(entry).encode("ascii"))
         except OSError as error:
             self.trouble = f"{error.strerror} ({self._path.parent})"
 
@@ -197,21 +198,6 @@ def _end(files: BlockFiles) -> dict[str, Any]:
 def _line(entry: dict[str, Any]) -> str:
     # Names that are no UTF-8 have lone surrogates, which only the escapes of ASCII can carry.
     return json.dumps(entry, ensure_ascii=True, separators=(",", ":")) + "\n"
-
-
-def _append(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    try:
-        length = os.fstat(descriptor).st_size
-        view = memoryview(data)
-        try:
-            while view:
-                view = view[os.write(descriptor, view) :]
-        except OSError:
-            os.ftruncate(descriptor, length)
-            raise
-    finally:
-        os.close(descriptor)
 
 
 def _replace(path: Path, text: str) -> None:

@@ -7,6 +7,8 @@ import os
 import struct
 from pathlib import Path
 
+from interpreter.safety.appending import append
+
 NAME = "pack"
 _HEAD = struct.Struct(">32sI")  # the hash of what follows, and how long it is
 
@@ -27,18 +29,7 @@ class Pack:
 
     def put(self, content: str, data: bytes) -> None:
         """Add a content under its hash; OSError if there is no room, and then nothing is added."""
-        descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        try:
-            start = os.fstat(descriptor).st_size
-            view = memoryview(_HEAD.pack(bytes.fromhex(content), len(data)) + data)
-            try:
-                while view:
-                    view = view[os.write(descriptor, view) :]
-            except OSError:
-                os.ftruncate(descriptor, start)
-                raise
-        finally:
-            os.close(descriptor)
+        start = append(self.path, _HEAD.pack(bytes.fromhex(content), len(data)) + data)
         self._learn(content, start + _HEAD.size, len(data))
 
     def get(self, content: str) -> bytes:
