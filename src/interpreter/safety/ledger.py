@@ -109,16 +109,16 @@ class Ledger:
         """The tree was found like this, and no block made it so: an undo of our own did, or somebody else."""
         if items:
             told = {path: packed(item) for path, item in items.items()}
-            self.append({"event": "seen", "items": told, "own": own})
+            self._append({"event": "seen", "items": told, "own": own})
 
     def begin(self, block: str) -> None:
-        self.append({"event": "begin", "block": block})
+        self._append({"event": "begin", "block": block})
 
     def end(self, files: BlockFiles) -> None:
-        self.append(_end(files))
+        self._append(_end(files))
 
     def moved(self, position: int) -> None:
-        self.append({"event": "moved", "position": position})
+        self._append({"event": "moved", "position": position})
 
     def rewrite(self, blocks: list[BlockFiles], position: int, forgotten: str | None) -> None:
         """Write the blocks anew, and forget how the rest of the tree looked."""
@@ -153,7 +153,7 @@ class Ledger:
     def done(self) -> None:
         self._intent.unlink(missing_ok=True)
 
-    def append(self, entry: dict[str, Any]) -> None:
+    def _append(self, entry: dict[str, Any]) -> None:
         if self.trouble:
             return  # a line that follows on a missing one would tell a wrong story
         try:
