@@ -9,16 +9,15 @@ import io
 import json
 import sys
 import tarfile
-import threading
 import zipfile
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from interpreter.safety.sandbox import Proxy
+from sandbox.serving import Quiet, serving
 
 WHEEL = "tiny_thing-1.0-py3-none-any.whl"
 
@@ -46,7 +45,7 @@ def package() -> bytes:
     return made.getvalue()
 
 
-class Registry(BaseHTTPRequestHandler):
+class Registry(Quiet):
     def do_GET(self) -> None:
         host, body = self.headers["Host"], b""
         if self.path == "/simple/tiny-thing/":
@@ -62,22 +61,13 @@ class Registry(BaseHTTPRequestHandler):
             ).encode()
         elif self.path == "/t.tgz":
             body = package()
-        self.send_response(200 if body else 404)
-        self.send_header("Content-Type", "text/html" if body.startswith(b"<") else "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args: Any) -> None:
-        pass
+        self.answer(body, "text/html" if body.startswith(b"<") else "application/json", 200 if body else 404)
 
 
 @pytest.fixture
 def registry() -> Iterator[int]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Registry) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield server.server_port
-        server.shutdown()
+    with serving(Registry) as port:
+        yield port
 
 
 def with_registry(contained: Any, port: int, *hosts: str) -> Any:

@@ -67,7 +67,6 @@ def test_keys_reach_a_shell_block(inside: Inside) -> None:
 
 
 def test_a_figure_is_shown(inside: Inside) -> None:
-    pytest.importorskip("matplotlib")
     ran = inside.do("python", "import matplotlib.pyplot as plt; plt.plot([1, 2]); plt.show()")
     assert [chunk["format"] for chunk in ran.of_type("image")] == ["base64.png"]
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import socket
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 
 from interpreter.safety.sandbox import Proxy
 from interpreter.safety.sandbox.addresses import is_listed, is_public
+from sandbox.serving import Quiet, serving
 
 PRIVATE = (
     *("127.0.0.1", "127.8.8.8", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0", "100.64.0.1"),
@@ -38,24 +37,16 @@ PRIVATE = (
 )
 
 
-class Hello(BaseHTTPRequestHandler):
+class Hello(Quiet):
     def do_GET(self) -> None:
         body = f"{self.path} {self.headers.get('Proxy-Authorization')} {self.headers['Connection']}".encode()
-        self.send_response(200)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *args: Any) -> None:
-        pass
+        self.answer(body)
 
 
 @pytest.fixture
 def server() -> Iterator[int]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Hello) as listening:
-        threading.Thread(target=listening.serve_forever, daemon=True).start()
-        yield listening.server_port
-        listening.shutdown()
+    with serving(Hello) as port:
+        yield port
 
 
 @pytest.fixture
