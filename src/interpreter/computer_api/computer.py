@@ -8,10 +8,10 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from interpreter.computer_api.tools import TOOLS, make
 from interpreter.errors import (
     InterpreterError,
     LanguageNotFound,
-    NotAvailableYet,
     NotPreviewableError,
     NotRestorableError,
     UsageError,
@@ -21,6 +21,7 @@ from interpreter.messages import Chunk, Fold, Framer, Message
 from interpreter.settings import SettingsGroup
 
 if TYPE_CHECKING:
+    from interpreter.computer_api.tool import Tool
     from interpreter.core import OpenInterpreter
     from interpreter.languages.containment import Containment
     from interpreter.languages.jobs import Job
@@ -34,12 +35,6 @@ if TYPE_CHECKING:
 Language = type[BaseLanguage]
 IN_SANDBOX = "A block in a sandbox cannot be previewed: no view of the files can be made in there."
 
-NOT_YET = frozenset(
-    """
-    mouse keyboard display clipboard mail sms calendar contacts browser os vision skills docs ai files
-    """.split()
-)
-
 
 class Computer(SettingsGroup, group="computer"):
     """The user's computer, as the loop, the library and later the code itself see it."""
@@ -52,10 +47,11 @@ class Computer(SettingsGroup, group="computer"):
         self._shared: Surroundings | None = None
         self._left: list[Containment] = []  # that new sessions are not shut in any more
         self._on_trial: Trial | None = None
+        self._tools: dict[str, Tool] = {}
 
     def __getattr__(self, name: str) -> Any:
-        if name in NOT_YET:
-            raise NotAvailableYet(f"computer.{name} is not there yet: this version runs code, and no more.")
+        if name in TOOLS:
+            return self._tools.get(name) or self._tools.setdefault(name, make(name, self))
         return super().__getattr__(name)
 
     # -- languages ---------------------------------------------------------------------------------------------

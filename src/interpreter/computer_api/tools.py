@@ -1,0 +1,36 @@
+"""Which tools there are, each loaded when it is first used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from interpreter.computer_api.computer import Computer
+    from interpreter.computer_api.tool import Tool
+
+# In the order of 0.4.3, which scripts rely on.
+TOOLS = {
+    "mouse": "input.mouse:Mouse",
+    "keyboard": "input.keyboard:Keyboard",
+    "display": "display:Display",
+    "clipboard": "input.clipboard:Clipboard",
+    "mail": "people.mail:Mail",
+    "sms": "people.sms:SMS",
+    "calendar": "people.calendar:Calendar",
+    "contacts": "people.contacts:Contacts",
+    "browser": "browser:Browser",
+    "os": "desktop:Os",
+    "vision": "vision:Vision",
+    "skills": "skills:Skills",
+    "docs": "docs:Docs",
+    "ai": "ai:Ai",
+    "files": "files:Files",
+}
+
+
+def make(name: str, computer: Computer) -> Tool:
+    """A computer's tool of that name."""
+    module, _, kind = TOOLS[name].partition(":")
+    made: Tool = getattr(import_module(f"interpreter.computer_api.{module}"), kind)(computer)
+    return made
