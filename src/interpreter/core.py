@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from interpreter.computer_api import Computer
     from interpreter.journal import Recorder
     from interpreter.llm import Llm
+    from interpreter.llm.computer_use import Screen
     from interpreter.messages import Chunk, Message
     from interpreter.preview import Preview
     from interpreter.safety.sandbox import Containment
@@ -39,6 +40,7 @@ class OpenInterpreter(SettingsGroup, group=""):
     pending: PendingBlock | None
     responding: bool
     last_messages_count: int
+    screen: Screen | None
     conversation_filename: str | None
 
     def __init__(
@@ -54,6 +56,7 @@ class OpenInterpreter(SettingsGroup, group=""):
         self.forked = None
         self.responding = False
         self.last_messages_count = 0
+        self.screen = None  # in OS mode, as the model sees it
         self._rendered: dict[str, str] = {}
         self._cancel = threading.Event()
         self._cancelling = threading.RLock()
