@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from interpreter.aftermath import aftermath
 from interpreter.blocks import BlockGuard, PendingBlock
 from interpreter.computer_api.computer import unknown_language
 from interpreter.consent import NOBODY_THERE, Consent, decision, told_findings
@@ -33,6 +34,7 @@ class Turn:
         self.consent = Consent(interpreter)
         self.over = False
         self._requests = 0
+        self._changed: dict[str, Any] | None = None  # by the block that ran last
         self._framer = Framer()
         self._fold = Fold(lambda: interpreter.messages, interpreter.max_output)
         self._journal = interpreter.journal
@@ -136,7 +138,8 @@ class Turn:
         if self.patience.advice is not None:
             begun = interpreter.last_messages_count
             messages[begun + 1 :] = without_failures(interpreter.messages[begun:])
-            messages.append({"role": "computer", "type": "message", "content": self.patience.advice})
+            advice: Message = {"role": "computer", "type": "message", "content": self.patience.advice}
+            messages.append({**advice, "ended": "error"} if self.patience.is_about_failure else advice)
         if prodding:
             messages.append({"role": "user", "type": "message", "content": interpreter.loop_message})
         return messages
@@ -188,12 +191,27 @@ class Turn:
             self.over = True
             return
         before = len(self.interpreter.messages)
+        self._changed = None
         yield from self._execute(pending)
         outputs = self.interpreter.messages[before:]
         failure = failure_of(outputs)
         self.guard.ran(language, pending.code, [message.get("content") for message in outputs], failure is not None)
         self.over = self.over or self.interpreter.cancelled
         self.patience.ran(failure)
+        if failure is None and self.interpreter.llm.profile.tells_files:
+            self._tell_files()
+
+    def _tell_files(self) -> None:
+        """Say what became of the files, where the model would not look."""
+        interpreter = self.interpreter
+        if not interpreter.timeline.watches_files:
+            return
+        said = (m for m in reversed(interpreter.messages) if m["role"] == "user" and m["type"] == "message")
+        words = next((str(message["content"]) for message in said), "")
+        told = aftermath(words, self._changed, str(interpreter.workspace))
+        if told:
+            message: Message = {"role": "computer", "type": "message", "content": told, "recipient": "assistant"}
+            interpreter.messages.append(message)
 
     def _decline(self, pending: PendingBlock) -> Generator[Chunk]:
         """Tell the model that the block did not run, and what is known of why."""
@@ -225,6 +243,8 @@ class Turn:
         with closing(running) as chunks:
             for chunk in chunks:
                 ended = chunk if "ended" in chunk else None
+                if chunk.get("format") == "files" and chunk["type"] == "status":
+                    self._changed = chunk["content"]
                 yield {**chunk, "role": "computer"}
         if ended is None:
             yield {"role": "computer", "type": "console", "format": "active_line", "content": None}
