@@ -12,6 +12,7 @@ from interpreter.computer_api.computer import unknown_language
 from interpreter.consent import NOBODY_THERE, Consent, decision, told_findings
 from interpreter.errors import InterpreterError, LimitReachedError, RepeatingReplyError
 from interpreter.messages import Chunk, Fold, Framer, Message
+from interpreter.os_mode import Control
 from interpreter.patience import Patience, failure_of, without_failures
 from interpreter.reply import Reply
 from interpreter.system_message import system_message
@@ -38,6 +39,7 @@ class Turn:
         self._framer = Framer()
         self._fold = Fold(lambda: interpreter.messages, interpreter.max_output)
         self._journal = interpreter.journal
+        self._control = Control(interpreter) if interpreter.os else None
 
     def run(self) -> Generator[Chunk]:
         """Every chunk of the turn, recorded before it is yielded."""
@@ -52,6 +54,8 @@ class Turn:
             yield from self._close_group()
             raise
         finally:
+            if self._control is not None:
+                self._control.end()
             self._fold.close()
             self._journal.end_turn()
             self.interpreter.timeline.end_turn()
@@ -76,6 +80,8 @@ class Turn:
     def _converse(self) -> Generator[Chunk]:
         """Ask, and as long as blocks ran, ask again."""
         prodding = False
+        if self._control is not None:
+            yield from self._control.begin()
         while not self.over:
             self._count_request()
             count = self.guard.blocks
@@ -240,11 +246,15 @@ class Turn:
             running = pending.preview.applied()
         else:
             running = self.interpreter.computer.stream(pending.language, pending.code)
+        acted = False
         with closing(running) as chunks:
             for chunk in chunks:
                 ended = chunk if "ended" in chunk else None
-                if chunk.get("format") == "files" and chunk["type"] == "status":
-                    self._changed = chunk["content"]
+                if chunk["type"] == "status":
+                    acted = acted or (chunk.get("format") == "call" and bool(chunk["content"].get("acts")))
+                    self._changed = chunk["content"] if chunk.get("format") == "files" else self._changed
+                if ended is not None and self._control is not None:
+                    yield from self._control.after_block(acted)
                 yield {**chunk, "role": "computer"}
         if ended is None:
             yield {"role": "computer", "type": "console", "format": "active_line", "content": None}

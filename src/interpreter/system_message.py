@@ -22,6 +22,8 @@ def system_message(interpreter: OpenInterpreter) -> Message:
     parts = [interpreter.system_message]
     if sources(interpreter)["system_message"] == "default":
         parts = [read_prompt(interpreter.llm.profile.prompt), situation(interpreter)]
+    if interpreter.os:
+        parts.append(read_prompt("os"))
     parts += [language.system_message or "" for language in interpreter.computer.languages]
     parts += [interpreter.custom_instructions, interpreter.computer.system_message or ""]
     text = "\n\n".join(part.strip() for part in parts if part.strip())

@@ -511,7 +511,17 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "os", "bool", False,
         "Let the model see the screen and use mouse and keyboard.",
-        COMPUTER, flag="--os", short="-os", later="control of the screen is not there yet",
+        COMPUTER, flag="--os", short="-os",
+    ),
+    Setting(
+        "os_max_steps", "int", 200,
+        "In OS mode, so many actions on the screen are done for one message; None is no limit.",
+        COMPUTER, optional=True, minimum=1, flag="--os_max_steps",
+    ),
+    Setting(
+        "os_apps", "list", Default(list, "an empty list"),
+        "In OS mode, the applications that may be used, such as `mousepad` or `chromium*`; none named is all of them.",
+        COMPUTER,
     ),
     # Without effect
     Setting(
