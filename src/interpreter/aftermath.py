@@ -13,20 +13,28 @@ _ASKS_FOR_FILES = re.compile(
     r"\b(sav|writ|stor|creat|chang|replac|renam|mov|delet|remov|updat|convert|append|insert|fix)\w*\b|\b(put|set)\b",
     re.IGNORECASE,
 )
+UNDONE = "No file was changed: what was asked is not done yet."
 _SHOWN = 3
 _NAMED = 10
 _VERBS = {"created": "Created", "changed": "Changed", "deleted": "Deleted", "renamed": "Renamed", "mode": "Changed"}
 
 
-def aftermath(words: str, changed: Mapping[str, Any] | None, folder: str) -> str:
-    """What became of the files that somebody's words are about; empty if there is nothing to say."""
-    listed = [each for each in (changed or {}).get("changed", ()) if each["what"] in _VERBS]
-    if not listed:
-        is_known = changed is None or not (changed.get("off") or changed.get("not_covered"))
-        return "No file was changed." if is_known and _ASKS_FOR_FILES.search(words) else ""
+def aftermath(changed: Mapping[str, Any] | None, folder: str) -> str:
+    """What became of the files; empty if nothing did."""
+    listed = _listed(changed)
     lines = [_told(each, folder, number < _SHOWN) for number, each in enumerate(listed[:_NAMED])]
     more = len(listed) - _NAMED
     return "\n".join([*lines, *([f"And {more} more."] if more > 0 else [])])
+
+
+def is_undone(words: str, changed: Mapping[str, Any] | None) -> bool:
+    """Whether somebody's words ask for a change of files, and there was none."""
+    is_known = changed is None or not (changed.get("off") or changed.get("not_covered"))
+    return is_known and not _listed(changed) and bool(_ASKS_FOR_FILES.search(words))
+
+
+def _listed(changed: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    return [each for each in (changed or {}).get("changed", ()) if each["what"] in _VERBS]
 
 
 def _told(change: Mapping[str, Any], folder: str, is_shown: bool) -> str:

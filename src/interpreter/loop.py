@@ -6,19 +6,19 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from interpreter.aftermath import aftermath
+from interpreter.aftermath import UNDONE, aftermath, is_undone
 from interpreter.blocks import BlockGuard, PendingBlock
 from interpreter.computer_api.computer import unknown_language
 from interpreter.consent import NOBODY_THERE, Consent, decision, told_findings
 from interpreter.errors import InterpreterError, LimitReachedError, RepeatingReplyError
 from interpreter.messages import Chunk, Fold, Framer, Message
-from interpreter.os_mode import Control
 from interpreter.patience import Patience, failure_of, without_failures
 from interpreter.reply import Reply
 from interpreter.system_message import system_message
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
+    from interpreter.os_mode import Control
 
 PROSE_LANGUAGES = frozenset({"text", "markdown", "plaintext"})
 DECLINED = "I have declined to run this code."
@@ -36,10 +36,11 @@ class Turn:
         self.over = False
         self._requests = 0
         self._changed: dict[str, Any] | None = None  # by the block that ran last
+        self._changed_any = False  # by any block of the turn
         self._framer = Framer()
         self._fold = Fold(lambda: interpreter.messages, interpreter.max_output)
         self._journal = interpreter.journal
-        self._control = Control(interpreter) if interpreter.os else None
+        self._control = control_of(interpreter) if interpreter.os else None
 
     def run(self) -> Generator[Chunk]:
         """Every chunk of the turn, recorded before it is yielded."""
@@ -214,10 +215,12 @@ class Turn:
             return
         said = (m for m in reversed(interpreter.messages) if m["role"] == "user" and m["type"] == "message")
         words = next((str(message["content"]) for message in said), "")
-        told = aftermath(words, self._changed, str(interpreter.workspace))
-        if told:
-            message: Message = {"role": "computer", "type": "message", "content": told, "recipient": "assistant"}
-            interpreter.messages.append(message)
+        message: Message = {"role": "computer", "type": "message", "recipient": "assistant"}
+        if told := aftermath(self._changed, str(interpreter.workspace)):
+            interpreter.messages.append({**message, "content": told})
+        elif not self._changed_any and is_undone(words, self._changed):
+            self._changed_any = True  # it is said once
+            interpreter.messages.append({**message, "content": UNDONE, "ended": "error"})
 
     def _decline(self, pending: PendingBlock) -> Generator[Chunk]:
         """Tell the model that the block did not run, and what is known of why."""
@@ -252,7 +255,8 @@ class Turn:
                 ended = chunk if "ended" in chunk else None
                 if chunk["type"] == "status":
                     acted = acted or (chunk.get("format") == "call" and bool(chunk["content"].get("acts")))
-                    self._changed = chunk["content"] if chunk.get("format") == "files" else self._changed
+                    if chunk.get("format") == "files":
+                        self._changed, self._changed_any = chunk["content"], True
                 if ended is not None and self._control is not None:
                     yield from self._control.after_block(acted)
                 yield {**chunk, "role": "computer"}
@@ -264,6 +268,13 @@ class Turn:
         yield {"role": "computer", "type": "console", "format": "output", "content": text}
         last: Chunk = {"role": "computer", "type": "console", "format": "active_line", "content": None}
         yield {**last, "ended": "error"} if failed else last
+
+
+def control_of(interpreter: OpenInterpreter) -> Control:
+    """In OS mode: the screen, and the user's way to stop what happens there."""
+    from interpreter.os_mode import Control
+
+    return Control(interpreter)
 
 
 def as_prose(chunk: Chunk, begun: bool) -> Iterator[Chunk]:

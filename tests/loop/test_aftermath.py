@@ -36,7 +36,15 @@ def test_what_was_written_is_shown(chatting: Chatting) -> None:
 
 def test_that_nothing_was_written_is_said_where_something_should_have_been(chatting: Chatting) -> None:
     _, server = talked(chatting, "```python\nprint(5433)\n```", "Done.", words="Change the port in config.json.")
-    assert "5433\nNo file was changed." in told(server)
+    assert "5433\nNo file was changed: what was asked is not done yet." in told(server)
+    assert told(server).endswith("Write the whole corrected code block.")
+
+
+def test_it_is_said_once(chatting: Chatting) -> None:
+    blocks = [f"```python\nprint({number})\n```" for number in range(2)]
+    _, server = talked(chatting, *blocks, "Done.", words="Change the port in config.json.")
+    assert "No file" in str(server.requests[1].messages[-1]["content"])
+    assert "No file" not in told(server)
 
 
 def test_a_question_is_not_answered_with_files(chatting: Chatting) -> None:

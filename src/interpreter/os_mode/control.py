@@ -6,7 +6,7 @@ import platform
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-from interpreter.errors import InterpreterError, StoppedByUserError
+from interpreter.errors import InterpreterError
 from interpreter.llm.computer_use import Screen
 from interpreter.messages import Chunk
 from interpreter.os_mode.limits import Limits
@@ -78,5 +78,3 @@ class Control:
         self.stopped_by = how
         self._interpreter.cancel()
 
-
-__all__ = ["Control", "StoppedByUserError"]

@@ -27,8 +27,9 @@ class Limits:
             return
         most = self._interpreter.os_max_steps
         if most is not None and self.steps >= most:
-            words = f"There have been {most} actions in this turn, which is the limit (`os_max_steps`). Say how far you got."
-            raise LimitReachedError(words)
+            raise LimitReachedError(
+                f"There have been {most} actions in this turn, which is the limit (`os_max_steps`). Say how far you got."
+            )
         self.steps += 1
         if use.tool in SCREEN_TOOLS and self._interpreter.os_apps:
             self._check_application()

@@ -30,7 +30,9 @@ class Seen:
         """For the model: the picture where it sees one, and what is on it in words."""
         words = [self.about + ("" if self.is_new else ": it has not changed") + "."]
         if self.picture.scale != 1:
-            words.append(f"The picture is smaller: multiply its coordinates by {self.picture.scale:g} for the screen's.")
+            words.append(
+                f"The picture is smaller: multiply its coordinates by {self.picture.scale:g} for the screen's."
+            )
         if self.elements:
             words.append(f"On it (role, name, centre):\n{self.elements}")
         yield {"type": "console", "format": "output", "content": "\n".join(words) + "\n"}
