@@ -13,7 +13,7 @@ from interpreter.languages.frames import Frame, Lines, decode
 from interpreter.languages.reader import READ_SIZE
 
 if TYPE_CHECKING:
-    from interpreter.languages.session import Session
+    from interpreter.languages.processes import Processes
 
 
 class Control:
@@ -21,7 +21,7 @@ class Control:
 
     order = 2  # an exit is news only after everything the worker said
 
-    def __init__(self, session: Session, ours: socket.socket) -> None:
+    def __init__(self, session: Processes, ours: socket.socket) -> None:
         self.session, self.socket = session, ours
         self._lines = Lines()
         self._writing = threading.Lock()
@@ -99,7 +99,7 @@ class Data:
 
     order = 0
 
-    def __init__(self, session: Session, ours: socket.socket) -> None:
+    def __init__(self, session: Processes, ours: socket.socket) -> None:
         self.session, self.socket = session, ours
         self._lines = Lines()
 
@@ -156,7 +156,7 @@ class Startup:
     order = 1
     LIMIT = 64 * 1024
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Processes) -> None:
         self.session = session
         self.reader, self.writer = os.pipe()
         os.set_blocking(self.reader, False)
