@@ -8,6 +8,7 @@ import queue
 from collections.abc import Callable, Iterator
 
 from interpreter.languages.block import Block, Channel, Channels
+from interpreter.languages.calls import Calls
 from interpreter.languages.clock import Clock
 from interpreter.languages.containment import HELD, path_of
 from interpreter.languages.frames import Frame
@@ -28,6 +29,7 @@ class Session(Processes):
     def __init__(self, launch: Launch, name: str) -> None:
         super().__init__(launch, name)
         self.questions = Questions(self)
+        self.calls = Calls(self)
         self.snapshots = Snapshots(self)
 
     # -- blocks ----------------------------------------------------------------------------------------------
@@ -185,7 +187,13 @@ class Session(Processes):
         block = self.block
         if block is not None and not block.finished and block.attached:
             block.let_go()
+            self.calls.nobody_there()
             block.nudge({"event": "detached"})
+
+    def close(self) -> None:
+        """End the worker and every process that came from it; nobody answers its calls any more."""
+        self.calls.nobody_there()
+        super().close()
 
     # -- between blocks --------------------------------------------------------------------------------------------
 
@@ -214,6 +222,15 @@ class Session(Processes):
                     self.block.drain_channels()
                 self.send({"op": "synced"})
                 return
+            case "turn":
+                self.send({"op": "turn"})
+                return
+            case "call":
+                self.calls.made(frame, self._blocks.get(frame.get("block", 0)))
+                return
+            case "call_off":
+                self.calls.called_off(frame["call"])
+                return
         block = self._blocks.get(frame.get("block", 0))
         if block is None or (block.finished and frame["event"] != "stream"):
             return
@@ -227,6 +244,7 @@ class Session(Processes):
             self._terminal.drain()
         block.drain_channels()
         block.finished = True
+        self.calls.block_over(block)
         block.release_held()
         if self.launch.containment is not None and self.launch.dialect is not None:
             self.control.say("drop")  # or the block's terminal would never be at its end
