@@ -44,9 +44,9 @@ class Control:
         self.say(command, fds)
 
     def wait(self) -> None:
-        """Wait until all orders are obeyed."""
+        """Wait until all orders are obeyed, or nobody is there any more to obey them."""
         with self._obeyed:
-            self._obeyed.wait_for(lambda: self._ordered <= 0)
+            self._obeyed.wait_for(lambda: self._ordered <= 0 or self.lost)
 
     def _confirm(self, count: int) -> None:
         with self._obeyed:
@@ -79,16 +79,19 @@ class Control:
                     self.session.snapshots.promotion_said(what, words)
                 case ["staying"]:
                     self.stays = True
-                    self.over.set()  # a wrapper around it may hold the line
+                    self._gone()  # a wrapper around it may hold the line
                 case ["obeyed"]:
                     self._confirm(1)
         if not data:
-            self.over.set()
-            self._confirm(self._ordered)
-            self.session.snapshots.promotion_said("missing", [])
+            self._gone()
             if self.session.alive:
                 self.session.worker_exited(-9)
         return bool(data)
+
+    def _gone(self) -> None:
+        self.over.set()
+        self._confirm(self._ordered)
+        self.session.snapshots.promotion_said("missing", [])
 
     def ended(self) -> None:
         self.socket.close()

@@ -47,6 +47,7 @@ class Processes:
         self._alive = False
         self._folder: Path | None = None
         self._terminal: Channel | None = None
+        self._ending = threading.Lock()  # held by who notices the worker's end, and by who begins a block
         self.ended = threading.Event()  # the worker has
         self._writing = threading.Lock()
         self.inherits = False  # it began with the variables of another one
@@ -150,6 +151,8 @@ class Processes:
             os.close(self._startup.writer)
         if self.launch.dialect:
             self._write(self.launch.dialect.greet(self.folder))
+        if self.control.lost:
+            self.worker_gone(-9)  # the supervisor's end may have been noticed when there was no worker
 
     def lines(self) -> Lines:
         """The lines to the present worker, and what it is."""
@@ -157,7 +160,7 @@ class Processes:
 
     def take_back(self, lines: Lines | None) -> None:
         """There is no new worker after all: there is still the one that was, if any."""
-        self._alive = lines is not None
+        self._alive = lines is not None and not self.control.lost
         if lines is not None:
             self._data, self._startup, self.ready, self.pid = lines
 
@@ -254,7 +257,11 @@ class Processes:
         raise NotImplementedError
 
     def worker_exited(self, code: int) -> None:
-        """It has ended."""
+        """It has ended: take its last words."""
+        raise NotImplementedError
+
+    def worker_gone(self, code: int) -> None:
+        """It has ended, and there are no more words."""
         raise NotImplementedError
 
 

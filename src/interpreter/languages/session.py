@@ -78,7 +78,9 @@ class Session(Processes):
         self.have_worker()
         number = self.block.number + 1 if self.block else 1
         block = Block(number, code, Spool(self.launch.outputs()))
-        self.block = self._blocks[number] = block
+        with self._ending:
+            self.block = self._blocks[number] = block
+            is_gone = not self._alive  # since just now: whoever noticed that knew nothing of this block
         self._lend_terminal(channels)
         self.control.wait()  # an interrupt on its way is for the block before
         if self._terminal:
@@ -101,6 +103,9 @@ class Session(Processes):
         finally:
             for fd in sends:
                 os.close(fd)
+        if is_gone:
+            self.ended.wait()
+            self._tell_exit(block)
         return block
 
     def _lend_terminal(self, channels: Channels) -> None:
@@ -253,10 +258,19 @@ class Session(Processes):
     def worker_exited(self, code: int) -> None:
         self._data.drain()
         self._startup.drain()
-        self._alive, self.exit_code = False, code
-        block = self.block
+        self.worker_gone(code)
+
+    def worker_gone(self, code: int) -> None:
+        with self._ending:
+            if not self._alive:
+                return  # its end has been noticed already
+            self._alive, self.exit_code = False, code
+            block = self.block
         if block is not None and not block.finished:
-            startup = "" if self.ready else self._startup.text() or self._refused()
-            self._finish(block, {"event": "exited", "code": code, "startup": startup})
+            self._tell_exit(block)
         self.snapshots.worker_exited()
         self.ended.set()
+
+    def _tell_exit(self, block: Block) -> None:
+        startup = "" if self.ready else self._startup.text() or self._refused()
+        self._finish(block, {"event": "exited", "code": self.exit_code, "startup": startup})
