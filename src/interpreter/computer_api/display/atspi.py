@@ -207,12 +207,13 @@ async def _address() -> str:
 async def _connected(look: Callable[[Asking], Coroutine[Any, Any, Result]], limit: float) -> Result:
     from dbus_fast.aio import MessageBus
 
-    async with asyncio.timeout(limit):
+    async with asyncio.timeout(_ONE_CALL):
         bus = await MessageBus(bus_address=await _address()).connect()
-        try:
+    try:
+        async with asyncio.timeout(limit):
             return await look(Asking(bus))
-        finally:
-            bus.disconnect()
+    finally:
+        bus.disconnect()
 
 
 def look(question: Callable[[Asking], Coroutine[Any, Any, Result]], limit: float = 4.0) -> Result:

@@ -20,10 +20,10 @@ from interpreter.computer_api.display.finding import (
     read_matches,
     text_on_screen,
 )
-from interpreter.computer_api.display.ocr import Line, engine
+from interpreter.computer_api.display.ocr import Line, in_reading_order
 from interpreter.computer_api.display.outline import as_text, outline
 from interpreter.computer_api.display.pictures import Sight, numbered, pixels_of, quadrant_of, scaled, sight_of
-from interpreter.computer_api.display.reading import Reading
+from interpreter.computer_api.display.reading import Reading, read
 from interpreter.computer_api.display.screens import Monitor, Screens, Window, desktop_box, open_screens
 from interpreter.computer_api.display.wording import unquoted
 from interpreter.computer_api.tool import Picture, Tool, acts
@@ -166,7 +166,7 @@ class Display(Tool):
         wanted = unquoted(text)[0]
         if screenshot is not None:
             sight = sight_of(screenshot)
-            matches = read_matches(engine().read(sight.pixels), wanted, sight)
+            matches = read_matches(read(sight.pixels), wanted, sight)
         else:
             view = View(self._screens, self._reading)
             matches = read_matches(view.lines(view.desktop), wanted)
@@ -190,7 +190,7 @@ class Display(Tool):
             raise ValueError("Name what to look for: a text on the screen, an element, or the picture of an icon.")
         if screenshot is not None:
             sight = sight_of(screenshot)
-            return equally_good(read_matches(engine().read(sight.pixels), unquoted(target)[0], sight))
+            return equally_good(read_matches(read(sight.pixels), unquoted(target)[0], sight))
         return text_on_screen(View(self._screens, self._reading), target)
 
     def _sight(self, screenshot: Any) -> Sight:
@@ -201,7 +201,7 @@ class Display(Tool):
 
     def _lines(self, screenshot: Any) -> list[Line]:
         if screenshot is not None:
-            return engine().read(sight_of(screenshot).pixels)
+            return in_reading_order(read(sight_of(screenshot).pixels))
         view = View(self._screens, self._reading)
         return view.lines(view.desktop)
 
@@ -300,7 +300,7 @@ class Display(Tool):
     def _screens(self) -> Screens:
         """The screen that the environment names now."""
         named = tuple(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
-        if self._opened is None or self._opened[0] != named:
+        if self._opened is None or self._opened[0] != named or self._opened[1].closed:
             self._opened = (named, open_screens())
         return self._opened[1]
 

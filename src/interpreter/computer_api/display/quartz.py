@@ -22,6 +22,8 @@ PERMISSIONS = (
 class Quartz:
     """The screen of the signed-in user, counted in points as the mouse does."""
 
+    closed = False
+
     def __init__(self) -> None:
         self._quartz: Any = needed("Quartz", "Seeing the screen of macOS")
         if not self._quartz.CGPreflightScreenCaptureAccess():

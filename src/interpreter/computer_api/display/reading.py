@@ -34,9 +34,8 @@ class Reading:
             if self._pixels is None or desktop != self._desktop:
                 self._start(desktop)
             for box in self._to_read(pixels, region):
-                inside = box.moved(-region.left, -region.top)
-                part = pixels[inside.top : inside.bottom, inside.left : inside.right]
-                found = [line.moved(box.left, box.top) for line in engine().read(part)]
+                part = cut(pixels, box.moved(-region.left, -region.top))
+                found = [line.moved(box.left, box.top) for line in read(part)]
                 self._lines = [line for line in self._lines if not line.box.meets(box)] + found
             self._remember(pixels, region)
             return in_reading_order([line for line in self._lines if region.has(*line.box.center)])
@@ -73,6 +72,20 @@ class Reading:
         place = self._slices(region)
         self._pixels[place] = pixels
         self._known[place] = True
+
+
+def read(pixels: Pixels) -> list[Line]:
+    """The lines of a picture; where it is of one colour, no reader is asked."""
+    high, wide = pixels.shape[:2]
+    detail = (pixels[1:, 1:] != pixels[:-1, :-1]).any(axis=2)
+    boxes = changed_boxes(detail)
+    if sum(box.area for box in boxes) > _NEARLY_ALL * high * wide:
+        boxes = [Box(0, 0, wide, high)]
+    return [line.moved(box.left, box.top) for box in boxes for line in engine().read(cut(pixels, box))]
+
+
+def cut(pixels: Pixels, box: Box) -> Pixels:
+    return pixels[box.top : box.bottom, box.left : box.right]
 
 
 def changed_boxes(changed: Pixels) -> list[Box]:

@@ -54,6 +54,9 @@ class Watch(Protocol):
 class Screens(Protocol):
     """The screen of one system. All boxes are in pixels of the desktop, as the mouse counts them."""
 
+    closed: bool
+    """Whether the connection to it is lost, so that it has to be opened anew."""
+
     def monitors(self) -> list[Monitor]:
         """All monitors, the primary one first."""
 

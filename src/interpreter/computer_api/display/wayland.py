@@ -36,6 +36,7 @@ class Wayland:
     """What a Wayland session lets a program see: pixels, and nothing else."""
 
     def __init__(self) -> None:
+        self.closed = False
         self._size: Box | None = None
 
     def monitors(self) -> list[Monitor]:

@@ -20,6 +20,8 @@ class _Rectangle(ctypes.Structure):
 class WindowsDesktop:
     """The desktop of the signed-in user."""
 
+    closed = False
+
     def __init__(self) -> None:
         self._grabber = Grabber()
         self._user: Any = vars(ctypes)["windll"].user32

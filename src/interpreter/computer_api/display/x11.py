@@ -27,6 +27,7 @@ class X11:
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.closed = False
         self._lock = threading.RLock()
         self._x = connect(name)
         self._root = self._x.screen().root
@@ -78,7 +79,11 @@ class X11:
             return next((each for each in self.windows() if each.id == active or each.id == top), None)
 
     def grab(self, box: Box) -> Image:
-        return self._grabber.grab(box)
+        try:
+            return self._grabber.grab(box)
+        except NoDisplayError:
+            self.closed = True
+            raise
 
     def watch(self) -> Damage | None:
         if not self._x.has_extension("DAMAGE"):
@@ -152,6 +157,7 @@ class X11:
             try:
                 yield
             except (ConnectionClosedError, ConnectionError) as error:
+                self.closed = True
                 raise NoDisplayError(f"The display {self.name} does not answer any more: {error}") from error
 
 
