@@ -3,9 +3,13 @@
 set -eu
 
 missing=""
-for pair in node:nodejs zsh:zsh fish:fish tmux:tmux bwrap:bubblewrap; do
+for pair in node:nodejs zsh:zsh fish:fish tmux:tmux bwrap:bubblewrap openssl:openssl; do
     command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair##*:}"
 done
+# Where systemd is, the package of a mail server would start it: there it is installed by hand or not at all.
+if [ ! -d /run/systemd/system ]; then
+    command -v dovecot >/dev/null 2>&1 || missing="$missing dovecot-imapd"
+fi
 [ -n "$missing" ] || exit 0
 
 command="apt-get install --yes --no-install-recommends$missing"
