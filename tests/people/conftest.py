@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from interpreter.computer_api.computer import Computer
+from people.dav_server import DavServer
 from people.mail_servers import PASSWORD, Certificate, Dovecot, PostOffice, make_certificate
 
 
@@ -52,3 +54,20 @@ def computer(password: str, tmp_path: Path) -> Iterator[Computer]:
     made.surroundings.cwd = str(tmp_path)
     yield made
     made.terminate()
+
+
+@pytest.fixture(scope="session")
+def dav(tmp_path_factory: pytest.TempPathFactory, certificate: Certificate) -> Iterator[DavServer]:
+    server = DavServer(tmp_path_factory.mktemp("dav"), certificate)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The clocks of this process are those of Berlin, where summer time ends on 25 October 2026."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
