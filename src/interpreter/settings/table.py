@@ -494,6 +494,24 @@ SETTINGS: tuple[Setting, ...] = (
         COMPUTER, optional=True,
     ),
     Setting(
+        "computer.mail_account", "dict", None,
+        "Your mail: `imap`, `smtp`, `user` and `password_variable` or `password_command`; None is Mail on macOS. See "
+        "docs/mail-and-calendar.md.",
+        COMPUTER, optional=True,
+    ),
+    Setting(
+        "computer.calendar_account", "dict", None,
+        "Your calendars: `url`, `user` and a password as above for CalDAV, or `path` of `.ics` files; None is Calendar "
+        "on macOS.",
+        COMPUTER, optional=True,
+    ),
+    Setting(
+        "computer.contacts_account", "dict", None,
+        "Your contacts: `url`, `user` and a password as above for CardDAV, or `path` of `.vcf` files; None is Contacts "
+        "on macOS.",
+        COMPUTER, optional=True,
+    ),
+    Setting(
         "import_computer_api", "bool", False,
         "The same as `computer.import_computer_api`.",
         COMPUTER, alias_of="computer.import_computer_api",
