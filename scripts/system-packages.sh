@@ -3,7 +3,7 @@
 set -eu
 
 missing=""
-for pair in node:nodejs zsh:zsh fish:fish tmux:tmux bwrap:bubblewrap; do
+for pair in node:nodejs zsh:zsh fish:fish tmux:tmux bwrap:bubblewrap rg:ripgrep; do
     command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair##*:}"
 done
 [ -n "$missing" ] || exit 0
