@@ -25,9 +25,12 @@ if TYPE_CHECKING:
 WORK = "interpreter.computer_api.files.work"
 FOLDER = Path(__file__).parent / "files" / "work"
 SECONDS = 120.0
-# Becomes a package of that name in the other process, from the sources that come with the request.
+# Its package is made from the sources that come with the request. The directory of the session, where `-c` would look
+# first, is no place to import from.
 PROGRAM = """
-import importlib, importlib.abc, importlib.util, json, sys
+import sys
+sys.path = [path for path in sys.path if path]
+import importlib, importlib.abc, importlib.util, json
 asked = json.loads(sys.stdin.buffer.read())
 class Sources(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
     def find_spec(self, name, path=None, target=None):
@@ -48,29 +51,28 @@ ERRORS: dict[str, type[Exception]] = {
 }
 
 
-def do(computer: Computer, module: str, function: str, **arguments: Any) -> Any:
+def do(computer: Computer, module: str, function: str, /, **arguments: Any) -> Any:
     """Have one of the functions of `files/work` called, with the session's directory as its folder."""
     computer.shut_in()
     shared = computer.surroundings
     arguments = {"folder": shared.cwd, **arguments}
     if shared.containment is None:
         return getattr(import_module(f"{WORK}.{module}"), function)(**arguments)
-    return _ask(computer, sys.executable, module, function, arguments)
+    return _ask(computer, [sys.executable, "-I"], module, function, arguments)
 
 
-def do_in_python(computer: Computer, module: str, function: str, **arguments: Any) -> Any:
+def do_in_python(computer: Computer, module: str, function: str, /, **arguments: Any) -> Any:
     """The same in a process of the session's own Python, which knows what that can import."""
     computer.shut_in()
     shared = computer.surroundings
     asked = None if shared.python == "in-process" else shared.python
     python = which_python(asked, shared.own_environment())
-    return _ask(computer, python, module, function, {"folder": shared.cwd, **arguments})
+    return _ask(computer, [python], module, function, {"folder": shared.cwd, **arguments})
 
 
-def _ask(computer: Computer, python: str, module: str, function: str, arguments: dict[str, Any]) -> Any:
+def _ask(computer: Computer, python: list[str], module: str, function: str, arguments: dict[str, Any]) -> Any:
     shared = computer.surroundings
-    # The directory of the session is no place for the process to import from.
-    plain = Start([python, "-I", "-c", PROGRAM], shared.environment(), shared.cwd)
+    plain = Start([*python, "-c", PROGRAM], shared.environment(), shared.cwd)
     request = {"sources": _sources(), "module": module, "function": function, "arguments": arguments}
     contained = shared.containment.wrap(plain) if shared.containment else nullcontext(plain)
     try:
