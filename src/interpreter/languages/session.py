@@ -19,6 +19,7 @@ from typing import IO, Protocol
 
 from interpreter.errors import SessionStartError
 from interpreter.languages.block import Block, Channel, Channels
+from interpreter.languages.calls import Calls
 from interpreter.languages.clock import KILL_AFTER, Clock
 from interpreter.languages.containment import HELD, Containment, Start, path_of
 from interpreter.languages.frames import Frame, encode
@@ -85,6 +86,7 @@ class Session:
         self.ended = threading.Event()  # the worker has
         self._writing = threading.Lock()
         self.questions = Questions(self)
+        self.calls = Calls(self)
         self.snapshots = Snapshots(self)
         self.inherits = False  # it began with the variables of another one
         self._first: Session | None = None  # that this one split off from
@@ -223,6 +225,7 @@ class Session:
         process, self._process = self._process, None
         for block in self._blocks.values():
             block.let_go()
+        self.calls.nobody_there()
         self.control.shut()
         if not self.control.over.wait(ENDING):
             process.kill()  # something cannot be killed, such as a program running as another user
@@ -407,6 +410,7 @@ class Session:
         block = self.block
         if block is not None and not block.finished and block.attached:
             block.let_go()
+            self.calls.nobody_there()
             block.nudge({"event": "detached"})
 
     # -- between blocks --------------------------------------------------------------------------------------------
@@ -468,6 +472,15 @@ class Session:
                     self.block.drain_channels()
                 self.send({"op": "synced"})
                 return
+            case "turn":
+                self.send({"op": "turn"})
+                return
+            case "call":
+                self.calls.made(frame, self._blocks.get(frame.get("block", 0)))
+                return
+            case "call_off":
+                self.calls.called_off(frame["call"])
+                return
         block = self._blocks.get(frame.get("block", 0))
         if block is None or (block.finished and frame["event"] != "stream"):
             return
@@ -481,6 +494,7 @@ class Session:
             self._terminal.drain()
         block.drain_channels()
         block.finished = True
+        self.calls.block_over(block)
         block.release_held()
         if self.launch.containment is not None and self.launch.dialect is not None:
             self.control.say("drop")  # or the block's terminal would never be at its end

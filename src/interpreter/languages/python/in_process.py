@@ -23,7 +23,7 @@ from interpreter.languages.looking import (
     value_from,
     variables_from,
 )
-from interpreter.languages.python.by_thread import ByThread, Interrupt
+from interpreter.languages.python.by_thread import ByThread
 from interpreter.languages.python.driver import questions
 from interpreter.languages.python.driver.active_lines import ActiveLines
 from interpreter.languages.python.driver.bare import Bare
@@ -34,6 +34,7 @@ from interpreter.languages.python.driver.streams import Input, Output, make_inpu
 from interpreter.languages.python.driver.tracebacks import outcome
 from interpreter.languages.states import Restored
 from interpreter.languages.surroundings import Surroundings
+from interpreter.languages.thread_interrupt import Interrupt
 from interpreter.messages import Chunk
 
 STDOUT, STDERR, STDIN = ByThread(sys, "stdout"), ByThread(sys, "stderr"), ByThread(sys, "stdin")
