@@ -3,7 +3,7 @@
 set -eu
 
 missing=""
-pairs="node:nodejs zsh:zsh fish:fish tmux:tmux bwrap:bubblewrap openssl:openssl"
+pairs="node:nodejs zsh:zsh fish:fish tmux:tmux bwrap:bubblewrap openssl:openssl rg:ripgrep"
 # A desktop in memory, and applications on it of each kind: GTK, Qt, Tk, a terminal, a browser.
 pairs="$pairs Xvfb:xvfb openbox:openbox xrandr:x11-xserver-utils xclip:xclip dbus-daemon:dbus"
 pairs="$pairs /usr/libexec/at-spi-bus-launcher:at-spi2-core"
