@@ -380,6 +380,8 @@ class Computer(SettingsGroup, group="computer"):
         running, self._running = self._running, {}
         for language in running.values():
             language.terminate()
+        for tool in list(self._tools.values()):
+            tool._terminate()
         self._leave_sandboxes()
 
     def _leave_sandboxes(self) -> None:
