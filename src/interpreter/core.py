@@ -12,11 +12,14 @@ from interpreter.settings import SettingsGroup, apply, from_environment
 
 if TYPE_CHECKING:
     from interpreter.blocks import PendingBlock
+    from interpreter.call_consent import CallConsent
     from interpreter.computer_api import Computer
+    from interpreter.computer_api.answering import Use
     from interpreter.journal import Recorder
     from interpreter.llm import Llm
     from interpreter.llm.computer_use import Screen
     from interpreter.messages import Chunk, Message
+    from interpreter.os_mode.limits import Limits
     from interpreter.preview import Preview
     from interpreter.safety.sandbox import Containment
     from interpreter.safety.scan import Scanner
@@ -57,7 +60,10 @@ class OpenInterpreter(SettingsGroup, group=""):
         self.responding = False
         self.last_messages_count = 0
         self.screen = None  # in OS mode, as the model sees it
+        self._os_limits: Limits | None = None
         self._rendered: dict[str, str] = {}
+        self._approved_calls: frozenset[str] = frozenset()  # that the user has seen in the block, and said yes to
+        self._call_consent: tuple[object, CallConsent] | None = None
         self._cancel = threading.Event()
         self._cancelling = threading.RLock()
         self._idle = threading.Event()
@@ -243,6 +249,18 @@ class OpenInterpreter(SettingsGroup, group=""):
             return containment_for(Sandbox.from_settings(self), present)
         granted = present is not None and bool(present.granted)
         return containment_for(Sandbox.looking_only(self), None if granted else present)
+
+    def _permit_call(self, use: Use, call: Any) -> str:
+        """Who lets a block's code call a tool of the computer; PermissionError if nobody does."""
+        from interpreter.call_consent import CallConsent
+
+        present = self._call_consent
+        if present is None or present[0] != call.origin:
+            present = self._call_consent = (call.origin, CallConsent(self))
+        permitted = present[1].permit(use, call.ask)
+        if self._os_limits is not None:
+            self._os_limits.check(use)
+        return permitted
 
     # -- going back ------------------------------------------------------------------------------------------------
 

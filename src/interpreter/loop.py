@@ -244,24 +244,33 @@ class Turn:
             yield from self._say("The block was empty: nothing ran.\n")
             return
         self._journal.running()
+        asked_about = pending.effects.calls if pending.asked_by_rule and pending.effects is not None else ()
+        self.interpreter._approved_calls = frozenset(effect.what for effect in asked_about)
         ended: Chunk | None = None
         if pending.preview is not None:
             running = pending.preview.applied()
         else:
             running = self.interpreter.computer.stream(pending.language, pending.code)
-        acted = False
-        with closing(running) as chunks:
-            for chunk in chunks:
-                ended = chunk if "ended" in chunk else None
-                if chunk["type"] == "status":
-                    acted = acted or (chunk.get("format") == "call" and bool(chunk["content"].get("acts")))
-                    if chunk.get("format") == "files":
-                        self._changed, self._changed_any = chunk["content"], True
-                if ended is not None and self._control is not None:
-                    yield from self._control.after_block(acted)
-                yield {**chunk, "role": "computer"}
+        try:
+            with closing(running) as chunks:
+                for chunk in chunks:
+                    ended = chunk if "ended" in chunk else None
+                    if chunk["type"] == "status":
+                        self._notice(chunk)
+                    if ended is not None and self._control is not None:
+                        yield from self._control.after_block()
+                    yield {**chunk, "role": "computer"}
+        finally:
+            self.interpreter._approved_calls = frozenset()
         if ended is None:
             yield {"role": "computer", "type": "console", "format": "active_line", "content": None}
+
+    def _notice(self, status: Chunk) -> None:
+        """Take note of what a block did to files and to the screen."""
+        if status.get("format") == "files":
+            self._changed, self._changed_any = status["content"], True
+        elif status.get("format") == "call" and self._control is not None:
+            self._control.acted = self._control.acted or bool(status["content"].get("acts"))
 
     def _say(self, text: str, failed: bool = False) -> Generator[Chunk]:
         """Tell the model something in the place of a block's output."""

@@ -29,6 +29,7 @@ class Control:
         self._sign = Sign()
         self._watch: StopWatch | None = None
         self._limits = Limits(interpreter)
+        self.acted = False  # on the screen, since it was last shown
         self.stopped_by: str | None = None
 
     def begin(self) -> Generator[Chunk]:
@@ -36,21 +37,22 @@ class Control:
         interpreter = self._interpreter
         yield from self._look("The screen now")
         self._watch = self._watching()
-        interpreter.computer.guard = self._limits.check
+        interpreter._os_limits = self._limits
         shown = self._sign.show()
         keys = self._watch.keys if self._watch is not None else None
         yield {"role": "computer", "type": "status", "format": "control", "content": {"stop": keys, "sign": shown}}
 
     def end(self) -> None:
         """Give control back."""
-        self._interpreter.computer.guard = None
+        self._interpreter._os_limits = None
         self._sign.hide()
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.close()
 
-    def after_block(self, acted: bool) -> Generator[Chunk]:
+    def after_block(self) -> Generator[Chunk]:
         """What a block did to the screen."""
+        acted, self.acted = self.acted, False
         if self.stopped_by is not None:
             yield {"role": "computer", "type": "console", "format": "output", "content": f"{STOPPED}\n"}
         elif acted:

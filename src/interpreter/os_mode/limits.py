@@ -28,7 +28,7 @@ class Limits:
         most = self._interpreter.os_max_steps
         if most is not None and self.steps >= most:
             raise LimitReachedError(
-                f"There have been {most} actions in this turn, which is the limit (`os_max_steps`). Say how far you got."
+                f"There have been {most} actions in this turn, the limit (`os_max_steps`). Say how far you got."
             )
         self.steps += 1
         if use.tool in SCREEN_TOOLS and self._interpreter.os_apps:

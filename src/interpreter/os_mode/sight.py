@@ -49,7 +49,7 @@ class Sight:
 
     def look(self, about: str) -> Seen:
         """The screen, once it stands still."""
-        self._display.wait_until_still(limit=STILL_WITHIN)
+        self._display.wait_until_still(timeout=STILL_WITHIN)
         picture = self._display.view(show=False, active_app_only=False)
         is_new, self._last = picture.png != self._last, picture.png
         return Seen(about, picture, self._elements(), is_new)
