@@ -462,6 +462,11 @@ SETTINGS: tuple[Setting, ...] = (
         "Folder of your skills; None is `skills` in the configuration folder.",
         COMPUTER, optional=True, later=_NO_SKILLS,
     ),
+    Setting(
+        "computer.screenshot_size", "int", 1280,
+        "Longest side, in pixels, of pictures of the screen: as large as the model sees well.",
+        COMPUTER, minimum=200,
+    ),
     Setting("computer.emit_images", "bool", True, "Give the model the images that code shows.", COMPUTER),
     Setting(
         "computer.system_message", "str", None,
