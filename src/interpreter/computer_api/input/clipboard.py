@@ -58,7 +58,9 @@ class Clipboard(Tool):
             if hands.in_terminal():
                 clips.put_text(clips.marked() or "")
             elif not clips.changed_by(lambda: self._press(hands, self._modifier, "c")):
-                raise ComputerError("Nothing was copied: mark something in the window in front first, by a drag or ctrl+a.")
+                raise ComputerError(
+                    "Nothing was copied: mark something in the window in front first, by a drag or ctrl+a."
+                )
         return self.view()
 
     def _paste_once(self, text: str, delay: float) -> bool:

@@ -12,10 +12,6 @@ class StoppedByUser(ComputerError):
         super().__init__(f"The user {how}: stop, do nothing more on the screen, and ask what they want.")
 
 
-class TargetNotFound(ComputerError, ValueError):
-    """Nothing on the screen is what was asked for."""
-
-
 class AmbiguousTarget(ComputerError, ValueError):
     """Several things on the screen are what was asked for; the message numbers them."""
 

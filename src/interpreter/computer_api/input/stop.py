@@ -101,7 +101,9 @@ def _watcher(keys: tuple[str, ...], stopped: Callable[[], None]) -> _Watcher:
         case "wayland":
             from interpreter.errors import ComputerError
 
-            raise ComputerError("Wayland lets no program watch for a key: stop with Ctrl-C, or with the mouse in a corner.")
+            raise ComputerError(
+                "Wayland lets no program watch for a key: stop with Ctrl-C, or with the mouse in a corner."
+            )
         case _:
             from interpreter.computer_api.input.elsewhere import PynputStopKey
 

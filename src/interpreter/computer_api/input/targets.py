@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from interpreter.computer_api.input.errors import AmbiguousTarget, TargetNotFound
+from interpreter.computer_api.display.failures import NotFoundOnScreenError
+from interpreter.computer_api.input.errors import AmbiguousTarget
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
@@ -40,18 +42,16 @@ def place(
 
 
 def _coordinates(target: Any) -> tuple[float, float] | None:
-    """A pair, or what carries one: an element, a match of `display.find`."""
-    if isinstance(target, Mapping):
-        if "coordinates" in target:
-            return _coordinates(target["coordinates"])
-        target = (target.get("x"), target.get("y"))
-    elif hasattr(target, "x") and hasattr(target, "y"):
-        target = (target.x, target.y)
-    if isinstance(target, str):
-        return None
-    if isinstance(target, list | tuple) and len(target) == 2 and all(isinstance(v, int | float) for v in target):
-        return target[0], target[1]
-    raise ValueError(f"{target!r} is no place on the screen. {_HOW}")
+    """A pair, or what carries one and is no element that may have moved since."""
+    if isinstance(target, Mapping) and "ref" not in target:
+        target = (target.get("x"), target.get("y")) if "x" in target else target.get("coordinates")
+        if target is None:
+            raise ValueError(f"There is no place in that. {_HOW}")
+    if isinstance(target, list | tuple):
+        if len(target) == 2 and all(isinstance(value, int | float) for value in target):
+            return target[0], target[1]
+        raise ValueError(f"{target!r} is no place on the screen. {_HOW}")
+    return None
 
 
 def _pixel(x: float, y: float, size: tuple[int, int], screenshot: Any) -> tuple[float, float]:
@@ -71,17 +71,30 @@ def _within(found: tuple[float, float], size: tuple[int, int]) -> tuple[int, int
     return x, y
 
 
-def _located(computer: Computer, target: str, screenshot: Any) -> tuple[int, int]:
-    matches = computer.display.locate(target) if screenshot is None else computer.display.locate(target, screenshot)
+def _located(computer: Computer, target: Any, screenshot: Any) -> tuple[int, int]:
+    matches = computer.display.locate(target, screenshot)
     if not matches:
-        raise TargetNotFound(f"Nothing on the screen is {target!r}. Look with computer.display.view(), or scroll to it.")
+        raise NotFoundOnScreenError(f"Nothing on the screen is {target!r}. {_nearest(computer, target)}")
     if len(matches) > 1:
         computer.show(computer.display.numbered(matches))
         listed = [f"{number}. {_told(match)}" for number, match in enumerate(matches, 1)]
         raise AmbiguousTarget(
-            f"{len(matches)} things on the screen are {target!r}. Say which one by its coordinates:\n" + "\n".join(listed)
+            f"{len(matches)} things on the screen are {target!r}. Say which one by its coordinates:\n"
+            + "\n".join(listed)
         )
     return round(matches[0].x), round(matches[0].y)
+
+
+def _nearest(computer: Computer, target: Any) -> str:
+    """What is there instead."""
+    look = "Look with computer.display.view(), scroll, or wait for it."
+    if not isinstance(target, str):
+        return look
+    lines = [" ".join(words) for words in computer.display.get_text_as_list_of_lists()]
+    texts = dict.fromkeys([element["name"] for element in computer.display.elements() if element["name"]] + lines)
+    by_fold = {text.casefold(): text for text in texts}
+    near = difflib.get_close_matches(target.casefold(), by_fold, 5, 0.4)
+    return (f"The nearest are: {', '.join(repr(by_fold[text]) for text in near)}. " if near else "") + look
 
 
 def _told(match: Any) -> str:

@@ -32,7 +32,9 @@ class X11Hands:
         self._x = Connection()
         self._lock = RLock()
         if self._x.display.query_extension("XTEST") is None:
-            raise NoDisplayError("This X server does not let programs move the pointer and type: it has no XTEST extension.")
+            raise NoDisplayError(
+                "This X server does not let programs move the pointer and type: it has no XTEST extension."
+            )
         self._keymap = Keymap(self._x.display)
         self._keys: dict[str, Stroke] = {}
         self._buttons: set[str] = set()
