@@ -270,7 +270,7 @@ class Turn:
         if status.get("format") == "files":
             self._changed, self._changed_any = status["content"], True
         elif status.get("format") == "call" and self._control is not None:
-            self._control.acted = self._control.acted or bool(status["content"].get("acts"))
+            self._control.called(status["content"])
 
     def _say(self, text: str, failed: bool = False) -> Generator[Chunk]:
         """Tell the model something in the place of a block's output."""

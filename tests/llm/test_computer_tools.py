@@ -205,7 +205,7 @@ def test_what_the_provider_warns_of_is_asked_and_then_acknowledged(talk: Any) ->
 @pytest.mark.parametrize(
     ("action", "code"),
     [
-        ({"action": "screenshot"}, "computer.display.view()"),
+        ({"action": "screenshot"}, "computer.display.view(screen=-1, active_app_only=False)"),
         ({"action": "left_click"}, "computer.mouse.click()"),
         ({"action": "left_click", "coordinate": [1, 2], "text": "shift"}, "computer.keyboard.down('shift')\ncomputer.mouse.click(x=1, y=2)\ncomputer.keyboard.up('shift')"),
         ({"action": "middle_click", "coordinate": [1, 2]}, "computer.mouse.click(x=1, y=2, button='middle')"),

@@ -98,7 +98,7 @@ class Answering:
             outcome = "ok"
             return value
         except Exception as error:
-            told["error"] = cut(str(error), LONGEST)
+            told |= {"error": cut(str(error), LONGEST), "kind": type(error).__name__}
             raise
         finally:
             about = {"call": use.name, "told": str(use), "outcome": outcome, "acts": use.acts, "sends": use.sends}

@@ -139,7 +139,7 @@ def _act(kind: str, action: Mapping[str, Any], screen: Screen) -> Iterator[str]:
         case "zoom":
             yield f"computer.display.view(region={_region(action, screen)})"
         case "screenshot":
-            yield "computer.display.view()"
+            yield "computer.display.view(screen=-1, active_app_only=False)"
         case _:
             yield f"raise ValueError({f'There is no action {kind!r} on this computer.'!r})"
 
@@ -191,7 +191,7 @@ def _scroll(action: Mapping[str, Any], at: str) -> Iterator[str]:
     if down:
         yield f"computer.mouse.scroll({-down})"
     if right:
-        yield f"computer.mouse.scroll({right}, horizontal=True)"
+        yield f"computer.mouse.scroll(0, sideways={right})"
 
 
 def _clicks(pixels: float) -> int:

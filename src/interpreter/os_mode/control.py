@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Generator
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING, Any
 
+from interpreter.computer_api.input.errors import StoppedByUser
+from interpreter.computer_api.input.stop import STOP_KEY, StopWatch
 from interpreter.errors import InterpreterError
 from interpreter.llm.computer_use import Screen
 from interpreter.messages import Chunk
@@ -14,7 +16,6 @@ from interpreter.os_mode.sight import Sight
 from interpreter.os_mode.sign import Sign
 
 if TYPE_CHECKING:
-    from interpreter.computer_api.input.stop import StopWatch
     from interpreter.core import OpenInterpreter
 
 STOPPED = "The user has stopped you. Nothing more was done on the screen."
@@ -39,7 +40,7 @@ class Control:
         self._watch = self._watching()
         interpreter._os_limits = self._limits
         shown = self._sign.show()
-        keys = self._watch.keys if self._watch is not None else None
+        keys = "+".join(STOP_KEY) if self._watch is not None else None
         yield {"role": "computer", "type": "status", "format": "control", "content": {"stop": keys, "sign": shown}}
 
     def end(self) -> None:
@@ -65,18 +66,22 @@ class Control:
         self._interpreter.screen = Screen(
             picture.width, picture.height, picture.scale, picture.left, picture.top, platform.system().lower()
         )
-        yield from ({**chunk, "role": "computer"} for chunk in seen.chunks(self._interpreter.llm.vision))
+        for chunk in seen.chunks(self._interpreter.llm.vision):
+            yield {**chunk, "role": "computer"}
 
     def _watching(self) -> StopWatch | None:
         """The watch over the stop key; without one the corner of the screen and Ctrl-C are left."""
-        from interpreter.computer_api.input.stop import StopWatch
-
         try:
             return StopWatch(self._stop).start()
         except InterpreterError:
             return None
 
+    def called(self, call: Mapping[str, Any]) -> None:
+        """Take note of what a block's code did with the screen."""
+        self.acted = self.acted or bool(call.get("acts"))
+        if call.get("kind") == StoppedByUser.__name__:
+            self._stop("the corner of the screen")
+
     def _stop(self, how: str = "the stop key") -> None:
         self.stopped_by = how
         self._interpreter.cancel()
-

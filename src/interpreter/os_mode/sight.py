@@ -50,7 +50,8 @@ class Sight:
     def look(self, about: str) -> Seen:
         """The screen, once it stands still."""
         self._display.wait_until_still(timeout=STILL_WITHIN)
-        picture = self._display.view(show=False, active_app_only=False)
+        picture = self._display.view(show=False, screen=-1, active_app_only=False)
+        assert not isinstance(picture, list), "all displays are one picture"
         is_new, self._last = picture.png != self._last, picture.png
         return Seen(about, picture, self._elements(), is_new)
 
