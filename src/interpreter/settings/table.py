@@ -447,7 +447,7 @@ SETTINGS: tuple[Setting, ...] = (
     # The computer API
     Setting(
         "computer.import_computer_api", "bool", False,
-        "Tell the model of the `computer` object that code can use; on at the command line, and never for small models.",
+        "Tell the model of the `computer` object that code can use; on at the command line, never for small models.",
         COMPUTER,
     ),
     Setting(
