@@ -33,8 +33,11 @@ SEAM = "frontend"
 # Programs of their own, which run in another process than the library.
 PROGRAMS = (
     "languages/supervisor.py",
+    "languages/controlling_terminal.py",
     "languages/kept_snapshots.py",
     "languages/process_table.py",
+    "languages/promotions.py",
+    "languages/worker.py",
     "languages/python/driver/*.py",
     "llm/local/engine_program.py",
     "safety/sandbox/enter.py",
