@@ -20,7 +20,6 @@ IGNORED = "Accepted for old scripts, without effect"
 
 _NOTHING_SENT = "nothing is ever sent to anyone but the model you chose"
 _NO_API = "the computer API is not there yet"
-_NO_SKILLS = "skills are not there yet"
 
 _BREAKERS = (
     "The task is done.",
@@ -453,14 +452,14 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "computer.import_skills", "bool", False,
-        "Load your skills into the Python session.",
-        COMPUTER, later=_NO_SKILLS,
+        "Have your skills by their names in the Python session.",
+        COMPUTER,
     ),
-    Setting("computer.save_skills", "bool", True, "Let code save new skills.", COMPUTER, later=_NO_SKILLS),
+    Setting("computer.save_skills", "bool", True, "Let code save new skills.", COMPUTER),
     Setting(
         "computer.skills_path", "path", None,
         "Folder of your skills; None is `skills` in the configuration folder.",
-        COMPUTER, optional=True, later=_NO_SKILLS,
+        COMPUTER, optional=True,
     ),
     Setting("computer.emit_images", "bool", True, "Give the model the images that code shows.", COMPUTER),
     Setting(
