@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
 from interpreter.computer_api.listing import is_part, names
@@ -16,6 +17,7 @@ from interpreter.languages.python.driver.parcels import packed, packed_error, un
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
+    from interpreter.computer_api.stand_in import StandIn
     from interpreter.languages.calls import Call
 
 LONGEST = 200  # characters of what the record says of arguments
@@ -64,9 +66,6 @@ class Answering:
 
     def answer(self, call: Call) -> Frame:
         """What came of a call, as the reply has it."""
-        from interpreter.computer_api.computer import CALL
-
-        CALL.set(call)  # the thread is the call's own
         try:
             if call.how == "names":
                 return {"value": names(self._owner(call.path.split(".") if call.path else []))}
@@ -76,26 +75,36 @@ class Answering:
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is told where it was called
             return {"error": packed_error(error)}
 
+    def stand_in(self, call: Callable[[str, str], Any]) -> StandIn:
+        """What code in this very process finds as `computer`."""
+        from interpreter.computer_api.stand_in import StandIn
+
+        return StandIn(self._computer, self, call)
+
     def use(self, call: Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Have it judged and do it; the block's record tells of it in any case."""
+        from interpreter.computer_api.computer import CALL
+
         use = self._meant(call, args, kwargs)
+        token = CALL.set(call)
         began = time.monotonic()
         outcome: Outcome = "refused"
         told: dict[str, Any] = {}
         value: Any = None
         try:
-            self._permit(use, call)
+            told = {"by": self._permit(use, call)}
             outcome = "failed"
             value = use.function(*use.args, **use.kwargs)
             outcome = "ok"
             return value
         except Exception as error:
-            told = {"error": cut(str(error), LONGEST)}
+            told["error"] = cut(str(error), LONGEST)
             raise
         finally:
             about = {"call": use.name, "told": str(use), "outcome": outcome, "acts": use.acts, "sends": use.sends}
             pictures = [value.base64] if isinstance(value, Picture) else []
             seconds = round(time.monotonic() - began, 3)
+            CALL.reset(token)
             call.tell({"event": "called", "call": {**about, **told, "seconds": seconds, "pictures": pictures}})
 
     # -- what is meant ---------------------------------------------------------------------------------------------
@@ -104,7 +113,7 @@ class Answering:
         owner: Any = self._computer
         for place, name in enumerate(path):
             if name not in names(owner):
-                raise AttributeError(f"There is no computer.{'.'.join(path[: place + 1])}.")
+                raise missing(path[: place + 1], owner)
             owner = getattr(owner, name)
         return owner
 
@@ -113,7 +122,7 @@ class Answering:
         owner = self._owner(path)
         kind = names(owner).get(name)
         if kind is None:
-            raise AttributeError(f"There is no computer.{call.path}.")
+            raise missing([*path, name], owner)
         use = Use(f"computer.{call.path}", call.how, getattr, (owner, name), {}, call.language)
         use = replace(use, contained=call.is_contained)
         match call.how:
@@ -129,8 +138,36 @@ class Answering:
 
     # -- whether it may --------------------------------------------------------------------------------------------
 
-    def _permit(self, use: Use, call: Call) -> None:
-        """PermissionError if it may not; whoever has to be asked is asked."""
+    def _permit(self, use: Use, call: Call) -> str:
+        """Who says that it may; PermissionError if it may not. Whoever has to be asked is asked."""
+        owner = self._computer._interpreter
+        if owner is not None:
+            return owner._permit_call(use, call)
+        return asked_first(use, call.ask) if use.sends else "block"
+
+
+def missing(path: list[str], owner: Any) -> AttributeError:
+    """The error for a name that is not there: which are, the near ones if some are near."""
+    before, there = ".".join(["computer", *path[:-1]]), list(names(owner))
+    close = get_close_matches(path[-1], there, 3, 0.5)
+    meant = " or ".join(f"{before}.{name}" for name in close)
+    advice = f"Did you mean {meant}?" if close else f"There are: {', '.join(there)}."
+    return AttributeError(f"There is no {before}.{path[-1]}. {advice}")
+
+
+def asked_first(use: Use, ask: Callable[[str], str | None]) -> str:
+    """Have the user look at what would be sent; PermissionError unless they say yes."""
+    parts = [f"  {name}: {cut(shown(value), LONGEST_SHOWN)}" for name, value in use.given.items()]
+    answer = ask("\n".join([f"The code wants to send something with {use.name}:", *parts, "Send it? (y/n) "]))
+    if answer is None:
+        raise PermissionError(f"{use.name} sent nothing: the user is always asked first, and nobody was there to ask.")
+    if not said_yes(answer):
+        raise PermissionError(f"{use.name} sent nothing: the user said no.")
+    return "user"
+
+
+def said_yes(answer: str) -> bool:
+    return answer.strip().lower() in ("y", "yes")
 
 
 def shown(value: Any) -> str:

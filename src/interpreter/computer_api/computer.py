@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.languages import unknown_language
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from interpreter.computer_api.tool import Picture, Tool
     from interpreter.core import OpenInterpreter
     from interpreter.languages.calls import Call
+    from interpreter.languages.frames import Frame
 
 __all__ = ["Computer", "unknown_language"]
 
@@ -27,18 +30,14 @@ class Computer(States, group="computer"):
     def __init__(self, interpreter: OpenInterpreter | None = None) -> None:
         super().__init__(interpreter)
         self._tools: dict[str, Tool] = {}
-        self._answers: Answering | None = None
+        self._answers = Answers(self)
 
     def __getattr__(self, name: str) -> Any:
         if name in TOOLS:
             return self._tools.get(name) or self._tools.setdefault(name, make(name, self))
         return super().__getattr__(name)
 
-    def _answering(self) -> Answering:
-        if self._answers is None:
-            from interpreter.computer_api.answering import Answering
-
-            self._answers = Answering(self)
+    def _answering(self) -> Answers:
         return self._answers
 
     # -- what is shown ---------------------------------------------------------------------------------------------
@@ -94,3 +93,22 @@ class Computer(States, group="computer"):
         for name, value in given.items():
             if name in self._rows and not name.startswith("_"):
                 setattr(self, name, value)
+
+
+class Answers:
+    """Answers what code calls; made in earnest at the first call."""
+
+    def __init__(self, computer: Computer) -> None:
+        self._computer = computer
+
+    @cached_property
+    def _answering(self) -> Answering:
+        from interpreter.computer_api.answering import Answering
+
+        return Answering(self._computer)
+
+    def answer(self, call: Call) -> Frame:
+        return self._answering.answer(call)
+
+    def stand_in(self, call: Callable[[str, str], Any]) -> Any:
+        return self._answering.stand_in(call)

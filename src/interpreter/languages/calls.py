@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import queue
 import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 
 from interpreter.languages.block import Block
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
 
 NO_TOOLS = "There is no computer to call here."
 OVER = "Only a running block can use the computer, and the one that this belongs to has ended."
+NOT_IN_A_TRIAL = "A block that is only tried out cannot use the computer: what that does cannot be taken back."
 # What only tells what there is may be asked at any time, also for a completion.
 TELLING = ("names", "doc")
 
@@ -24,6 +27,19 @@ class Tools(Protocol):
 
     def answer(self, call: Call) -> Frame:
         """What came of it, as the reply has it: `value`, or `error`. It does not raise."""
+
+    def stand_in(self, call: Callable[[str, str], Any]) -> Any:
+        """What code in this very process finds as `computer`; `call(path, how)` makes a call of it."""
+
+
+class OnlyTried:
+    """Answers the calls of a block that is only tried out: what a tool does cannot be taken back."""
+
+    def answer(self, call: Call) -> Frame:
+        return {"error": {"type": "PermissionError", "words": NOT_IN_A_TRIAL}}
+
+    def stand_in(self, call: Callable[[str, str], Any]) -> Any:
+        return None
 
 
 class Call:
@@ -39,6 +55,11 @@ class Call:
         self.over = False  # nobody waits for its reply any more
         self._block = block
         self._answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+
+    @property
+    def origin(self) -> object:
+        """What all calls of one block have in common, and those of others have not."""
+        return self._block
 
     @property
     def block(self) -> int:
@@ -75,6 +96,7 @@ class Calls:
         self.tools: Tools | None = None
         self._session = session
         self._running: dict[int, Call] = {}
+        self._turns: dict[tuple[int, str], threading.Lock] = {}  # by block and tool
         self._lock = threading.Lock()
 
     # -- for the reader's thread -----------------------------------------------------------------------------------
@@ -104,6 +126,7 @@ class Calls:
             ended = [call for call in self._running.values() if call.block == block.number]
             for call in ended:
                 del self._running[call.number]
+            self._turns = {key: turn for key, turn in self._turns.items() if key[0] != block.number}
         for call in ended:
             call.end()
             self._reply(call, {"error": {"type": "Exception", "words": OVER}})
@@ -118,7 +141,7 @@ class Calls:
 
     def _run(self, call: Call, tools: Tools) -> None:
         try:
-            with call.interrupt.may_strike():
+            with call.interrupt.may_strike(), self._turn(call):
                 reply = tools.answer(call)
         except KeyboardInterrupt:
             reply = {"error": {"type": "Exception", "words": "The call was interrupted."}}
@@ -128,6 +151,13 @@ class Calls:
             waited_for = self._running.pop(call.number, None) is call
         if waited_for:
             self._reply(call, reply)
+
+    def _turn(self, call: Call) -> AbstractContextManager[object]:
+        """Within a block, a tool does one thing after the other; one that hangs does not keep later blocks waiting."""
+        if call.how in TELLING:
+            return nullcontext()
+        with self._lock:
+            return self._turns.setdefault((call.block, call.path.partition(".")[0]), threading.Lock())
 
     def _reply(self, call: Call, reply: Frame) -> None:
         self._session.send({"op": "reply", "call": call.number, **reply})

@@ -37,6 +37,9 @@ class Containment(Protocol):
     def close(self) -> None:
         """Put everything away; its sessions have ended."""
 
+    def shows(self, path: str) -> bool:
+        """Whether a file can be seen inside under the same path; links are followed already."""
+
     def denials(self, code: str, done: dict[str, Any]) -> list[str]:
         """What was kept from a block that has ended, each in a line."""
 

@@ -15,6 +15,7 @@ from interpreter.languages.containment import Containment
 from interpreter.languages.displays import console, display_chunks
 from interpreter.languages.frames import Frame
 from interpreter.languages.jobs import Job
+from interpreter.languages.launch import Launch
 from interpreter.languages.looking import (
     COMPLETING,
     LISTING,
@@ -27,7 +28,7 @@ from interpreter.languages.looking import (
     value_from,
     variables_from,
 )
-from interpreter.languages.session import Launch, Session
+from interpreter.languages.session import Session
 from interpreter.languages.states import NOT_TAKEN_ALONG, Place, Restored, numbers
 from interpreter.languages.surroundings import Surroundings
 from interpreter.messages import Chunk

@@ -461,6 +461,11 @@ SETTINGS: tuple[Setting, ...] = (
         "Folder of your skills; None is `skills` in the configuration folder.",
         COMPUTER, optional=True,
     ),
+    Setting(
+        "computer.screenshot_size", "int", 1280,
+        "Longest side, in pixels, of pictures of the screen: as large as the model sees well.",
+        COMPUTER, minimum=200,
+    ),
     Setting("computer.emit_images", "bool", True, "Give the model the images that code shows.", COMPUTER),
     Setting(
         "computer.system_message", "str", None,
@@ -485,6 +490,24 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "computer.debug", "bool", None,
         "As `debug`, for the computer API; None is the same.",
+        COMPUTER, optional=True,
+    ),
+    Setting(
+        "computer.mail_account", "dict", None,
+        "Your mail: `imap`, `smtp`, `user` and `password_variable` or `password_command`; None is Mail on macOS. See "
+        "docs/mail-and-calendar.md.",
+        COMPUTER, optional=True,
+    ),
+    Setting(
+        "computer.calendar_account", "dict", None,
+        "Your calendars: `url`, `user` and a password as above for CalDAV, or `path` of `.ics` files; None is Calendar "
+        "on macOS.",
+        COMPUTER, optional=True,
+    ),
+    Setting(
+        "computer.contacts_account", "dict", None,
+        "Your contacts: `url`, `user` and a password as above for CardDAV, or `path` of `.vcf` files; None is Contacts "
+        "on macOS.",
         COMPUTER, optional=True,
     ),
     Setting(

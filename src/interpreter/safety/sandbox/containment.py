@@ -21,7 +21,7 @@ from interpreter.safety.sandbox.cgroups import Groups
 from interpreter.safety.sandbox.denials import Block, blocked
 from interpreter.safety.sandbox.environment import let_through, through_proxy
 from interpreter.safety.sandbox.mountpoints import make_ways
-from interpreter.safety.sandbox.places import Places, places
+from interpreter.safety.sandbox.places import Places, is_inside, places
 from interpreter.safety.sandbox.proxy import Proxy, Verdict
 from interpreter.safety.sandbox.sandbox import MEGABYTE, Limits, Sandbox, Widening
 from interpreter.safety.sandbox.seccomp import program
@@ -111,6 +111,10 @@ class Containment:
         if sys.platform == "darwin":
             return seatbelt.wrapped(self, start, folder)
         return self._in_bubblewrap(start, folder, stack)
+
+    def shows(self, path: str) -> bool:
+        seen = self.places([])
+        return is_inside(Path(path), (*seen.readable, *seen.writable)) and not seen.is_hidden(path)
 
     def denials(self, code: str, done: dict[str, Any]) -> list[str]:
         block = Block(code, done.get("exit_code"), list(done.get("errors") or ()))
