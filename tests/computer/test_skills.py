@@ -161,6 +161,12 @@ def test_from_outside_a_skill_runs_in_the_live_session(at: At) -> None:
     assert message["content"] == "42\n"
 
 
+def test_in_this_process_a_skill_runs_in_it_as_well(at: At) -> None:
+    at.skills.save("first", "def first(things): return next(iter(things))")
+    at.interpreter.computer.python = "in-process"
+    assert at.do("own = object()\nprint(computer.skills.run('first', [own]) is own)") == "True"
+
+
 def test_skills_are_there_by_name_if_that_is_wanted(at: At) -> None:
     at.skills.save("add_up", ADD)
     assert "NameError" in at.do("add_up(1)")

@@ -70,6 +70,10 @@ class Skills(Tool):
         found = self._named(skill)
         if found.kind == "instructions":
             return self._text(found.path)
+        if self.computer.python == "in-process":
+            from interpreter.languages.python.driver.skills import function
+
+            return function(found.name, self._text(found.path))(*args, **kwargs)
         if self.computer._active is not None:
             raise ComputerError("A block is running. A skill runs in a block of its own.")
         call = f"computer.skills.run({found.name!r}, *{args!r}, **{kwargs!r})"
