@@ -40,6 +40,12 @@ class Computer(States, group="computer"):
     def _answering(self) -> Answers:
         return self._answers
 
+    def terminate(self) -> None:
+        """End all sessions and everything they started, and what the tools have open."""
+        for tool in list(self._tools.values()):
+            tool._terminate()
+        super().terminate()
+
     # -- what is shown ---------------------------------------------------------------------------------------------
 
     def show(self, what: Picture | str) -> None:
