@@ -23,9 +23,21 @@ def system_message(interpreter: OpenInterpreter) -> Message:
     if sources(interpreter)["system_message"] == "default":
         parts = [read_prompt(interpreter.llm.profile.prompt), situation(interpreter)]
     parts += [language.system_message or "" for language in interpreter.computer.languages]
-    parts += [interpreter.custom_instructions, interpreter.computer.system_message or ""]
+    parts += [interpreter.custom_instructions, about_computer(interpreter)]
     text = "\n\n".join(part.strip() for part in parts if part.strip())
     return {"role": "system", "type": "message", "content": render(interpreter, text)}
+
+
+def about_computer(interpreter: OpenInterpreter) -> str:
+    """What the model is told of the `computer` object: the user's words, or what there is, where that is wanted."""
+    computer, profile = interpreter.computer, interpreter.llm.profile.name
+    if computer.system_message is not None:
+        return computer.system_message
+    is_chosen = sources(computer)["computer.import_computer_api"] != "default"
+    # A small model loses more by a longer prompt than it gains by knowing of tools that it cannot handle.
+    is_fit = profile == "full" or (profile == "short" and is_chosen)
+    is_on = computer.import_computer_api or (interpreter.in_terminal_interface and not is_chosen)
+    return read_prompt("computer") if is_on and is_fit else ""
 
 
 def situation(interpreter: OpenInterpreter) -> str:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
-from interpreter.computer_api.listing import is_part, names
-from interpreter.computer_api.tool import Picture
+from interpreter.computer_api.listing import names
+from interpreter.computer_api.tool import Picture, Tool
 from interpreter.languages.frames import Frame
 from interpreter.languages.python.driver.parcels import packed, packed_error, unpacked
 
@@ -71,7 +71,7 @@ class Answering:
                 return {"value": names(self._owner(call.path.split(".") if call.path else []))}
             args, kwargs = unpacked(call.args, Picture), unpacked(call.kwargs, Picture)
             value = self.use(call, args, kwargs)
-            return {"value": {"$part": call.path} if is_part(value) else packed(value)}
+            return {"value": {"$part": call.path} if isinstance(value, Tool) else packed(value)}
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is told where it was called
             return {"error": packed_error(error)}
 

@@ -19,7 +19,6 @@ COMPUTER = "The computer API"
 IGNORED = "Accepted for old scripts, without effect"
 
 _NOTHING_SENT = "nothing is ever sent to anyone but the model you chose"
-_NO_API = "the computer API is not there yet"
 
 _BREAKERS = (
     "The task is done.",
@@ -447,8 +446,8 @@ SETTINGS: tuple[Setting, ...] = (
     # The computer API
     Setting(
         "computer.import_computer_api", "bool", False,
-        "Let code use the `computer` object.",
-        COMPUTER, later=_NO_API,
+        "Tell the model of the `computer` object that code can use; on at the command line, and never for small models.",
+        COMPUTER,
     ),
     Setting(
         "computer.import_skills", "bool", False,
@@ -485,8 +484,8 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "computer.system_message", "str", None,
-        "What the model is told about the `computer` object; None lists it.",
-        COMPUTER, optional=True, later=_NO_API,
+        "What the model is told about the `computer` object; None lists it where `import_computer_api` is on.",
+        COMPUTER, optional=True,
     ),
     Setting(
         "computer.max_output", "int", None,
@@ -543,8 +542,8 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "sync_computer", "bool", False,
-        "Keep the `computer` object of the session and yours alike.",
-        COMPUTER, later=_NO_API,
+        "The `computer` object of the session and yours are the same.",
+        IGNORED, inert="there is one computer, and code in sessions calls it",
     ),
     Setting(
         "os", "bool", False,
