@@ -12,6 +12,7 @@ from interpreter import OpenInterpreter
 from interpreter.computer_api.skills import Skills
 from interpreter.computer_api.skills.source import normalised, of_code
 from interpreter.errors import ComputerError, SandboxUnavailableError
+from interpreter.system_message import system_message
 
 ADD = 'def add_up(a, b=2):\n    "The sum of two numbers."\n    return a + b\n'
 SKILL_MD = """---
@@ -171,6 +172,7 @@ def test_skills_are_there_by_name_if_that_is_wanted(at: At) -> None:
     at.skills.save("add_up", ADD)
     assert "NameError" in at.do("add_up(1)")
     at.interpreter.import_skills = True
+    assert "add_up()" in system_message(at.interpreter)["content"]
     assert at.do("add_up(1)") == "3"
     assert at.do("add_up = len; add_up('four')") == "4"
 
