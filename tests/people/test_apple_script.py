@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Callable
 from datetime import datetime
@@ -131,6 +132,31 @@ def test_the_code_of_a_script_is_the_same_whatever_the_values(mac: Mac, computer
     assert {tuple(call["argv"]) for call in mac.calls} == {("-",)}
 
 
+def test_scripts_have_every_end_and_no_name_that_means_something(mac: Mac, computer: Computer) -> None:
+    for call in everything(computer, "x").values():
+        call()
+    computer.mail.get()
+    mac.will_say("1")
+    computer.mail.unread_count()
+    mac.will_say("deleted")
+    computer.calendar.delete_event("A", "2026-11-16")
+    assert len(mac.calls) == 9
+    for each in mac.calls:
+        _, code = literals(each["script"])
+        opened: list[str] = []
+        for line in (line.strip() for line in code.splitlines()):
+            first = line.split(" ")[0]
+            if line.startswith("end "):
+                assert opened.pop() == line.split()[1], line
+            elif first == "on":
+                opened.append(line.split()[1].partition("(")[0])
+            elif first in ("repeat", "try") or (first == "tell" and " to " not in line) or line.endswith(" then"):
+                opened.append(first)
+        assert opened == []
+        names = re.findall(r"(?:^|then )\s*set (\w+) to|repeat with (\w+) |on (\w+)\(", code, re.MULTILINE)
+        assert all(re.match(r"the[A-Z]|our[A-Z]", name) for found in names for name in found if name)
+
+
 def test_mails_come_back_whole(mac: Mac, computer: Computer) -> None:
     fields = [
         "7",
@@ -155,7 +181,7 @@ def test_mails_come_back_whole(mac: Mac, computer: Computer) -> None:
         "unread": True,
         "truncated": False,
     }
-    assert "whose read status is false" in mac.script and "if upper > 3" in mac.script
+    assert "whose read status is false" in mac.script and "if theCount > 3" in mac.script
     mac.will_say("12")
     assert computer.mail.unread_count() == 12
 
@@ -164,7 +190,9 @@ def test_a_mail_is_sent_with_its_files(mac: Mac, computer: Computer, tmp_path: P
     (tmp_path / "a.txt").write_text("x")
     assert computer.mail.send(["a@example.org", "b@example.org"], "Hi", "Hello", "a.txt").startswith("Mail was told")
     strings, _ = literals(mac.script)
-    assert {"a@example.org", "b@example.org", "Hi", "Hello", str(tmp_path / "a.txt")} <= set(strings)
+    assert {"a@example.org", "b@example.org", "Hi", "Hello"} <= set(strings)
+    (copy,) = (Path(each) for each in strings if each.endswith("a.txt"))
+    assert copy.read_text() == "x" and copy.parent.parent.stat().st_mode & 0o077 == 0
     assert computer.mail.format_path_for_applescript('/a "b"') == 'POSIX file "/a \\"b\\""'
     assert computer.mail.calculate_upload_delay(None) == 0
 
@@ -190,8 +218,8 @@ def test_events_come_back_with_the_dates_of_what_repeats(mac: Mac, computer: Com
 def test_dates_go_in_as_numbers(mac: Mac, computer: Computer) -> None:
     mac.will_say("Work")
     assert "'Work'" in computer.calendar.create_event("A", "2026-11-16 10:00", "2026-11-16T10:00:00Z")
-    assert "my moment(2026, 11, 16, 36000)" in mac.script and "my moment(2026, 11, 16, 39600)" in mac.script
-    assert moment(datetime(2026, 7, 1, 8).astimezone()) == "my moment(2026, 7, 1, 28800)"
+    assert "my ourMoment(2026, 11, 16, 36000)" in mac.script and "my ourMoment(2026, 11, 16, 39600)" in mac.script
+    assert moment(datetime(2026, 7, 1, 8).astimezone()) == "my ourMoment(2026, 7, 1, 28800)"
 
 
 def test_only_one_event_is_deleted(mac: Mac, computer: Computer) -> None:
