@@ -12,7 +12,9 @@ from interpreter.settings import SettingsGroup, apply, from_environment
 
 if TYPE_CHECKING:
     from interpreter.blocks import PendingBlock
+    from interpreter.call_consent import CallConsent
     from interpreter.computer_api import Computer
+    from interpreter.computer_api.answering import Use
     from interpreter.journal import Recorder
     from interpreter.llm import Llm
     from interpreter.messages import Chunk, Message
@@ -55,6 +57,8 @@ class OpenInterpreter(SettingsGroup, group=""):
         self.responding = False
         self.last_messages_count = 0
         self._rendered: dict[str, str] = {}
+        self._approved_calls: frozenset[str] = frozenset()  # that the user has seen in the block, and said yes to
+        self._call_consent: tuple[object, CallConsent] | None = None
         self._cancel = threading.Event()
         self._cancelling = threading.RLock()
         self._idle = threading.Event()
@@ -240,6 +244,15 @@ class OpenInterpreter(SettingsGroup, group=""):
             return containment_for(Sandbox.from_settings(self), present)
         granted = present is not None and bool(present.granted)
         return containment_for(Sandbox.looking_only(self), None if granted else present)
+
+    def _permit_call(self, use: Use, call: Any) -> str:
+        """Who lets a block's code call a tool of the computer; PermissionError if nobody does."""
+        from interpreter.call_consent import CallConsent
+
+        present = self._call_consent
+        if present is None or present[0] != call.origin:
+            present = self._call_consent = (call.origin, CallConsent(self))
+        return present[1].permit(use, call.ask)
 
     # -- going back ------------------------------------------------------------------------------------------------
 

@@ -43,6 +43,18 @@ class Containment(Protocol):
     def denials(self, code: str, done: dict[str, Any]) -> list[str]:
         """What was kept from a block that has ended, each in a line."""
 
+    def door(self) -> int:
+        """A port of this machine, through which a program outside reaches what can be reached inside."""
+
+    def refusal(self, host: str, port: int) -> str:
+        """Why a host cannot be reached, and how to ask for it; nothing if it can."""
+
+    def may_read(self, path: Path) -> bool:
+        """Whether the user's file at a path can be read inside."""
+
+    def may_write(self, path: Path) -> bool:
+        """Whether it can be written inside."""
+
 
 def path_of(descriptor: int) -> str:
     """Where processes inside find a descriptor of the supervisor, which is the first of them."""

@@ -17,8 +17,8 @@ from interpreter.safety.look.effects import KINDS
 from interpreter.safety.look.look import canonical
 from interpreter.safety.policy.rules import DECISIONS, NOTHING, WAYS, Rule
 
-_KEYS = ("decision", "language", "command", "does", "path", "host", "folder", "reason", "name", "examples")
-_LISTS = ("language", "command", "does", "path", "host")
+_KEYS = ("decision", "language", "command", "does", "path", "host", "call", "folder", "reason", "name", "examples")
+_LISTS = ("language", "command", "does", "path", "host", "call")
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,9 @@ from interpreter.errors import SandboxUnavailableError
 from interpreter.languages.containment import Start
 from interpreter.languages.spool import outputs_folder
 from interpreter.safety.sandbox import bubblewrap, container, seatbelt
+from interpreter.safety.sandbox.addresses import is_listed
 from interpreter.safety.sandbox.cgroups import Groups
-from interpreter.safety.sandbox.denials import Block, blocked
+from interpreter.safety.sandbox.denials import Block, blocked, to_host
 from interpreter.safety.sandbox.environment import let_through, through_proxy
 from interpreter.safety.sandbox.mountpoints import make_ways
 from interpreter.safety.sandbox.places import Places, is_inside, places
@@ -39,6 +40,7 @@ class Containment:
         self.sandbox = self._base = sandbox
         self.granted: list[Widening] = []  # since then, by somebody who may
         self.proxy = proxy or Proxy(sandbox.hosts)
+        self._door: int | None = None
         self.last_verdicts: list[Verdict] = []  # what the last block asked the network for
         self._state = own_state() if state is None else state
         self.check()
@@ -122,6 +124,25 @@ class Containment:
         if not (block.errors or block.exit_code or any(not verdict.allowed for verdict in verdicts)):
             return []  # the usual case costs nothing
         return [str(denial) for denial in blocked(self.sandbox, self.places([]), block, verdicts)]
+
+    # -- what programs outside call, which keep to the same rules ----------------------------------------------------
+
+    def door(self) -> int:
+        """A port of this machine where the proxy listens as well."""
+        if self._door is None:
+            self._door = self.proxy.listen()
+        return self._door
+
+    def refusal(self, host: str, port: int) -> str:
+        return "" if is_listed(host, port, self.proxy.hosts) else str(to_host(host, port))
+
+    def may_read(self, path: Path) -> bool:
+        seen = self.places([])
+        shared = any(path.is_relative_to(place) for place in (*seen.readable, *seen.writable))
+        return shared and not seen.is_hidden(path)
+
+    def may_write(self, path: Path) -> bool:
+        return self.places([]).is_writable(path)
 
     # -- Linux -------------------------------------------------------------------------------------------------
 
