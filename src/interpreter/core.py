@@ -234,10 +234,12 @@ class OpenInterpreter(SettingsGroup, group=""):
         plans = mode_of(self) == "plan"
         if self.sandbox == "off" and not plans:
             return None
-        from interpreter.safety.sandbox import Sandbox, containment_for
+        from interpreter.safety.sandbox import Sandbox, containment_for, granting
 
         if not plans:
-            return containment_for(Sandbox.from_settings(self), present)
+            from interpreter.safety.policy.grants import given_always
+
+            return containment_for(granting(Sandbox.from_settings(self), given_always(self.workspace)), present)
         granted = present is not None and bool(present.granted)
         return containment_for(Sandbox.looking_only(self), None if granted else present)
 

@@ -179,7 +179,7 @@ class Turn:
         yield from self.consent.obtain(pending)
         if pending.denied is not None:
             self.guard.ran(language, code, [pending.denied], failed=True)
-            yield from self._say(f"Not run, since the rules here do not allow it: {pending.denied}\n", failed=True)
+            yield from self._say(f"{pending.denied}\n", failed=True)
             return
         if pending.declined:
             yield from self._decline(pending)
@@ -221,7 +221,7 @@ class Turn:
         if pending.preview is not None:
             running = pending.preview.applied()
         else:
-            running = self.interpreter.computer.stream(pending.language, pending.code)
+            running = self.interpreter.computer.stream_widened(pending.language, pending.code, pending.widening)
         with closing(running) as chunks:
             for chunk in chunks:
                 ended = chunk if "ended" in chunk else None
