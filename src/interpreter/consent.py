@@ -14,6 +14,7 @@ from interpreter.messages import Chunk, Message
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
+    from interpreter.safety.look import Effects
     from interpreter.safety.policy import Mode, Outcome, Policy, ProjectRules, Rule, Sandboxing
     from interpreter.wishes import Wish
 
@@ -47,8 +48,8 @@ class Consent:
         """Have them read again."""
         self.__dict__.pop("_policy", None)
 
-    def obtain(self, pending: PendingBlock) -> Generator[Chunk]:
-        """Ask whoever has to be asked; `pending` knows the answer then."""
+    def obtain(self, pending: PendingBlock, stored: bool = True) -> Generator[Chunk]:
+        """Ask whoever has to be asked; `pending` knows the answer then. `stored`: it is the last message."""
         interpreter = self._interpreter
         pending.offers_scan = interpreter.safe_mode == "ask"
         if interpreter.safe_mode == "auto" and not interpreter.cancelled:
@@ -63,16 +64,15 @@ class Consent:
         elif pending.widening is not None and pending.widening.refusal:
             yield from self._denied(pending, pending.widening.refusal, by="sandbox")
         elif not pending.only_widening or pending.asks_for_more:
-            yield from self._ask(pending)
+            yield from self._ask(pending, last_code(interpreter.messages) if stored else None)
         elif pending.allowed_by:
             yield decision("approved", "policy", pending.allowed_by)
 
     def _judged(self, pending: PendingBlock) -> Outcome:
         """What the rules and the mode make of the code as it is now."""
-        from interpreter.safety.look import look
         from interpreter.safety.policy import decide
 
-        pending.effects = look(pending.language, pending.code, self._interpreter.workspace)
+        pending.effects = looked_at(self._interpreter, pending.language, pending.code)
         verdict = self._policy.judge(pending.language, pending.code, pending.effects)
         outcome = decide(
             self._mode,
@@ -84,6 +84,10 @@ class Consent:
         pending.reason = outcome.reason if verdict.by_rule else ""
         pending.allowed_by = outcome.reason if verdict.decision == "allow" else ""
         return outcome
+
+    def looked_at(self, pending: PendingBlock) -> Effects:
+        """What the block would do as it is now."""
+        return looked_at(self._interpreter, pending.language, pending.code)
 
     @property
     def _mode(self) -> Mode:
@@ -133,9 +137,8 @@ class Consent:
             interpreter.sandbox = "off"
             raise
 
-    def _ask(self, pending: PendingBlock) -> Generator[Chunk]:
+    def _ask(self, pending: PendingBlock, message: Message | None) -> Generator[Chunk]:
         interpreter = self._interpreter
-        message = last_code(interpreter.messages)
         interpreter.pending = pending
         policy = self._policy
         pending.rules = RulesAtHand(self)
@@ -249,7 +252,8 @@ class RulesAtHand:
         """The narrowest rule that would allow the block as it is now; None if none should."""
         from interpreter.safety.policy import propose_rule
 
-        return propose_rule(pending.language, pending.code, workspace=self._consent.workspace)
+        effects = self._consent.looked_at(pending)
+        return propose_rule(pending.language, pending.code, effects, self._consent.workspace)
 
     def give_always(self, wish: Wish) -> Path:
         """Add what a block asks its sandbox for to the user's file; where that is."""
@@ -267,6 +271,14 @@ class RulesAtHand:
         path = save_rule(rule, self._consent.workspace)
         self._consent.rules_changed()
         return path
+
+
+def looked_at(interpreter: OpenInterpreter, language: str, code: str) -> Effects:
+    """What code would do, from its text, where the sessions are now and with the functions that they have."""
+    from interpreter.safety.look import look
+
+    shared = interpreter.computer.surroundings
+    return look(language, code, interpreter.workspace, cwd=shared.cwd, known=interpreter._defined)
 
 
 def mode_of(interpreter: OpenInterpreter) -> Mode:
