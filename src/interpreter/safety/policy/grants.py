@@ -46,9 +46,10 @@ def given_always(workspace: str) -> tuple[Widening, ...]:
 
 def allowed(policy: Policy) -> tuple[Widening, ...]:
     from interpreter.safety.policy.widening import refusal
-    from interpreter.safety.sandbox.sandbox import Widening
+    from interpreter.safety.sandbox.sandbox import Widening, full
 
-    given = [Widening(grant.kind, grant.value) for grant in policy.grants]  # type: ignore[arg-type]
+    plain = {"read": lambda value: str(full(value)), "write": lambda value: str(full(value))}
+    given = [Widening(kind, plain.get(kind, str)(value)) for kind, value, _ in policy.grants]  # type: ignore[arg-type]
     return tuple(each for each in given if not refusal(policy, each))
 
 
