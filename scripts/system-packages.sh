@@ -3,9 +3,20 @@
 set -eu
 
 missing=""
-for pair in node:nodejs zsh:zsh fish:fish tmux:tmux bwrap:bubblewrap; do
-    command -v "${pair%%:*}" >/dev/null 2>&1 || missing="$missing ${pair##*:}"
+pairs="node:nodejs zsh:zsh fish:fish tmux:tmux bwrap:bubblewrap openssl:openssl rg:ripgrep"
+# A desktop in memory, and applications on it of each kind: GTK, Qt, Tk, a terminal, a browser.
+pairs="$pairs Xvfb:xvfb openbox:openbox xrandr:x11-xserver-utils xclip:xclip dbus-daemon:dbus"
+pairs="$pairs /usr/libexec/at-spi-bus-launcher:at-spi2-core"
+pairs="$pairs mousepad:mousepad xterm:xterm chromium:chromium"
+pairs="$pairs /usr/lib/python3/dist-packages/PyQt5:python3-pyqt5 /usr/share/doc/python3-tk:python3-tk"
+for pair in $pairs; do
+    program="${pair%%:*}"
+    command -v "$program" >/dev/null 2>&1 || [ -e "$program" ] || missing="$missing ${pair##*:}"
 done
+# Where systemd is, the package of a mail server would start it: there it is installed by hand or not at all.
+if [ ! -d /run/systemd/system ]; then
+    command -v dovecot >/dev/null 2>&1 || missing="$missing dovecot-imapd"
+fi
 [ -n "$missing" ] || exit 0
 
 command="apt-get install --yes --no-install-recommends$missing"

@@ -12,7 +12,9 @@ from interpreter.settings import SettingsGroup, apply, from_environment
 
 if TYPE_CHECKING:
     from interpreter.blocks import PendingBlock
+    from interpreter.call_consent import CallConsent
     from interpreter.computer_api import Computer
+    from interpreter.computer_api.answering import Use
     from interpreter.journal import Recorder
     from interpreter.llm import Llm
     from interpreter.messages import Chunk, Message
@@ -57,6 +59,8 @@ class OpenInterpreter(SettingsGroup, group=""):
         self.last_messages_count = 0
         self._rendered: dict[str, str] = {}
         self._defined: dict[str, tuple[Effect, ...]] = {}  # what functions of blocks that ran would do
+        self._approved_calls: frozenset[str] = frozenset()  # that the user has seen in the block, and said yes to
+        self._call_consent: tuple[object, CallConsent] | None = None
         self._cancel = threading.Event()
         self._cancelling = threading.RLock()
         self._idle = threading.Event()
@@ -253,6 +257,15 @@ class OpenInterpreter(SettingsGroup, group=""):
         if plans:
             return Sandbox.looking_only(self)
         return granting(Sandbox.from_settings(self), given_always(self.workspace))
+
+    def _permit_call(self, use: Use, call: Any) -> str:
+        """Who lets a block's code call a tool of the computer; PermissionError if nobody does."""
+        from interpreter.call_consent import CallConsent
+
+        present = self._call_consent
+        if present is None or present[0] != call.origin:
+            present = self._call_consent = (call.origin, CallConsent(self))
+        return present[1].permit(use, call.ask)
 
     # -- going back ------------------------------------------------------------------------------------------------
 

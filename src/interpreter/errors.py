@@ -237,6 +237,10 @@ class UndoError(InterpreterError):
     """There is nothing to take back, or what would be needed for it is not there."""
 
 
+class ComputerError(InterpreterError):
+    """A tool of the computer could not do what was asked: why, and what to do instead."""
+
+
 class PolicyError(InterpreterError):
     """A policy file has a mistake: where, what, and what to do."""
 

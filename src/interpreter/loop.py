@@ -222,15 +222,20 @@ class Turn:
             yield from self._say("The block was empty: nothing ran.\n")
             return
         self._journal.running()
+        asked_about = pending.effects.calls if pending.asked_by_rule and pending.effects is not None else ()
+        self.interpreter._approved_calls = frozenset(effect.what for effect in asked_about)
         ended: Chunk | None = None
         if pending.preview is not None:
             running = pending.preview.applied()
         else:
             running = self.interpreter.computer.stream_widened(pending.language, pending.code, pending.widening)
-        with closing(running) as chunks:
-            for chunk in chunks:
-                ended = chunk if "ended" in chunk else None
-                yield {**chunk, "role": "computer"}
+        try:
+            with closing(running) as chunks:
+                for chunk in chunks:
+                    ended = chunk if "ended" in chunk else None
+                    yield {**chunk, "role": "computer"}
+        finally:
+            self.interpreter._approved_calls = frozenset()
         if ended is None:
             yield {"role": "computer", "type": "console", "format": "active_line", "content": None}
 

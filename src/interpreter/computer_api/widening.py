@@ -17,7 +17,7 @@ from interpreter.languages.python import Python
 from interpreter.languages.states import Restored
 
 if TYPE_CHECKING:
-    from interpreter.computer_api.computer import Computer
+    from interpreter.computer_api.running import Running
     from interpreter.languages.base import BaseLanguage
     from interpreter.messages import Chunk
     from interpreter.safety.sandbox import Containment
@@ -30,7 +30,7 @@ LEFT = "The variables that this block has set stayed in a session that has ended
 class Widened:
     """A language that is given what a block of it asks for."""
 
-    def __init__(self, computer: Computer, language: str, wish: Wish) -> None:
+    def __init__(self, computer: Running, language: str, wish: Wish) -> None:
         self._computer, self._wish = computer, wish
         self._shared = computer.surroundings
         self._language = language

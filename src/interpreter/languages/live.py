@@ -15,6 +15,7 @@ from interpreter.languages.containment import Containment
 from interpreter.languages.displays import console, display_chunks
 from interpreter.languages.frames import Frame
 from interpreter.languages.jobs import Job
+from interpreter.languages.launch import Launch
 from interpreter.languages.looking import (
     COMPLETING,
     LISTING,
@@ -27,7 +28,7 @@ from interpreter.languages.looking import (
     value_from,
     variables_from,
 )
-from interpreter.languages.session import Launch, Session
+from interpreter.languages.session import Session
 from interpreter.languages.spool import IN_MEMORY
 from interpreter.languages.states import NOT_TAKEN_ALONG, Place, Restored, numbers
 from interpreter.languages.surroundings import Surroundings
@@ -117,6 +118,7 @@ class LiveLanguage(BaseLanguage):
         news = self.surroundings.news_for(self._env, self._cwd)
         fields = {**news, **self.fields()}
         timeout, snapshot = self.surroundings.timeout, self.snapshot()
+        session.calls.tools = self.surroundings.tools
         for event in session.run(code, self.channels(), fields, timeout, self._was_stopped, snapshot):
             yield from self._chunks(event)
 
@@ -145,7 +147,11 @@ class LiveLanguage(BaseLanguage):
             case "active_line":
                 yield {"type": "console", "format": "active_line", "content": event["line"]}
             case "display":
-                yield from display_chunks(event["data"])
+                yield from self._shown(event)
+            case "call_asks":
+                yield from self._ask_about_call(event)
+            case "called":
+                yield {"type": "status", "format": "call", "content": event["call"]}
             case "input_request":
                 yield {
                     "type": "input_request",
@@ -163,6 +169,20 @@ class LiveLanguage(BaseLanguage):
                 yield from self.exited(event)
             case "detached":
                 yield from self._detached()
+
+    def _shown(self, event: Frame) -> Iterator[Chunk]:
+        for chunk in display_chunks(event["data"]):
+            hidden = chunk["type"] == "image" and not self.surroundings.emit_images
+            yield {**chunk, "recipient": "user"} if hidden else chunk
+
+    def _ask_about_call(self, event: Frame) -> Iterator[Chunk]:
+        """Somebody has to say yes to what the code calls; who goes on without a word has not."""
+        answer, asked = None, self.surroundings.on_input
+        try:
+            yield {"type": "input_request", "content": event["prompt"], "password": False}
+            answer = asked(event["prompt"], False) if asked else None
+        finally:
+            event["answer"](answer)
 
     def _denials(self, event: Frame) -> Iterator[Chunk]:
         """What a sandbox kept from the block, so that nobody looks for a bug that is not there."""

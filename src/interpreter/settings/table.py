@@ -462,7 +462,28 @@ SETTINGS: tuple[Setting, ...] = (
         "Folder of your skills; None is `skills` in the configuration folder.",
         COMPUTER, optional=True, later=_NO_SKILLS,
     ),
+    Setting(
+        "computer.screenshot_size", "int", 1280,
+        "Longest side, in pixels, of pictures of the screen: as large as the model sees well.",
+        COMPUTER, minimum=200,
+    ),
     Setting("computer.emit_images", "bool", True, "Give the model the images that code shows.", COMPUTER),
+    Setting(
+        "computer.browser_path", "path", None,
+        "Browser that `computer.browser` drives: Chrome, Chromium, Edge or Brave, or Playwright's own Firefox; None "
+        "finds one.",
+        COMPUTER, optional=True,
+    ),
+    Setting(
+        "computer.browser_headless", "bool", None,
+        "Run that browser without a window; None does where there is no display or nobody at the keyboard.",
+        COMPUTER, optional=True,
+    ),
+    Setting(
+        "computer.search_url", "str", "https://html.duckduckgo.com/html/?q={query}",
+        "Page that `computer.browser.search` asks; the words go where `{query}` is.",
+        COMPUTER,
+    ),
     Setting(
         "computer.system_message", "str", None,
         "What the model is told about the `computer` object; None lists it.",
@@ -486,6 +507,24 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "computer.debug", "bool", None,
         "As `debug`, for the computer API; None is the same.",
+        COMPUTER, optional=True,
+    ),
+    Setting(
+        "computer.mail_account", "dict", None,
+        "Your mail: `imap`, `smtp`, `user` and `password_variable` or `password_command`; None is Mail on macOS. See "
+        "docs/mail-and-calendar.md.",
+        COMPUTER, optional=True,
+    ),
+    Setting(
+        "computer.calendar_account", "dict", None,
+        "Your calendars: `url`, `user` and a password as above for CalDAV, or `path` of `.ics` files; None is Calendar "
+        "on macOS.",
+        COMPUTER, optional=True,
+    ),
+    Setting(
+        "computer.contacts_account", "dict", None,
+        "Your contacts: `url`, `user` and a password as above for CardDAV, or `path` of `.vcf` files; None is Contacts "
+        "on macOS.",
         COMPUTER, optional=True,
     ),
     Setting(

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from interpreter.errors import BusyError, NotRestorableError
 from interpreter.languages.displays import console
 from interpreter.languages.frames import Frame
+from interpreter.languages.launch import Launch
 from interpreter.languages.live import LiveLanguage, how_it_ended
 from interpreter.languages.python.which import which_python
-from interpreter.languages.session import Launch, Session
+from interpreter.languages.session import Session
 from interpreter.languages.states import Restored
 from interpreter.languages.version import program_version
 from interpreter.messages import Chunk

@@ -18,8 +18,8 @@ from interpreter.safety.look.look import canonical
 from interpreter.safety.policy.grants import GIVEN, Grant
 from interpreter.safety.policy.rules import DECISIONS, NOTHING, WAYS, Rule
 
-_KEYS = ("decision", "language", "command", "does", "path", "host", "folder", "reason", "name", "examples")
-_LISTS = ("language", "command", "does", "path", "host")
+_KEYS = ("decision", "language", "command", "does", "path", "host", "call", "folder", "reason", "name", "examples")
+_LISTS = ("language", "command", "does", "path", "host", "call")
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,12 @@ from interpreter.errors import SandboxUnavailableError
 from interpreter.languages.containment import Start
 from interpreter.languages.spool import outputs_folder
 from interpreter.safety.sandbox import bubblewrap, container, seatbelt
+from interpreter.safety.sandbox.addresses import is_listed
 from interpreter.safety.sandbox.cgroups import Groups
-from interpreter.safety.sandbox.denials import Block, blocked, says_why
+from interpreter.safety.sandbox.denials import Block, blocked, says_why, to_host
 from interpreter.safety.sandbox.environment import let_through, through_proxy
 from interpreter.safety.sandbox.mountpoints import make_ways
-from interpreter.safety.sandbox.places import Places, places
+from interpreter.safety.sandbox.places import Places, is_inside, places
 from interpreter.safety.sandbox.proxy import Proxy, Verdict
 from interpreter.safety.sandbox.sandbox import MEGABYTE, Limits, Sandbox, Widening
 from interpreter.safety.sandbox.seccomp import program
@@ -41,6 +42,7 @@ class Containment:
         self.granted: list[Widening] = []  # since then, by somebody who may
         self.within: Containment | None = None  # the narrower one that this was made of
         self.proxy = proxy or Proxy(sandbox.hosts)
+        self._door: int | None = None
         self.last_verdicts: list[Verdict] = []  # what the last block asked the network for
         self.state = own_state() if state is None else state  # of ours: kept from all code
         self.check()
@@ -119,6 +121,10 @@ class Containment:
             return seatbelt.wrapped(self, start, folder)
         return self._in_bubblewrap(start, folder, stack)
 
+    def shows(self, path: str) -> bool:
+        seen = self.places([])
+        return is_inside(Path(path), (*seen.readable, *seen.writable)) and not seen.is_hidden(path)
+
     def denials(self, code: str, done: dict[str, Any]) -> list[str]:
         block = Block(code, done.get("exit_code"), list(done.get("errors") or ()), done.get("said") or "")
         verdicts = self.last_verdicts = self.proxy.take_verdicts()
@@ -127,6 +133,25 @@ class Containment:
         ):
             return []  # the usual case costs nothing
         return [str(denial) for denial in blocked(self.sandbox, self.places([]), block, verdicts)]
+
+    # -- what programs outside call, which keep to the same rules ----------------------------------------------------
+
+    def door(self) -> int:
+        """A port of this machine where the proxy listens as well."""
+        if self._door is None:
+            self._door = self.proxy.listen()
+        return self._door
+
+    def refusal(self, host: str, port: int) -> str:
+        return "" if is_listed(host, port, self.proxy.hosts) else str(to_host(host, port))
+
+    def may_read(self, path: Path) -> bool:
+        seen = self.places([])
+        shared = any(path.is_relative_to(place) for place in (*seen.readable, *seen.writable))
+        return shared and not seen.is_hidden(path)
+
+    def may_write(self, path: Path) -> bool:
+        return self.places([]).is_writable(path)
 
     # -- Linux -------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,61 @@
+"""The screen of Windows, through mss and user32. Written by its documentation; not tested on a machine yet."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+from interpreter.computer_api.display.boxes import Box
+from interpreter.computer_api.display.grabbing import Grabber
+from interpreter.computer_api.display.screens import Monitor, Window
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+
+class _Rectangle(ctypes.Structure):
+    _fields_ = [(side, ctypes.c_long) for side in ("left", "top", "right", "bottom")]
+
+
+class WindowsDesktop:
+    """The desktop of the signed-in user."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._grabber = Grabber()
+        self._user: Any = vars(ctypes)["windll"].user32
+
+    def monitors(self) -> list[Monitor]:
+        return self._grabber.monitors()
+
+    def grab(self, box: Box) -> Image:
+        return self._grabber.grab(box)
+
+    def watch(self) -> None:
+        return None
+
+    def windows(self) -> list[Window]:
+        handles: list[int] = []
+        kind = vars(ctypes)["WINFUNCTYPE"](ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p)
+
+        def each(handle: int, _: Any) -> bool:
+            handles.append(handle)
+            return True
+
+        self._user.EnumWindows(kind(each), 0)  # topmost first
+        seen = (handle for handle in handles if self._user.IsWindowVisible(handle) and not self._user.IsIconic(handle))
+        return [window for handle in seen if (window := self._window(handle)).title and window.box.area]
+
+    def active_window(self) -> Window | None:
+        handle = self._user.GetForegroundWindow()
+        return self._window(handle) if handle else None
+
+    def _window(self, handle: int) -> Window:
+        text = ctypes.create_unicode_buffer(512)
+        self._user.GetWindowTextW(handle, text, 512)
+        corners, pid = _Rectangle(), ctypes.c_ulong()
+        self._user.GetWindowRect(handle, ctypes.byref(corners))
+        self._user.GetWindowThreadProcessId(handle, ctypes.byref(pid))
+        box = Box.between(corners.left, corners.top, corners.right, corners.bottom)
+        return Window(handle, text.value, box, box, pid.value)

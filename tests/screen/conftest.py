@@ -1,0 +1,39 @@
+"""Tests in this folder run on a desktop of their own; each test worker has one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from screen.desktop import Desktop, missing
+
+
+@pytest.fixture(scope="session")
+def _desktop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desktop]:
+    pytest.importorskip("Xlib", reason="python-xlib is not installed: pip install 'open-interpreter[os]'")
+    if packages := missing():
+        pytest.skip(f"a desktop needs packages: apt-get install {' '.join(packages)}")
+    made = Desktop(tmp_path_factory.mktemp("desktop"))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def desktop(_desktop: Desktop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desktop]:
+    """The desktop, with the environment of this test on it and no application; those it starts end with the test."""
+    for name in ("DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"):
+        monkeypatch.setenv(name, _desktop.env[name])
+    for name in ("WAYLAND_DISPLAY", "XDG_SESSION_TYPE", "AT_SPI_BUS_ADDRESS", "XMODIFIERS"):
+        monkeypatch.delenv(name, raising=False)
+    yield _desktop
+    _desktop.close_applications()
+    _desktop.until(lambda: not _desktop.windows(), "all windows to be gone")
+
+
+@pytest.fixture
+def two_monitors(desktop: Desktop) -> Iterator[Desktop]:
+    """The desktop with two monitors side by side."""
+    desktop.two_monitors()
+    yield desktop
+    desktop.one_monitor()
