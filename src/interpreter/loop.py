@@ -14,6 +14,7 @@ from interpreter.errors import InterpreterError, LimitReachedError, RepeatingRep
 from interpreter.messages import Chunk, Fold, Framer, Message
 from interpreter.patience import Patience, failure_of, without_failures
 from interpreter.reply import Reply
+from interpreter.sandbox_words import news
 from interpreter.system_message import system_message
 
 if TYPE_CHECKING:
@@ -141,6 +142,8 @@ class Turn:
 
     def _messages(self, prodding: bool) -> list[Message]:
         interpreter = self.interpreter
+        if note := news(interpreter):
+            interpreter.messages.append({"role": "computer", "type": "message", "content": note})
         messages = [system_message(interpreter), *interpreter.messages]
         if self.patience.advice is not None:
             begun = interpreter.last_messages_count
@@ -189,7 +192,7 @@ class Turn:
         yield from self.consent.obtain(pending)
         if pending.denied is not None:
             self.guard.ran(language, code, [pending.denied], failed=True)
-            yield from self._say(f"Not run, since the rules here do not allow it: {pending.denied}\n", failed=True)
+            yield from self._say(f"{pending.denied}\n", failed=True)
             return
         if pending.declined:
             yield from self._decline(pending)
@@ -199,6 +202,8 @@ class Turn:
             return
         before = len(self.interpreter.messages)
         self._changed = None
+        if pending.effects is not None:
+            self.interpreter._defined |= pending.effects.defines
         yield from self._execute(pending)
         outputs = self.interpreter.messages[before:]
         failure = failure_of(outputs)
@@ -250,7 +255,7 @@ class Turn:
         if pending.preview is not None:
             running = pending.preview.applied()
         else:
-            running = self.interpreter.computer.stream(pending.language, pending.code)
+            running = self.interpreter.computer.stream_widened(pending.language, pending.code, pending.widening)
         try:
             with closing(running) as chunks:
                 for chunk in chunks:

@@ -162,7 +162,7 @@ def test_an_event_is_created_and_found_again(make: Callable[..., Place]) -> None
 def test_whole_days_include_the_last(make: Callable[..., Place]) -> None:
     place = make(ALL)
     place.calendar.create_event("Fair", "2026-12-01", "2026-12-03")
-    (found,) = [each for each in place.calendar.get_events("2026-12-03")]
+    (found,) = place.calendar.get_events("2026-12-03")
     assert (found["start"], found["end"], found["all_day"]) == ("2026-12-01", "2026-12-03", True)
     assert place.calendar.get_events("2026-12-04") == []
 

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from interpreter.computer_api.people.apple.script import quoted, run
+from interpreter.computer_api.people.apple.script import has_apple_script, quoted, run
 from interpreter.errors import ComputerError
 
 SEND = """\
@@ -97,6 +97,8 @@ def spoken(body: bytes | None) -> str:
 
 
 def open_settings() -> None:
+    if not has_apple_script():
+        raise ComputerError("Full Disk Access is a setting of macOS, and this is another system.")
     try:
         subprocess.run(["open", PANE], check=True, capture_output=True, timeout=30)
     except (OSError, subprocess.SubprocessError) as error:
