@@ -185,6 +185,17 @@ def test_of_a_series_one_date_is_deleted(make: Callable[..., Place], day: str) -
     assert place.titles("2026-10-01", "2026-12-01") == [each for each in before if not each[1].startswith(day)]
 
 
+def test_of_a_series_of_whole_days_one_is_deleted(make: Callable[..., Place]) -> None:
+    shift = event("Shift", ";VALUE=DATE:20261102", ";VALUE=DATE:20261103", "RRULE:FREQ=WEEKLY;UNTIL=20261123")
+    place = make({"shift.ics": calendar(shift)})
+    place.calendar.delete_event("Shift", "2026-11-09")
+    assert place.titles("2026-10-01", "2026-12-31") == [
+        ("Shift", "2026-11-02"),
+        ("Shift", "2026-11-16"),
+        ("Shift", "2026-11-23"),
+    ]
+
+
 def test_the_last_event_can_go_and_one_can_come_back(make: Callable[..., Place]) -> None:
     place = make({"lunch.ics": ALL["lunch.ics"]})
     place.calendar.delete_event("Lunch", "2026-11-16")
