@@ -8,6 +8,7 @@ import re
 from typing import TYPE_CHECKING
 
 from interpreter.messages import Message
+from interpreter.sandbox_words import first_words
 from interpreter.settings import read_prompt, sources
 
 if TYPE_CHECKING:
@@ -24,8 +25,11 @@ def system_message(interpreter: OpenInterpreter) -> Message:
     parts = [interpreter.system_message]
     if sources(interpreter)["system_message"] == "default":
         parts = [read_prompt(interpreter.llm.profile.prompt), situation(interpreter)]
+    if interpreter.os:
+        parts.append(read_prompt("os"))
     parts += [language.system_message or "" for language in interpreter.computer.languages]
-    parts += [interpreter.custom_instructions, about_computer(interpreter), about_skills(interpreter)]
+    parts += [first_words(interpreter), interpreter.custom_instructions]
+    parts += [about_computer(interpreter), about_skills(interpreter)]
     text = "\n\n".join(part.strip() for part in parts if part.strip())
     return {"role": "system", "type": "message", "content": render(interpreter, text)}
 

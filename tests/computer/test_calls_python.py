@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gadget import PNG, Desk, calls_of
+from gadget import PNG, Desk, calls_of, desk
 from interpreter.errors import ComputerError
 from python_sessions import ENGINES
 
+__all__ = ["desk"]
 pytestmark = pytest.mark.usefixtures("engine")
 
 

@@ -248,8 +248,8 @@ class Session(Processes):
         if self._terminal:
             self._terminal.drain()
         block.drain_channels()
-        block.finished = True
         self.calls.block_over(block)
+        block.finished = True
         block.release_held()
         if self.launch.containment is not None and self.launch.dialect is not None:
             self.control.say("drop")  # or the block's terminal would never be at its end

@@ -446,7 +446,7 @@ SETTINGS: tuple[Setting, ...] = (
     # The computer API
     Setting(
         "computer.import_computer_api", "bool", False,
-        "Tell the model of the `computer` object that code can use; on at the command line, and never for small models.",
+        "Tell the model of the `computer` object that code can use; on at the command line, never for small models.",
         COMPUTER,
     ),
     Setting(
@@ -548,7 +548,17 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "os", "bool", False,
         "Let the model see the screen and use mouse and keyboard.",
-        COMPUTER, flag="--os", short="-os", later="control of the screen is not there yet",
+        COMPUTER, flag="--os", short="-os",
+    ),
+    Setting(
+        "os_max_steps", "int", 200,
+        "In OS mode, so many actions on the screen are done for one message; None is no limit.",
+        COMPUTER, optional=True, minimum=1, flag="--os_max_steps",
+    ),
+    Setting(
+        "os_apps", "list", Default(list, "an empty list"),
+        "In OS mode, the applications that may be used, such as `mousepad` or `chromium*`; none named is all of them.",
+        COMPUTER,
     ),
     # Without effect
     Setting(
