@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
 
 Kind = Literal["part", "method", "value"]
-Plain = (
-    bool | int | float | str | list[Any] | dict[str, Any] | tuple[Any, ...] | None
-)  # attributes of other types are a tool's own affair
+# Attributes of other types are a tool's own affair.
+PLAIN = (bool, int, float, str, list, dict, tuple, type(None))
 STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 TOP = ("help", "view", "screenshot")  # what the computer itself offers to code, besides its tools
 
