@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast, overload
 
 from interpreter.errors import BusyError, UndoError
 from interpreter.undo.conversation import Conversation, last_beginning
+from interpreter.undo.news import give, news
 from interpreter.undo.outlook import Outlook, Undone, VariablesOutlook
 from interpreter.undo.point import PARTS, Kind, Part, Point, Way, label_of
 from interpreter.undo.store import Store
@@ -43,11 +44,20 @@ class Timeline:
         self._running: Point | None = None  # the block that runs
         self._in_turn = False
         self._stamp = 0
+        self._news: list[str] = []  # what the model is to be told
 
     # -- what happens ----------------------------------------------------------------------------------------------
 
+    def tell_model(self) -> None:
+        """The user has said something, which is in the messages already: say before it what was taken back alone."""
+        self._hear_news()
+        words, self._news = self._news, []
+        if words:
+            give(self._interpreter.messages, "\n".join(words))
+            self._interpreter.last_messages_count += 1
+
     def begin_turn(self) -> None:
-        """The user has said something, which is in the messages already."""
+        """Its turn begins."""
         self._add_turn(last_beginning(self._interpreter.messages))
         self._in_turn = True
 
@@ -93,7 +103,7 @@ class Timeline:
     def reset(self) -> None:
         """Forget every point: the conversation begins anew."""
         self._store.close()
-        self.points, self._latest, self._running = [], None, None
+        self.points, self._latest, self._running, self._news = [], None, None, []
         self._conversation.take_up([])
         self.places = dict.fromkeys(PARTS, 0)
         self._in_turn = False
@@ -332,6 +342,8 @@ class Timeline:
     # -- inside --------------------------------------------------------------------------------------------------
 
     def _add(self, kind: Kind, at: int, label: str) -> Point:
+        if kind != "turn":
+            self._hear_news()
         dropped = self._forget_taken_back(at)
         self._newest += 1
         self._stamp += 1
@@ -344,6 +356,12 @@ class Timeline:
         elif dropped is not None:
             self._interpreter.journal.write("points_dropped", drop=dropped, at=at)
         return point
+
+    def _hear_news(self) -> None:
+        """Keep what the model is to be told, before it is forgotten."""
+        if min(self.places.values()) < self.places["conversation"]:
+            words = news(self.points, self.places, self._opened()[0])
+            self._news += [words] if words and words not in self._news else []
 
     def _add_turn(self, at: int) -> None:
         messages = self._interpreter.messages
