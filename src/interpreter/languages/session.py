@@ -75,7 +75,7 @@ class Session(Processes):
     def _begin(self, code: str, channels: Channels, fields: Frame, snapshot: tuple[int, int] | None) -> Block:
         self.have_worker()
         number = self.block.number + 1 if self.block else 1
-        block = Block(number, code, Spool(self.launch.outputs()))
+        block = Block(number, code, Spool(self.launch.outputs))
         with self._ending:
             self.block = self._blocks[number] = block
             is_gone = not self._alive  # since just now: whoever noticed that knew nothing of this block

@@ -120,7 +120,8 @@ class FileRecord:
             del self._blocks[self._position :]
             self._touched = clamped(self._touched, self._position)
             self._ledger.begin(self._open)
-            return replace(coverage, trouble=self._ledger.trouble)
+            trouble = self._ledger.trouble
+            return replace(coverage, trouble=trouble) if trouble else coverage
 
     def after(self, block: str | int) -> Changes:
         """The block has ended: say what it changed; nothing, if it never began."""
