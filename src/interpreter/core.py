@@ -249,9 +249,10 @@ class OpenInterpreter(SettingsGroup, group=""):
         """Who lets a block's code call a tool of the computer; PermissionError if nobody does."""
         from interpreter.call_consent import CallConsent
 
-        present = self._call_consent
-        if present is None or present[0] != call.origin:
-            present = self._call_consent = (call.origin, CallConsent(self))
+        with self._cancelling:  # calls come from several threads
+            present = self._call_consent
+            if present is None or present[0] != call.origin:
+                present = self._call_consent = (call.origin, CallConsent(self))
         return present[1].permit(use, call.ask)
 
     # -- going back ------------------------------------------------------------------------------------------------
