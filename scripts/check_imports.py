@@ -17,8 +17,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("computer_api",),
     ("journal", "profiles", "safety"),
     (
-        *("core", "loop", "undo", "preview", "consent", "call_consent", "blocks", "patience", "reply"),
-        *("system_message", "frontend", "__init__"),
+        *("core", "loop", "undo", "os_mode", "preview", "consent", "call_consent", "blocks", "patience", "aftermath"),
+        *("reply", "system_message", "frontend", "__init__"),
     ),
     ("export",),
     ("terminal",),

@@ -99,7 +99,7 @@ class Answering:
             outcome = "ok"
             return value
         except Exception as error:
-            told["error"] = cut(str(error), LONGEST)
+            told |= {"error": cut(str(error), LONGEST), "kind": type(error).__name__}
             raise
         finally:
             CALL.reset(token)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from interpreter.languages.trials.trial import Trial
     from interpreter.languages.trials.view import View
     from interpreter.preview import Preview
+    from interpreter.wishes import Wish
 
 IN_SANDBOX = "A block in a sandbox cannot be previewed: no view of the files can be made in there."
 
@@ -60,6 +61,14 @@ class Running(Languages):
             yield failure(traceback.format_exc())
         finally:
             self._active = None
+
+    def stream_widened(self, language: str, code: str, wish: Wish | None) -> Generator[Chunk]:
+        """The same in a sandbox that gives what was asked for and granted, as long as that is for."""
+        if wish is None:
+            return self.stream(language, code)
+        from interpreter.computer_api.widening import Widened
+
+        return Widened(self, language, wish).run(code)
 
     def preview(self, language: str, code: str) -> Preview:
         """Try a block out, where nothing that it does lasts: see `interpreter.preview`."""

@@ -28,6 +28,10 @@ class Containment(Protocol):
 
     def __hash__(self) -> int: ...
 
+    @property
+    def within(self) -> Containment | None:
+        """The narrower one that this was made of."""
+
     def environment(self, env: dict[str, str]) -> dict[str, str]:
         """The variables that go along."""
 

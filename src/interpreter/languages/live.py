@@ -29,6 +29,7 @@ from interpreter.languages.looking import (
     variables_from,
 )
 from interpreter.languages.session import Session
+from interpreter.languages.spool import IN_MEMORY
 from interpreter.languages.states import NOT_TAKEN_ALONG, Place, Restored, numbers
 from interpreter.languages.surroundings import Surroundings
 from interpreter.messages import Chunk
@@ -125,12 +126,19 @@ class LiveLanguage(BaseLanguage):
     def _move(self) -> Iterator[Chunk]:
         """A session that was started outside the present sandbox, or in another one, does not run blocks any more."""
         session = self.session
-        if session is not None and session.launch.containment is not self.surroundings.containment:
+        if session is not None and not self._may_stay(session.launch.containment):
             jobs, self.jobs = self.jobs, []
             self.terminate()
             self.jobs = jobs  # they go on where they are
             if session.block is not None:
                 yield console(f"The sandbox has changed: a new {self.name} session, without the variables of before.\n")
+
+    def _may_stay(self, place: Containment | None) -> bool:
+        """Whether it is the present sandbox, or one that is part of it."""
+        present = self.surroundings.containment
+        while present is not None and place is not None and present is not place:
+            present = present.within
+        return place is present
 
     def _chunks(self, event: Frame) -> Iterator[Chunk]:
         match event["event"]:
@@ -181,7 +189,9 @@ class LiveLanguage(BaseLanguage):
         """What a sandbox kept from the block, so that nobody looks for a bug that is not there."""
         session = self.session
         if session is not None and session.launch.containment is not None and session.block is not None:
-            for line in session.launch.containment.denials(session.block.code, event):
+            block, speaks = session.block, session.launch.dialect is None  # of its errors, in numbers
+            said = "" if speaks or block.spool.length > IN_MEMORY else block.spool.read()
+            for line in session.launch.containment.denials(block.code, {**event, "said": said}):
                 yield {**console(line + "\n"), "stream": "stderr"}
 
     def _answer(self, event: Frame) -> None:

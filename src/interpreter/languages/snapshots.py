@@ -115,15 +115,15 @@ class Snapshots:
             self._moving = False
 
     def carry_to(self, other: Session, folder: Path) -> list[str]:
-        """Start another session with the variables of this one, which ends; it can write to the folder."""
+        """Give a fresh worker of another session the variables of this one, which ends; it can write to the folder."""
         packed = folder / "variables"
         lost = self._carried({"op": "pack", "path": str(packed)})
-        self._session.close()
-        other.start()
+        other.spawn() if other.alive else other.start()
         if packed.is_file() and not packed.is_symlink():  # code in a sandbox can put anything there
             other.inherits = True
             moved = shutil.move(packed, other.folder / packed.name)
             lost += other.snapshots._carried({"op": "unpack", "path": str(moved)})
+        self._session.close()
         return lost
 
     def _carried(self, frame: Frame) -> list[str]:

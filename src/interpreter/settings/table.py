@@ -19,7 +19,6 @@ COMPUTER = "The computer API"
 IGNORED = "Accepted for old scripts, without effect"
 
 _NOTHING_SENT = "nothing is ever sent to anyone but the model you chose"
-_NO_SKILLS = "skills are not there yet"
 
 _BREAKERS = (
     "The task is done.",
@@ -452,14 +451,14 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "computer.import_skills", "bool", False,
-        "Load your skills into the Python session.",
-        COMPUTER, later=_NO_SKILLS,
+        "Have your skills by their names in the Python session.",
+        COMPUTER,
     ),
-    Setting("computer.save_skills", "bool", True, "Let code save new skills.", COMPUTER, later=_NO_SKILLS),
+    Setting("computer.save_skills", "bool", True, "Let code save new skills.", COMPUTER),
     Setting(
         "computer.skills_path", "path", None,
         "Folder of your skills; None is `skills` in the configuration folder.",
-        COMPUTER, optional=True, later=_NO_SKILLS,
+        COMPUTER, optional=True,
     ),
     Setting(
         "computer.screenshot_size", "int", 1280,
@@ -549,7 +548,17 @@ SETTINGS: tuple[Setting, ...] = (
     Setting(
         "os", "bool", False,
         "Let the model see the screen and use mouse and keyboard.",
-        COMPUTER, flag="--os", short="-os", later="control of the screen is not there yet",
+        COMPUTER, flag="--os", short="-os",
+    ),
+    Setting(
+        "os_max_steps", "int", 200,
+        "In OS mode, so many actions on the screen are done for one message; None is no limit.",
+        COMPUTER, optional=True, minimum=1, flag="--os_max_steps",
+    ),
+    Setting(
+        "os_apps", "list", Default(list, "an empty list"),
+        "In OS mode, the applications that may be used, such as `mousepad` or `chromium*`; none named is all of them.",
+        COMPUTER,
     ),
     # Without effect
     Setting(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from interpreter.computer_api.browser.elements import CHOICES, CONTROLS, FIELDS, elements, is_ref, named
 from interpreter.computer_api.browser.errors import BrowserError, BrowserTimeoutError, ElementError
 from interpreter.computer_api.browser.frame import clean, shown
-from interpreter.computer_api.browser.going import go
+from interpreter.computer_api.browser.going import go, is_file
 from interpreter.computer_api.browser.launch import reason
 
 if TYPE_CHECKING:
@@ -182,9 +182,8 @@ async def began(window: Window, page: Page, target: str, element: ElementHandle 
     try:
         response = await go(window, page, target)
     except BrowserError:
-        # An address that is a download does not load; the word of it may come a moment later.
-        with contextlib.suppress(TimeoutError):
-            return await asyncio.wait_for(asyncio.shield(wanted), 1)
+        if await is_file(window):
+            return await wanted
         raise
     return await response.body() if response is not None and not wanted.done() else await wanted
 

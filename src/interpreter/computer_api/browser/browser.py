@@ -12,7 +12,7 @@ from interpreter.computer_api.browser.holder import Holder
 from interpreter.computer_api.browser.launch import Launch
 from interpreter.computer_api.browser.local_files import LocalFiles
 from interpreter.computer_api.browser.program import is_seen
-from interpreter.computer_api.browser.reach import Reach
+from interpreter.computer_api.browser.reach import Reach, completed
 from interpreter.computer_api.tool import Picture, Tool, acts
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ class Browser(Tool):
     @acts
     def go_to_url(self, url: str) -> str:
         """Go to an address."""
+        self._reach().check(completed(url))
 
         async def act(window: Window) -> str:
             page = await window.page()
@@ -83,6 +84,8 @@ class Browser(Tool):
 
     def read(self, url: str | None = None, start: int = 0, length: int = LONGEST_READ) -> str:
         """The page (or another address) as Markdown; long ones in portions by `start`."""
+        if url is not None:
+            self._reach().check(completed(url))
 
         async def act(window: Window) -> str:
             if url is not None:
@@ -98,7 +101,9 @@ class Browser(Tool):
 
     def search(self, query: str) -> dict[str, Any]:
         """Search the web; `results` are dictionaries with title, url and snippet."""
-        return self._do(lambda window: reading.results(window, self.computer.search_url, query))
+        url = reading.search_address(self.computer.search_url, query)
+        self._reach().check(url)
+        return self._do(lambda window: reading.results(window, url))
 
     def fast_search(self, query: str) -> dict[str, Any]:
         """The same as search()."""
@@ -107,9 +112,7 @@ class Browser(Tool):
     @acts
     def search_google(self, query: str, delays: bool = True) -> str:
         """Search with Google in the current tab; the page as Markdown. `delays` has no effect."""
-        from urllib.parse import quote
-
-        return self.read(GOOGLE.replace("{query}", quote(query, safe="")))
+        return self.read(reading.search_address(GOOGLE, query))
 
     def analyze_page(self, intent: str) -> str:
         """Ask the model what on the page matters for an intent, and which elements to use."""
@@ -178,7 +181,7 @@ class Browser(Tool):
                 {"tab": number, "title": clean(await page.title()), "url": page.url, "current": page == current}
                 for number, page in enumerate(window.tabs, 1)
             ]
-            return with_notices(window, marked("the titles of tabs", tabs=listed))
+            return with_notices(window, marked(tabs=listed))
 
         return self._do(act)
 

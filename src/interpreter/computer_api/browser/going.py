@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -15,7 +16,8 @@ if TYPE_CHECKING:
 
     from interpreter.computer_api.browser.window import Window
 
-ERROR_PAGE = "chrome-error://"
+OFFERED = 0.5  # seconds
+STOP = "Page.stopLoading"  # a tab that waits for an answer takes no other call
 
 
 async def go(window: Window, page: Page, url: str) -> Response | None:
@@ -26,18 +28,35 @@ async def go(window: Window, page: Page, url: str) -> Response | None:
     if url.startswith("file:"):
         await window.keep_to_workspace()
     window.failed = ""
+    window.offered.clear()
     try:
         response = await page.goto(url, wait_until="domcontentloaded")
+    except asyncio.CancelledError:
+        await window.command(page, STOP)
+        raise
     except window.launch.timeout_error as error:
+        await window.command(page, STOP)
         raise BrowserTimeoutError(
             f"{shown(url)} did not answer in time. Try again later, or computer.browser.setup(timeout=120)."
         ) from error
     except window.launch.error as error:
         check_arrival(window, window.failed)
+        if window.wanted is None and await is_file(window):
+            window.take_notices()
+            raise BrowserError(f"{shown(url)} is a file and no page: computer.browser.download() saves it.") from error
         raise BrowserError(f"{shown(window.failed or url)} could not be loaded: {reason(error)}") from error
     check_arrival(window, page.url)
     await window.loaded(page)
     return response
+
+
+async def is_file(window: Window) -> bool:
+    """Whether the address is a download: the word of it comes a moment after the page did not."""
+    try:
+        await asyncio.wait_for(window.offered.wait(), OFFERED)
+    except TimeoutError:
+        return False
+    return True
 
 
 def check_arrival(window: Window, url: str) -> None:

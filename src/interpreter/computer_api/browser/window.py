@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 MOST_TABS = 50
 MOST_NOTICES = 20
 DRAWN = 1.0  # seconds that a page has to draw what an action changed
+ALIVE = 3.0  # seconds that it has to answer at all
 LOADED = 10.0  # seconds that a page has to load before we go on without the rest of it
 TO_CLOSE = 5.0
 TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
@@ -33,6 +34,8 @@ class Window:
         self.notices: list[str] = []
         self.answer: tuple[bool, str] = (False, "")  # to the next question of a page
         self.closed = False
+        self.patience = LOADED  # seconds that a step of a call may take
+        self.offered = asyncio.Event()  # a page offers a file
         self.changed = asyncio.Event()  # another tab is the current one
         self.wanted: asyncio.Future[Download] | None = None
         self.failed: str = ""  # the last address that a tab could not load
@@ -153,8 +156,11 @@ class Window:
         with contextlib.suppress(self.launch.error, TimeoutError):
             await asyncio.wait_for(page.evaluate(TWO_FRAMES), DRAWN)
         if (loading := self._loading.get(page)) is not None:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(loading.wait(), LOADED)
+            try:
+                await asyncio.wait_for(loading.wait(), min(LOADED, self.patience))
+            except TimeoutError:
+                self.tell("The next page is still loading.")
+                return
         await self.loaded(page)
 
     async def loaded(self, page: Page) -> None:
@@ -162,7 +168,7 @@ class Window:
         if page.is_closed():
             return
         try:
-            await page.wait_for_load_state("load", timeout=LOADED * 1000)
+            await page.wait_for_load_state("load", timeout=min(LOADED, self.patience) * 1000)
         except self.launch.timeout_error:
             self.tell("The page is still loading.")
         except self.launch.error:
@@ -207,6 +213,7 @@ class Window:
                 await dialog.dismiss()
 
     async def _downloaded(self, download: Download) -> None:
+        self.offered.set()
         if self.wanted is not None and not self.wanted.done():
             self.wanted.set_result(download)
             return
@@ -226,20 +233,25 @@ class Window:
     async def revive(self) -> None:
         """After a call that took too long: end what keeps the page busy, or the page."""
         page = self._page
-        if page is None or page.is_closed() or await self._answers(page):
+        if page is None or page.is_closed():
             return
-        if page in self._lines:
-            with contextlib.suppress(self.launch.error, TimeoutError):
-                await asyncio.wait_for(self._lines[page].send("Runtime.terminateExecution"), DRAWN)
+        for remedy in ("Page.stopLoading", "Runtime.terminateExecution"):
+            await self.command(page, remedy)
             if await self._answers(page):
                 return
         self.tell(f"The page {shown(page.url)} did not answer any more, and its tab was closed.")
         with contextlib.suppress(self.launch.error, TimeoutError):
             await asyncio.wait_for(page.close(), TO_CLOSE)
 
+    async def command(self, page: Page, name: str) -> None:
+        """Say something to a tab's process; it takes that also while the page is busy."""
+        if page in self._lines:
+            with contextlib.suppress(self.launch.error, TimeoutError):
+                await asyncio.wait_for(self._lines[page].send(name), DRAWN)
+
     async def _answers(self, page: Page) -> bool:
         try:
-            return bool(await asyncio.wait_for(page.evaluate("1"), DRAWN))
+            return bool(await asyncio.wait_for(page.evaluate("1"), ALIVE))
         except TimeoutError:
             return False
         except self.launch.error:

@@ -46,7 +46,7 @@ CLIPPING = frozenset("scroll pane, viewport, frame, dialog, document web, docume
 STRUCTURE = frozenset(
     "filler, panel, section, split pane, scroll pane, viewport, layered pane, glass pane, root pane, grouping, "
     "unknown, redundant object, separator, extended, html container, scroll bar, tool bar, menu bar, tab list, list, "
-    "table, form, list box, tree, status bar, table row, landmark, paragraph, static".split(", ")
+    "table, form, list box, tree, status bar, table row, landmark".split(", ")
 )
 WRITABLE = frozenset("entry, password, text, spin button, terminal, combo box, document text".split(", "))
 

@@ -119,10 +119,15 @@ class _Look:
     def _call(self, node: ast.Call) -> Iterator[ast.AST]:
         """What a call does; yields the parts that are still to be seen."""
         name = self.values.name(node.func)
-        if self._is_the_computers(name):
-            computer.note(self._step(node, name, node), name)
-            return reversed([*node.args, *node.keywords])
         effects = calls().get(name)
+        if self._is_the_computers(name):
+            doing = self._step(node, name, node)
+            if effects is None:
+                computer.note(doing, name)
+            else:
+                doing.note("computer", name, known=True, how="looks")
+                apply(effects, Called(name, node, self.values, doing, self.notes, id(node) in self.loops))
+            return reversed([*node.args, *node.keywords])
         if effects is None and isinstance(node.func, ast.Attribute):
             effects = self._by_method(node.func, node, name)
         if effects:

@@ -43,7 +43,7 @@ class Part(ModuleType):
         if kind == "part":
             return self._tool(name)
         if kind == "method":
-            method = self.__dict__[name] = Method(self._ask, path)
+            method = self.__dict__[name] = here(self._ask, path) or Method(self._ask, path)
             return method
         value = self._ask({"how": "get", "path": path})
         from .parcels import PART
@@ -141,6 +141,17 @@ class Finder:
 
     def exec_module(self, module: Any) -> None:
         """There is nothing to run."""
+
+
+def here(ask: Ask, path: str) -> Any:
+    """The method, if it runs in this process; else None."""
+    if not path.startswith("skills."):
+        return None
+    from functools import partial
+
+    from .skills import HERE
+
+    return partial(HERE[path], ask) if path in HERE else None
 
 
 def found_again(path: str) -> Any:
