@@ -205,7 +205,11 @@ class Session(Processes):
     def close(self) -> None:
         """End the worker and every process that came from it; nobody answers its calls any more."""
         self.calls.nobody_there()
+        block = self.block
+        consumed = block is not None and not block.finished and block.attached
         super().close()
+        if block is not None and consumed:
+            block.nudge({"event": "exited", "code": -9, "startup": ""})  # whoever consumes it hears of it
 
     # -- between blocks --------------------------------------------------------------------------------------------
 

@@ -168,6 +168,11 @@ class Points:
 
     # -- the files -----------------------------------------------------------------------------------------------
 
+    @property
+    def watches_files(self) -> bool:
+        """Whether it is known what blocks do to the files of the workspace."""
+        return self._opened()[0] is not None
+
     def _opened(self) -> tuple[FileRecord | None, str]:
         """The record of files, or why there is none; no words if it is switched off."""
         try:

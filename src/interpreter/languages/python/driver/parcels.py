@@ -172,6 +172,8 @@ def hashable(key: Any) -> Any:
 class ComputerError(Exception):
     """The computer could not do what was asked."""
 
+    __module__ = "computer"  # where code finds it
+
 
 def packed_error(error: BaseException) -> Dict[str, str]:
     """An error as its words, and the nearest of Python's own types that it is."""
