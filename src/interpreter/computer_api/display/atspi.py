@@ -19,7 +19,9 @@ _SPI = "org.a11y.atspi."
 _ROOT = "/org/a11y/atspi/accessible/root"
 _NULL = "/org/a11y/atspi/null"
 # A program that is busy answers late or never: nobody waits for it longer.
-_ONE_CALL = 1.5
+_ONE_CALL = 2.0
+# All elements of a large page in one answer.
+_WHOLE_TREE = 4.0
 _AT_ONCE = 16
 _MOST_WALKED = 600
 _MOST_TEXT = 2000
@@ -38,7 +40,9 @@ class Asking:
 
     async def call(self, key: Key, interface: str, member: str, signature: str = "", body: Iterable[Any] = ()) -> Any:
         """The answer's values; an error of any kind is an AccessibilityError."""
-        return await ask(self._bus, key, interface, member, signature, body, self._few)
+        limit = _WHOLE_TREE if member == "GetItems" else _ONE_CALL
+        async with self._few:
+            return await ask(self._bus, key, interface, member, signature, body, limit)
 
     async def property(self, key: Key, interface: str, name: str) -> Any:
         found = await self.call(key, "org.freedesktop.DBus.Properties", "Get", "ss", [_SPI + interface, name])
@@ -173,13 +177,13 @@ def _from_cache(item: Any) -> Element:
 
 
 async def ask(
-    bus: Any, key: Key, interface: str, member: str, signature: str, body: Iterable[Any], few: asyncio.Semaphore
+    bus: Any, key: Key, interface: str, member: str, signature: str, body: Iterable[Any], limit: float
 ) -> Any:
     from dbus_fast import DBusError, Message, MessageType
 
     message = Message(key[0], key[1], interface, member, signature=signature, body=list(body))
     try:
-        async with few, asyncio.timeout(_ONE_CALL):
+        async with asyncio.timeout(limit):
             reply = await bus.call(message)
     except (DBusError, OSError, EOFError, TimeoutError) as error:
         raise AccessibilityError(f"{key[0]} does not answer {member}: {error}") from error
@@ -197,9 +201,8 @@ async def _address() -> str:
         return address
     bus = await MessageBus(bus_type=BusType.SESSION).connect()
     try:
-        few = asyncio.Semaphore(1)
         place = ("org.a11y.Bus", "/org/a11y/bus")
-        return str((await ask(bus, place, "org.a11y.Bus", "GetAddress", "", [], few))[0])
+        return str((await ask(bus, place, "org.a11y.Bus", "GetAddress", "", [], _ONE_CALL))[0])
     finally:
         bus.disconnect()
 
@@ -216,7 +219,7 @@ async def _connected(look: Callable[[Asking], Coroutine[Any, Any, Result]], limi
         bus.disconnect()
 
 
-def look(question: Callable[[Asking], Coroutine[Any, Any, Result]], limit: float = 4.0) -> Result:
+def look(question: Callable[[Asking], Coroutine[Any, Any, Result]], limit: float = 6.0) -> Result:
     """Ask something of the accessibility bus; an AccessibilityError if it cannot be asked or takes too long."""
     try:
         import dbus_fast  # noqa: F401
