@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
@@ -192,6 +193,15 @@ async def ask(
     return reply.body
 
 
+# When a bus last did not answer: everything would wait for it again and again.
+_silent: dict[str, float] = {}
+_LEFT_ALONE = 30.0
+
+
+def _session_bus() -> str:
+    return os.environ.get("AT_SPI_BUS_ADDRESS") or os.environ.get("DBUS_SESSION_BUS_ADDRESS") or ""
+
+
 async def _address() -> str:
     """Where the accessibility bus of this session listens; the session bus starts it if need be."""
     from dbus_fast import BusType
@@ -210,8 +220,12 @@ async def _address() -> str:
 async def _connected(look: Callable[[Asking], Coroutine[Any, Any, Result]], limit: float) -> Result:
     from dbus_fast.aio import MessageBus
 
-    async with asyncio.timeout(_ONE_CALL):
-        bus = await MessageBus(bus_address=await _address()).connect()
+    try:
+        async with asyncio.timeout(_ONE_CALL):
+            bus = await MessageBus(bus_address=await _address()).connect()
+    except TimeoutError:
+        _silent[_session_bus()] = time.monotonic()
+        raise
     try:
         async with asyncio.timeout(limit):
             return await look(Asking(bus))
@@ -227,8 +241,10 @@ def look(question: Callable[[Asking], Coroutine[Any, Any, Result]], limit: float
         raise AccessibilityError(
             "The accessibility tree needs dbus-fast: pip install 'open-interpreter[os]'"
         ) from error
-    if not (os.environ.get("DBUS_SESSION_BUS_ADDRESS") or os.environ.get("AT_SPI_BUS_ADDRESS")):
+    if not _session_bus():
         raise AccessibilityError("There is no session bus: DBUS_SESSION_BUS_ADDRESS is not set.")
+    if time.monotonic() - _silent.get(_session_bus(), -_LEFT_ALONE) < _LEFT_ALONE:
+        raise AccessibilityError("The session bus did not answer a moment ago.")
     outcome: list[Result] = []
     failure: list[BaseException] = []
 
@@ -247,7 +263,7 @@ def look(question: Callable[[Asking], Coroutine[Any, Any, Result]], limit: float
     if failure and not isinstance(failure[0], _EXPECTED):
         raise failure[0]
     why = failure[0] if failure else "it took too long"
-    raise AccessibilityError(f"The accessibility tree cannot be read: {why or type(why).__name__}") from None
+    raise AccessibilityError(f"The accessibility tree cannot be read: {str(why) or type(why).__name__}") from None
 
 
 _EXPECTED = (AccessibilityError, OSError, EOFError, TimeoutError, ValueError)
