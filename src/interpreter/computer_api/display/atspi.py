@@ -22,7 +22,7 @@ _NULL = "/org/a11y/atspi/null"
 # A program that is busy answers late or never: nobody waits for it longer.
 _ONE_CALL = 2.0
 # All elements of a large page in one answer.
-_WHOLE_TREE = 4.0
+_WHOLE_TREE = 8.0
 _AT_ONCE = 16
 _MOST_WALKED = 600
 _MOST_TEXT = 2000
@@ -106,9 +106,19 @@ class Asking:
     async def tree(self, pids: frozenset[int]) -> Tree:
         """The tree of the programs with these process ids; of all, if none is given."""
         tree = Tree()
+        await self._listen()
         programs = (await self.call(("org.a11y.atspi.Registry", _ROOT), _SPI + "Accessible", "GetChildren"))[0]
         await asyncio.gather(*(self._program(tree, (name, path), pids) for name, path in programs))
         return tree
+
+    async def _listen(self) -> None:
+        """Some programs, such as Chromium, have all elements ready only while somebody listens for events."""
+        registry = ("org.a11y.atspi.Registry", "/org/a11y/atspi/registry")
+        rare = ["window:close", [], ""]
+        try:
+            await self.call(registry, _SPI + "Registry", "RegisterEvent", "sass", rare)
+        except AccessibilityError:
+            pass  # an older registry; then they are walked
 
     async def _program(self, tree: Tree, key: Key, pids: frozenset[int]) -> None:
         try:
@@ -233,7 +243,7 @@ async def _connected(look: Callable[[Asking], Coroutine[Any, Any, Result]], limi
         bus.disconnect()
 
 
-def look(question: Callable[[Asking], Coroutine[Any, Any, Result]], limit: float = 6.0) -> Result:
+def look(question: Callable[[Asking], Coroutine[Any, Any, Result]], limit: float = 10.0) -> Result:
     """Ask something of the accessibility bus; an AccessibilityError if it cannot be asked or takes too long."""
     try:
         import dbus_fast  # noqa: F401
