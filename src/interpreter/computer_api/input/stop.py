@@ -67,7 +67,7 @@ class _Watcher(Protocol):
 
 
 class StopWatch:
-    """Calls `on_stop` once, from a thread of its own, when the stop key is pressed, whichever window has the keyboard."""
+    """Calls `on_stop` once, from a thread of its own, when the stop key is pressed, whichever window is in front."""
 
     def __init__(self, on_stop: Callable[[], None], keys: tuple[str, ...] = STOP_KEY) -> None:
         self._on_stop = on_stop
@@ -101,9 +101,7 @@ def _watcher(keys: tuple[str, ...], stopped: Callable[[], None]) -> _Watcher:
         case "wayland":
             from interpreter.errors import ComputerError
 
-            raise ComputerError(
-                "Wayland lets no program watch for a key: stop with Ctrl-C, or with the mouse in a corner."
-            )
+            raise ComputerError("Wayland lets no program watch for a stop key: Ctrl-C in the terminal stops.")
         case _:
             from interpreter.computer_api.input.elsewhere import PynputStopKey
 
