@@ -46,11 +46,11 @@ def two_monitors(desktop: Desktop) -> Iterator[Desktop]:
 def computer(desktop: Desktop) -> Iterator[Any]:
     """A computer whose hands are on the desktop; whatever they still hold is let go at the end."""
     from interpreter import OpenInterpreter
-    from interpreter.computer_api.input.hands import hands_of
+    from interpreter.computer_api.input.hands import let_go
 
     made = OpenInterpreter().computer
     yield made
-    hands_of(made).release()
+    let_go(made)
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ def test_an_element_by_what_the_tree_tells(desktop: Desktop, computer: Any, tmp_
 
 def test_what_is_not_there_is_told_with_what_is(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
     desktop.qt_dialog(tmp_path / "order.json")
-    with pytest.raises(NotFoundOnScreenError, match="'Sovi ardir'.*'Save order'"):
+    with pytest.raises(NotFoundOnScreenError, match=r"'Sovi ardir'.*'Save order'"):
         computer.mouse.click("Sovi ardir")
 
 

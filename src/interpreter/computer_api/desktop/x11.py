@@ -86,7 +86,11 @@ class X11Windows:
     ) -> Window:
         from interpreter.computer_api.desktop.applications import leave
 
-        x.wait(shown, _START_LIMIT)
+        exits = os.pidfd_open(process.pid)
+        try:
+            x.wait(shown, _START_LIMIT, exits)
+        finally:
+            os.close(exits)
         ended = process.poll()
         leave(process)
         window = _window(x, found()) if found() else None

@@ -117,6 +117,10 @@ class X11Hands:
             except (ConnectionClosedError, OSError):
                 pass  # The display is gone, and everything held with it.
 
+    def close(self) -> None:
+        self.release()
+        self._x.close()
+
     # Inside
 
     def _fake(self, event: int, detail: int, x: int = 0, y: int = 0) -> None:
