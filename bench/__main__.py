@@ -8,7 +8,7 @@ import platform
 import sys
 from functools import partial
 
-from bench import blocks, files, replies, sessions, start
+from bench import blocks, files, replies, screen, sessions, start
 from bench.subject import OURS, ROOT, Subject
 from bench.table import layout, rows
 
@@ -33,7 +33,7 @@ def main() -> int:
     parser.add_argument("--only", default="", help="only the measurements whose name has this in it")
     options = parser.parse_args()
     measurements = start.MEASUREMENTS + blocks.MEASUREMENTS + replies.MEASUREMENTS + sessions.MEASUREMENTS
-    measurements = measurements + files.MEASUREMENTS
+    measurements = measurements + files.MEASUREMENTS + screen.MEASUREMENTS
     if options.install or options.original:
         measurements = start.INSTALL + measurements
     chosen = [each for each in measurements if options.only in each.what]

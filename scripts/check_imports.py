@@ -14,10 +14,11 @@ PACKAGE = Path(__file__).parent.parent / "src" / "interpreter"
 FLOORS: tuple[tuple[str, ...], ...] = (
     ("errors", "version", "messages", "console_text", "settings"),
     ("languages", "llm"),
-    ("computer_api", "journal", "profiles", "safety"),
+    ("computer_api",),
+    ("journal", "profiles", "safety"),
     (
-        *("core", "loop", "undo", "preview", "consent", "blocks", "patience", "reply", "system_message"),
-        *("frontend", "__init__"),
+        *("core", "loop", "undo", "os_mode", "preview", "consent", "call_consent", "blocks", "patience", "aftermath"),
+        *("reply", "system_message", "frontend", "__init__"),
     ),
     ("export",),
     ("terminal",),
@@ -26,14 +27,17 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 FLOOR = {part: number for number, floor in enumerate(FLOORS) for part in floor}
 FRONT_ENDS = ("terminal", "__main__")
 # On these floors the parts are one thing and may use each other; elsewhere neighbours do not meet.
-OPEN_FLOORS = (0, 3)
+OPEN_FLOORS = (0, 4)
 # Anyone may call this one from inside a function: it is the lazy way up to the terminal.
 SEAM = "frontend"
 # Programs of their own, which run in another process than the library.
 PROGRAMS = (
     "languages/supervisor.py",
+    "languages/controlling_terminal.py",
     "languages/kept_snapshots.py",
     "languages/process_table.py",
+    "languages/promotions.py",
+    "languages/worker.py",
     "languages/python/driver/*.py",
     "llm/local/engine_program.py",
     "safety/sandbox/enter.py",

@@ -3,7 +3,7 @@
 set -eu
 
 missing=""
-pairs="node:nodejs zsh:zsh fish:fish tmux:tmux bwrap:bubblewrap"
+pairs="node:nodejs zsh:zsh fish:fish tmux:tmux bwrap:bubblewrap openssl:openssl rg:ripgrep"
 # A desktop in memory, and applications on it of each kind: GTK, Qt, Tk, a terminal, a browser.
 pairs="$pairs Xvfb:xvfb openbox:openbox xrandr:x11-xserver-utils xclip:xclip dbus-daemon:dbus"
 pairs="$pairs /usr/libexec/at-spi-bus-launcher:at-spi2-core"
@@ -13,6 +13,10 @@ for pair in $pairs; do
     program="${pair%%:*}"
     command -v "$program" >/dev/null 2>&1 || [ -e "$program" ] || missing="$missing ${pair##*:}"
 done
+# Where systemd is, the package of a mail server would start it: there it is installed by hand or not at all.
+if [ ! -d /run/systemd/system ]; then
+    [ -x /usr/sbin/dovecot ] || missing="$missing dovecot-imapd"
+fi
 [ -n "$missing" ] || exit 0
 
 command="apt-get install --yes --no-install-recommends$missing"

@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 SOURCE = Path(__file__).parent.parent / "src"
-SYSTEM_PACKAGES = {"node": "nodejs", "xrandr": "x11-xserver-utils"}
+SYSTEM_PACKAGES = {"node": "nodejs", "xrandr": "x11-xserver-utils", "rg": "ripgrep"}
 _MARK = "TEST_RUN_MARK"
 _PRIVATE_PREFIXES = ("INTERPRETER_", "OPENAI_", "ANTHROPIC_", "OLLAMA_", "GROQ_", "XDG_")
 _PRIVATE_NAMES = ("DISABLE_TELEMETRY", "EDITOR", "VISUAL", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE")

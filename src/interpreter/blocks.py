@@ -6,6 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from interpreter.errors import UsageError
+from interpreter.wishes import SCOPES, Scope, Wish
+
 if TYPE_CHECKING:
     from interpreter.consent import RulesAtHand
     from interpreter.preview import Preview
@@ -22,7 +25,7 @@ class PendingBlock:
         self.declined = False
         self.words: str | None = None
         self.nobody = False  # the question came to nobody
-        self.denied: str | None = None  # why the rules do not allow it
+        self.denied: str | None = None  # what the model is told, if nobody can have it run
         self.effects: Effects | None = None  # what it would do, from its text
         self.asked_by_rule = False  # a rule says that a person must be asked
         self.allowed_by = ""  # the rule that lets it run without asking
@@ -32,6 +35,8 @@ class PendingBlock:
         self.contain: Callable[[], None] | None = None  # have it, and what follows, run in a sandbox; None if it does
         self._scan = scan
         self.rules: RulesAtHand | None = None  # for whoever wants to add to them
+        self.widening: Wish | None = None  # what it asks its sandbox for
+        self.only_widening = False  # nobody would be asked if it were not for that
         self.preview: Preview | None = None  # it was tried out, and that is to be applied
 
     def edit(self, code: str) -> None:
@@ -49,9 +54,23 @@ class PendingBlock:
         self.decline()
         self.nobody = True
 
-    def deny(self, reason: str) -> None:
-        """The rules do not allow it."""
-        self.denied = reason
+    def deny(self, reason: str, by_rule: bool = True) -> None:
+        """It does not run, whatever anybody says: as a rule, since the rules do not allow it."""
+        self.denied = f"Not run, since the rules here do not allow it: {reason}" if by_rule else reason
+
+    def grant(self, scope: Scope = "block") -> None:
+        """Give the sandbox what the block asks for: for this block, this session, or always (saved in the rules)."""
+        if self.widening is None or self.widening.refusal or scope not in SCOPES:
+            raise UsageError(f"The block asks for nothing that can be given for {scope!r}.")
+        if scope == "always":
+            assert self.rules is not None
+            self.rules.give_always(self.widening)
+        self.widening.granted = scope
+
+    @property
+    def asks_for_more(self) -> bool:
+        """Whether it waits for somebody to give its sandbox something."""
+        return self.widening is not None and self.widening.is_open
 
     @property
     def has_findings(self) -> bool:
@@ -60,8 +79,8 @@ class PendingBlock:
 
     @property
     def needs_somebody(self) -> bool:
-        """Whether it must not run unless a person says so: a rule or a scan says so."""
-        return self.asked_by_rule or self.has_findings
+        """Whether it must not run unless a person says so: for a rule, a scan, or a sandbox that is to give more."""
+        return self.asked_by_rule or self.has_findings or self.asks_for_more
 
     def scan(self) -> Scan:
         """Look for dangers in the code as it is now."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from interpreter.blocks import PendingBlock
 from interpreter.errors import InterpreterError
@@ -13,9 +14,12 @@ from interpreter.messages import Chunk, Message
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
+    from interpreter.safety.look import Effects
     from interpreter.safety.policy import Mode, Outcome, Policy, ProjectRules, Rule, Sandboxing
+    from interpreter.wishes import Wish
 
 FOUND = "A scan of this code found:"
+SCOPE_WORDS = {"block": "this block", "session": "this session", "always": "always"}
 NOBODY_THERE = "somebody has to say yes to this code, and nobody was there."
 
 
@@ -44,8 +48,8 @@ class Consent:
         """Have them read again."""
         self.__dict__.pop("_policy", None)
 
-    def obtain(self, pending: PendingBlock) -> Generator[Chunk]:
-        """Ask whoever has to be asked; `pending` knows the answer then."""
+    def obtain(self, pending: PendingBlock, stored: bool = True) -> Generator[Chunk]:
+        """Ask whoever has to be asked; `pending` knows the answer then. `stored`: it is the last message."""
         interpreter = self._interpreter
         pending.offers_scan = interpreter.safe_mode == "ask"
         if interpreter.safe_mode == "auto" and not interpreter.cancelled:
@@ -53,19 +57,22 @@ class Consent:
         if interpreter.cancelled:
             return
         outcome = self._judged(pending)
+        pending.widening = self._wish(pending)
+        pending.only_widening = outcome.action == "run" and not pending.offers_scan
         if outcome.action == "deny":
             yield from self._denied(pending, outcome.reason)
-        elif outcome.action == "ask" or pending.offers_scan:
-            yield from self._ask(pending)
+        elif pending.widening is not None and pending.widening.refusal:
+            yield from self._denied(pending, pending.widening.refusal, by="sandbox")
+        elif not pending.only_widening or pending.asks_for_more:
+            yield from self._ask(pending, last_code(interpreter.messages) if stored else None)
         elif pending.allowed_by:
             yield decision("approved", "policy", pending.allowed_by)
 
     def _judged(self, pending: PendingBlock) -> Outcome:
         """What the rules and the mode make of the code as it is now."""
-        from interpreter.safety.look import look
         from interpreter.safety.policy import decide
 
-        pending.effects = look(pending.language, pending.code, self._interpreter.workspace)
+        pending.effects = looked_at(self._interpreter, pending.language, pending.code)
         verdict = self._policy.judge(pending.language, pending.code, pending.effects)
         outcome = decide(
             self._mode,
@@ -77,6 +84,10 @@ class Consent:
         pending.reason = outcome.reason if verdict.by_rule else ""
         pending.allowed_by = outcome.reason if verdict.decision == "allow" else ""
         return outcome
+
+    def looked_at(self, pending: PendingBlock) -> Effects:
+        """What the block would do as it is now."""
+        return looked_at(self._interpreter, pending.language, pending.code)
 
     @property
     def _mode(self) -> Mode:
@@ -105,6 +116,17 @@ class Consent:
         in_process = language is not None and language.name == "Python" and computer.python == "in-process"
         return language is not None and issubclass(language, LiveLanguage) and not in_process
 
+    def _wish(self, pending: PendingBlock) -> Wish | None:
+        """What the block asks its sandbox for."""
+        if "need" not in pending.code or self._sandboxing(pending) is None:
+            return None
+        from interpreter.wishes import wish_of
+
+        computer = self._interpreter.computer
+        computer.shut_in()
+        containment: Any = computer.surroundings.containment
+        return wish_of(containment, self._policy, pending.code) if containment is not None else None
+
     def _contain(self) -> None:
         """Have this block and those after it run in a sandbox; an error, and nothing is changed, if there is none."""
         interpreter = self._interpreter
@@ -115,9 +137,8 @@ class Consent:
             interpreter.sandbox = "off"
             raise
 
-    def _ask(self, pending: PendingBlock) -> Generator[Chunk]:
+    def _ask(self, pending: PendingBlock, message: Message | None) -> Generator[Chunk]:
         interpreter = self._interpreter
-        message = last_code(interpreter.messages)
         interpreter.pending = pending
         policy = self._policy
         pending.rules = RulesAtHand(self)
@@ -130,15 +151,35 @@ class Consent:
             if not pending.edited:
                 pending.code = message["content"]  # the original's way: scripts rewrite the stored message
             message["content"] = pending.code
-        if pending.declined and pending.nobody and pending.needs_somebody:
+        yield from self._answered(pending, str(shown["content"]), is_new=self._policy is not policy)
+
+    def _answered(self, pending: PendingBlock, shown: str, is_new: bool) -> Generator[Chunk]:
+        """What was decided, and whether that holds: of code that was changed, and with rules that are new."""
+        wish = pending.widening
+        if pending.nobody and wish is not None and wish.is_open and pending.only_widening:
+            pending.declined = False  # the model can go on without it
+            yield from self._denied(pending, wish.not_given("nobody was there to give it"), by="sandbox")
+        elif pending.declined and pending.nobody and pending.needs_somebody:
             yield decision("denied", "scan" if pending.has_findings else "policy", NOBODY_THERE)
         elif pending.declined:
             yield decision("declined", "user", pending.words or "")
-        elif pending.code != shown["content"]:
-            yield decision("edited", "user", "")
-            yield from self._judge_again(pending)
-        elif self._policy is not policy:
-            yield from self._judge_again(pending)
+        else:
+            if pending.code != shown:
+                yield decision("edited", "user", "")
+            if pending.code != shown or is_new:
+                yield from self._judge_again(pending)
+            if pending.denied is None:
+                yield from self._widened(pending)
+
+    def _widened(self, pending: PendingBlock) -> Generator[Chunk]:
+        """A block that asks for more does not run without it."""
+        wish = pending.widening
+        if wish is None or not wish.wanted:
+            return
+        if wish.granted is None:
+            yield from self._denied(pending, wish.not_given("that was not given"), by="sandbox")
+        else:
+            yield decision("approved", "user", f"given for {SCOPE_WORDS[wish.granted]}: {wish}")
 
     def _question(self, pending: PendingBlock, shown: Chunk) -> Chunk:
         from interpreter.safety.look import reversibility
@@ -152,19 +193,27 @@ class Consent:
             question["effects"] = pending.effects.lines()
         if pending.reason:
             question["reason"] = pending.reason
+        if pending.asks_for_more and pending.widening is not None:
+            question["widening"] = pending.widening.lines
         return question
 
     def _judge_again(self, pending: PendingBlock) -> Generator[Chunk]:
         """What somebody else than the model wrote must not break a rule either, nor a rule that is new."""
         outcome = self._judged(pending)
+        before, pending.widening = pending.widening, self._wish(pending)
+        wish = pending.widening
+        if wish is not None and before is not None and set(wish.wanted) <= set(before.wanted):
+            wish.granted = before.granted
         if outcome.action == "deny":
             yield from self._denied(pending, outcome.reason)
+        elif wish is not None and wish.refusal:
+            yield from self._denied(pending, wish.refusal, by="sandbox")
 
-    def _denied(self, pending: PendingBlock, reason: str) -> Generator[Chunk]:
-        pending.deny(reason)
+    def _denied(self, pending: PendingBlock, reason: str, by: str = "policy") -> Generator[Chunk]:
+        pending.deny(reason if by == "policy" else f"Not run: {reason}", by_rule=by == "policy")
         if pending.preview is not None:
             pending.preview.discard()
-        yield decision("denied", "policy", reason)
+        yield decision("denied", by, reason)
 
     def _scan(self, pending: PendingBlock) -> Generator[Chunk]:
         """Look for dangers in the block, and tell what was found."""
@@ -183,6 +232,11 @@ class RulesAtHand:
         self._consent = consent
 
     @property
+    def workspace(self) -> str:
+        """Where they hold, links resolved."""
+        return os.path.realpath(self._consent.workspace)
+
+    @property
     def untrusted(self) -> ProjectRules | None:
         """The project's own rules, if they do not count."""
         return self._consent.policy.untrusted
@@ -198,7 +252,17 @@ class RulesAtHand:
         """The narrowest rule that would allow the block as it is now; None if none should."""
         from interpreter.safety.policy import propose_rule
 
-        return propose_rule(pending.language, pending.code, workspace=self._consent.workspace)
+        effects = self._consent.looked_at(pending)
+        return propose_rule(pending.language, pending.code, effects, self._consent.workspace)
+
+    def give_always(self, wish: Wish) -> Path:
+        """Add what a block asks its sandbox for to the user's file; where that is."""
+        from interpreter.safety.policy.grants import save_grant
+        from interpreter.safety.policy.policy import user_file
+
+        for wanted in wish.wanted:
+            save_grant(wanted, self.workspace)
+        return user_file()
 
     def save(self, rule: Rule) -> Path:
         """Add a rule to the user's file; where that is."""
@@ -207,6 +271,14 @@ class RulesAtHand:
         path = save_rule(rule, self._consent.workspace)
         self._consent.rules_changed()
         return path
+
+
+def looked_at(interpreter: OpenInterpreter, language: str, code: str) -> Effects:
+    """What code would do, from its text, where the sessions are now and with the functions that they have."""
+    from interpreter.safety.look import look
+
+    shared = interpreter.computer.surroundings
+    return look(language, code, interpreter.workspace, cwd=shared.cwd, known=interpreter._defined)
 
 
 def mode_of(interpreter: OpenInterpreter) -> Mode:

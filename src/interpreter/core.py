@@ -7,17 +7,22 @@ import threading
 from collections.abc import Collection, Generator, Iterator
 from typing import TYPE_CHECKING, Any
 
-from interpreter.errors import BusyError, UsageError
+from interpreter.errors import BusyError, NotPreviewableError, UsageError
 from interpreter.settings import SettingsGroup, apply, from_environment
 
 if TYPE_CHECKING:
     from interpreter.blocks import PendingBlock
+    from interpreter.call_consent import CallConsent
     from interpreter.computer_api import Computer
+    from interpreter.computer_api.answering import Use
     from interpreter.journal import Recorder
     from interpreter.llm import Llm
+    from interpreter.llm.computer_use import Screen
     from interpreter.messages import Chunk, Message
+    from interpreter.os_mode.limits import Limits
     from interpreter.preview import Preview
-    from interpreter.safety.sandbox import Containment
+    from interpreter.safety.look import Effect
+    from interpreter.safety.sandbox import Containment, Sandbox
     from interpreter.safety.scan import Scanner
     from interpreter.undo import Fork, Merged, Part, Point, Timeline, Undone, Way
 
@@ -39,6 +44,7 @@ class OpenInterpreter(SettingsGroup, group=""):
     pending: PendingBlock | None
     responding: bool
     last_messages_count: int
+    screen: Screen | None
     conversation_filename: str | None
 
     def __init__(
@@ -54,7 +60,12 @@ class OpenInterpreter(SettingsGroup, group=""):
         self.forked = None
         self.responding = False
         self.last_messages_count = 0
+        self.screen = None  # in OS mode, as the model sees it
+        self._os_limits: Limits | None = None
         self._rendered: dict[str, str] = {}
+        self._defined: dict[str, tuple[Effect, ...]] = {}  # what functions of blocks that ran would do
+        self._approved_calls: frozenset[str] = frozenset()  # that the user has seen in the block, and said yes to
+        self._call_consent: tuple[object, CallConsent] | None = None
         self._cancel = threading.Event()
         self._cancelling = threading.RLock()
         self._idle = threading.Event()
@@ -225,21 +236,44 @@ class OpenInterpreter(SettingsGroup, group=""):
         self.messages = []
         self.last_messages_count = 0
         self._rendered = {}
+        self._defined = {}
         self.conversation_filename = None
 
     def containment_now(self, present: Any = None) -> Containment | None:
         """What new sessions are shut in, as the settings and the mode say; None without a sandbox."""
+        sandbox = self.sandbox_now()
+        if sandbox is None:
+            return None
+        from interpreter.safety.sandbox import containment_for
+
+        granted = present is not None and bool(present.granted)
+        return containment_for(sandbox, None if granted and sandbox.fixed else present)
+
+    def sandbox_now(self) -> Sandbox | None:
+        """What code can reach, as the settings, the mode and the user's file say; None if that is everything."""
         from interpreter.consent import mode_of
 
         plans = mode_of(self) == "plan"
         if self.sandbox == "off" and not plans:
             return None
-        from interpreter.safety.sandbox import Sandbox, containment_for
+        from interpreter.safety.policy.grants import given_always
+        from interpreter.safety.sandbox import Sandbox, granting
 
-        if not plans:
-            return containment_for(Sandbox.from_settings(self), present)
-        granted = present is not None and bool(present.granted)
-        return containment_for(Sandbox.looking_only(self), None if granted else present)
+        if plans:
+            return Sandbox.looking_only(self)
+        return granting(Sandbox.from_settings(self), given_always(self.workspace))
+
+    def _permit_call(self, use: Use, call: Any) -> str:
+        """Who lets a block's code call a tool of the computer; PermissionError if nobody does."""
+        from interpreter.call_consent import CallConsent
+
+        present = self._call_consent
+        if present is None or present[0] != call.origin:
+            present = self._call_consent = (call.origin, CallConsent(self))
+        permitted = present[1].permit(use, call.ask)
+        if self._os_limits is not None:
+            self._os_limits.check(use)
+        return permitted
 
     # -- going back ------------------------------------------------------------------------------------------------
 
@@ -318,7 +352,13 @@ class OpenInterpreter(SettingsGroup, group=""):
         """Try a block out in a copy-on-write view of the workspace; NotPreviewableError where there is none."""
         from interpreter.preview import Preview
 
-        return Preview(self, language, code)
+        try:
+            return Preview(self, language, code)
+        except NotPreviewableError as error:
+            from interpreter.consent import looked_at
+
+            error.named = looked_at(self, language, code).lines()
+            raise
 
     def display_message(self, markdown: str) -> None:
         """Show Markdown to the user."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class InterpreterError(Exception):
     """The base of all errors that this package raises on purpose."""
@@ -226,6 +228,9 @@ class ConversationFileError(InterpreterError):
 
 class NotPreviewableError(InterpreterError):
     """A block cannot be tried out here before it runs, for the reason that is said."""
+
+    named: Sequence[str] = ()
+    """What a look at the code's text tells in its place: paths, programs, hosts, and whether it can be undone."""
 
 
 class UndoError(InterpreterError):

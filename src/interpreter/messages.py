@@ -42,6 +42,7 @@ class Chunk(Message, total=False):
     effects: list[str]
     reason: str
     findings: list[dict[str, Any]]
+    widening: list[str]
     previewed: bool
 
 

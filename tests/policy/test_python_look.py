@@ -129,3 +129,21 @@ def test_secrets_are_named() -> None:
     code = "from pathlib import Path\n(Path.home() / '.ssh' / 'id_rsa').read_text()"
     assert look("python", code, WORKSPACE).secrets
     assert not look("python", "open('id_rsa.pub')", WORKSPACE).secrets
+
+
+@pytest.mark.parametrize(
+    ("code", "effect"),
+    [
+        ("computer.files.edit('x', 'a', 'b')", ("write", "x")),
+        ("computer.files.read(path='x')", ("read", "x")),
+        ("computer.skills.save('f', 'import os; os.remove(\"x\")')", ("delete", "x")),
+    ],
+)
+def test_what_tools_of_the_computer_do_to_files_is_seen(code: str, effect: tuple[str, str]) -> None:
+    found = seen("python", code)
+    assert effect in found and not any(kind == "unknown" for kind, _ in found)
+
+
+def test_what_a_skill_does_is_not_known() -> None:
+    assert "unknown" in {kind for kind, _ in seen("python", "computer.skills.run('tidy')")}
+    assert any(not effect.known for effect in look("javascript", "await computer.skills.run('tidy')", WORKSPACE).all)

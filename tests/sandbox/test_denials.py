@@ -29,13 +29,14 @@ def test_a_write_is_told_with_the_path_to_ask_for(workspace: Path) -> None:
     (line,) = told(workspace, errors=error(errno.EROFS, "/etc/hosts"))
     assert line == (
         f"Blocked by the sandbox: writing /etc/hosts. Rule: only {workspace} and temporary folders can be written "
-        "(sandbox workspace). To allow it, ask for: path /etc/hosts:rw (setting sandbox_paths)."
+        "(sandbox workspace). To ask the user for it, begin the next block with the comment `needs: write /etc/hosts` "
+        "(setting sandbox_paths)."
     )
 
 
 def test_git_is_not_to_be_asked_for(workspace: Path) -> None:
     (line,) = told(workspace, errors=error(errno.EROFS, f"{workspace}/.git/config"))
-    assert "git" in line and "ask for" not in line
+    assert "git" in line and "needs:" not in line
 
 
 def test_what_is_hidden_is_only_probable_whether_or_not_it_exists(workspace: Path, home: Path) -> None:
@@ -55,9 +56,9 @@ def test_an_error_of_the_code_itself_is_no_denial(workspace: Path) -> None:
 def test_the_proxy_knows_what_it_refused(workspace: Path) -> None:
     verdicts = [Verdict("pypi.org", 443, False, "", listed=False), Verdict("pypi.org", 443, False, "", listed=False)]
     (line,) = told(workspace, refused=verdicts)
-    assert line.endswith("To allow it, ask for: host pypi.org (setting sandbox_hosts).")
+    assert line.endswith("the comment `needs: host pypi.org` (setting sandbox_hosts).")
     (line,) = told(workspace, refused=[Verdict("inner.example", 443, False, "inner.example is 10.0.0.1, private.")])
-    assert "10.0.0.1" in line and "ask for" not in line
+    assert "10.0.0.1" in line and "needs:" not in line
 
 
 @pytest.mark.parametrize(

@@ -144,10 +144,11 @@ def test_what_was_exported_in_a_sandbox_is_not_heeded_outside(ending: str) -> No
     interpreter.reset()
 
 
-def test_there_is_no_preview_inside() -> None:
+def test_there_is_no_preview_inside_but_a_look_at_the_text() -> None:
     interpreter = OpenInterpreter(sandbox="workspace")
-    with pytest.raises(NotPreviewableError, match="in a sandbox"):
-        interpreter.computer.preview("python", "print(6 * 7)")
+    with pytest.raises(NotPreviewableError, match="in a sandbox") as raised:
+        interpreter.computer.preview("python", "open('made', 'w')")
+    assert raised.value.named == ["writes: made", "undo: yes"]
     assert "42" in output(interpreter, "print(6 * 7)")
     interpreter.reset()
 

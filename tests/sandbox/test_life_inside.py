@@ -170,11 +170,13 @@ def test_widening_a_path_needs_a_new_session_and_a_host_does_not(contained: Any,
     (tmp_path / "data" / "numbers").write_text("1 2 3")
     inside = contained()
     assert "numbers" not in inside.do("shell", f"ls {tmp_path}/data").text.replace(str(tmp_path), "")
-    assert inside.containment.widen(Widening("path", str(tmp_path / "data"))) is False
-    assert inside.containment.widen(Widening("host", "example.com")) is True
+    host, data = Widening("host", "example.com"), Widening("read", str(tmp_path / "data"))
+    assert inside.containment.widen(host) is inside.containment
     assert inside.containment.proxy.hosts == ["example.com"]
-    assert inside.containment.narrow(Widening("host", "example.com")) is True
+    inside.containment.narrow(host)
     assert inside.containment.proxy.hosts == []
+    inside.surroundings.containment = inside.containment.widen(data)
+    assert inside.surroundings.containment is not inside.containment
     inside["shell"].terminate()
     assert "1 2 3" in inside.do("shell", f"cat {tmp_path}/data/numbers").text
     assert inside.do("shell", f"echo x >{tmp_path}/data/numbers").ended == "error"

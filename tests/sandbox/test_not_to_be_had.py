@@ -13,7 +13,7 @@ import pytest
 
 from interpreter.errors import SandboxUnavailableError
 from interpreter.languages.containment import Start
-from interpreter.languages.session import SUPERVISOR
+from interpreter.languages.processes import SUPERVISOR
 from interpreter.safety.sandbox import Containment, Sandbox, bubblewrap, container
 from interpreter.safety.sandbox.containment import ENTER
 from interpreter.safety.sandbox.places import places

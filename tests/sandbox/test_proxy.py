@@ -135,7 +135,7 @@ def test_a_host_is_allowed_while_it_runs(made: Any, server: int) -> None:
     proxy, port = made()
     request = f"CONNECT shop.example:{server} HTTP/1.1\r\n\r\nGET / HTTP/1.0\r\n\r\n"
     assert "403" in say(port, request)
-    proxy.allow(f"shop.example:{server}")
+    proxy.allow_only([f"shop.example:{server}"])
     assert "403" not in say(port, request)
 
 
@@ -163,3 +163,22 @@ def test_how_hosts_are_listed(host: str, port: int, listed: bool) -> None:
 )
 def test_addresses_of_the_open_net(address: str) -> None:
     assert is_public(address)
+
+
+def test_a_host_that_is_taken_off_the_list_is_cut_off(made: Any) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        there = listening.getsockname()[1]
+        proxy, port = made(f"shop.example:{there}", f"other.example:{there}")
+        ends = []
+        for host in ("shop", "other"):
+            client = socket.create_connection(("127.0.0.1", port), 30)
+            client.sendall(f"CONNECT {host}.example:{there} HTTP/1.1\r\n\r\n".encode())
+            server, _ = listening.accept()
+            assert client.recv(1000).endswith(b"\r\n\r\n")
+            ends.append((client, server))
+        proxy.allow_only([f"other.example:{there}"])
+        assert ends[0][0].recv(1) == b""
+        ends[1][1].sendall(b"still here")
+        assert ends[1][0].recv(100) == b"still here"
+        for end in (*ends[0], *ends[1]):
+            end.close()

@@ -89,3 +89,17 @@ def test_ctrl_c_ends_a_scan(tmp_path: Path) -> None:
         person.sees("Fine.")
         assert RAN not in person.rows
         assert person.leaves() == 0
+
+
+def test_blocks_that_are_run_again_are_scanned_and_judged_too() -> None:
+    replies = [tool_call("python", GRAVE), text("Done.")]
+    with ModelServer(replies) as server, someone("-y", "--safe_mode", "auto", server=server, columns=120) as person:
+        person.says("run")
+        person.answers(QUESTION, "y")
+        person.sees("Done.")
+        person.says("%rerun")
+        person.sees(FINDING, times=2)
+        person.answers(QUESTION, "n", times=2)
+        person.sees("0 of 1 blocks were run again.")
+        assert person.rows.count(RAN) == 1
+        assert person.leaves() == 0

@@ -26,6 +26,9 @@ class Tool:
     def __init__(self, computer: Computer) -> None:
         self.computer = computer
 
+    def _terminate(self) -> None:
+        """The computer ends: end what the tool has started."""
+
 
 @dataclass(frozen=True)
 class Picture:

@@ -29,8 +29,13 @@ TOOLS = {
 }
 
 
+def kind_of(name: str) -> type[Tool]:
+    """The class of the tool of that name."""
+    module, _, kind = TOOLS[name].partition(":")
+    found: type[Tool] = getattr(import_module(f"interpreter.computer_api.{module}"), kind)
+    return found
+
+
 def make(name: str, computer: Computer) -> Tool:
     """A computer's tool of that name."""
-    module, _, kind = TOOLS[name].partition(":")
-    made: Tool = getattr(import_module(f"interpreter.computer_api.{module}"), kind)(computer)
-    return made
+    return kind_of(name)(computer)

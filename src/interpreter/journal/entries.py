@@ -38,6 +38,8 @@ class Block:
     at: float | None = None
     seconds: float | None = None
     author: str = "assistant"
+    calls: tuple[dict[str, Any], ...] = ()
+    """Of the computer's tools, with what came of each; a journal knows them."""
 
     @property
     def ran(self) -> bool:

@@ -174,8 +174,21 @@ class Scribe:
             self.write("decision", block=self.blocks, decision=chunk["format"], **who)
         elif chunk.get("format") == "usage":
             self.write("usage", used=content, total=asdict(self._total()))
+        elif chunk.get("format") == "call":
+            self._call(content)
         elif chunk.get("format") == "scan":
             self.write("scan", block=self.blocks, tools=content["tools"], findings=content["findings"])
+
+    def _call(self, told: dict[str, Any]) -> None:
+        """What the block's code has called of the computer's tools."""
+        entry = {name: value for name, value in told.items() if name != "pictures"}
+        if self._redaction is not None:
+            entry |= {
+                name: self._redaction.text(entry[name]) or entry[name] for name in ("told", "error") if name in entry
+            }
+        if told.get("pictures"):
+            entry["pictures"] = [self.blobs.put(picture) for picture in told["pictures"]]
+        self.write("call", block=self.blocks, **entry)
 
     def _block_over(self, chunk: Chunk) -> None:
         self._catch_up()

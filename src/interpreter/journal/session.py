@@ -34,6 +34,8 @@ class BlockRecord:
     seconds: float | None = None
     whole: Reference | None = None
     """Its whole output, if the message has only parts of it."""
+    calls: list[dict[str, Any]] = field(default_factory=list)
+    """What its code has called of the computer's tools, and what came of that; pictures by reference."""
 
     @property
     def succeeded(self) -> bool:
@@ -155,7 +157,7 @@ class Session:
             if self.last_block < entry["block"]:
                 self.last_block = entry["block"]
                 self.blocks.append(BlockRecord(entry["block"], entry["at"], entry.get("time")))
-        elif event in ("decision", "ended"):
+        elif event in ("decision", "ended", "call"):
             self._block_event(entry)
         elif event in ("messages_replaced", "undo"):
             self._splice(entry)
@@ -211,6 +213,9 @@ class Session:
         if not self.blocks or self.blocks[-1].number != entry["block"]:
             return  # taken back meanwhile
         block = self.blocks[-1]
+        if entry["event"] == "call":
+            block.calls.append({name: value for name, value in entry.items() if name not in ("event", "block")})
+            return
         for name in ("decision", "by", "reason", "ended", "exit_code", "seconds", "whole"):
             if name in entry:
                 setattr(block, name, entry[name])

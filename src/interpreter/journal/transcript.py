@@ -39,4 +39,5 @@ def _told(entry: Entry, record: BlockRecord | None, time: float | None) -> Entry
         exit_code=record.exit_code,
         at=time,
         seconds=record.seconds,
+        calls=tuple(record.calls),
     )

@@ -28,6 +28,10 @@ class Containment(Protocol):
 
     def __hash__(self) -> int: ...
 
+    @property
+    def within(self) -> Containment | None:
+        """The narrower one that this was made of."""
+
     def environment(self, env: dict[str, str]) -> dict[str, str]:
         """The variables that go along."""
 
@@ -37,8 +41,23 @@ class Containment(Protocol):
     def close(self) -> None:
         """Put everything away; its sessions have ended."""
 
+    def shows(self, path: str) -> bool:
+        """Whether a file can be seen inside under the same path; links are followed already."""
+
     def denials(self, code: str, done: dict[str, Any]) -> list[str]:
         """What was kept from a block that has ended, each in a line."""
+
+    def door(self) -> int:
+        """A port of this machine, through which a program outside reaches what can be reached inside."""
+
+    def refusal(self, host: str, port: int) -> str:
+        """Why a host cannot be reached, and how to ask for it; nothing if it can."""
+
+    def may_read(self, path: Path) -> bool:
+        """Whether the user's file at a path can be read inside."""
+
+    def may_write(self, path: Path) -> bool:
+        """Whether it can be written inside."""
 
 
 def path_of(descriptor: int) -> str:

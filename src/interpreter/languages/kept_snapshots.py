@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Callable
 
 PRESSURE = b"some 200000 2000000\0"  # programs waited for memory for 0.2 s within 2 s
+WAITING = 30_000  # milliseconds for a process that has been forked to say so
 SPARE = 10  # of so many parts of the memory, one should be left
 GROUPS = "/sys/fs/cgroup"
 OLD_GROUP = ("memory.limit_in_bytes", "memory.usage_in_bytes", b"total_inactive_file")
@@ -41,9 +42,15 @@ class Snapshot:
             self.pid = int(said)
         return bool(said)
 
+    def wait(self) -> bool:
+        """The same of one that is about to speak: its worker may have died before that, and a child hold its line."""
+        poll = select.poll()
+        poll.register(self.socket.fileno(), select.POLLIN)
+        return bool(poll.poll(WAITING)) and self.listen()
+
     def wake(self, word: bytes, fds: list[int]) -> bool:
         """Let it go on with these descriptors."""
-        if not self.pid and not (self.listen() and self.pid):
+        if not self.pid and not (self.wait() and self.pid):
             return False
         prefer_to_kill(self.pid, SCORE)
         rights = b"".join(fd.to_bytes(4, sys.byteorder) for fd in fds)
@@ -113,7 +120,7 @@ class Snapshots:
         """Have a snapshot become the worker; its number, or None if there is none."""
         snapshot = self.take_out(state)
         if snapshot is not None and snapshot.wake(b"go on", fds):
-            alive = len(fds) <= 4 or snapshot.listen()  # on trial, it is the supervisor's child and has a new number
+            alive = len(fds) <= 4 or snapshot.wait()  # on trial, it is the supervisor's child and has a new number
             snapshot.socket.close()
             return snapshot.pid if alive else None
         if snapshot is not None:

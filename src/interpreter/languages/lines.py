@@ -13,7 +13,7 @@ from interpreter.languages.frames import Frame, Lines, decode
 from interpreter.languages.reader import READ_SIZE
 
 if TYPE_CHECKING:
-    from interpreter.languages.session import Session
+    from interpreter.languages.processes import Processes
 
 
 class Control:
@@ -21,7 +21,7 @@ class Control:
 
     order = 2  # an exit is news only after everything the worker said
 
-    def __init__(self, session: Session, ours: socket.socket) -> None:
+    def __init__(self, session: Processes, ours: socket.socket) -> None:
         self.session, self.socket = session, ours
         self._lines = Lines()
         self._writing = threading.Lock()
@@ -44,9 +44,9 @@ class Control:
         self.say(command, fds)
 
     def wait(self) -> None:
-        """Wait until all orders are obeyed."""
+        """Wait until all orders are obeyed, or nobody is there any more to obey them."""
         with self._obeyed:
-            self._obeyed.wait_for(lambda: self._ordered <= 0)
+            self._obeyed.wait_for(lambda: self._ordered <= 0 or self.lost)
 
     def _confirm(self, count: int) -> None:
         with self._obeyed:
@@ -79,16 +79,19 @@ class Control:
                     self.session.snapshots.promotion_said(what, words)
                 case ["staying"]:
                     self.stays = True
-                    self.over.set()  # a wrapper around it may hold the line
+                    self._gone()  # a wrapper around it may hold the line
                 case ["obeyed"]:
                     self._confirm(1)
         if not data:
-            self.over.set()
-            self._confirm(self._ordered)
-            self.session.snapshots.promotion_said("missing", [])
+            self._gone()
             if self.session.alive:
                 self.session.worker_exited(-9)
         return bool(data)
+
+    def _gone(self) -> None:
+        self.over.set()
+        self._confirm(self._ordered)
+        self.session.snapshots.promotion_said("missing", [])
 
     def ended(self) -> None:
         self.socket.close()
@@ -99,7 +102,7 @@ class Data:
 
     order = 0
 
-    def __init__(self, session: Session, ours: socket.socket) -> None:
+    def __init__(self, session: Processes, ours: socket.socket) -> None:
         self.session, self.socket = session, ours
         self._lines = Lines()
 
@@ -156,7 +159,7 @@ class Startup:
     order = 1
     LIMIT = 64 * 1024
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: Processes) -> None:
         self.session = session
         self.reader, self.writer = os.pipe()
         os.set_blocking(self.reader, False)

@@ -15,6 +15,7 @@ from interpreter.languages.containment import Containment
 from interpreter.languages.displays import console, display_chunks
 from interpreter.languages.frames import Frame
 from interpreter.languages.jobs import Job
+from interpreter.languages.launch import Launch
 from interpreter.languages.looking import (
     COMPLETING,
     LISTING,
@@ -27,7 +28,8 @@ from interpreter.languages.looking import (
     value_from,
     variables_from,
 )
-from interpreter.languages.session import Launch, Session
+from interpreter.languages.session import Session
+from interpreter.languages.spool import IN_MEMORY
 from interpreter.languages.states import NOT_TAKEN_ALONG, Place, Restored, numbers
 from interpreter.languages.surroundings import Surroundings
 from interpreter.messages import Chunk
@@ -101,6 +103,7 @@ class LiveLanguage(BaseLanguage):
         if self.session is None:
             launch = self.contained_launch()
             session = Session(launch, self.name)
+            session.calls.tools = self.surroundings.tools
             session.start()
             self.session = session  # one that could not start is none
             self._cwd, self._env = launch.cwd, dict(self.surroundings.exported)
@@ -116,18 +119,26 @@ class LiveLanguage(BaseLanguage):
         news = self.surroundings.news_for(self._env, self._cwd)
         fields = {**news, **self.fields()}
         timeout, snapshot = self.surroundings.timeout, self.snapshot()
+        session.calls.tools = self.surroundings.tools
         for event in session.run(code, self.channels(), fields, timeout, self._was_stopped, snapshot):
             yield from self._chunks(event)
 
     def _move(self) -> Iterator[Chunk]:
         """A session that was started outside the present sandbox, or in another one, does not run blocks any more."""
         session = self.session
-        if session is not None and session.launch.containment is not self.surroundings.containment:
+        if session is not None and not self._may_stay(session.launch.containment):
             jobs, self.jobs = self.jobs, []
             self.terminate()
             self.jobs = jobs  # they go on where they are
             if session.block is not None:
                 yield console(f"The sandbox has changed: a new {self.name} session, without the variables of before.\n")
+
+    def _may_stay(self, place: Containment | None) -> bool:
+        """Whether it is the present sandbox, or one that is part of it."""
+        present = self.surroundings.containment
+        while present is not None and place is not None and present is not place:
+            present = present.within
+        return place is present
 
     def _chunks(self, event: Frame) -> Iterator[Chunk]:
         match event["event"]:
@@ -137,7 +148,11 @@ class LiveLanguage(BaseLanguage):
             case "active_line":
                 yield {"type": "console", "format": "active_line", "content": event["line"]}
             case "display":
-                yield from display_chunks(event["data"])
+                yield from self._shown(event)
+            case "call_asks":
+                yield from self._ask_about_call(event)
+            case "called":
+                yield {"type": "status", "format": "call", "content": event["call"]}
             case "input_request":
                 yield {
                     "type": "input_request",
@@ -156,11 +171,27 @@ class LiveLanguage(BaseLanguage):
             case "detached":
                 yield from self._detached()
 
+    def _shown(self, event: Frame) -> Iterator[Chunk]:
+        for chunk in display_chunks(event["data"]):
+            hidden = chunk["type"] == "image" and not self.surroundings.emit_images
+            yield {**chunk, "recipient": "user"} if hidden else chunk
+
+    def _ask_about_call(self, event: Frame) -> Iterator[Chunk]:
+        """Somebody has to say yes to what the code calls; who goes on without a word has not."""
+        answer, asked = None, self.surroundings.on_input
+        try:
+            yield {"type": "input_request", "content": event["prompt"], "password": False}
+            answer = asked(event["prompt"], False) if asked else None
+        finally:
+            event["answer"](answer)
+
     def _denials(self, event: Frame) -> Iterator[Chunk]:
         """What a sandbox kept from the block, so that nobody looks for a bug that is not there."""
         session = self.session
         if session is not None and session.launch.containment is not None and session.block is not None:
-            for line in session.launch.containment.denials(session.block.code, event):
+            block, speaks = session.block, session.launch.dialect is None  # of its errors, in numbers
+            said = "" if speaks or block.spool.length > IN_MEMORY else block.spool.read()
+            for line in session.launch.containment.denials(block.code, {**event, "said": said}):
                 yield {**console(line + "\n"), "stream": "stderr"}
 
     def _answer(self, event: Frame) -> None:

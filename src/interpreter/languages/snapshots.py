@@ -65,21 +65,36 @@ class Snapshots:
     def promote(self, state: int) -> Frame | None:
         """Go on with a snapshot, which is used up by that; what it says of itself, or None if it is gone."""
         session = self._session
-        self._woken, self._promotion = queue.SimpleQueue(), queue.SimpleQueue()
-        if state not in self.states or session.control.lost:  # a loss from here on is told to the queues
+        if state not in self.states or session.control.lost:
             return None
         self.states.discard(state)
         before = session.lines() if session.alive else None
+        self.expect_change()
         session.spawn(f"promote {state}")
-        running: list[str] = []
-        while (said := self._promotion.get())[0] == "left":
-            pid, *name = said[1]
-            running.append(f"{' '.join(name)} ({pid})")
-        if said[0] == "missing":
+        left = self.left_by_change()
+        if left is None:
             session.take_back(before)
             return None
         frame = self.first_words()
-        return {**frame, "running": running} if frame else None
+        return {**frame, "running": [f"{' '.join(name)} ({pid})" for pid, *name in left]} if frame else None
+
+    def expect_change(self) -> None:
+        """From here on, what the supervisor says of a change of workers is heard, or that it is gone."""
+        self._woken, self._promotion = queue.SimpleQueue(), queue.SimpleQueue()
+        if self._session.control.lost:  # that was told to who listened then
+            self._promotion.put(("missing", []))
+
+    def left_by_change(self) -> list[list[str]] | None:
+        """Wait for it; the processes that outlive it, None if there is no change."""
+        left: list[list[str]] = []
+        while (said := self._promotion.get())[0] == "left":
+            left.append(said[1])
+        return None if said[0] == "missing" else left
+
+    def wait_settled(self) -> None:
+        """Wait for the end of a trial."""
+        while self._promotion.get()[0] not in ("settled", "missing"):
+            pass  # what one that was given up still had to say
 
     def first_words(self) -> Frame | None:
         """What a new worker says of itself; None if it does not find its way back."""
@@ -100,15 +115,15 @@ class Snapshots:
             self._moving = False
 
     def carry_to(self, other: Session, folder: Path) -> list[str]:
-        """Start another session with the variables of this one, which ends; it can write to the folder."""
+        """Give a fresh worker of another session the variables of this one, which ends; it can write to the folder."""
         packed = folder / "variables"
         lost = self._carried({"op": "pack", "path": str(packed)})
-        self._session.close()
-        other.start()
+        other.spawn() if other.alive else other.start()
         if packed.is_file() and not packed.is_symlink():  # code in a sandbox can put anything there
             other.inherits = True
             moved = shutil.move(packed, other.folder / packed.name)
             lost += other.snapshots._carried({"op": "unpack", "path": str(moved)})
+        self._session.close()
         return lost
 
     def _carried(self, frame: Frame) -> list[str]:
@@ -122,13 +137,9 @@ class Snapshots:
         state = next(numbers)
         self.take(state, len(self.states) + 2)
         self.states.discard(state)  # it is not to be returned to
-        self._promotion = queue.SimpleQueue()
-        if self._session.control.lost:
-            return None
+        self.expect_change()
         other.start_from(self._session, f"split {state}")
-        if self._promotion.get()[0] == "missing":
-            return None
-        return other.snapshots.first_words()
+        return other.snapshots.first_words() if self.left_by_change() is not None else None
 
     # -- what the reader's thread calls ------------------------------------------------------------------------
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from interpreter.languages.lines import Control
-    from interpreter.languages.session import Session
+    from interpreter.languages.processes import Processes
 
 
 class SplitOff:
     """Stands where a process would: it is no child of ours, so its line says whether it is there."""
 
-    def __init__(self, control: Control, origin: Session) -> None:
+    def __init__(self, control: Control, origin: Processes) -> None:
         self._control, self._origin = control, origin
         origin.parts.add(self)
 

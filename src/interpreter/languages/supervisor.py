@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from interpreter.languages.kept_snapshots import Snapshots
 
 PR_SET_CHILD_SUBREAPER = 36
-TIOCSCTTY = 0x540E if sys.platform == "linux" else 0x20007461
-TIOCNOTTY = 0x5422 if sys.platform == "linux" else 0x20007471
 LOADED: dict[str, Beside] = {}  # files beside this one
 HELD, KEYBOARD = 60, 61  # numbers of ours for descriptors, as in containment.py
 IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTTOU, signal.SIGTTIN, signal.SIGTSTP)
@@ -58,12 +56,8 @@ def present_folder() -> str:
         return os.sep  # somebody removed it
 
 
-ORIGIN = (
-    sys.executable,
-    os.path.abspath(__file__),
-    dict(os.environ),
-    present_folder(),
-)  # for a session that splits off
+# for a session that splits off
+ORIGIN = (sys.executable, os.path.abspath(__file__), dict(os.environ), present_folder())
 
 
 class Supervisor:
@@ -128,6 +122,7 @@ class Supervisor:
     @property
     def snapshots(self) -> Snapshots:
         if self.kept is None:
+            beside("promotions")  # while the file is sure to be there
             self.kept = beside("kept_snapshots").Snapshots(self.poll, self.say, self.origin)
         return self.kept
 
@@ -140,6 +135,10 @@ class Supervisor:
         ours = [self.pid, *(self.kept.pids() if self.kept is not None else [])]
         found: list[int] = beside("process_table").descendants(self.apart(), started_from)
         return [pid for pid in found if pid not in ours]
+
+    def name_of(self, pid: int) -> str:
+        name: str = beside("process_table").name_of(pid)
+        return name
 
     def receive(self) -> bool:
         """Carry out the commands that arrived; False when the host is gone."""
@@ -160,8 +159,7 @@ class Supervisor:
 
     def obey(self, command: str, argument: str = "") -> None:
         if command == "spawn":
-            fds, self.fds = self.fds[:4], self.fds[4:]
-            self.spawn(fds)
+            self.spawn(self.take_fds(4))
         elif command == "signal":
             if self.pid:
                 send_signal(-self.pid, int(argument))
@@ -178,7 +176,7 @@ class Supervisor:
         elif command == "kill" and self.pid:
             send_signal(self.pid, signal.SIGKILL)
         elif command == "terminal":
-            self.take_terminal() if argument == "1" else self.leave_terminal()
+            self.change_terminal(argument == "1")
             self.say("obeyed")
         elif command == "hold":
             hold(self.fds.pop(0), HELD)
@@ -189,24 +187,16 @@ class Supervisor:
             self.folder = argument
         elif command == "snapshot":
             self.snapshots.expect(self.fds.pop(0), *argument.split())
-        elif command == "promote":
-            fds, self.fds = self.fds[:4], self.fds[4:]
-            self.promote(argument, fds)
-        elif command == "try":
-            fds, self.fds = self.fds[1:5] + self.fds[:1], self.fds[5:]
-            self.aside, self.pid, self.late = self.pid, None, ""
-            self.promote(argument, fds)
-            if self.pid is None:
-                self.aside, self.pid = None, self.aside
-        elif command == "settle":
-            word, *place = argument.split()
-            self.settle(word, *map(int, place))
         elif command == "forget":
             for state in argument.split():
                 self.snapshots.end(state)
-        elif command == "split":
-            fds, self.fds = self.fds[:5], self.fds[5:]
-            self.split(argument, fds)
+        elif command in ("promote", "try", "settle", "split"):
+            beside("promotions").obey(self, command, argument)
+
+    def take_fds(self, count: int) -> list[int]:
+        """The next of the descriptors that came along."""
+        taken, self.fds = self.fds[:count], self.fds[count:]
+        return taken
 
     def end_descendants(self) -> None:
         while True:
@@ -229,46 +219,6 @@ class Supervisor:
             except ChildProcessError:
                 pass  # on trial, and so lately that it is not our child yet
 
-    def settle(self, word: str, place: int = 0) -> None:
-        """The trial is over: one of the two workers goes, and with the new one all that is where it was."""
-        if word == "keep":
-            self.aside, self.pid = self.pid, self.aside
-        self.end_worker()
-        while place and (there := [pid for pid in self.descendants() if mounts_of(pid) == place]):
-            for pid in there:
-                send_signal(pid, signal.SIGKILL)
-            self.reap()
-        worker, self.aside = self.aside, None
-        self.pid = worker
-        if worker:
-            self.lead(worker)
-        elif self.late:
-            self.say(self.late)
-        self.say("settled")
-
-    def promote(self, state: str, fds: list[int]) -> None:
-        pid = None
-        if self.snapshots.has(state):
-            self.end_worker()
-            pid = self.snapshots.wake(state, fds)
-        for fd in fds:
-            os.close(fd)
-        if pid is None:
-            self.say("missing %s" % state)
-            return
-        self.pid = pid
-        self.lead(pid)
-        self.say("spawned %d" % pid)
-        for other in self.descendants():
-            self.say("left %d %s" % (other, beside("process_table").name_of(other)))
-        self.say("promoted %s" % state)
-
-    def split(self, state: str, fds: list[int]) -> None:
-        done = self.snapshots.has(state) and self.snapshots.split(state, fds)
-        for fd in fds:
-            os.close(fd)
-        self.say("%s %s" % ("split" if done else "missing", state))
-
     def adopt(self, worker: int, origin: int) -> None:
         """Begin with a worker that is there already: this session split off from another one."""
         self.pid, self.origin = worker, origin
@@ -282,10 +232,12 @@ class Supervisor:
         sys.stdout.flush()
         if self.worker[0] != "driver":
             adopt_orphans()  # a quick program may leave one at once
+        program = beside("worker")
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # a driver takes it when it is ready to
         pid = os.fork()
         if pid == 0:
-            self.become_worker(fds)  # never returns into the loop
+            self.let_go()
+            program.become(self.worker, fds, ORIGIN, run_file)  # never returns into the loop
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         self.lead(pid)
         for fd in fds:
@@ -305,25 +257,17 @@ class Supervisor:
         if self.terminal is not None:
             os.tcsetpgrp(self.terminal, pid)
 
-    def take_terminal(self) -> None:
-        import fcntl
-
-        self.terminal = hold(self.fds.pop(0), KEYBOARD)
-        fcntl.ioctl(self.terminal, TIOCSCTTY, 0)
-        if self.pid:
-            os.tcsetpgrp(self.terminal, self.pid)
-
-    def leave_terminal(self) -> None:
-        import fcntl
-
-        if self.terminal is not None:
-            os.tcsetpgrp(self.terminal, os.getpgrp())  # the group in front is hung up on
-            fcntl.ioctl(self.terminal, TIOCNOTTY)
-            os.close(self.terminal)
+    def change_terminal(self, taken: bool) -> None:
+        terminals = beside("controlling_terminal")
+        if taken:
+            self.terminal = hold(self.fds.pop(0), KEYBOARD)
+            terminals.take(self.terminal, self.pid)
+        elif self.terminal is not None:
+            terminals.leave(self.terminal)
             self.terminal = None
 
-    def become_worker(self, fds: list[int]) -> None:
-        """In the child: put the descriptors in place and run the driver or the program."""
+    def let_go(self) -> None:
+        """In the child: keep nothing of a supervisor's."""
         signal.set_wakeup_fd(-1)
         for number in (*IGNORED, signal.SIGCHLD, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
@@ -333,25 +277,6 @@ class Supervisor:
         if self.kept is not None:
             self.kept.close()
         os.setpgid(0, 0)  # no session of its own: a leader would take the next terminal it opens for its own
-        data, *streams = fds
-        if self.worker[0] == "stdin":
-            os.close(streams[0])
-            streams[0] = data
-        for target, fd in enumerate(streams):
-            os.dup2(fd, target, inheritable=True)
-            os.close(fd)
-        if self.worker[0] == "driver":
-            os.set_inheritable(data, False)
-            run_driver(self.worker[1], data)
-        if self.worker[0] == "exec":
-            os.set_inheritable(data, True)
-        argv = [word.replace("{data}", str(data)) for word in self.worker[1:]]
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
-        try:
-            os.execvp(argv[0], argv)
-        except OSError as error:
-            os.write(2, ("%s: %s\n" % (argv[0], error.strerror)).encode())
-            os._exit(127)
 
     def reap(self) -> None:
         while True:
@@ -383,25 +308,6 @@ def hold(fd: int, number: int) -> int:
     return number
 
 
-def run_driver(path: str, data_fd: int) -> None:
-    """Run a Python driver in this very process, as if it had been started by itself."""
-    sys.argv = [""]
-    folder = os.path.dirname(ORIGIN[1])
-    sys.path[:] = [entry for entry in sys.path if entry != folder]  # the user's imports must not find our files
-    scope = run_file(path, "interpreter_driver")
-    status = 0
-    try:
-        status = scope["main"](data_fd, (*ORIGIN, ["driver", path])) or 0
-    finally:
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except (OSError, ValueError):
-                pass
-        if sys.exc_info()[0] is None:
-            os._exit(status)
-
-
 def run_file(path: str, name: str) -> dict[str, Any]:
     """What a file defines, without a trace in `sys.modules`."""
     scope: dict[str, Any] = {"__name__": name, "__file__": path}
@@ -431,14 +337,6 @@ def everybody(number: int) -> None:
     """In a sandbox, of which this is the first process: all others at once, so that none can fork in the meantime."""
     if os.getpid() == 1:
         send_signal(-1, number)
-
-
-def mounts_of(pid: int) -> int | None:
-    """The number of the mount namespace that a process is in."""
-    try:
-        return os.stat("/proc/%d/ns/mnt" % pid).st_ino
-    except OSError:
-        return None
 
 
 def send_signal(pid: int, number: int) -> None:

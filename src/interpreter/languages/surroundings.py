@@ -5,9 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from interpreter.languages.containment import Containment
 from interpreter.languages.frames import Frame
+
+if TYPE_CHECKING:
+    from interpreter.languages.calls import Tools
 
 OnInput = Callable[[str, bool], "str | None"]
 
@@ -30,6 +34,9 @@ class Surroundings:
     active_lines: bool = True
     snapshots: int = 20  # how many earlier states of a session can be returned to
     size: tuple[int, int] = (80, 24)  # columns, lines
+    tools: Tools | None = None  # who answers what code calls by the name of `computer`
+    skills: Callable[[], list[str]] | None = None  # the names of those that a Python session has from the beginning
+    emit_images: bool = True  # whether the model gets the images that code shows
     containment: Containment | None = None  # what new sessions are shut in
 
     def environment(self) -> dict[str, str]:

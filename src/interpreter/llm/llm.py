@@ -22,6 +22,7 @@ from interpreter.errors import (
 from interpreter.llm import offline
 from interpreter.llm.anthropic_messages import AnthropicMessages
 from interpreter.llm.chat_completions import ChatCompletions
+from interpreter.llm.compaction import Cut
 from interpreter.llm.context import Around, Context
 from interpreter.llm.convert import Memory
 from interpreter.llm.fallback import LONGEST_WAIT, STEPS_IN_AFTER, stand_in
@@ -59,6 +60,7 @@ class Llm(SettingsGroup, group="llm"):
     """A model and how it is asked; every setting `llm.*` is an attribute."""
 
     memory: Memory
+    _writes_blocks = True  # code in fences is code to run
 
     def __init__(self, interpreter: OpenInterpreter) -> None:
         self._interpreter = interpreter
@@ -66,18 +68,22 @@ class Llm(SettingsGroup, group="llm"):
         self._is_loaded = False
         self._wire = Wire()
         self._local = LocalEndpoints()
+        self._near = NearServers()
+        self._begin()
+        self._purse = Purse()
+        self._fallen_back = False
+        self._running: dict[threading.Event, None] = {}  # in the order of their start
+
+    def _begin(self) -> None:
+        """What belongs to one conversation."""
         self.memory = Memory()
         self._context = Context()
-        self._near = NearServers()
         self._formats: dict[str, WireFormat] = {
             "chat": ChatCompletions(self.memory.replies),
             "anthropic": AnthropicMessages(self.memory.replies),
             "responses": Responses(self.memory.replies),
             OLLAMA_WIRE: OllamaChat(),
         }
-        self._purse = Purse()
-        self._fallen_back = False
-        self._running: dict[threading.Event, None] = {}  # in the order of their start
 
     @property
     def interpreter(self) -> OpenInterpreter:
@@ -200,7 +206,7 @@ class Llm(SettingsGroup, group="llm"):
         yield from self._load_builtin(cancelled)
         if cancelled.is_set():
             return
-        fitting = self._context.fitting(messages, partial(make_request, self, messages), self._around())
+        fitting = self._context.fitting(messages, partial(self._request, messages), self._around())
         while True:
             if fitting.status is not None:
                 yield fitting.status
@@ -219,6 +225,9 @@ class Llm(SettingsGroup, group="llm"):
             except (ContextTooLongError, RequestRefusedError) as error:
                 if not silent or cancelled.is_set() or not fitting.tighter(error):
                     raise
+
+    def _request(self, messages: Sequence[Message], cut: Cut | None = None) -> dict[str, Any]:
+        return make_request(self, messages, cut)
 
     def _load_builtin(self, cancelled: threading.Event) -> Iterator[Chunk]:
         """Have a model of ours loaded, and say so, since that takes a while."""
@@ -261,7 +270,8 @@ class Llm(SettingsGroup, group="llm"):
     def _reply(self, params: dict[str, Any], cancelled: threading.Event) -> Generator[Chunk]:
         """One reply; when it breaks off, what had come is yielded before the error is raised."""
         self._purse.check(params, self.max_budget, self.max_budget_tokens)
-        parser = ReplyParser(fences="tools" not in params, thinks_first=thinks_first(self.model))
+        fences = self._writes_blocks and "tools" not in params
+        parser = ReplyParser(fences=fences, thinks_first=thinks_first(self.model))
         repetition = Repetition()
         came = ended = False
         ask = self._completions or partial(self._ask_server, cancelled=cancelled)
@@ -337,6 +347,14 @@ class Llm(SettingsGroup, group="llm"):
 
     def _endpoint(self) -> Endpoint:
         return self._resolve(self.model, **{name: getattr(self, name) for name in WHERE})
+
+    @property
+    def place(self) -> Endpoint | None:
+        """Where the model is asked, if that is known and nobody's own way."""
+        try:
+            return self._endpoint() if self._completions is None else None
+        except ModelError:
+            return None
 
     def _resolve(self, model: str, **where: str | None) -> Endpoint:
         self._wire.direct = self._interpreter.offline

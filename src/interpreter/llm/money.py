@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -45,6 +46,7 @@ class Purse:
     def __init__(self) -> None:
         self.session = Usage()
         self.turn = Usage()
+        self._counting = threading.Lock()  # several requests may be out at once
         self._truth = 1.0  # what the server counted, over what was estimated, of the last request
 
     def begin_turn(self) -> None:
@@ -66,8 +68,9 @@ class Purse:
             told |= {"cost": price.cost(read, written, cached, to_cache), "cost_estimated": guessed}
         unpriced = 0 if price is not None else read + written
         used = Usage(1, read, written, cached, told.get("cost", 0.0), unpriced, guessed)
-        self.session += used
-        self.turn += used
+        with self._counting:
+            self.session += used
+            self.turn += used
         return told
 
     def check(self, params: Mapping[str, Any], dollars: float | None, tokens: int | None) -> None:

@@ -19,7 +19,7 @@ class Setting(NamedTuple):
     name: str
     """Dotted: `auto_run`, `llm.model`; also its key in a profile."""
     kind: str
-    """`bool`, `int`, `float`, `str`, `path`, `list`, `list of str`, `callable` or `str or False`."""
+    """`bool`, `int`, `float`, `str`, `path`, `list`, `list of str`, `dict`, `callable` or `str or False`."""
     default: Any
     help: str
     section: str

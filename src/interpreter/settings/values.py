@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from interpreter.errors import SettingTypeError, SettingValueError
@@ -30,6 +30,7 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], Callable[[Any], Any] | None]] = {
     "path": (lambda value: isinstance(value, str | os.PathLike), os.fspath),
     "list": (lambda value: isinstance(value, list), None),
     "list of str": (_is_list_of_str, lambda value: value if isinstance(value, list) else list(value)),
+    "dict": (lambda value: isinstance(value, Mapping), dict),
     "callable": (callable, None),
     "str or False": (lambda value: isinstance(value, str) or value is False, None),
 }

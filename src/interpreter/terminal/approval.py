@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from interpreter.errors import InterpreterError
+from interpreter.terminal import widening
 from interpreter.terminal.always import always, offer_trust
 
 if TYPE_CHECKING:
@@ -39,12 +40,16 @@ def approve(terminal: Terminal, pending: PendingBlock, preview: Callable[[], boo
     if pending.offers_scan and not _offer_scan(terminal, pending):
         return False
     while True:
-        answer = _ask(terminal, QUESTION)
+        answer = _ask(terminal, widening.QUESTION if pending.asks_for_more else QUESTION)
         if answer is None:
             _no_answer(terminal, pending)
             return False
         word = answer.strip()
-        if word.lower() in ("y", "yes"):
+        given = widening.given(terminal, pending, word.lower()) if pending.asks_for_more else None
+        if given is not None:
+            if given:
+                return True
+        elif word.lower() in ("y", "yes"):
             return True
         if (no := _NO.fullmatch(word)) and "\n" not in answer:
             pending.decline((no["words"] or "").strip() or None)
@@ -56,7 +61,7 @@ def approve(terminal: Terminal, pending: PendingBlock, preview: Callable[[], boo
             if not _scan(terminal, pending):
                 return False
         elif word.lower() in ("e", "edit"):
-            if edit(terminal, pending):
+            if edit(terminal, pending) and not pending.asks_for_more:
                 return True
         elif word.lower() in ("a", "always") and pending.rules is not None:
             if always(terminal, pending, pending.rules):
@@ -64,6 +69,8 @@ def approve(terminal: Terminal, pending: PendingBlock, preview: Callable[[], boo
         elif word.lower() in ("b", "box") and pending.contain is not None:
             if _contain(terminal, pending.contain):
                 return True
+        elif pending.asks_for_more:
+            terminal.display.line(widening.EXPLANATION)
         else:
             offers = ((_TRY, preview), (_ALWAYS, pending.rules), (_BOX, pending.contain))
             terminal.display.line(_EXPLANATION + "".join(words for words, offered in offers if offered is not None))
@@ -79,6 +86,8 @@ def _ask(terminal: Terminal, question: str) -> str | None:
 
 def _no_answer(terminal: Terminal, pending: PendingBlock) -> None:
     pending.nobody_there() if terminal.unanswered else pending.decline()
+    if pending.nobody and pending.only_widening:
+        terminal.unanswered = False  # the model is told, and goes on without it
 
 
 def _offer_scan(terminal: Terminal, pending: PendingBlock) -> bool:

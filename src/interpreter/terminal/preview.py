@@ -37,7 +37,7 @@ class Trying:
         try:
             preview = self._interpreter.computer.preview(pending.language, pending.code)
         except InterpreterError as error:
-            self._dry_look(str(error))
+            self._dry_look(error)
             return False
         try:
             self._run(preview)
@@ -109,10 +109,10 @@ class Trying:
         if most is not None and len(lines) > most:
             self._terminal.display.line(f"{len(lines) - most} more lines: d shows them.")
 
-    def _dry_look(self, why: str) -> None:
+    def _dry_look(self, error: InterpreterError) -> None:
         """There is no preview here: say so, and what the code names."""
-        self._terminal.display.line(why, "error")
-        for line in named_in(self._pending.language, self._pending.code, self._interpreter.workspace):
+        self._terminal.display.line(str(error), "error")
+        for line in getattr(error, "named", ()):
             self._terminal.display.line(line)
 
 
@@ -143,10 +143,3 @@ def line_of(change: Change) -> str:
 def kind_of(change: Change) -> str:
     item = change.after or change.before
     return "/" if item is not None and item.kind == "folder" else ""
-
-
-def named_in(language: str, code: str, workspace: str) -> list[str]:
-    """What a look at the text alone can say, where no preview can be had."""
-    from interpreter.safety.look import look
-
-    return look(language, code, workspace).lines()

@@ -164,8 +164,9 @@ def rerun(terminal: Terminal, interpreter: OpenInterpreter) -> None:
 
 
 def _run_again(terminal: Terminal, interpreter: OpenInterpreter, block: Block) -> bool:
-    """Show the block, ask, run it; False if it was declined or did not end well."""
+    """Show the block, ask whom the rules and the mode say, run it; False if it did not run, or did not end well."""
     from interpreter.blocks import PendingBlock
+    from interpreter.consent import Consent
     from interpreter.terminal.approval import approve
     from interpreter.terminal.turn import show_block
 
@@ -173,10 +174,15 @@ def _run_again(terminal: Terminal, interpreter: OpenInterpreter, block: Block) -
     terminal.display.show({**shown, "content": block.code})
     terminal.display.show({**shown, "end": True})
     pending = PendingBlock(block.language, block.code, lambda *code: interpreter.scanner.scan(*code))
-    if not interpreter.auto_run and not approve(terminal, pending):
+    for chunk in Consent(interpreter).obtain(pending, stored=False):
+        terminal.display.show(chunk)
+        if chunk["type"] == "confirmation":
+            approve(terminal, pending)
+    if pending.denied is not None or pending.declined:
         return False
+    run = interpreter.computer.stream_widened(pending.language, pending.code, pending.widening)
     ended, code = "done", None
-    for chunk in show_block(terminal, interpreter, interpreter.computer.stream(pending.language, pending.code)):
+    for chunk in show_block(terminal, interpreter, run):
         ended, code = chunk.get("ended", ended), chunk.get("exit_code", code)
     return ended == "done" and not code and not terminal.interrupted
 

@@ -21,7 +21,10 @@ No model is set up yet. Choose one; the next start takes it without asking.
             environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, ...) is found there
   a server  Ollama, LM Studio, Jan, llama.cpp, vLLM: what runs here is listed
   built-in  a small model, downloaded once: no key, no account, and nothing
-            that you say leaves this machine"""
+            that you say leaves this machine
+You are asked before code runs. `interpreter --sandbox workspace` (in the chat:
+%sandbox workspace) also keeps it from all files but those of the folder that
+you start in, and from the network: recommended."""
 
 NOBODY_TO_ASK = """\
 No model is set up, and there is no terminal to choose one at. One of these helps:

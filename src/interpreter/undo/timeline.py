@@ -90,6 +90,11 @@ class Timeline:
         self._interpreter.journal.write("files", **changes.fields, journal_block=point.block)
         return [_files(changes)]
 
+    @property
+    def watches_files(self) -> bool:
+        """Whether it is known what blocks do to the files of the workspace."""
+        return self._opened()[0] is not None
+
     def reset(self) -> None:
         """Forget every point: the conversation begins anew."""
         self._store.close()

@@ -74,16 +74,26 @@ class Display(Tool):
         """The same as view, with the parameters in the order of 0.4.3."""
         return self.view(show, quadrant, screen, combine_screens, active_app_only, region, window, full_size)
 
-    def numbered(self, picture: Picture, matches: Sequence[Match | dict[str, Any]]) -> Picture:
-        """The picture with a numbered frame around each match or element."""
+    def numbered(self, matches: Sequence[Match | dict[str, Any]], picture: Picture | None = None) -> Picture:
+        """A picture (of the whole desktop, if none is given) with a numbered frame around each match or element."""
+        if picture is None:
+            picture = self._taken(desktop_box(self._screens), full_size=False)
         return numbered(picture, [_box_of(match) for match in matches])
 
     def _picture(self, box: Box, show: bool, quadrant: int | None, full_size: bool) -> Picture:
         if quadrant is not None:
             box = quadrant_of(box, quadrant)
+        picture = self._taken(box, full_size)
+        shower = getattr(self.computer, "show", None)
+        if not show or shower is None:
+            return picture
+        shower(picture)
+        # What is shown already is not shown once more as the value of the last line.
+        return replace(picture, about={**picture.about, "shown": True})
+
+    def _taken(self, box: Box, full_size: bool) -> Picture:
         longest = None if full_size else self.computer.screenshot_size
-        picture = scaled(self._screens.grab(box), box, longest)
-        return replace(picture, about={"show": show, "box": list(box)})
+        return replace(scaled(self._screens.grab(box), box, longest), about={"box": list(box)})
 
     def _wanted(
         self, screen: int, active_app_only: bool, region: Sequence[int] | None, window: str | int | None

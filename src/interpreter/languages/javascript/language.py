@@ -11,8 +11,8 @@ from pathlib import Path
 from interpreter.errors import SessionStartError
 from interpreter.languages.block import Channels
 from interpreter.languages.frames import Frame
+from interpreter.languages.launch import Launch
 from interpreter.languages.live import HasSurroundings, LiveLanguage
-from interpreter.languages.session import Launch
 from interpreter.languages.version import program_version
 
 DRIVER = Path(__file__).with_name("driver") / "main.cjs"

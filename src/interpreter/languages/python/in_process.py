@@ -6,8 +6,9 @@ import builtins
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from types import MappingProxyType
 from typing import Any
 
 from interpreter.errors import BusyError, NotRestorableError, SandboxUnavailableError, UsageError
@@ -23,7 +24,7 @@ from interpreter.languages.looking import (
     value_from,
     variables_from,
 )
-from interpreter.languages.python.by_thread import ByThread, Interrupt
+from interpreter.languages.python.by_thread import ByThread
 from interpreter.languages.python.driver import questions
 from interpreter.languages.python.driver.active_lines import ActiveLines
 from interpreter.languages.python.driver.bare import Bare
@@ -34,6 +35,7 @@ from interpreter.languages.python.driver.streams import Input, Output, make_inpu
 from interpreter.languages.python.driver.tracebacks import outcome
 from interpreter.languages.states import Restored
 from interpreter.languages.surroundings import Surroundings
+from interpreter.languages.thread_interrupt import Interrupt
 from interpreter.messages import Chunk
 
 STDOUT, STDERR, STDIN = ByThread(sys, "stdout"), ByThread(sys, "stderr"), ByThread(sys, "stdin")
@@ -58,6 +60,7 @@ class InProcessPython(BaseLanguage):
         self.namespace = sys.modules["__main__"].__dict__ if namespace is None else namespace
         self._host_cwd = working_directory()
         self._running = False
+        self.block = 0  # the number of the newest one
         self._interrupt = Interrupt()
         self._outlet = Outlet(self.surroundings)
         self._figures = Figures(self._outlet.display)
@@ -66,8 +69,11 @@ class InProcessPython(BaseLanguage):
         self._engine = Bare(
             self.namespace, self._outlet, self._lines, self._loop, self._figures, nullcontext(), run_captured
         )
-        self._hidden = {"display": self._engine.display}
-        self.namespace.setdefault("display", self._hidden["display"])
+        self._hidden: dict[str, Any] = {"display": self._engine.display}
+        if self.surroundings.tools is not None:
+            self._hidden["computer"] = self.surroundings.tools.stand_in(self._call)
+        for name, value in self._hidden.items():
+            self.namespace.setdefault(name, value)
 
     def run(self, code: str) -> Iterator[Chunk]:
         if self.surroundings.containment is not None:
@@ -135,7 +141,11 @@ class InProcessPython(BaseLanguage):
             raise UsageError(found["failed"])
         return found
 
+    def _call(self, path: str, how: str) -> OwnCall:
+        return OwnCall(self, self._outlet, path, how)
+
     def _prepare(self) -> None:
+        self.block += 1
         self._interrupt.begin()
         self._lines.enabled = self.surroundings.active_lines
         self._figures.begin()
@@ -176,6 +186,30 @@ class InProcessPython(BaseLanguage):
                 os.chdir(host)
 
 
+class OwnCall:
+    """A call that a block in this process makes to the computer's tools: it runs right here."""
+
+    args: Sequence[Any] = ()
+    kwargs: Mapping[str, Any] = MappingProxyType({})
+    is_contained = False
+
+    def __init__(self, language: InProcessPython, outlet: Outlet, path: str, how: str) -> None:
+        self.path, self.how, self.language = path, how, language.name
+        self.origin = (language, language.block)
+        self.about: dict[str, Any] = {}
+        self._outlet = outlet
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """Put something into the output of the block."""
+        if event["event"] == "display":
+            self._outlet.display(event["data"])
+        elif event["event"] == "called":
+            self._outlet.add({"type": "status", "format": "call", "content": event["call"]})
+
+    def ask(self, question: str) -> str | None:
+        return self._outlet.ask(question)
+
+
 class Outlet:
     """Where a block's output becomes chunks."""
 
@@ -201,7 +235,13 @@ class Outlet:
 
     def display(self, data: dict[str, Any], display_id: str | None = None, update: bool = False) -> None:
         self.flush()
-        self._chunks += display_chunks(data)
+        for chunk in display_chunks(data):
+            hidden = chunk["type"] == "image" and not self._surroundings.emit_images
+            self._chunks.append({**chunk, "recipient": "user"} if hidden else chunk)
+
+    def add(self, chunk: Chunk) -> None:
+        self.flush()
+        self._chunks.append(chunk)
 
     def active_line(self, line: int) -> None:
         self._chunks.append({"type": "console", "format": "active_line", "content": line})

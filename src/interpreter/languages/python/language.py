@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 from interpreter.errors import BusyError, NotRestorableError
 from interpreter.languages.displays import console
 from interpreter.languages.frames import Frame
+from interpreter.languages.launch import Launch
 from interpreter.languages.live import LiveLanguage, how_it_ended
 from interpreter.languages.python.which import which_python
-from interpreter.languages.session import Launch, Session
+from interpreter.languages.session import Session
 from interpreter.languages.states import Restored
 from interpreter.languages.version import program_version
 from interpreter.messages import Chunk
@@ -52,7 +53,8 @@ class Python(LiveLanguage):
         return Launch(["driver", str(DRIVER)], python=python, env=env, cwd=self.surroundings.cwd)
 
     def fields(self) -> Frame:
-        return {"colors": self.surroundings.colors, "active_lines": self.surroundings.active_lines}
+        skills = {"skills": self.surroundings.skills()} if self.surroundings.skills is not None else {}
+        return {"colors": self.surroundings.colors, "active_lines": self.surroundings.active_lines, **skills}
 
     # -- states --------------------------------------------------------------------------------------------------
 
@@ -101,6 +103,19 @@ class Python(LiveLanguage):
         else:
             other.session = copy
             lost += copy.snapshots.carry() if said["unknown_threads"] else []
+        return Restored(lost)
+
+    def take_back(self, other: Python) -> Restored:
+        """Have what another session has made of these variables; the states of before can still be returned to."""
+        session, theirs = self.session, other.session
+        if session is None or theirs is None or not (session.alive and theirs.alive):
+            raise NotRestorableError(ENDED)
+        self._note_place()
+        if self._can_rewind():
+            session.snapshots.take(self.present, self._most())
+        lost = theirs.snapshots.carry_to(session, theirs.folder)
+        self._number = other.present
+        self._cwd, self._env = None, {}  # a fresh worker is told where it is
         return Restored(lost)
 
     def snapshot(self) -> tuple[int, int] | None:

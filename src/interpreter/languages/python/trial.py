@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from interpreter.errors import BusyError, NotPreviewableError
+from interpreter.languages.calls import OnlyTried
 from interpreter.languages.displays import console
 from interpreter.languages.frames import Frame
 from interpreter.languages.live import how_done, how_it_ended
@@ -81,6 +82,7 @@ class PythonTrial:
         language._stopped = False
         news = shared.news_for(language._env, language._cwd)
         fields = {**news, **language.fields()}
+        self._session.calls.tools = OnlyTried()
         for event in self._session.run(code, language.channels(), fields, shared.timeout, language._was_stopped):
             match event["event"]:
                 case "done":

@@ -16,9 +16,10 @@ from interpreter.languages.block import Channels
 from interpreter.languages.containment import KEYBOARD, Containment, path_of
 from interpreter.languages.displays import console
 from interpreter.languages.frames import Frame
+from interpreter.languages.launch import Launch
 from interpreter.languages.live import HasSurroundings, LiveLanguage, how_it_ended
 from interpreter.languages.looking import LISTING, Completions, Text, Value, Variable, Window
-from interpreter.languages.session import Launch, Session
+from interpreter.languages.session import Session
 from interpreter.languages.shell.dialect import Dialect, is_whole, state_file
 from interpreter.languages.shell.exports import Exports
 from interpreter.languages.shell.terminal import Keyboard, output_terminal

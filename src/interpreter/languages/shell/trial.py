@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from interpreter.errors import BusyError, NotPreviewableError
 from interpreter.languages import python, shared_files
 from interpreter.languages.block import Block
+from interpreter.languages.launch import Launch
 from interpreter.languages.looking import LISTING
-from interpreter.languages.session import Launch
 from interpreter.languages.shell.dialect import state_file
 from interpreter.languages.shell.language import FAREWELL, Shell
 from interpreter.languages.spool import Spool, outputs_folder

@@ -21,19 +21,18 @@ class Aside:
     def replace(self, state: int, entrance: int) -> bool:
         """Have a copy of the worker in its place, with one more descriptor; False if that cannot be."""
         session, snapshots = self._session, self._session.snapshots
-        snapshots._woken, snapshots._promotion = queue.SimpleQueue(), queue.SimpleQueue()
+        snapshots.expect_change()
         snapshots.take_soon(state, NO_LIMIT)
         snapshots.states.discard(state)
         session.spawn(f"try {state}", more=[entrance])
         try:
-            while (said := snapshots._promotion.get())[0] == "left":
-                pass  # the worker that stands aside, and what it started
+            left = snapshots.left_by_change()  # the worker that stands aside, and what it started
         except BaseException:  # Ctrl-C
             self.settle(keep=False)
             raise
-        if said[0] == "missing":
+        if left is None:
             self._return()
-        return said[0] != "missing"
+        return left is not None
 
     def wait_ready(self, patience: float) -> Frame | None:
         """What the copy says of itself; None if it ended, or says nothing."""
@@ -56,11 +55,10 @@ class Aside:
         session = self._session
         if not keep:
             self._return()
-        session.snapshots._promotion = queue.SimpleQueue()
+        session.snapshots.expect_change()
         session.control.say("settle keep" if keep else f"settle drop {place}")
-        if session._process is not None and not session.control.lost:
-            while session.snapshots._promotion.get()[0] not in ("settled", "missing"):
-                pass  # what a trial that was given up still had to say
+        if session._process is not None:
+            session.snapshots.wait_settled()
 
     def _return(self) -> None:
         self._session.take_back(self._worker)

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Literal, get_args
 
 Kind = Literal[
-    "read", "write", "delete", "secret", "program", "network", "install", "database", "kill", "unknown"
+    "read", "write", "delete", "secret", "program", "network", "install", "database", "kill", "computer", "unknown"
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Place = Literal["", "workspace", "outside", "unknown"]
@@ -32,7 +32,8 @@ class Effect:
     known: bool = True
     """False: the path or host is made at run time, or the program may do anything."""
     how: str = ""
-    """`tree` (a folder with all that is in it), `send` or `get` (network), `file` or `server` (database), ..."""
+    """`tree` (a folder with all that is in it), `send` or `get` (network), `file` or `server` (database), `looks`,
+    `acts` or `sends` (the computer's tools), ..."""
 
     def __str__(self) -> str:
         """As a sentence has it."""
@@ -112,6 +113,11 @@ class Effects:
         return self.of("kill")
 
     @property
+    def calls(self) -> tuple[Effect, ...]:
+        """The computer's tools that are called, such as `computer.mouse.click`."""
+        return self.of("computer")
+
+    @property
     def secrets(self) -> tuple[Effect, ...]:
         return self.of("secret")
 
@@ -150,6 +156,7 @@ def _rest(effects: Effects) -> Iterator[str]:
     told = (
         ("changes", effects.databases),
         ("ends", effects.killed),
+        ("uses", effects.calls),
         ("reads the secrets in", effects.secrets),
         ("reads outside the workspace:", effects.read_outside),
         ("not to be told from the text:", effects.of("unknown")),

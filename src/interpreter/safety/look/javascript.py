@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from interpreter.safety.look import computer
 from interpreter.safety.look.handlers import Call
 from interpreter.safety.look.notes import Doing, Notes
 from interpreter.safety.look.places import HOLE
@@ -50,6 +51,7 @@ _MODULE = re.compile(
 _TRICKS = re.compile(
     r"\b(?:globalThis|process|global|require|fs|child_process)\s*\[|\b(?:Deno|Bun)\s*\.|\.constructor\s*\("
 )
+_COMPUTER = re.compile(r"(?<![\w$.])(?P<called>computer\s*(?:\.\s*[A-Za-z]\w*\s*)+)(?=\()")
 _LONGEST = 100_000
 
 
@@ -68,6 +70,9 @@ def look_at_javascript(code: str, line: int, notes: Notes) -> None:
         _step(found, lines.of(found.start()), notes).note("kill", "a process")
     for found in _TRICKS.finditer(text):
         _step(found, lines.of(found.start()), notes).unknown(f"{found[0].strip()}: a way around names")
+    for found in _COMPUTER.finditer(text):
+        name = re.sub(r"\s", "", found["called"])
+        computer.note(notes.step("javascript", name, lines.of(found.start()), [name]), name)
     for name, at in _modules(text):
         notes.step("javascript", f"require {name}", lines.of(at), ["require", name]).unknown(
             f"what the module {name} does"

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from interpreter.safety.look import computer
 from interpreter.safety.look.effects import Effect
 from interpreter.safety.look.magics import Magic, taken_out
 from interpreter.safety.look.notes import Doing, Notes
@@ -35,8 +36,6 @@ _HARMLESS_MAGICS = frozenset(
     "lsmagic pinfo pinfo2 psearch history hist page pprint xmode env reset reset_selective memit debug "
     "rehashx alias_magic automagic doctest_mode".split()
 )
-# The computer that code can call: what only looks.
-_HARMLESS_COMPUTER = frozenset({"computer.display.view", "computer.display.info", "computer.clipboard.view"})
 _CLIENT = re.compile(r"session|client|requests|http|api")
 _SHELL_MAGICS = frozenset("bash sh shell sx system script zsh".split())
 _COMMANDS = frozenset("pip conda mamba micromamba uv cd ls ll cat cp mv rm mkdir rmdir".split())
@@ -121,6 +120,14 @@ class _Look:
         """What a call does; yields the parts that are still to be seen."""
         name = self.values.name(node.func)
         effects = calls().get(name)
+        if self._is_the_computers(name):
+            doing = self._step(node, name, node)
+            if effects is None:
+                computer.note(doing, name)
+            else:
+                doing.note("computer", name, known=True, how="looks")
+                apply(effects, Called(name, node, self.values, doing, self.notes, id(node) in self.loops))
+            return reversed([*node.args, *node.keywords])
         if effects is None and isinstance(node.func, ast.Attribute):
             effects = self._by_method(node.func, node, name)
         if effects:
@@ -152,8 +159,6 @@ class _Look:
             r"session|client|requests|http|api", _spelled(func.value)
         ):
             return (Does("get" if func.attr == "get" else "send", 0),)
-        if root == "computer" and name not in _HARMLESS_COMPUTER:
-            return (Does("unknown"),)
         if func.attr == "open" and node.args and re.fullmatch(r"[rbtU]*[wax+][rwaxbt+]*", first):
             return (Does("openedpath"),)
         if (
@@ -186,13 +191,22 @@ class _Look:
             self._step(node, node.attr).unknown(f"{node.attr}: a way around names")
             return
         name = self.values.name(node)
+        if self._is_the_computers(name) and computer.how_of(name) in ("acts", "sends"):
+            computer.note(self._step(node, name), name)
+            return
         effects = calls().get(name)
         if effects and (
             isinstance(node, ast.Attribute) or node.id in self.values.imports or node.id in ("eval", "exec")
         ):
             apply(effects, Called(name, None, self.values, self._step(node, name), self.notes, in_loop=False))
 
+    def _is_the_computers(self, name: str) -> bool:
+        """Whether it is a tool of the computer that code finds, and not something of the user's own."""
+        return computer.is_call(name) and "computer" not in self.known and not computer.is_shadowed(self.notes)
+
     def _import(self, module: str, name: str, line: int) -> None:
+        if module.partition(".")[0] == "computer" and not computer.is_shadowed(self.notes):
+            return
         if is_known_module(module) and not module.startswith("."):
             return
         doing = self.notes.step("python", f"import {module}", line + self.offset, ["import", module])

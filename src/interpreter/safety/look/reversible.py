@@ -55,6 +55,10 @@ def _judged(effect: Effect) -> Iterator[tuple[Degree, str]]:
             yield "not", f"changes {effect}"
         case "kill":
             yield "not", f"ends {effect}"
+        case "computer" if effect.how == "sends":
+            yield "not", f"sends something by {effect}"
+        case "computer" if effect.how != "looks":
+            yield "not", f"uses {effect}, and what that does stays"
         case "program" if not effect.known:
             yield "not", f"not known what {effect} does"
         case "unknown":

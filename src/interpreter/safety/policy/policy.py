@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from interpreter.safety.look import Effects, Step, look
+from interpreter.safety.policy.grants import Grant
 from interpreter.safety.policy.patterns import Folders
 from interpreter.safety.policy.read import PolicyFile, read_file, read_text
 from interpreter.safety.policy.rules import DECISIONS, Decision, Rule
@@ -56,6 +57,8 @@ class Policy:
     rules: tuple[Rule, ...]
     untrusted: ProjectRules | None = None
     """The project's own rules, which do not count until the user trusts them."""
+    grants: tuple[Grant, ...] = ()
+    """What sandboxes are given here beyond the settings: by the user's file alone."""
 
     @classmethod
     def load(cls, workspace: str | os.PathLike[str]) -> Policy:
@@ -68,7 +71,8 @@ class Policy:
         if project is not None and project.trusted:
             rules += read_text(project.text, str(project.path), root).rules
         holding = tuple(rule for rule in rules if rule.holds_in(root))
-        return cls(root, holding, None if project is None or project.trusted else project)
+        grants = tuple(grant for grant in user.grants if grant.holds_in(root))
+        return cls(root, holding, None if project is None or project.trusted else project, grants)
 
     def judge(self, language: str, code: str, effects: Effects | None = None) -> Verdict:
         """What the rules say of a block, step by step."""

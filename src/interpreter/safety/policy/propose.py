@@ -22,6 +22,8 @@ def propose_rule(language: str, code: str, effects: Effects | None = None, works
     found = effects or look(language, code, workspace or os.getcwd())
     if found.unknown or found.secrets or not found.steps:
         return None  # what cannot be told from the text cannot be allowed for ever
+    if any(effect.kind == "computer" and effect.how in ("sends", "unknown") for effect in found.all):
+        return None  # sending asks each time
     if any(effect.kind in ("write", "delete", "database") and not effect.known for effect in found.all):
         return None
     if found.language != "shell" and any(effect.kind == "network" and not effect.known for effect in found.all):
@@ -35,6 +37,7 @@ def propose_rule(language: str, code: str, effects: Effects | None = None, works
         does=_kinds(steps),
         path=tuple(dict.fromkeys(_paths(found))),
         host=_hosts(steps),
+        call=tuple(dict.fromkeys(effect.what for effect in found.calls)),
         folder=found.workspace,
         reason='said "always" at the prompt',
     )
@@ -62,7 +65,7 @@ def _joined(words: Sequence[str]) -> str:
 
 def _kinds(steps: Iterable[Step]) -> tuple[str, ...]:
     effects = [effect for step in steps for effect in step.effects]
-    kinds = {effect.how if effect.kind == "network" else effect.kind for effect in effects} - {"program"}
+    kinds = {effect.how if effect.kind == "network" else effect.kind for effect in effects} - {"program", "computer"}
     opaque = any(effect.kind == "program" and not effect.known for effect in effects)
     return () if opaque else tuple(sorted(kinds)) or (NOTHING,)
 

@@ -15,10 +15,11 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from interpreter.errors import PolicyError
 from interpreter.safety.look.effects import KINDS
 from interpreter.safety.look.look import canonical
+from interpreter.safety.policy.grants import GIVEN, Grant
 from interpreter.safety.policy.rules import DECISIONS, NOTHING, WAYS, Rule
 
-_KEYS = ("decision", "language", "command", "does", "path", "host", "folder", "reason", "name", "examples")
-_LISTS = ("language", "command", "does", "path", "host")
+_KEYS = ("decision", "language", "command", "does", "path", "host", "call", "folder", "reason", "name", "examples")
+_LISTS = ("language", "command", "does", "path", "host", "call")
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class PolicyFile:
     rules: tuple[Rule, ...] = ()
     without: tuple[str, ...] = ()
     """Names of built-in rules that do not hold."""
+    grants: tuple[Grant, ...] = ()
+    """What sandboxes are given beyond the settings."""
 
 
 def read_file(path: Path, workspace: str) -> PolicyFile:
@@ -62,11 +65,23 @@ class _Reader:
         root = self._composed(text)
         if root is None:
             return PolicyFile()
-        fields = self._fields(root, ("rules", "without"), "a policy file")
-        rules = fields.get("rules")
-        items = [] if rules is None or rules.value in ("", "null") else self._items(rules, "rules")
+        fields = self._fields(root, ("rules", "without", "sandbox"), "a policy file")
+        rules, grants = (self._listed(fields.get(name), name) for name in ("rules", "sandbox"))
         without = self._texts(fields["without"]) if "without" in fields else ()
-        return PolicyFile(tuple(map(self._rule, items)), without)
+        return PolicyFile(tuple(map(self._rule, rules)), without, tuple(map(self._grant, grants)))
+
+    def _listed(self, node: Node | None, name: str) -> list[Node]:
+        return [] if node is None or node.value in ("", "null") else self._items(node, name)
+
+    def _grant(self, node: Node) -> Grant:
+        fields = self._fields(node, (*GIVEN, "folder"), "what a sandbox is given")
+        kinds = [name for name in fields if name != "folder"]
+        if len(kinds) != 1:
+            raise self._wrong(
+                node.start_mark.line + 1, "one of host, read, write, env is wanted", "Begin one item each."
+            )
+        folder = self._text(fields["folder"]) if "folder" in fields else ""
+        return Grant(kinds[0], self._text(fields[kinds[0]]), folder)
 
     def _composed(self, text: str) -> Node | None:
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)

@@ -34,6 +34,8 @@ class Rule:
     host: tuple[str, ...] = ()
     does: tuple[str, ...] = ()
     """Kinds of effects, or `nothing`."""
+    call: tuple[str, ...] = ()
+    """Tools of the computer that code calls: `computer.mouse.*`."""
     folder: str = ""
     """The workspace in which the rule holds."""
     reason: str = ""
@@ -51,7 +53,7 @@ class Rule:
     def conditions(self) -> dict[str, Sequence[str]]:
         """What restricts it, as the file has it."""
         given: dict[str, Sequence[str]] = {
-            name: getattr(self, name) for name in ("language", "command", "does", "path", "host")
+            name: getattr(self, name) for name in ("language", "command", "does", "path", "host", "call")
         }
         return {name: value for name, value in given.items() if value} | (
             {"folder": [self.folder]} if self.folder else {}
@@ -77,14 +79,16 @@ class Rule:
         return (step.fixed or not self.command) and all(self._covers(effect, folders) for effect in step.effects)
 
     def _touches(self, step: Step, folders: Folders) -> bool:
-        if not (self.does or self.path or self.host):
+        if not (self.does or self.path or self.host or self.call):
             return True
         if not step.effects:
-            return self.does == (NOTHING,) and not self.path and not self.host
+            return self.does == (NOTHING,) and not (self.path or self.host or self.call)
         return any(self._fits(effect, folders) for effect in step.effects)
 
     def _fits(self, effect: Effect, folders: Folders) -> bool:
         if self.does and not self._named(effect):
+            return False
+        if self.call and not self._calls(effect):
             return False
         if self.path and not _any_path(effect, self.path, folders, loosely=True):
             return False
@@ -93,6 +97,8 @@ class Rule:
     def _covers(self, effect: Effect, folders: Folders) -> bool:
         if effect.how == "unparsed":
             return False  # what cannot be read is asked
+        if self.call and (effect.kind == "computer" or not (self.does or self.path or self.host or self.command)):
+            return self._calls(effect)
         if effect.kind == "program" and (self.command or effect.known):
             return True
         if self.does and not self._named(effect):
@@ -103,6 +109,9 @@ class Rule:
             return effect.known and _any_path(effect, self.path, folders, loosely=False)
         # Restricted to some paths or hosts, it says nothing about the rest.
         return bool(self.does or self.command) or not (self.path or self.host)
+
+    def _calls(self, effect: Effect) -> bool:
+        return effect.kind == "computer" and any(fnmatchcase(effect.what, pattern) for pattern in self.call)
 
     def _named(self, effect: Effect) -> bool:
         return effect.kind in self.does or (effect.kind == "network" and effect.how in self.does)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from interpreter.errors import PolicyError
 
 if TYPE_CHECKING:
+    from interpreter.safety.policy.read import PolicyFile
     from interpreter.safety.policy.rules import Rule
 
 _HEADER = "# What may run without asking, what is asked, and what never runs. See docs/policy.md.\n"
@@ -31,15 +32,21 @@ def rule_text(rule: Rule) -> str:
 
 def save_rule(rule: Rule, workspace: str) -> Path:
     """Add a rule to the user's file; returns where that is."""
+    wanted = replace(rule, match=(), no_match=())
+    return save_item("rules", rule_text(rule), workspace, lambda file: replace(file, rules=(*file.rules, wanted)))
+
+
+def save_item(key: str, text: str, workspace: str, expected: Callable[[PolicyFile], PolicyFile]) -> Path:
+    """Add an item to a list of the user's file, which must then say what is expected; returns where that is."""
     from interpreter.safety.policy.policy import user_file
 
     path = Path(os.path.realpath(user_file()))  # it may be a link into somebody's collection of such files
     with _alone(path.parent):
-        _save(rule, path, workspace)
+        _save(path, key, text, workspace, expected)
     return path
 
 
-def _save(rule: Rule, path: Path, workspace: str) -> None:
+def _save(path: Path, key: str, text: str, workspace: str, expected: Callable[[PolicyFile], PolicyFile]) -> None:
     from interpreter.safety.policy.read import read_text
 
     try:
@@ -47,26 +54,26 @@ def _save(rule: Rule, path: Path, workspace: str) -> None:
     except FileNotFoundError:
         old = ""
     before = read_text(old, str(path), workspace, check=False)
-    new = _added(old, rule_text(rule))
+    new = _added(old, text, key)
     after = read_text(new, str(path), workspace, check=False) if new else before
-    if after.rules != (*before.rules, replace(rule, match=(), no_match=())) or after.without != before.without:
-        raise PolicyError(str(path), 0, "the rule cannot be added to this file", f"Add it by hand:\n{rule_text(rule)}")
+    if after != expected(before):
+        raise PolicyError(str(path), 0, f"nothing can be added to `{key}` in this file", f"Add it by hand:\n{text}")
     write_whole(path, new)
 
 
-def _added(old: str, rule: str) -> str:
-    """The text with the rule at the end of its list; empty if there is no place for it."""
+def _added(old: str, rule: str, key: str) -> str:
+    """The text with the item at the end of its list; empty if there is no place for it."""
     import yaml
 
     old = old if not old or old.endswith("\n") else f"{old}\n"
     root = yaml.compose(old, Loader=yaml.SafeLoader)
     if root is None:
-        return f"{old or _HEADER}rules:\n{rule}"
+        return f"{old or _HEADER}{key}:\n{rule}"
     if root.flow_style:
         return ""
-    rules = next((value for key, value in root.value if key.value == "rules"), None)
+    rules = next((value for name, value in root.value if name.value == key), None)
     if rules is None:
-        return f"{old.rstrip()}\n\nrules:\n{rule}"
+        return f"{old.rstrip()}\n\n{key}:\n{rule}"
     if not rules.value or (rules.id == "scalar" and rules.value == "null"):
         return _in_place(old, rules.start_mark.index, rules.end_mark.index, rule)
     if rules.id != "sequence" or rules.flow_style:

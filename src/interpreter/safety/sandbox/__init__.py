@@ -1,8 +1,18 @@
 """The sandbox in which live sessions run: what they can reach, and what they are kept from."""
 
-from interpreter.safety.sandbox.containment import Containment, containment_for
+from interpreter.safety.sandbox.containment import Containment, containment_for, granting
 from interpreter.safety.sandbox.denials import Denial
 from interpreter.safety.sandbox.proxy import Proxy, Verdict
 from interpreter.safety.sandbox.sandbox import Limits, Sandbox, Widening
 
-__all__ = ["Containment", "Denial", "Limits", "Proxy", "Sandbox", "Verdict", "Widening", "containment_for"]
+__all__ = [
+    "Containment",
+    "Denial",
+    "Limits",
+    "Proxy",
+    "Sandbox",
+    "Verdict",
+    "Widening",
+    "containment_for",
+    "granting",
+]

@@ -59,7 +59,8 @@ def trouble_with(program: str) -> str:
 def command(engine: str, sandbox: Sandbox, start: Start, mounts: dict[Path, str], argv: list[str]) -> list[str]:
     """The engine's command line: no network, no rights, nothing of the host but the workspace and these mounts."""
     workspace = sandbox.workspace
-    line = [engine, "run", "--rm", "--network", "none", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
+    line = [engine, "run", "--rm", "--interactive", "--network", "none", "--cap-drop", "ALL"]
+    line += ["--security-opt", "no-new-privileges"]
     line += ["--read-only", "--tmpfs", "/tmp:rw,exec,mode=1777", "--ipc", "private", "--pull", "missing"]
     line += [
         "--user",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import shutil
 import stat
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,12 @@ from interpreter.errors import SandboxUnavailableError
 from interpreter.languages.containment import Start
 from interpreter.languages.spool import outputs_folder
 from interpreter.safety.sandbox import bubblewrap, container, seatbelt
+from interpreter.safety.sandbox.addresses import is_listed
 from interpreter.safety.sandbox.cgroups import Groups
-from interpreter.safety.sandbox.denials import Block, blocked
+from interpreter.safety.sandbox.denials import Block, blocked, says_why, to_host
 from interpreter.safety.sandbox.environment import let_through, through_proxy
 from interpreter.safety.sandbox.mountpoints import make_ways
-from interpreter.safety.sandbox.places import Places, places
+from interpreter.safety.sandbox.places import Places, is_inside, places
 from interpreter.safety.sandbox.proxy import Proxy, Verdict
 from interpreter.safety.sandbox.sandbox import MEGABYTE, Limits, Sandbox, Widening
 from interpreter.safety.sandbox.seccomp import program
@@ -38,9 +40,11 @@ class Containment:
     def __init__(self, sandbox: Sandbox, proxy: Proxy | None = None, state: tuple[Path, ...] | None = None) -> None:
         self.sandbox = self._base = sandbox
         self.granted: list[Widening] = []  # since then, by somebody who may
+        self.within: Containment | None = None  # the narrower one that this was made of
         self.proxy = proxy or Proxy(sandbox.hosts)
+        self._door: int | None = None
         self.last_verdicts: list[Verdict] = []  # what the last block asked the network for
-        self._state = own_state() if state is None else state
+        self.state = own_state() if state is None else state  # of ours: kept from all code
         self.check()
         drop_stale(Path(tempfile.gettempdir()))
         self.scratch = Path(tempfile.mkdtemp(prefix=f"{NAME}{os.getpid()}-"))
@@ -68,20 +72,25 @@ class Containment:
         """Put everything away; its sessions have ended."""
         self._end()
 
-    def widen(self, by: Widening) -> bool:
-        """Have one thing more; False if sessions that run do not have it, and a new one is needed."""
-        self.granted = [*self.granted, by]
-        return self._changed(by)
+    def widen(self, *wanted: Widening) -> Containment:
+        """Give more: itself if sessions that run have it at once, else another one for new sessions."""
+        wider = self
+        if not all(each.at_once for each in wanted):
+            wider = copy.copy(self)  # folders, groups and the proxy are the same
+            wider.within = self
+        wider.granted = [*self.granted, *wanted]
+        wider.settle()
+        return wider
 
-    def narrow(self, by: Widening) -> bool:
-        """Take back what was granted, such as for one block; False if sessions that run still have it."""
-        self.granted = [each for each in self.granted if each != by]
-        return self._changed(by)
+    def narrow(self, *wanted: Widening) -> None:
+        """Take back what was granted; connections to hosts that are not listed any more are cut."""
+        self.granted = [each for each in self.granted if each not in wanted]
+        self.settle()
 
-    def _changed(self, by: Widening) -> bool:
+    def settle(self) -> None:
+        """Have what is granted now, and let the proxy know."""
         self.sandbox = granting(self._base, self.granted)
-        self.proxy.hosts[:] = self.sandbox.hosts
-        return by.at_once
+        self.proxy.allow_only(self.sandbox.hosts)
 
     # -- what sessions call -------------------------------------------------------------------------------------
 
@@ -112,12 +121,37 @@ class Containment:
             return seatbelt.wrapped(self, start, folder)
         return self._in_bubblewrap(start, folder, stack)
 
+    def shows(self, path: str) -> bool:
+        seen = self.places([])
+        return is_inside(Path(path), (*seen.readable, *seen.writable)) and not seen.is_hidden(path)
+
     def denials(self, code: str, done: dict[str, Any]) -> list[str]:
-        block = Block(code, done.get("exit_code"), list(done.get("errors") or ()))
+        block = Block(code, done.get("exit_code"), list(done.get("errors") or ()), done.get("said") or "")
         verdicts = self.last_verdicts = self.proxy.take_verdicts()
-        if not (block.errors or block.exit_code or any(not verdict.allowed for verdict in verdicts)):
+        if not (
+            block.errors or block.exit_code or says_why(block.said) or any(not verdict.allowed for verdict in verdicts)
+        ):
             return []  # the usual case costs nothing
         return [str(denial) for denial in blocked(self.sandbox, self.places([]), block, verdicts)]
+
+    # -- what programs outside call, which keep to the same rules ----------------------------------------------------
+
+    def door(self) -> int:
+        """A port of this machine where the proxy listens as well."""
+        if self._door is None:
+            self._door = self.proxy.listen()
+        return self._door
+
+    def refusal(self, host: str, port: int) -> str:
+        return "" if is_listed(host, port, self.proxy.hosts) else str(to_host(host, port))
+
+    def may_read(self, path: Path) -> bool:
+        seen = self.places([])
+        shared = any(path.is_relative_to(place) for place in (*seen.readable, *seen.writable))
+        return shared and not seen.is_hidden(path)
+
+    def may_write(self, path: Path) -> bool:
+        return self.places([]).is_writable(path)
 
     # -- Linux -------------------------------------------------------------------------------------------------
 
@@ -144,7 +178,7 @@ class Containment:
     # -- places ------------------------------------------------------------------------------------------------
 
     def places(self, used: list[str]) -> Places:
-        return places(self.sandbox, used, self._state)
+        return places(self.sandbox, used, self.state)
 
     def _visible(self, cwd: str | None, seen: Places) -> str:
         """The directory to start in: the workspace if the one that is asked for cannot be seen."""
@@ -171,12 +205,12 @@ def containment_for(sandbox: Sandbox, present: Containment | None = None) -> Con
     if present is not None and present.sandbox == granting(sandbox, granted):
         return present
     made = Containment(sandbox)
-    for widening in granted:
-        made.widen(widening)
+    made.granted = list(granted)
+    made.settle()
     return made
 
 
-def granting(sandbox: Sandbox, granted: list[Widening]) -> Sandbox:
+def granting(sandbox: Sandbox, granted: Iterable[Widening]) -> Sandbox:
     for widening in granted:
         sandbox = sandbox.widened(widening)
     return sandbox

@@ -1,7 +1,7 @@
 """What a sandbox kept from a block, in words: what was stopped, by which rule, and how to ask for it.
 
 The sources are the proxy's own verdicts and the error numbers of exceptions that ended the block: those are certain.
-What a program said to a shell is not known, so there we compare what the block names with what it may reach, and say
+Of programs in a shell there is only what they print, and what the block names that is out of reach: there we say
 "probably".
 """
 
@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,9 @@ MOST_TOLD = 3
 OPERATORS = re.compile(r"[;&|<>()\n]")
 ADDRESS = re.compile(r"\b(?:https?|ftp|ssh|git)://(?:[^/@\s]*@)?([\w.-]+)")
 LOCAL = ("localhost", "127.0.0.1", "::1")
+# What programs print for the system's numbers, in a session whose language is English.
+READ_ONLY, MISSING = os.strerror(errno.EROFS), os.strerror(errno.ENOENT)
+NO_WAY = (os.strerror(errno.ENETUNREACH), "name resolution", "Could not resolve host", "Name or service not known")
 
 
 @dataclass(frozen=True)
@@ -39,28 +42,48 @@ class Denial:
 
     def __str__(self) -> str:
         begin = "Blocked by the sandbox" if self.certain else "Probably blocked by the sandbox"
-        ask = f" To allow it, ask for: {self.remedy} (setting {self.remedy.setting})." if self.remedy else ""
-        return f"{begin}: {self.what}. Rule: {self.rule}.{ask}"
+        return f"{begin}: {self.what}. Rule: {self.rule}.{asking_for(self.remedy) if self.remedy else ''}"
+
+
+def asking_for(remedy: Widening) -> str:
+    """How the model asks the user for it, and where the user can give it."""
+    return (
+        f" To ask the user for it, begin the next block with the comment `needs: {remedy}` (setting {remedy.setting})."
+    )
 
 
 @dataclass(frozen=True)
 class Block:
-    """A block that has ended; `errors` are those that ended it: `number`, `path`, `kind`."""
+    """A block that has ended; `errors` are those that ended it: `number`, `path`, `kind`.
+
+    `said` is what a shell's block printed: programs there tell of errors in words alone.
+    """
 
     code: str
     exit_code: int | None = None
     errors: list[dict[str, Any]] = field(default_factory=list)
+    said: str = ""
+
+
+DIRECT = Denial("a direct connection to the network", "connections go through the proxy, to hosts in sandbox_hosts")
 
 
 def blocked(sandbox: Sandbox, places: Places, block: Block, verdicts: Iterable[Verdict]) -> list[Denial]:
     """What was stopped, each once, the certain first."""
     verdicts = list(verdicts)
+    found = list(stopped(sandbox, places, block, verdicts))
+    askable = [replace(each, remedy=None) if sandbox.fixed else each for each in found]
+    return list(dict.fromkeys(askable))[:MOST_TOLD]
+
+
+def stopped(sandbox: Sandbox, places: Places, block: Block, verdicts: list[Verdict]) -> Iterator[Denial]:
     refused = [verdict for verdict in verdicts if not verdict.allowed]
     found = [*by_proxy(refused), *by_error(sandbox, places, block.errors)]
+    found += by_words(sandbox, places, block.said)
     if not found and not block.errors and block.exit_code:
         reached = {verdict.host for verdict in verdicts} | {*sandbox.hosts, *LOCAL}
-        found = list(by_name(sandbox, places, block.code, reached))
-    return list(dict.fromkeys(found))[:MOST_TOLD]
+        found += by_name(sandbox, places, block.code, reached)
+    yield from found
 
 
 def by_proxy(refused: Iterable[Verdict]) -> Iterator[Denial]:
@@ -84,9 +107,7 @@ def by_error(sandbox: Sandbox, places: Places, errors: Iterable[dict[str, Any]])
         if path and (number in REFUSED or number == errno.ENOENT):
             yield from for_path(sandbox, places, path, number)
         elif number in UNREACHABLE or error.get("kind") == "gaierror":
-            yield Denial(
-                "a direct connection to the network", "connections go through the proxy, to hosts in sandbox_hosts"
-            )
+            yield DIRECT
 
 
 def for_path(sandbox: Sandbox, places: Places, path: str, number: int) -> Iterator[Denial]:
@@ -102,7 +123,7 @@ def for_path(sandbox: Sandbox, places: Places, path: str, number: int) -> Iterat
 def hidden(path: str) -> Denial:
     """Never certain: to say whether it exists would tell what is to be hidden."""
     rule = "home folders, keys and our own state are hidden"
-    return Denial(f"reading {path}", rule, Widening("path", path), certain=False)
+    return Denial(f"reading {path}", rule, Widening("read", path), certain=False)
 
 
 def read_only(sandbox: Sandbox, places: Places, path: str, certain: bool = True) -> Denial:
@@ -111,8 +132,44 @@ def read_only(sandbox: Sandbox, places: Places, path: str, certain: bool = True)
             f"writing {path}", "what git, editors and Open Interpreter trust cannot be written", certain=certain
         )
     where = f"only {sandbox.workspace} and temporary folders" if sandbox.writes_workspace else "only temporary folders"
-    remedy = Widening("path", f"{path}:rw") if sandbox.writes_workspace else None
+    remedy = Widening("write", there(path)) if sandbox.writes_workspace else None
     return Denial(f"writing {path}", f"{where} can be written (sandbox {sandbox.kind})", remedy, certain)
+
+
+def there(path: str) -> str:
+    """What can be mounted: the path, or the folder in which it would be new."""
+    while not os.path.lexists(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    return path
+
+
+def by_words(sandbox: Sandbox, places: Places, said: str) -> Iterator[Denial]:
+    """Programs of a shell say in the system's words why they failed, whether or not the block goes on.
+
+    Never certain: anybody can print such words.
+    """
+    for line in said.splitlines():
+        path = next((plain(path) for path in reversed(named_paths(line)) if path[:1] in "/~"), "")
+        path = os.path.expanduser(path)
+        if READ_ONLY in line and path and is_kept(sandbox, places, path):
+            yield read_only(sandbox, places, path, certain=False)
+        elif MISSING in line and path and places.is_hidden(path):
+            yield hidden(path)
+        elif any(words in line for words in NO_WAY):
+            yield replace(DIRECT, certain=False)
+
+
+def says_why(said: str) -> bool:
+    """Whether there are such words in it."""
+    return any(words in said for words in (READ_ONLY, MISSING, *NO_WAY))
+
+
+def is_kept(sandbox: Sandbox, places: Places, path: str) -> bool:
+    return not is_temporary(sandbox, path) and not places.is_writable(path)
+
+
+def plain(path: str) -> str:
+    return os.path.normpath(path.strip("'\"`:,;‘’“”"))
 
 
 def by_name(sandbox: Sandbox, places: Places, code: str, reached: set[str]) -> Iterator[Denial]:

@@ -57,6 +57,7 @@ class Proxy:
         self._resolve = resolve or addresses_of
         self._allow_private = allow_private  # for tests, whose servers are on this machine
         self._verdicts: list[Verdict] = []
+        self._open: dict[socket.socket, tuple[str, int]] = {}  # connections to servers
         self._lock = threading.Lock()
         self._places = threading.Semaphore(MOST_CONNECTIONS)
         self._wake, self._waker = os.pipe()
@@ -84,10 +85,14 @@ class Proxy:
         with listening:
             return int(listening.getsockname()[1])
 
-    def allow(self, host: str) -> None:
-        """Put a host on the list; sessions that run have it at once."""
-        if host not in self.hosts:
-            self.hosts.append(host)
+    def allow_only(self, hosts: Sequence[str]) -> None:
+        """Have another list, at once: connections to hosts that are not on it are cut."""
+        with self._lock:
+            self.hosts[:] = hosts
+            cut = [end for end, (host, port) in self._open.items() if not is_listed(host, port, hosts)]
+            for end in cut:
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
 
     def take_verdicts(self) -> list[Verdict]:
         """What was asked for since the last time."""
@@ -153,9 +158,11 @@ class Proxy:
                 except Refused as refusal:
                     client.sendall(answer(refusal.status, f"{refusal}\n"))
                     return
-                with server:
+                try:
                     client.settimeout(None)
                     join(client, server)
+                finally:
+                    self._closed(server)
         finally:
             self._places.release()
 
@@ -168,13 +175,18 @@ class Proxy:
         method, target = request[1].decode(), request[2].decode("ascii", "replace")
         if method == "CONNECT":
             server = self._connect(*split(ADDRESSED.fullmatch(target), 443))
-            client.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            server.sendall(rest)
-            return server
-        plain = PLAIN.fullmatch(target)
-        server = self._connect(*split(plain, 80))
-        path = (plain[3] if plain else None) or "/"
-        server.sendall(request[1] + b" " + path.encode("ascii", "replace") + b" HTTP/1.1\r\n" + headers(head) + rest)
+            greeting, begin = b"HTTP/1.1 200 Connection established\r\n\r\n", rest
+        else:
+            plain = PLAIN.fullmatch(target)
+            server = self._connect(*split(plain, 80))
+            path = ((plain[3] if plain else None) or "/").encode("ascii", "replace")
+            greeting, begin = b"", request[1] + b" " + path + b" HTTP/1.1\r\n" + headers(head) + rest
+        try:
+            client.sendall(greeting)
+            server.sendall(begin)
+        except OSError:
+            self._closed(server)
+            raise
         return server
 
     def _connect(self, host: str, port: int) -> socket.socket:
@@ -192,7 +204,16 @@ class Proxy:
             raise
         self._note(Verdict(host, port, True))
         server.settimeout(None)
+        with self._lock:
+            self._open[server] = (host, port)
+            if not is_listed(host, port, self.hosts):  # taken off the list just now
+                server.shutdown(socket.SHUT_RDWR)
         return server
+
+    def _closed(self, server: socket.socket) -> None:
+        with self._lock:
+            self._open.pop(server, None)
+        server.close()
 
     def _judged(self, host: str, port: int) -> str:
         """The address to connect to: the one that was judged, so that a second look-up cannot give another."""

@@ -28,23 +28,29 @@ class Limits:
 
 @dataclass(frozen=True)
 class Widening:
-    """One thing that somebody asks the sandbox for: a path (`/data`, `/data:rw`), a host, or a variable's name."""
+    """One thing that somebody asks a sandbox for: a place to read or to write to, a host, or a variable."""
 
-    kind: Literal["path", "host", "env"]
+    kind: Literal["read", "write", "host", "env"]
     value: str
 
     def __str__(self) -> str:
         return f"{self.kind} {self.value}"
 
     @property
+    def words(self) -> str:
+        """What it is for, in a sentence."""
+        before = {"read": "to read ", "write": "to write to ", "host": "to reach ", "env": "to know the variable "}
+        return before[self.kind] + self.value
+
+    @property
     def setting(self) -> str:
-        """The setting that grants it always."""
-        return {"path": "sandbox_paths", "host": "sandbox_hosts", "env": "sandbox_env"}[self.kind]
+        """The setting that gives it."""
+        return {"host": "sandbox_hosts", "env": "sandbox_env"}.get(self.kind, "sandbox_paths")
 
     @property
     def at_once(self) -> bool:
-        """Whether a live session can have it: nothing can be mounted into one, nor put into its environment."""
-        return self.kind == "host"
+        """Whether a live session can have it: nothing can be mounted into one."""
+        return self.kind in ("host", "env")
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,7 @@ class Sandbox:
     env: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     limits: Limits = Limits()
+    fixed: bool = False  # nobody can be asked for more
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS and not self.image:
@@ -64,6 +71,8 @@ class Sandbox:
                 f"sandbox takes 'off', 'read-only', 'workspace' or 'container:IMAGE', not {self.kind!r}."
             )
         object.__setattr__(self, "workspace", os.path.realpath(self.workspace))
+        for name in ("hosts", "env", "paths"):  # in whatever order they were asked for, it is the same sandbox
+            object.__setattr__(self, name, tuple(sorted(set(getattr(self, name)))))
 
     @property
     def image(self) -> str:
@@ -87,8 +96,10 @@ class Sandbox:
     def widened(self, by: Widening) -> Sandbox:
         """The same sandbox with one thing more."""
         match by.kind:
-            case "path":
+            case "read":
                 return replace(self, paths=added(self.paths, by.value))
+            case "write":
+                return replace(self, paths=added(self.paths, by.value + WRITABLE))
             case "host":
                 return replace(self, hosts=added(self.hosts, by.value))
             case "env":
@@ -117,7 +128,7 @@ class Sandbox:
     def looking_only(cls, settings: Any) -> Sandbox:
         """The same, but nothing can be changed in it, nor anybody reached: for a mode in which code only looks."""
         paths = tuple(path for path in settings.sandbox_paths if not path.endswith(WRITABLE))
-        return cls.from_settings(settings, kind="read-only", hosts=(), paths=paths)
+        return cls.from_settings(settings, kind="read-only", hosts=(), paths=paths, fixed=True)
 
 
 def full(path: str) -> Path:

@@ -38,6 +38,8 @@ def card(chunk: Mapping[str, Any]) -> str:
     lines = list(chunk.get("effects", ()))
     if chunk.get("reason"):
         lines.append(f"asked: {chunk['reason']}")
+    if chunk.get("widening"):
+        lines.append(f"wants: {', '.join(chunk['widening'])}, which the sandbox does not give")
     return "\n".join(lines)
 
 
@@ -90,7 +92,7 @@ def duration(elapsed: float, digits: int = 1) -> str:
 def decision(kind: str, content: dict[str, Any]) -> str:
     """A line for a decision that the user did not just take."""
     reason = content.get("reason") or ""
-    if content.get("by") in ("user", "guard", "scan") or not (reason or kind == "denied"):
+    if content.get("by") in ("user", "guard", "scan", "sandbox") or not (reason or kind == "denied"):
         return ""  # the user knows, and the words of the others come as output
     if kind == "denied":
         return f"Not run: {reason or 'it is not allowed'}"

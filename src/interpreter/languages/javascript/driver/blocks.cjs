@@ -19,6 +19,7 @@ class Block {
     this.prune = 256; // timers, before those that are gone are sought out
     this.children = new Set();
     this.questions = new Map(); // to the person, not answered yet
+    this.calls = new Map(); // to the computer's tools, not answered yet
     this.active = activeKinds(); // what was going on before it started
     this.failed = false;
     this.errors = []; // what the system said no to, of those that nobody caught

@@ -19,7 +19,7 @@ async function linger(block) {
   const deadline = Date.now() + LINGER;
   if (link.asked(block.number) || !pending(block, deadline)) return; // after a termination no hook may be enabled
   await new Promise((resolve) => {
-    const enough = () => block.ended || (block.late ? !block.questions.size : !pending(block, deadline));
+    const enough = () => block.ended || (block.late ? !block.questions.size && !block.calls.size : !pending(block, deadline));
     const check = () => {
       checking = false;
       if (!enough()) return;
@@ -49,7 +49,7 @@ function expire(block) {
 }
 
 function pending(block, deadline) {
-  if (block.questions.size || block.stdin?.waits() || timers.due(block, deadline)) return true;
+  if (block.questions.size || block.calls.size || block.stdin?.waits() || timers.due(block, deadline)) return true;
   const now = blocks.activeKinds();
   const serving = now.has('TCPServerWrap'); // its connections stay open for a while
   for (const [kind, count] of now) {

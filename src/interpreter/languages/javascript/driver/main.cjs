@@ -4,6 +4,7 @@
 const { isPromise } = require('util').types;
 const blocks = require('./blocks.cjs');
 const children = require('./children.cjs');
+const computer = require('./computer.cjs');
 const { showResult } = require('./display.cjs');
 const { evaluate } = require('./evaluate.cjs');
 const globals = require('./globals.cjs');
@@ -26,6 +27,7 @@ function receive(frame) {
   if (frame.op === 'run') run(frame);
   else if (frame.op === 'close') process.exit(0);
   else if (frame.op === 'input' && concerned && block.questions.size) input.answered(block, frame);
+  else if (frame.op === 'reply') computer.answered(frame);
   else if (frame.op === 'interrupt' && concerned) stop(block);
   else if (frame.op === 'inspect' || frame.op === 'complete') reply(frame);
 }
@@ -81,6 +83,7 @@ function fail(block, error) {
 /** The host wants the block to end; its children heard of it too, and the host ends those that do not listen. */
 function stop(block) {
   block.cancelled = true;
+  computer.callOff(block);
   timers.clear(block);
   const again = () => link.askAgain(block.number);
   if (interrupts.recover()) return again(); // what was queued may go on, and be busy too
@@ -140,5 +143,6 @@ streams.install();
 children.install();
 input.install();
 globals.install();
+computer.install();
 questions.install();
 link.open(descriptor, { event: 'ready', language: 'javascript', version: process.versions.node }, receive);

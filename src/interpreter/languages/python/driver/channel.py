@@ -39,6 +39,8 @@ class Channel:
         self._unfinished: List[bytes] = []
         self._frames: Deque[Frame] = deque()
         self._descriptors: Deque[int] = deque()
+        self._replies: Dict[int, Reply] = {}  # those that are waited for
+        self._wanted = False  # the main thread waits until another one has stopped reading
         self._readable = select.poll()
         self._readable.register(fd, select.POLLIN)
 
@@ -67,12 +69,12 @@ class Channel:
 
     def receive(self) -> Optional[Frame]:
         """For the main thread: the next frame; None when the host is gone."""
-        with self._interrupts, self._receiving:
+        with self._interrupts, Reading(self):
             return self._receive(self._wait)
 
     def wait_for(self, op: str) -> Optional[Frame]:
         """For the main thread: the next frame of this kind; others keep for later."""
-        with self._interrupts, self._receiving:
+        with self._interrupts, Reading(self):
             return self._wait_for(op, self._wait)
 
     def sync(self) -> None:
@@ -80,12 +82,74 @@ class Channel:
         if self._receiving.is_mine():
             return  # a finalizer or a signal handler, while this thread waits for an answer
         with self._interrupts:
-            if self._receiving.acquire(get_ident() == self._main):
+            if self.take_turn():
                 try:
                     self.send({"event": "sync"})
                     self._wait_for("synced", self._readable.poll)
                 finally:
-                    self._receiving.release()
+                    self.leave_turn()
+
+    # -- whose turn it is to read ----------------------------------------------------------------------------
+
+    def take_turn(self) -> bool:
+        """Read from now on: the main thread as soon as another one has stopped, others only if nobody does."""
+        is_main = get_ident() == self._main
+        if (is_main or not self._wanted) and self._receiving.acquire(False):
+            return True
+        if not is_main:
+            return False
+        self._wanted = True
+        self.send({"event": "turn"})  # what comes back wakes the one that reads
+        self._receiving.acquire()
+        self._wanted = False
+        return True
+
+    def leave_turn(self) -> None:
+        """Another one that waits for a reply reads on."""
+        self._receiving.release()
+        if not self._wanted:
+            for reply in list(self._replies.values()):
+                reply.wake()
+
+    def expect(self, number: int) -> None:
+        """There will be a reply of this number, or the host is gone."""
+        self._replies[number] = Reply()
+
+    def forget(self, number: int) -> None:
+        self._replies.pop(number, None)
+
+    def wait_for_reply(self, number: int) -> Optional[Frame]:
+        """For any thread: what was expected; None when the host is gone. An interrupt may strike the main one here."""
+        reply = self._replies[number]
+        with self._interrupts:
+            while not reply.is_there:
+                if self._receiving.is_mine():
+                    return None  # a finalizer or a signal handler, while this thread waits for something else
+                if not self.take_turn():
+                    reply.wait()
+                    continue
+                try:
+                    self._read_until(reply)
+                finally:
+                    self.leave_turn()
+        return reply.frame
+
+    def _read_until(self, reply: Reply) -> None:
+        while not reply.is_there and not (self._wanted and get_ident() != self._main):
+            self._wait()
+            if not self._read():
+                for each in self._replies.values():
+                    each.come(None)  # the host is gone
+
+    def _sorted(self, frames: List[Frame]) -> None:
+        """Replies find their own way; other frames keep until they are asked for."""
+        for frame in frames:
+            if frame.get("op") == "reply":
+                reply = self._replies.get(frame.get("call", 0))
+                if reply is not None:  # else nobody waits for it any more
+                    reply.come(frame)
+            elif frame.get("op") != "turn":
+                self._frames.append(frame)
 
     def _wait(self) -> None:
         self._interrupts.wait(self._readable.poll)  # an interrupt cuts in here, where nothing is lost
@@ -123,7 +187,7 @@ class Channel:
             whole, _, rest = data.rpartition(b"\n")
             lines = b"".join([*self._unfinished, whole]).split(b"\n")
             self._unfinished = [rest]
-            self._frames.extend(json.loads(line) for line in lines if line)
+            self._sorted([json.loads(line) for line in lines if line])
         else:
             self._unfinished.append(data)
         return bool(data)
@@ -149,7 +213,8 @@ class Channel:
         self._frames.clear()
         self._unfinished.clear()
         self._outgoing.clear()
-        self._lock, self._receiving, self._writing = RLock(), Turn(), False
+        self._replies.clear()
+        self._lock, self._receiving, self._writing, self._wanted = RLock(), Turn(), False, False
 
     def leave(self) -> None:
         """In a process that the user's code forked: this line is not ours there."""
@@ -177,11 +242,43 @@ class Turn:
         self._owner = 0
         self._lock.release()
 
+
+class Reading:
+    """`with Reading(channel):` is when the main thread reads."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
     def __enter__(self) -> None:
-        self.acquire()
+        self._channel.take_turn()
 
     def __exit__(self, *_: object) -> None:
-        self.release()
+        self._channel.leave_turn()
+
+
+class Reply:
+    """What a thread waits for."""
+
+    def __init__(self) -> None:
+        self.is_there = False
+        self.frame: Optional[Frame] = None
+        self._lock = allocate_lock()
+        self._lock.acquire()
+
+    def come(self, frame: Optional[Frame]) -> None:
+        if not self.is_there:
+            self.frame, self.is_there = frame, True
+            self.wake()
+
+    def wake(self) -> None:
+        """It is there, or there is nobody who reads."""
+        try:
+            self._lock.release()
+        except RuntimeError:
+            pass  # it was not asleep
+
+    def wait(self) -> None:
+        self._lock.acquire()
 
 
 def encoded(frame: Frame) -> bytes:

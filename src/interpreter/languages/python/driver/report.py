@@ -11,6 +11,7 @@ import os
 import sys
 import termios
 from _thread import get_ident
+from itertools import count
 from json.encoder import encode_basestring
 
 from .channel import encoded, to_bytes
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 LONGEST_PIECE = 256 * 1024  # characters in one frame
 DESCRIPTORS = {"stdout": 1, "stderr": 2}
 NOTHING = bytes(4)
+FORKED = "A process that was forked has no line to the computer: use `computer` in the block's own process."
+NO_BLOCK = "Only a running block can use the computer, and the one that this belongs to has ended."
+NO_LINE = "The computer cannot be reached from here."
 
 
 class Report:
@@ -34,6 +38,7 @@ class Report:
         self.forked = False  # this is a process that the user's code forked: it has no line to the host
         self.flush: Callable[[], None] = lambda: None  # sends the unfinished lines of the calling thread
         self._channel = channel
+        self._calls = count(1)  # to the computer's tools
         self._main = get_ident()
         self._pipes: List[int] = []  # where children write; empty between blocks
         self._null = clear_of_streams(os.open(os.devnull, os.O_RDWR))
@@ -100,6 +105,34 @@ class Report:
                 return None
             if frame.get("block") == self.number:  # else the answer to a question that was interrupted
                 return str(frame.get("text", ""))
+
+    def call(self, what: Frame) -> Any:
+        """Have the computer's tools do something, from any thread of a running block: what came of it."""
+        from . import parcels
+
+        number = self._number()
+        if self.forked:
+            raise parcels.ComputerError(FORKED)
+        if what["how"] in ("call", "get", "set") and (not self._pipes or number != self.number):
+            raise parcels.ComputerError(NO_BLOCK)
+        given: Frame = {name: parcels.packed(what[name]) for name in ("args", "kwargs") if name in what}
+        self.flush()
+        call = next(self._calls)
+        frame: Frame = {"event": "call", "block": number, "call": call, **what, **given}
+        self._channel.expect(call)
+        try:
+            self._send(encoded(frame))
+            reply = self._channel.wait_for_reply(call)
+        except BaseException:
+            self._channel.send({"event": "call_off", "block": number, "call": call})
+            raise
+        finally:
+            self._channel.forget(call)
+        if reply is None:
+            raise parcels.ComputerError(NO_LINE)
+        if "error" in reply:
+            raise parcels.unpacked_error(reply["error"]) from None
+        return parcels.unpacked(reply.get("value"))
 
     # -- order -----------------------------------------------------------------------------------------------
 

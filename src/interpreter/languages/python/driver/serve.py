@@ -11,6 +11,7 @@ import types
 from .active_lines import ActiveLines
 from .causes import causes
 from .channel import Channel
+from .computer import install
 from .event_loop import EventLoop
 from .figures import Figures
 from .imports import ImportWatch
@@ -78,6 +79,7 @@ class Worker:
         self._view: Optional[View] = None  # of the file system, while a block is tried out
         self._engine = self._make_engine()
         self._watch.on_import("getpass", self._take_getpass)
+        install(self.report.call)
         os.register_at_fork(before=self._flush, after_in_child=self._leave)
 
     def say_ready(self, **more: Any) -> None:
@@ -219,6 +221,10 @@ class Worker:
                 os.chdir(frame["cwd"])
             except OSError as error:
                 self.report.stream("stderr", "The working directory stays as it was: %s\n" % error)
+        if frame.get("skills"):
+            from .skills import have
+
+            have(self.report.call, frame["skills"])
 
     def _show_figures(self) -> Optional[BaseException]:
         try:

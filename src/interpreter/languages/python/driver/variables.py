@@ -9,6 +9,7 @@ import sys
 import time
 from types import FunctionType, ModuleType
 
+from .computer import Method
 from .imports import trusted_import
 
 TYPE_CHECKING = False
@@ -37,7 +38,7 @@ def listed(namespace: Dict[str, Any], hidden: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def is_the_users(name: str, value: Any, hidden: Dict[str, Any]) -> bool:
-    if name.startswith("_") or isinstance(value, ModuleType) or (name in hidden and hidden[name] is value):
+    if name.startswith("_") or isinstance(value, (ModuleType, Method)) or (name in hidden and hidden[name] is value):
         return False
     if isinstance(value, (FunctionType, type)):
         return getattr(value, "__module__", None) == "__main__"  # what was imported is known by its module

@@ -1,0 +1,181 @@
+"""Answers the calls that a block's code makes: finds what is meant, has it judged, does it, tells what came of it."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Literal
+
+from interpreter.computer_api.listing import names
+from interpreter.computer_api.tool import Picture, Tool
+from interpreter.languages.frames import Frame
+from interpreter.languages.python.driver.parcels import packed, packed_error, unpacked
+
+if TYPE_CHECKING:
+    from interpreter.computer_api.computer import Computer
+    from interpreter.computer_api.stand_in import StandIn
+    from interpreter.languages.calls import Call
+
+LONGEST = 200  # characters of what the record says of arguments
+LONGEST_SHOWN = 4000  # and a question, in which somebody has to see what is sent
+Outcome = Literal["ok", "failed", "refused"]
+
+
+@dataclass(frozen=True)
+class Use:
+    """What a call would do: which method it is, what that says of itself, and what it is given."""
+
+    name: str
+    """As code spells it: `computer.mouse.click`."""
+    how: str
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    language: str = ""
+    acts: bool = False
+    sends: bool = False
+    contained: bool = False
+    """The code that calls is in a sandbox."""
+
+    @property
+    def tool(self) -> str:
+        return self.name.split(".")[1]
+
+    @property
+    def given(self) -> dict[str, Any]:
+        """The arguments by the names of the parameters."""
+        with suppress(TypeError, ValueError):
+            return dict(inspect.signature(self.function).bind(*self.args, **self.kwargs).arguments)
+        return {**{str(place): value for place, value in enumerate(self.args)}, **self.kwargs}
+
+    def __str__(self) -> str:
+        told = [shown(value) for value in self.args] + [f"{name}={shown(value)}" for name, value in self.kwargs.items()]
+        text = f"({', '.join(told)})" if self.how == "call" else f" = {''.join(told)}" if self.how == "set" else ""
+        return self.name + cut(text, LONGEST)
+
+
+class Answering:
+    """Answers for one computer."""
+
+    def __init__(self, computer: Computer) -> None:
+        self._computer = computer
+
+    def answer(self, call: Call) -> Frame:
+        """What came of a call, as the reply has it."""
+        try:
+            if call.how == "names":
+                return {"value": names(self._owner(call.path.split(".") if call.path else []))}
+            args, kwargs = unpacked(call.args, Picture), unpacked(call.kwargs, Picture)
+            value = self.use(call, args, kwargs)
+            return {"value": {"$part": call.path} if isinstance(value, Tool) else packed(value)}
+        except Exception as error:  # noqa: BLE001 - whatever a tool raises is told where it was called
+            return {"error": packed_error(error)}
+
+    def stand_in(self, call: Callable[[str, str], Any]) -> StandIn:
+        """What code in this very process finds as `computer`."""
+        from interpreter.computer_api.stand_in import StandIn
+
+        return StandIn(self._computer, self, call)
+
+    def use(self, call: Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Have it judged and do it; the block's record tells of it in any case."""
+        from interpreter.computer_api.computer import CALL
+
+        use = self._meant(call, args, kwargs)
+        token = CALL.set(call)
+        began = time.monotonic()
+        told: dict[str, Any] = {"call": use.name, "told": str(use), "acts": use.acts, "sends": use.sends}
+        call.about = dict(told)
+        value: Any = None
+        outcome: Outcome = "refused"
+        try:
+            told["by"] = self._permit(use, call)
+            outcome = "failed"
+            value = use.function(*use.args, **use.kwargs)
+            outcome = "ok"
+            return value
+        except Exception as error:
+            told |= {"error": cut(str(error), LONGEST), "kind": type(error).__name__}
+            raise
+        finally:
+            CALL.reset(token)
+            pictures = [value.base64] if isinstance(value, Picture) else []
+            told |= {"outcome": outcome, "seconds": round(time.monotonic() - began, 3), "pictures": pictures}
+            call.tell({"event": "called", "call": told})
+
+    # -- what is meant ---------------------------------------------------------------------------------------------
+
+    def _owner(self, path: list[str]) -> Any:
+        owner: Any = self._computer
+        for place, name in enumerate(path):
+            if name not in names(owner):
+                raise missing(path[: place + 1], owner)
+            owner = getattr(owner, name)
+        return owner
+
+    def _meant(self, call: Call, args: list[Any], kwargs: dict[str, Any]) -> Use:
+        *path, name = call.path.split(".")
+        owner = self._owner(path)
+        kind = names(owner).get(name)
+        if kind is None:
+            raise missing([*path, name], owner)
+        use = Use(f"computer.{call.path}", call.how, getattr, (owner, name), {}, call.language)
+        use = replace(use, contained=call.is_contained)
+        match call.how:
+            case "call" if kind == "method":
+                function = getattr(owner, name)
+                acts, sends = (bool(getattr(function, f"__{mark}__", False)) for mark in ("acts", "sends"))
+                return replace(use, function=function, args=tuple(args), kwargs=kwargs, acts=acts, sends=sends)
+            case "set" if kind == "value" and len(args) == 1:
+                return replace(use, function=lambda value: setattr(owner, name, value), args=tuple(args))
+            case "get":
+                return replace(use, function=lambda: getattr(owner, name), args=())
+        raise TypeError(f"computer.{call.path} cannot be used like that.")
+
+    # -- whether it may --------------------------------------------------------------------------------------------
+
+    def _permit(self, use: Use, call: Call) -> str:
+        """Who says that it may; PermissionError if it may not. Whoever has to be asked is asked."""
+        owner = self._computer._interpreter
+        if owner is not None:
+            return owner._permit_call(use, call)
+        return asked_first(use, call.ask) if use.sends else "block"
+
+
+def missing(path: list[str], owner: Any) -> AttributeError:
+    """The error for a name that is not there: which are, the near ones if some are near."""
+    before, there = ".".join(["computer", *path[:-1]]), list(names(owner))
+    close = get_close_matches(path[-1], there, 3, 0.5)
+    meant = " or ".join(f"{before}.{name}" for name in close)
+    advice = f"Did you mean {meant}?" if close else f"There are: {', '.join(there)}."
+    return AttributeError(f"There is no {before}.{path[-1]}. {advice}")
+
+
+def asked_first(use: Use, ask: Callable[[str], str | None]) -> str:
+    """Have the user look at what would be sent; PermissionError unless they say yes."""
+    parts = [f"  {name}: {cut(shown(value), LONGEST_SHOWN)}" for name, value in use.given.items()]
+    answer = ask("\n".join([f"The code wants to send something with {use.name}:", *parts, "Send it? (y/n) "]))
+    if answer is None:
+        raise PermissionError(f"{use.name} sent nothing: the user is always asked first, and nobody was there to ask.")
+    if not said_yes(answer):
+        raise PermissionError(f"{use.name} sent nothing: the user said no.")
+    return "user"
+
+
+def said_yes(answer: str) -> bool:
+    return answer.strip().lower() in ("y", "yes")
+
+
+def shown(value: Any) -> str:
+    """An argument in words."""
+    if isinstance(value, bytes):
+        return f"<{len(value)} bytes>"
+    return f"<Picture {value.width} x {value.height}>" if isinstance(value, Picture) else repr(value)
+
+
+def cut(text: str, longest: int) -> str:
+    return text if len(text) <= longest else text[: longest - 1] + "…"

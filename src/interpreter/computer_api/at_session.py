@@ -1,0 +1,124 @@
+"""Work on files where the session's code would do it: as the host itself, or inside the sandbox.
+
+The host could see more than the code in a sandbox can, and paths there may be links that change under its hands. So
+what a tool does to a file for that code is done by a process inside, which the same walls hold.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from contextlib import nullcontext
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from interpreter.computer_api.computer import CALL
+from interpreter.errors import ComputerError, SandboxUnavailableError
+from interpreter.languages.containment import Start
+from interpreter.languages.python.which import which_python
+
+if TYPE_CHECKING:
+    from interpreter.computer_api.computer import Computer
+    from interpreter.languages.surroundings import Surroundings
+
+WORK = "interpreter.computer_api.files.work"
+FOLDER = Path(__file__).parent / "files" / "work"
+SECONDS = 120.0
+# Its package is made from the sources that come with the request. The directory of the session, where `-c` would look
+# first, is no place to import from.
+PROGRAM = """
+import sys
+sys.path = [path for path in sys.path if path]
+import importlib, importlib.abc, importlib.util, json
+asked = json.loads(sys.stdin.buffer.read())
+class Sources(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
+    def find_spec(self, name, path=None, target=None):
+        known = name in asked["sources"]
+        return importlib.util.spec_from_loader(name, self, is_package="." not in name) if known else None
+    def get_source(self, name):
+        return asked["sources"][name]
+sys.meta_path.insert(0, Sources())
+work = getattr(importlib.import_module("_work." + asked["module"]), asked["function"])
+try:
+    told = {"value": work(**asked["arguments"])}
+except (OSError, ValueError, LookupError, ImportError) as error:
+    told = {"error": type(error).__name__, "words": str(error)}
+sys.stdout.buffer.write(json.dumps(told).encode())
+"""
+ERRORS: dict[str, type[Exception]] = {
+    kind.__name__: kind for kind in (ValueError, FileNotFoundError, IsADirectoryError, PermissionError, OSError)
+}
+
+
+def called_from_sandbox() -> bool:
+    """Whether it is code in a sandbox that this is done for."""
+    call = CALL.get()
+    return call is not None and call.is_contained
+
+
+def do(computer: Computer, module: str, function: str, /, **arguments: Any) -> Any:
+    """Have one of the functions of `files/work` called, with the session's directory as its folder."""
+    shared = _surroundings(computer)
+    arguments = {"folder": shared.cwd, **arguments}
+    if shared.containment is None:
+        return getattr(import_module(f"{WORK}.{module}"), function)(**arguments)
+    return _ask(computer, [sys.executable, "-I"], module, function, arguments)
+
+
+def do_in_python(computer: Computer, module: str, function: str, /, **arguments: Any) -> Any:
+    """The same in a process of the session's own Python, which knows what that can import."""
+    shared = _surroundings(computer)
+    asked = None if shared.python == "in-process" else shared.python
+    python = which_python(asked, shared.own_environment())
+    return _ask(computer, [python], module, function, {"folder": shared.cwd, **arguments})
+
+
+def _surroundings(computer: Computer) -> Surroundings:
+    """Those of the sessions, in the sandbox that there is now."""
+    computer.shut_in()
+    if called_from_sandbox() and computer.surroundings.containment is None:
+        raise ComputerError("The sandbox of this session has been switched off. Run another block.")
+    return computer.surroundings
+
+
+def _ask(computer: Computer, python: list[str], module: str, function: str, arguments: dict[str, Any]) -> Any:
+    shared = computer.surroundings
+    plain = Start([*python, "-c", PROGRAM], shared.environment(), shared.cwd)
+    request = {"sources": _sources(), "module": module, "function": function, "arguments": arguments}
+    contained = shared.containment.wrap(plain) if shared.containment else nullcontext(plain)
+    try:
+        with contained as start:
+            answer = subprocess.run(
+                start.argv,
+                env=start.env,
+                cwd=start.cwd,
+                pass_fds=start.fds,
+                input=json.dumps(request).encode(),
+                capture_output=True,
+                timeout=SECONDS,
+            )
+    except (OSError, SandboxUnavailableError) as error:
+        raise ComputerError(f"The work could not be begun where the session is: {error}") from error
+    except subprocess.TimeoutExpired as error:
+        raise ComputerError(f"It took more than {SECONDS:.0f} seconds and was ended. Ask for less.") from error
+    return _told(answer)
+
+
+def _told(answer: subprocess.CompletedProcess[bytes]) -> Any:
+    try:
+        told = json.loads(answer.stdout)
+    except ValueError as error:
+        said = answer.stderr.decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
+        raise ComputerError(f"The work failed where the session is: {said[-1]}") from error
+    if "error" in told:
+        raise ERRORS.get(told["error"], ComputerError)(told["words"])
+    return told["value"]
+
+
+@cache
+def _sources() -> dict[str, str]:
+    found = {f"_work.{file.stem}": file.read_text("utf-8") for file in FOLDER.glob("*.py") if file.stem != "__init__"}
+    return {"_work": "", **found}

@@ -1,0 +1,160 @@
+"""The languages of a computer, and what their sessions share."""
+
+from __future__ import annotations
+
+import inspect
+from typing import TYPE_CHECKING
+
+from interpreter.errors import InterpreterError, LanguageNotFound
+from interpreter.languages.base import BaseLanguage
+from interpreter.settings import SettingsGroup
+
+if TYPE_CHECKING:
+    from interpreter.core import OpenInterpreter
+    from interpreter.languages.calls import Tools
+    from interpreter.languages.containment import Containment
+    from interpreter.languages.surroundings import OnInput, Surroundings
+
+Language = type[BaseLanguage]
+
+
+class Languages(SettingsGroup):
+    """The part of the computer that knows its languages."""
+
+    def __init__(self, interpreter: OpenInterpreter | None = None) -> None:
+        self._interpreter = interpreter
+        self._languages: list[Language] | None = None
+        self._running: dict[Language, BaseLanguage] = {}
+        self._shared: Surroundings | None = None
+        self._left: list[Containment] = []  # that new sessions are not shut in any more
+
+    def _answering(self) -> Tools | None:
+        """Who answers what code calls."""
+        return None
+
+    @property
+    def languages(self) -> list[Language]:
+        """The classes of the languages that blocks may use; assign or append your own."""
+        if self._languages is None:
+            from interpreter.languages import built_in_languages
+
+            self._languages = built_in_languages()
+        return self._languages
+
+    @languages.setter
+    def languages(self, classes: list[Language]) -> None:
+        for dropped in set(self._running) - set(classes):
+            self._running.pop(dropped).terminate()
+        self._languages = list(classes)
+
+    @property
+    def terminal(self) -> Languages:
+        """The original kept its languages one level deeper; scripts still reach them there."""
+        return self
+
+    def get_language(self, name: str) -> Language | None:
+        """The language of that name or alias, however it is capitalised."""
+        wanted = name.strip().lower()
+        for language in self.languages:
+            if wanted == language.name.lower() or wanted in (alias.lower() for alias in language.aliases):
+                return language
+        return None
+
+    def _instance(self, name: str) -> BaseLanguage:
+        language = self.get_language(name)
+        if language is None:
+            raise LanguageNotFound(unknown_language(name, self.languages))
+        if language not in self._running:
+            self._running[language] = self._make(language)
+        return self._running[language]
+
+    def _make(self, language: Language) -> BaseLanguage:
+        if language.name == "Python" and self.python == "in-process":
+            from interpreter.languages.python.in_process import InProcessPython
+
+            return InProcessPython(self)
+        wants_computer = any(
+            parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+            for parameter in inspect.signature(language).parameters.values()
+        )
+        return language(self) if wants_computer else language()  # type: ignore[call-arg]
+
+    def describe_languages(self) -> str:
+        """The languages with what runs them, in words for the model."""
+        from interpreter.languages.live import LiveLanguage
+
+        self.shut_in()
+        described = []
+        for language in self.languages:
+            instance = self._instance(language.name)
+            name = language.name.lower()
+            if isinstance(instance, LiveLanguage):
+                name += f" ({instance.version() or 'not installed'})"
+            described.append(name)
+        return ", ".join(described)
+
+    def has_python_package(self, name: str) -> bool:
+        """Whether Python blocks can import a package, as far as can be told without starting a session."""
+        from interpreter.languages.python.which import has_package, which_python
+
+        try:
+            return has_package(which_python(self.surroundings.python, self.surroundings.environment()), name)
+        except InterpreterError:
+            return False
+
+    def is_alive(self, name: str) -> bool:
+        """Whether the language has a session with what its blocks have defined."""
+        from interpreter.languages.live import LiveLanguage
+
+        language = self.get_language(name)
+        instance = self._running.get(language) if language is not None else None
+        if isinstance(instance, LiveLanguage):
+            return instance.session is not None and instance.session.alive
+        return instance is not None
+
+    # -- what the sessions share ---------------------------------------------------------------------------------
+
+    @property
+    def surroundings(self) -> Surroundings:
+        """What the live sessions share, with the settings as they are now."""
+        from interpreter.languages.surroundings import Surroundings
+
+        if self._shared is None:
+            self._shared = Surroundings()
+            if self._interpreter is not None:
+                self._shared.cwd = self._interpreter.workspace
+                self._shared.cancelled = self._interpreter._cancel.is_set
+        shared, owner = self._shared, self._interpreter
+        shared.python, shared.shell, shared.shell_rc = self.python, self.shell, self.shell_rc
+        shared.active_lines = self.active_line_detection
+        shared.snapshots = self.undo_snapshots
+        shared.tools, shared.emit_images = self._answering(), self.emit_images
+        shared.skills = self.skills.import_skills if self.import_skills else None
+        if owner is not None:
+            shared.timeout = owner.block_timeout
+            shared.max_output = self.max_output or owner.max_output
+        return shared
+
+    def shut_in(self) -> None:
+        """Have sessions that start from now on in the sandbox that the settings ask for, or in none."""
+        shared = self.surroundings
+        if self._interpreter is None:
+            return
+        before, shared.containment = shared.containment, self._interpreter.containment_now(shared.containment)
+        if before is not None and before is not shared.containment:
+            self._left.append(before)  # sessions may still be in there
+            shared.exported.clear()  # such as LD_PRELOAD: programs outside would heed it
+
+    @property
+    def on_input(self) -> OnInput | None:
+        """Asked when code wants input: `(prompt, is_password) -> answer`, None for end of file."""
+        return self.surroundings.on_input
+
+    @on_input.setter
+    def on_input(self, ask: OnInput | None) -> None:
+        self.surroundings.on_input = ask
+
+
+def unknown_language(name: str, languages: list[Language]) -> str:
+    known = ", ".join(language.name.lower() for language in languages)
+    return f"`{name}` is disabled or not supported here. Languages to use: {known}."

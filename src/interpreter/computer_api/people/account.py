@@ -1,0 +1,160 @@
+"""What the settings say of a server or a folder, checked; and what every connection to one has in common."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import ssl
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from interpreter.computer_api.people.errors import (
+    AccountError,
+    CertificateError,
+    NotConfiguredError,
+    ServerTimeoutError,
+    ServerUnreachableError,
+)
+
+if TYPE_CHECKING:
+    from interpreter.computer_api.computer import Computer
+
+TIMEOUT = 30.0
+PASSWORD_TIMEOUT = 120.0  # a command may ask the user to unlock something
+COMMON = {"user": str, "password_variable": str, "password_command": (str, list), "certificate": str}
+NO_PASSWORD = (
+    "{setting} must not hold a password. Put it into an environment variable and name that: "
+    '"password_variable": "MAIL_PASSWORD", or name a program that prints it: "password_command": "pass show mail".'
+)
+
+
+@dataclass(frozen=True)
+class Account:
+    """One account as the settings have it."""
+
+    setting: str
+    values: Mapping[str, Any]
+    offline: bool = False
+
+    @classmethod
+    def of(cls, computer: Computer, setting: str, keys: Mapping[str, Any]) -> Account | None:
+        """The account in this setting, whose keys may be these beside the common ones; None if nothing is set."""
+        values = getattr(computer, setting)
+        if not values:
+            return None
+        check(f"computer.{setting}", values, {**COMMON, "timeout": (int, float), **keys})
+        return cls(f"computer.{setting}", values, is_offline(computer))
+
+    def get(self, key: str) -> str:
+        """A value that has to be there."""
+        value = self.values.get(key)
+        if not value:
+            raise AccountError(f'{self.setting} needs "{key}".')
+        return str(value)
+
+    @property
+    def timeout(self) -> float:
+        return float(self.values.get("timeout") or TIMEOUT)
+
+    def path(self, key: str) -> Path:
+        return Path(os.path.expanduser(self.get(key)))
+
+    def password(self) -> str:
+        """The password, from where the settings say it is."""
+        if name := self.values.get("password_variable"):
+            if not os.environ.get(name):
+                raise AccountError(f"{self.setting} takes its password from the variable {name}, which is not set.")
+            return os.environ[name]
+        if command := self.values.get("password_command"):
+            return self._printed_by(shlex.split(command) if isinstance(command, str) else list(command))
+        raise AccountError(f'{self.setting} needs "password_variable" or "password_command".')
+
+    def _printed_by(self, command: list[str]) -> str:
+        about = f"The command for the password in {self.setting}, {command[0] if command else '(nothing)'},"
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PASSWORD_TIMEOUT
+            )
+        except subprocess.TimeoutExpired:
+            raise AccountError(f"{about} did not end within {PASSWORD_TIMEOUT:.0f} seconds.") from None
+        except (OSError, IndexError, ValueError) as error:
+            raise AccountError(f"{about} cannot be run: {error}") from None
+        password = done.stdout.split("\n", 1)[0].rstrip("\r")
+        if done.returncode or not password:
+            said = done.stderr.strip()[-300:] or "it printed nothing"
+            raise AccountError(f"{about} ended with code {done.returncode}: {said}")
+        return password
+
+    def tls(self) -> ssl.SSLContext:
+        """Certificates are always checked; `certificate` names one to trust instead of the system's."""
+        if not self.values.get("certificate"):
+            return ssl.create_default_context()
+        file = self.path("certificate")
+        try:
+            return ssl.create_default_context(cafile=str(file))
+        except OSError as error:
+            raise AccountError(f'"certificate" in {self.setting} cannot be used: {file}: {error}') from None
+
+    def allow(self, host: str) -> None:
+        """Refuse a host beyond this machine while `offline` is set."""
+        if self.offline and not is_loopback(host):
+            raise ServerUnreachableError(f"{host} is not asked: it is not on this machine, and `offline` is set.")
+
+
+def check(setting: str, values: Mapping[str, Any], keys: Mapping[str, Any]) -> None:
+    """Whether the keys and the kinds of their values are right."""
+    if "password" in values:
+        raise AccountError(NO_PASSWORD.format(setting=setting))
+    for key, value in values.items():
+        if key not in keys:
+            raise AccountError(f'{setting} has no "{key}"; it takes {", ".join(sorted(keys))}.')
+        if not isinstance(value, keys[key]) or isinstance(value, bool):
+            raise AccountError(f'"{key}" in {setting} cannot be {value!r:.60}.')
+
+
+def is_offline(computer: Computer) -> bool:
+    if computer.offline is not None:
+        return bool(computer.offline)
+    return computer._interpreter is not None and bool(computer._interpreter.offline)
+
+
+def is_loopback(host: str) -> bool:
+    import ipaddress
+
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def not_configured(what: str, setting: str, example: str) -> NotConfiguredError:
+    return NotConfiguredError(
+        f"Nobody has said where {what}. The user can set it in a profile or in Python: "
+        f"interpreter.computer.{setting} = {example} (docs/mail-and-calendar.md)."
+    )
+
+
+@contextmanager
+def reaching(server: str, timeout: float) -> Iterator[None]:
+    """What goes wrong on the way to a server, told in words of ours; its own refusals are not for here."""
+    try:
+        yield
+    except ssl.SSLCertVerificationError as error:
+        raise CertificateError(
+            f"The certificate of {server} cannot be trusted: {error.verify_message or error.reason}. If it is a server "
+            'of your own, name the file with its certificate: "certificate": "/path/to/it.pem".'
+        ) from None
+    except ssl.SSLError as error:
+        raise ServerUnreachableError(
+            f"{server} does not speak TLS as expected ({error.reason or error}): is the port right?"
+        ) from None
+    except TimeoutError:
+        raise ServerTimeoutError(f"{server} did not answer within {timeout:g} seconds.") from None
+    except OSError as error:
+        raise ServerUnreachableError(
+            f"{server} cannot be reached: {error.strerror or error}. Are host and port right, and is it running?"
+        ) from None

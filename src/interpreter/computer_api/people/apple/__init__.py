@@ -1,0 +1,1 @@
+"""The applications of macOS, spoken to in AppleScript."""

@@ -1,0 +1,166 @@
+"""Calls that a block's code makes to the tools of the computer: each runs in a thread of its own."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, Protocol
+
+from interpreter.languages.block import Block
+from interpreter.languages.frames import Frame
+from interpreter.languages.thread_interrupt import Interrupt
+
+if TYPE_CHECKING:
+    from interpreter.languages.session import Session
+
+NO_TOOLS = "There is no computer to call here."
+OVER = "Only a running block can use the computer, and the one that this belongs to has ended."
+NOT_IN_A_TRIAL = "A block that is only tried out cannot use the computer: what that does cannot be taken back."
+# What only tells what there is may be asked at any time, also for a completion.
+TELLING = ("names", "doc")
+
+
+class Tools(Protocol):
+    """Who answers calls."""
+
+    def answer(self, call: Call) -> Frame:
+        """What came of it, as the reply has it: `value`, or `error`. It does not raise."""
+
+    def stand_in(self, call: Callable[[str, str], Any]) -> Any:
+        """What code in this very process finds as `computer`; `call(path, how)` makes a call of it."""
+
+
+class OnlyTried:
+    """Answers the calls of a block that is only tried out: what a tool does cannot be taken back."""
+
+    def answer(self, call: Call) -> Frame:
+        return {"error": {"type": "PermissionError", "words": NOT_IN_A_TRIAL}}
+
+    def stand_in(self, call: Callable[[str, str], Any]) -> Any:
+        return None
+
+
+class Call:
+    """One call, as it runs."""
+
+    def __init__(self, session: Session, frame: Frame, block: Block | None) -> None:
+        self.path, self.how = str(frame.get("path", "")), str(frame.get("how", "call"))
+        self.args: list[Any] = frame.get("args", [])
+        self.kwargs: dict[str, Any] = frame.get("kwargs", {})
+        self.number, self.language = int(frame.get("call", 0)), session.name
+        self.is_contained = session.launch.containment is not None
+        self.interrupt = Interrupt()
+        self.over = False  # nobody waits for its reply any more
+        self.about: Frame = {}  # what the record says of it, as soon as it is known what it is
+        self._block = block
+        self._answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+
+    @property
+    def origin(self) -> object:
+        """What all calls of one block have in common, and those of others have not."""
+        return self._block
+
+    @property
+    def block(self) -> int:
+        """The number of the block that makes it."""
+        return self._block.number if self._block is not None else 0
+
+    def tell(self, event: Frame) -> None:
+        """Put something into the output of the block."""
+        if self._block is not None and not self.over:
+            self._block.put({"block": self._block.number, **event})
+
+    def ask(self, question: str) -> str | None:
+        """What the user answers; None if nobody is there. The one who consumes the block's events asks."""
+        if self._block is None or not self._block.attached or self.over:
+            return None
+        self._block.nudge({"event": "call_asks", "prompt": question, "answer": self._answers.put})
+        return self._answers.get()  # also when the block has been left to itself just now: see `unasked`
+
+    def unasked(self) -> None:
+        """Nobody will answer."""
+        self._answers.put(None)
+
+    def end(self) -> None:
+        """Nobody waits for it any more: from any thread."""
+        if self.about:
+            self.tell({"event": "called", "call": {**self.about, "outcome": "interrupted"}})
+        self.over = True
+        self.unasked()
+        self.interrupt.ask()
+
+
+class Calls:
+    """The calls of one session."""
+
+    def __init__(self, session: Session) -> None:
+        self.tools: Tools | None = None
+        self._session = session
+        self._running: dict[int, Call] = {}
+        self._turns: dict[tuple[int, str], threading.Lock] = {}  # by block and tool
+        self._lock = threading.Lock()
+
+    # -- for the reader's thread -----------------------------------------------------------------------------------
+
+    def made(self, frame: Frame, block: Block | None) -> None:
+        """A call has come."""
+        is_over = block is None or block.finished
+        call = Call(self._session, frame, block)
+        if self.tools is None or (is_over and call.how not in TELLING):
+            self._reply(call, {"error": {"type": "Exception", "words": OVER if self.tools else NO_TOOLS}})
+            return
+        with self._lock:
+            self._running[call.number] = call
+        name = f"{self._session.name} calls {call.path}"
+        threading.Thread(target=self._run, args=(call, self.tools), name=name, daemon=True).start()
+
+    def called_off(self, number: int) -> None:
+        """Whoever made it was interrupted."""
+        with self._lock:
+            call = self._running.pop(number, None)
+        if call is not None:
+            call.end()
+
+    def block_over(self, block: Block) -> None:
+        """What it has called ends with it; a thread of it that waits is told."""
+        with self._lock:
+            ended = [call for call in self._running.values() if call.block == block.number]
+            for call in ended:
+                del self._running[call.number]
+            self._turns = {key: turn for key, turn in self._turns.items() if key[0] != block.number}
+        for call in ended:
+            call.end()
+            self._reply(call, {"error": {"type": "Exception", "words": OVER}})
+
+    # -- for other threads -------------------------------------------------------------------------------------------
+
+    def nobody_there(self) -> None:
+        """The block is left to itself: what was asked is answered by nobody."""
+        with self._lock:
+            for call in self._running.values():
+                call.unasked()
+
+    def _run(self, call: Call, tools: Tools) -> None:
+        try:
+            with call.interrupt.may_strike(), self._turn(call):
+                reply = tools.answer(call)
+        except KeyboardInterrupt:
+            reply = {"error": {"type": "Exception", "words": "The call was interrupted."}}
+        except Exception as error:  # noqa: BLE001 - a flaw in the answering: the session must not wait for ever
+            reply = {"error": {"type": "Exception", "words": f"{type(error).__name__}: {error}"}}
+        with self._lock:
+            waited_for = self._running.pop(call.number, None) is call
+        if waited_for:
+            self._reply(call, reply)
+
+    def _turn(self, call: Call) -> AbstractContextManager[object]:
+        """Within a block, a tool does one thing after the other; one that hangs does not keep later blocks waiting."""
+        if call.how in TELLING:
+            return nullcontext()
+        with self._lock:
+            return self._turns.setdefault((call.block, call.path.partition(".")[0]), threading.Lock())
+
+    def _reply(self, call: Call, reply: Frame) -> None:
+        self._session.send({"op": "reply", "call": call.number, **reply})

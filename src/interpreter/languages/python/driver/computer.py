@@ -1,0 +1,162 @@
+"""`computer` in the user's code: its tools are the host's, and each use of one is a call to there.
+
+It is found like a builtin, and can be imported; a variable or a module of the user's own of that name comes first.
+"""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, List, Optional
+
+    Ask = Callable[[Dict[str, Any]], Any]
+    """Has the host do something: what `Report.call` does."""
+
+NAME = "computer"
+
+
+class Part(ModuleType):
+    """The computer, or one of its tools: what it has is known to the host."""
+
+    def __init__(self, ask: Ask, path: str) -> None:
+        super().__init__("%s.%s" % (NAME, path) if path else NAME)
+        self.__dict__.update(_ask=ask, _path=path, _names=None)
+        if not path:
+            self.__dict__["__path__"] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        kind = self._known().get(name)
+        path = self._below(name)
+        if kind is None:
+            raise AttributeError(self._missing(name))
+        if kind == "part":
+            return self._tool(name)
+        if kind == "method":
+            method = self.__dict__[name] = here(self._ask, path) or Method(self._ask, path)
+            return method
+        value = self._ask({"how": "get", "path": path})
+        from .parcels import PART
+
+        return Part(self._ask, path) if value is PART else value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name.startswith("_"):  # what an import says of its module
+            self.__dict__[name] = value
+            return
+        known = self._known().get(name)
+        if known == "part":
+            if isinstance(value, Part):  # what an import does
+                self.__dict__[name] = value
+                return
+            raise AttributeError("%r.%s cannot be replaced." % (self, name))
+        if known is None:
+            raise AttributeError(self._missing(name))
+        self._ask({"how": "set", "path": self._below(name), "args": [value]})
+
+    def __dir__(self) -> List[str]:
+        return sorted(self._known())
+
+    def __repr__(self) -> str:
+        return NAME + ("." + self._path if self._path else "")
+
+    def _tool(self, name: str) -> Part:
+        """The tool of that name, whether or not there is one."""
+        if name not in self.__dict__:
+            self.__dict__[name] = Part(self._ask, self._below(name))
+        found: Part = self.__dict__[name]
+        return found
+
+    def _below(self, name: str) -> str:
+        return "%s.%s" % (self._path, name) if self._path else name
+
+    def _known(self) -> Dict[str, str]:
+        """The names that are there, and what each is; asked for once."""
+        if self._names is None:
+            self.__dict__["_names"] = self._ask({"how": "names", "path": self._path})
+        names: Dict[str, str] = self._names
+        return names
+
+    def _missing(self, name: str) -> str:
+        from difflib import get_close_matches
+
+        known = self._known()
+        close = get_close_matches(name, list(known), 3, 0.5)
+        there = " or ".join("%r.%s" % (self, each) for each in close) if close else ", ".join(sorted(known))
+        advice = "Did you mean %s?" % there if close else "There are: %s." % there
+        return "There is no %r.%s. %s" % (self, name, advice)
+
+
+class Method:
+    """A method of a tool."""
+
+    def __init__(self, ask: Ask, path: str) -> None:
+        self._ask, self._path = ask, path
+        self.__name__ = path.rpartition(".")[2]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._ask({"how": "call", "path": self._path, "args": list(args), "kwargs": kwargs})
+
+    def __repr__(self) -> str:
+        return "%s.%s" % (NAME, self._path)
+
+    def __reduce__(self) -> Any:
+        return found_again, (self._path,)
+
+
+class Finder:
+    """Finds `computer` and its tools for import, after everybody else has looked."""
+
+    def __init__(self, computer: Part) -> None:
+        self._computer = computer
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Optional[ModuleSpec]:
+        if name == NAME:
+            return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
+        is_ours = name.startswith(NAME + ".") and sys.modules.get(NAME) is self._computer
+        if is_ours and self._may_be_there(name[len(NAME) + 1 :]):
+            return ModuleSpec(name, self)  # type: ignore[arg-type]
+        return None
+
+    def _may_be_there(self, name: str) -> bool:
+        from .parcels import ComputerError
+
+        try:
+            return self._computer._known().get(name) == "part"
+        except ComputerError:
+            return name.isidentifier()  # variables are being unpacked, and the host cannot be asked
+
+    def create_module(self, spec: ModuleSpec) -> Any:
+        return self._computer if spec.name == NAME else self._computer._tool(spec.name.rpartition(".")[2])
+
+    def exec_module(self, module: Any) -> None:
+        """There is nothing to run."""
+
+
+def here(ask: Ask, path: str) -> Any:
+    """The method, if it runs in this process; else None."""
+    if not path.startswith("skills."):
+        return None
+    from functools import partial
+
+    from .skills import HERE
+
+    return partial(HERE[path], ask) if path in HERE else None
+
+
+def found_again(path: str) -> Any:
+    """For pickle: the method of another process's computer."""
+    return Method(builtins.computer._ask, path)  # type: ignore[attr-defined]
+
+
+def install(ask: Ask) -> None:
+    """Have it where the user's code finds it."""
+    computer = Part(ask, "")
+    builtins.computer = computer  # type: ignore[attr-defined]
+    sys.meta_path.append(Finder(computer))

@@ -1,0 +1,197 @@
+"""What travels between a session and the tools of the computer: JSON's values, pictures, bytes, and times.
+
+What JSON has no form for is an object with one key, which begins with a dollar sign.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Optional
+
+DEEPEST = 100
+PART = object()  # stands for a thing that stays with the host, and can be used from here
+PLACE = ("width", "height", "left", "top", "scale", "about")  # what a picture says of itself
+
+
+class Picture:
+    """A picture from the computer: PNG, and where it is on the screen."""
+
+    def __init__(
+        self,
+        png: bytes,
+        width: int,
+        height: int,
+        left: float = 0,
+        top: float = 0,
+        scale: float = 1,
+        about: Optional[Dict[str, Any]] = None,
+    ) -> None:
+        self.png, self.width, self.height = png, width, height
+        self.left, self.top, self.scale, self.about = left, top, scale, about or {}
+
+    @property
+    def base64(self) -> str:
+        return base64.b64encode(self.png).decode("ascii")
+
+    @property
+    def size(self) -> tuple:  # type: ignore[type-arg]
+        return self.width, self.height
+
+    def on_screen(self, x: float, y: float) -> tuple:  # type: ignore[type-arg]
+        """Where a place in the picture is on the screen."""
+        return self.left + x * self.scale, self.top + y * self.scale
+
+    def pil(self) -> Any:
+        """As an image of Pillow, if this Python has it."""
+        from io import BytesIO
+
+        from PIL import Image
+
+        image = Image.open(BytesIO(self.png))
+        image.load()
+        return image
+
+    def save(self, path: Any) -> None:
+        """Write it to a file: PNG, or with Pillow what the name says."""
+        name = os.fspath(path)
+        if not str(name).lower().endswith(".png") and "." in os.path.basename(str(name)):
+            self.pil().convert("RGB").save(name)
+            return
+        with open(name, "wb") as file:
+            file.write(self.png)
+
+    def _repr_png_(self) -> bytes:
+        return self.png
+
+    def __repr__(self) -> str:
+        return "<Picture %d x %d>" % (self.width, self.height)
+
+
+def packed(value: Any, depth: int = 0) -> Any:
+    """A value as JSON has it; TypeError for what cannot travel."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else {"$float": repr(float(value))}
+    if depth > DEEPEST:
+        raise TypeError("A value that is nested so deeply cannot be handed to the computer, or come back.")
+    if isinstance(value, dict):
+        return packed_dict(value, depth)
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [packed(each, depth + 1) for each in value]
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return {"$bytes": base64.b64encode(bytes(value)).decode("ascii")}
+    return packed_object(value, depth)
+
+
+def packed_dict(value: Dict[Any, Any], depth: int) -> Any:
+    if all(isinstance(key, str) and not key.startswith("$") for key in value):
+        return {str(key): packed(each, depth + 1) for key, each in value.items()}
+    return {"$dict": [[packed(key, depth + 1), packed(each, depth + 1)] for key, each in value.items()]}
+
+
+def packed_object(value: Any, depth: int) -> Any:
+    """Of other types: those that we know, by what they have, since none is imported for it."""
+    if isinstance(getattr(value, "png", None), bytes) and hasattr(value, "width") and hasattr(value, "height"):
+        about = {name: packed(getattr(value, name), depth + 1) for name in PLACE if hasattr(value, name)}
+        return {"$picture": {"png": base64.b64encode(value.png).decode("ascii"), **about}}
+    if type(value).__module__.partition(".")[0] == "PIL" and hasattr(value, "getbands"):
+        return {"$picture": png_of(value)}
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if type(value).__module__ == "datetime" and hasattr(value, "isoformat"):
+        return {"$" + type(value).__name__: value.isoformat()}
+    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+        return packed(value.tolist(), depth + 1)
+    if hasattr(type(value), "__dataclass_fields__"):
+        return packed({name: getattr(value, name) for name in type(value).__dataclass_fields__}, depth + 1)
+    if hasattr(value, "__next__"):
+        return [packed(each, depth + 1) for each in value]
+    raise TypeError(
+        "A %s cannot be handed to the computer, or come back: use numbers, texts, lists, dictionaries, bytes "
+        "or pictures." % type(value).__name__
+    )
+
+
+def png_of(image: Any) -> Dict[str, Any]:
+    from io import BytesIO
+
+    buffer = BytesIO()
+    image.save(buffer, "PNG", compress_level=1)
+    png = base64.b64encode(buffer.getvalue()).decode("ascii")
+    return {"png": png, "width": image.width, "height": image.height}
+
+
+def unpacked(value: Any, picture: Callable[..., Any] = Picture) -> Any:
+    """The value again; a picture is made with `picture`."""
+    if isinstance(value, list):
+        return [unpacked(each, picture) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if len(value) == 1:
+        (key, content), *_ = value.items()
+        if key.startswith("$"):
+            return special(key, content, picture)
+    return {key: unpacked(each, picture) for key, each in value.items()}
+
+
+def special(key: str, content: Any, picture: Callable[..., Any]) -> Any:
+    if key == "$picture":
+        about = {name: unpacked(content[name], picture) for name in PLACE if name in content}
+        return picture(png=base64.b64decode(content["png"]), **about)
+    if key == "$bytes":
+        return base64.b64decode(content)
+    if key == "$float":
+        return float(content)
+    if key == "$part":
+        return PART
+    if key == "$dict":
+        return {hashable(unpacked(name, picture)): unpacked(each, picture) for name, each in content}
+    if key in ("$datetime", "$date", "$time"):
+        import datetime
+
+        return getattr(datetime, key[1:]).fromisoformat(content)
+    raise TypeError("The computer does not know what %s is: it may be newer than this session." % key)
+
+
+def hashable(key: Any) -> Any:
+    """A tuple that was a key came as a list."""
+    return tuple(map(hashable, key)) if isinstance(key, list) else key
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+
+class ComputerError(Exception):
+    """The computer could not do what was asked."""
+
+
+def packed_error(error: BaseException) -> Dict[str, str]:
+    """An error as its words, and the nearest of Python's own types that it is."""
+    import builtins
+
+    own = (kind for kind in type(error).__mro__ if getattr(builtins, kind.__name__, None) is kind)
+    kind = next(own).__name__
+    words = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    return {"type": kind, "name": type(error).__name__, "words": words or type(error).__name__}
+
+
+def unpacked_error(error: Dict[str, str]) -> Exception:
+    """The error again: of that type if it takes words alone, else a ComputerError."""
+    import builtins
+
+    kind = getattr(builtins, str(error.get("type")), None)
+    words = str(error.get("words"))
+    if isinstance(kind, type) and issubclass(kind, Exception) and kind is not Exception:
+        try:
+            return kind(words)
+        except TypeError:
+            return ComputerError(words)
+    return ComputerError(words)

@@ -1,0 +1,210 @@
+"""computer.ai: the model asked apart from the conversation, about texts of any length, within bounds."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from conversation import Chatting, chatting
+from interpreter import OpenInterpreter
+from interpreter.computer_api.ai import Ai
+from interpreter.computer_api.long_texts import pieces, plan_for, size_of, together
+from interpreter.errors import BudgetExceededError, ComputerError, ModelError, RateLimitedError
+from model_server import ModelServer, Request, error, stall, text, usage
+
+__all__ = ["chatting"]
+BOOK = "\n".join(f"Page {number}. The colour of room {number} is shade-{number}." for number in range(1, 1001))
+
+
+def answering(pattern: str) -> Callable[[dict[str, Any]], Any]:
+    """A model that finds what a pattern finds in what it is given."""
+
+    def answer(body: dict[str, Any]) -> Any:
+        found = re.findall(pattern, body["messages"][-1]["content"])
+        return text(", ".join(dict.fromkeys(found)) or "nothing").then(usage(100, 10))
+
+    return answer
+
+
+def asked(server: ModelServer) -> list[Request]:
+    """The questions, without what the server was asked of itself."""
+    return [request for request in server.requests if request.method == "POST"]
+
+
+@pytest.fixture
+def asking(chatting: Chatting) -> Callable[..., tuple[Ai, OpenInterpreter, ModelServer]]:
+    """`asking(reply, ...)` gives the tool, its interpreter and the server; the last reply repeats."""
+
+    def start(*replies: Any, **settings: Any) -> tuple[Ai, OpenInterpreter, ModelServer]:
+        interpreter, server = chatting(*replies)
+        server.repeat = True
+        for name, value in settings.items():
+            setattr(interpreter.llm, name, value)
+        return interpreter.computer.ai, interpreter, server
+
+    return start
+
+
+def test_chat_asks_apart_from_the_conversation(asking: Any) -> None:
+    ai, interpreter, server = asking("Use `x`:\n```python\nx = 1\n```\nDone.", model="gpt-4o")
+    interpreter.messages = [{"role": "user", "type": "message", "content": "the conversation"}]
+    before = [dict(message) for message in interpreter.messages]
+    assert ai.chat("What is x?") == "Use `x`:\n```python\nx = 1\n```\nDone."
+    (request,) = server.requests
+    assert [message["role"] for message in request.messages] == ["system", "user"]
+    assert request.messages[1]["content"] == "What is x?"
+    assert "tools" not in request.body
+    assert interpreter.messages == before
+
+
+def test_its_costs_are_those_of_the_session(asking: Any) -> None:
+    ai, interpreter, _ = asking(text("Yes.").then(usage(1000, 50)), model="gpt-4o")
+    interpreter.llm._purse.begin_turn()
+    ai.chat("Is it?")
+    assert interpreter.llm.usage.requests == 1
+    assert interpreter.llm.turn_usage.input_tokens == 1000
+    assert interpreter.llm.cost and interpreter.llm.cost > 0
+
+
+def test_a_budget_is_kept(asking: Any) -> None:
+    ai, _, server = asking("Yes.", model="gpt-4o", max_budget=0.000001)
+    with pytest.raises(BudgetExceededError):
+        ai.chat("Is it?")
+    with pytest.raises(BudgetExceededError, match="requests with"):
+        ai.query(BOOK * 20, "What colour is room 7?")
+    assert asked(server) == []
+
+
+def test_what_goes_wrong_is_a_typed_error(asking: Any) -> None:
+    ai, _, _ = asking(error(429, "slow down"))
+    with pytest.raises(RateLimitedError):
+        ai.chat("Is it?")
+
+
+def test_a_cancelled_question_ends(asking: Any) -> None:
+    ai, interpreter, server = asking(text("Well").then(stall()))
+    caught: list[BaseException] = []
+
+    def ask() -> None:
+        try:
+            ai.chat("Is it?")
+        except ModelError as error:
+            caught.append(error)
+
+    thread = threading.Thread(target=ask)
+    thread.start()
+    assert server.stalled.wait(20)
+    interpreter.cancel()
+    thread.join(20)
+    assert caught and "cancelled" in str(caught[0])
+
+
+def test_an_image_goes_along_if_the_model_can_see(asking: Any) -> None:
+    ai, interpreter, server = asking("A cat.", model="gpt-4o")
+    assert ai.chat("What is it?", base64="iVBORw0KGgo=") == "A cat."
+    assert server.requests[0].messages[-1]["content"][-1]["image_url"]["url"] == "data:image/png;base64,iVBORw0KGgo="
+    interpreter.llm.supports_vision = False
+    with pytest.raises(ComputerError, match=r"cannot see images.*ocr"):
+        ai.chat("What is it?", base64="iVBORw0KGgo=")
+
+
+def test_secrets_that_are_known_do_not_go_out(asking: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BACKUP_TOKEN", "tok-0123456789abcdef0123")
+    ai, _, server = asking("Fine.")
+    ai.chat("Is tok-0123456789abcdef0123 a good token?")
+    assert "0123456789abcdef" not in str(server.requests[0].messages)
+
+
+def test_a_short_text_is_one_request(asking: Any) -> None:
+    ai, _, server = asking(answering(r"shade-\d+"))
+    assert ai.query("Room 1 is shade-9.", "Which colour?") == "shade-9"
+    assert len(asked(server)) == 1
+    assert len(server.requests) == 1  # nobody was asked for the window
+
+
+def test_a_long_text_is_asked_in_parts_and_becomes_one_answer(asking: Any) -> None:
+    ai, interpreter, server = asking(answering(r"shade-(?:7|500|999)\b"), context_window=4000)
+    assert ai.query(BOOK, "Which shades?", "All shades, once each.") == "shade-7, shade-500, shade-999"
+    plan = plan_for(BOOK, "Which shades?", 4000)
+    assert 5 < len(asked(server)) <= plan.calls + 1
+    assert "All shades, once each." in server.requests[-1].messages[-1]["content"]
+    assert all(size_of(request.messages[-1]["content"]) < 4000 * 4 for request in asked(server))
+    assert interpreter.llm.usage.requests == len(asked(server))
+
+
+def test_several_requests_may_be_out_at_once(asking: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    together = threading.Barrier(2)  # each of two waits for the other
+
+    def answer(body: dict[str, Any]) -> Any:
+        if "<part>" in body["messages"][-1]["content"]:
+            together.wait(20)
+        return text("nothing").then(usage(10, 1))
+
+    ai, interpreter, server = asking(answer, context_window=16000)
+    monkeypatch.setattr(ai, "_at_once", lambda: 2)
+    parts = len(list(pieces(BOOK, plan_for(BOOK, "Which?", 16000).size)))
+    long = BOOK if parts % 2 == 0 else BOOK + BOOK[: plan_for(BOOK, "Which?", 16000).size]
+    assert ai.query(long, "Which?") == "nothing"
+    assert interpreter.llm.usage.requests == len(asked(server))
+
+
+def test_more_than_the_bound_is_refused_with_what_it_would_take(asking: Any) -> None:
+    ai, _, server = asking("Fine.", model="gpt-4o", context_window=2000)
+    with pytest.raises(
+        ComputerError, match=r"would take \d+ requests with [\d,]+ tokens, about \$0.\d+.*max_calls=\d+"
+    ):
+        ai.query(BOOK * 4, "Which shades?")
+    assert asked(server) == []
+
+
+def test_answers_that_are_too_long_do_not_go_on_for_ever(asking: Any) -> None:
+    ai, _, server = asking(BOOK[:15_000], context_window=4000)
+    with pytest.raises(ComputerError, match="longer than expected") as caught:
+        ai.query(BOOK, "Which shades?", max_calls=plan_for(BOOK, "Which shades?", 4000).calls)
+    assert "max_calls=" in str(caught.value)
+    assert len(asked(server)) <= 40
+
+
+def test_a_summary(asking: Any) -> None:
+    ai, _, server = asking("It is about rooms.", context_window=4000)
+    assert ai.summarize(BOOK) == "It is about rooms."
+    assert "Summarize" in asked(server)[0].messages[-1]["content"]
+    assert "one summary" in server.requests[-1].messages[-1]["content"]
+
+
+def test_a_computer_of_its_own_has_no_model() -> None:
+    from interpreter.computer_api import Computer
+
+    with pytest.raises(ComputerError, match="no model to ask"):
+        Computer().ai.chat("Is it?")
+
+
+@pytest.mark.parametrize(
+    "long",
+    [
+        BOOK,
+        "".join(chr(0x4E00 + number) for number in range(10_000)),
+        ",".join(map(str, range(5000))),
+        " ".join(map(str, range(5000))),
+    ],
+)
+def test_pieces_cover_the_text_and_overlap(long: str) -> None:
+    found = list(pieces(long, 2000))
+    assert all(size_of(piece) <= 2000 for piece in found)
+    covered = 0
+    for piece in found:
+        assert long.index(piece) <= max(0, covered - 1)
+        covered = long.index(piece) + len(piece)
+    assert covered == len(long)
+
+
+def test_groups_of_answers_fit_and_become_fewer() -> None:
+    answers = [f"answer {number} " * 30 for number in range(9)]
+    groups = together(answers, 1000)
+    assert 1 < len(groups) < 9
+    assert all(size_of(group) <= 1000 for group in groups)
+    assert len(together(["long " * 1000] * 4, 1000)) == 2

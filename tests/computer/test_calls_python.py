@@ -1,0 +1,186 @@
+"""What Python code gets when it calls the computer's tools by name."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gadget import PNG, Desk, calls_of, desk
+from interpreter.errors import ComputerError
+from python_sessions import ENGINES
+
+__all__ = ["desk"]
+pytestmark = pytest.mark.usefixtures("engine")
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setenv("INTERPRETER_PYTHON_ENGINE", request.param)
+    return str(request.param)
+
+
+def test_values_go_there_and_come_back(desk: Desk) -> None:
+    ran = desk.do("""
+import datetime, pathlib
+
+__all__ = ["desk"]
+gadget = computer.gadget
+values = [None, True, 3, 2.5, "Zoë ✓", [1, [2]], {"a": {"b": 1}}, b"\\x00\\xff", {"$odd": 1}, {1: "x"}]
+assert gadget.echo(values) == values, gadget.echo(values)
+assert gadget.echo(1, 2, a=3) == [1, 2, {"a": 3}]
+assert gadget.echo((1, 2)) == [1, 2]
+assert gadget.echo(pathlib.Path("x")) == "x"
+assert str(gadget.echo(float("nan"))) == "nan"
+day = datetime.datetime(2026, 1, 2, 3, 4)
+assert gadget.echo(day) == day and gadget.kind(day.date()) == "date"
+print(gadget.width, gadget.part.twice(4), gadget.part.title)
+gadget.part.title = "mine"
+print(gadget.part.title)
+""")
+    assert ran.text == "7 8 none\nmine\n"
+    assert ran.ended == "done"
+
+
+def test_a_picture_arrives_as_one_and_goes_back_as_one(desk: Desk, tmp_path: Path) -> None:
+    ran = desk.do(f"""
+picture = computer.gadget.picture()
+picture.save({str(tmp_path / "x.png")!r})
+print(picture, picture.width, picture.left, picture.scale, picture.on_screen(1, 1), picture.about)
+print(picture.base64[:8], computer.gadget.kind(picture), len(picture.png))
+picture
+""")
+    assert ran.stdout == ("<Picture 2 x 1> 2 10 2 (12, 22) {'of': 'nothing'}\n" + f"iVBORw0K Picture {len(PNG)}\n")
+    assert (tmp_path / "x.png").read_bytes() == PNG
+    assert [chunk["format"] for chunk in ran.of_type("image")] == ["base64.png"]
+
+
+def test_imports_give_the_same_object_without_a_second_package(desk: Desk) -> None:
+    ran = desk.do("""
+import sys
+import computer
+import computer.gadget as one
+from computer import gadget, help
+print(one is gadget is computer.gadget, one, [name for name in sys.modules if name.split(".")[0] == "interpreter"])
+""")
+    assert ran.text == "True computer.gadget []\n"
+    assert desk.computer.variables() == {}
+
+
+def test_what_the_user_calls_computer_comes_first(desk: Desk) -> None:
+    Path("computer.py").write_text("mine = 'from the file'\n")
+    ran = desk.do("import computer\nprint(computer.mine)\ndel computer\ncomputer = 5\nprint(computer)\ndel computer\n"
+                  "print(computer.gadget.width)")  # fmt: skip
+    assert ran.text == "from the file\n5\n7\n"
+
+
+def test_a_wrong_name_tells_the_near_ones(desk: Desk) -> None:
+    ran = desk.do("for wrong in (lambda: computer.gadget.ecko, lambda: computer.gadgets, lambda: computer.zzz):\n"
+                  "    try: wrong()\n    except AttributeError as error: print(error)")  # fmt: skip
+    first, second, third = ran.text.splitlines()
+    assert first == "There is no computer.gadget.ecko. Did you mean computer.gadget.echo?"
+    assert "Did you mean computer.gadget" in second
+    assert third.startswith("There is no computer.zzz. There are: ai, browser,")
+
+
+def test_nothing_private_and_nothing_of_the_hosts_own_can_be_reached(desk: Desk) -> None:
+    for path in (
+        "gadget.computer",
+        "gadget._at_once",
+        "gadget.__class__",
+        "run",
+        "_interpreter",
+        "gadget.echo.__func__",
+    ):
+        ran = desk.do(f"computer._ask({{'how': 'get', 'path': {path!r}}})")
+        assert "There is no computer." in ran.stderr, path
+
+
+@pytest.mark.parametrize(
+    ("raised", "caught"),
+    [
+        ("ValueError", "ValueError"),
+        ("FileNotFoundError", "FileNotFoundError"),
+        ("PermissionError", "PermissionError"),
+        ("TimeoutError", "TimeoutError"),
+        ("KeyError", "KeyError"),
+        ("odd", "ComputerError"),
+        ("several", "LookupError"),
+    ],
+)
+def test_an_error_is_of_its_type_and_has_the_tools_words(desk: Desk, raised: str, caught: str) -> None:
+    ran = desk.do(f"computer.gadget.fail({raised!r}, 'no such button: Save')")
+    assert f"{caught}: " in ran.stderr
+    assert "no such button: Save" in ran.stderr
+    assert "gadget.py" not in ran.stderr and "parcels" not in ran.stderr and "report.py" not in ran.stderr
+    assert ran.ended == "error"
+
+
+def test_a_value_that_cannot_travel_is_named(desk: Desk) -> None:
+    assert "A object cannot" in desk.do("computer.gadget.thing()").stderr
+    assert "A function cannot" in desk.do("computer.gadget.echo(lambda: 1)").stderr
+    assert desk.do("print(computer.gadget.echo(1))").text == "1\n"
+
+
+def test_a_wrong_argument_is_told_as_python_tells_it(desk: Desk) -> None:
+    ran = desk.do("computer.gadget.kind()")
+    assert "TypeError" in ran.stderr and "missing 1 required positional argument: 'value'" in ran.stderr
+
+
+def test_what_a_tool_shows_stands_where_it_was_shown(desk: Desk) -> None:
+    ran = desk.do(
+        "print('before')\ncomputer.gadget.show('words')\nprint('between')\ncomputer.gadget.show()\nprint('after')"
+    )
+    kinds = [chunk.get("content") if chunk["type"] == "console" else "image"
+             for chunk in ran.chunks if chunk["type"] in ("console", "image") and chunk["format"] != "active_line"]  # fmt: skip
+    assert "".join(kind if kind != "image" else "[image]\n" for kind in kinds).splitlines() == [
+        "before", "words", "between", "[image]", *(["'shown'"] if kinds[-1].endswith("'shown'\n") else []), "after",
+    ]  # fmt: skip
+
+
+def test_images_are_for_the_user_alone_where_the_model_gets_none(desk: Desk) -> None:
+    desk.computer.emit_images = False
+    (image,) = desk.do("computer.gadget.show();").of_type("image")
+    assert image["recipient"] == "user"
+
+
+def test_ten_megabytes_travel_both_ways(desk: Desk) -> None:
+    assert desk.do("data = b'x' * 10_000_000\nprint(computer.gadget.echo(data) == data)").text == "True\n"
+
+
+def test_help_tells_what_there_is(desk: Desk) -> None:
+    ran = desk.do("print(computer.help('gadget'))\nprint(computer.help('gadget.mail'))")
+    assert "computer.gadget.echo(*values, **named) # Give it back." in ran.text
+    assert "computer.gadget.mail(to, text) # Send something to somebody. (asks the user first)" in ran.text
+    assert "computer.gadget.width # How wide it is." in ran.text
+    with pytest.raises(ComputerError, match=r"There is no computer\.nonsense"):
+        desk.computer.help("nonsense")
+
+
+def test_the_chunks_tell_of_each_call(desk: Desk) -> None:
+    ran = desk.do("computer.gadget.press('x')\ncomputer.gadget.picture()\ncomputer.gadget.fail('ValueError')")
+    told = [(call["told"], call["outcome"], call["acts"], len(call["pictures"])) for call in calls_of(ran)]
+    assert told == [
+        ("computer.gadget.press('x')", "ok", True, 0),
+        ("computer.gadget.picture()", "ok", False, 1),
+        ("computer.gadget.fail('ValueError')", "failed", False, 0),
+    ]
+    assert calls_of(ran)[2]["error"] == "not today"
+
+
+def test_completion_knows_the_tools(desk: Desk) -> None:
+    desk.do("computer.gadget.width")
+    offered = desk.computer.complete("python", "computer.gad")
+    assert ("gadget", "module") in [tuple(match) for match in offered.matches]
+    assert "echo" in [text for text, _ in desk.computer.complete("python", "computer.gadget.ec").matches]
+
+
+def test_a_session_without_a_computer_says_so() -> None:
+    from python_sessions import PythonSession
+
+    python = PythonSession(os.environ["INTERPRETER_PYTHON_ENGINE"])
+    try:
+        assert "There is no computer to call here." in python.do("computer.display.view()").stderr
+    finally:
+        python.terminate()

@@ -1,0 +1,330 @@
+"""computer.files: files found, read and edited as the session's code could do it itself."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpreter import BaseLanguage, OpenInterpreter
+from interpreter.computer_api.files import Files, get_close_matches_in_text
+from interpreter.computer_api.files.work import searching
+from interpreter.errors import SandboxUnavailableError
+from interpreter.messages import Chunk
+
+
+@pytest.fixture
+def interpreter() -> Iterator[OpenInterpreter]:
+    made = OpenInterpreter()
+    yield made
+    made.computer.terminate()
+
+
+@pytest.fixture
+def files(interpreter: OpenInterpreter) -> Files:
+    found: Files = interpreter.computer.files
+    return found
+
+
+def write(path: str, data: str | bytes) -> Path:
+    file = Path(path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data if isinstance(data, bytes) else data.encode())
+    return file
+
+
+# -- edit ----------------------------------------------------------------------------------------------------------
+
+
+def test_an_edit_replaces_all_occurrences_and_says_how_many(files: Files) -> None:
+    file = write("a.py", "x = 1\ny = x\n")
+    assert files.edit("a.py", "x", "width") == {"path": "a.py", "replaced": 2}
+    assert file.read_text() == "width = 1\ny = width\n"
+
+
+def test_what_is_not_found_names_what_is_close(files: Files) -> None:
+    file = write("a.py", "def area(width, height):\n    return width * height\n\nprint(area(2, 3))\n")
+    before = file.stat()
+    with pytest.raises(ValueError, match=r"^Original text not found. Did you mean one of these\? ") as caught:
+        files.edit("a.py", "retrun width * heigth", "pass")
+    assert "return width * height" in str(caught.value)
+    assert file.stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_where_nothing_is_close_it_is_an_error_too(files: Files) -> None:
+    write("a.txt", "one two three\n")
+    with pytest.raises(ValueError, match=r"Original text not found. Nothing in a.txt is like it"):
+        files.edit("a.txt", "QQQQ ZZZZ", "")
+    assert Path("a.txt").read_text() == "one two three\n"
+
+
+def test_no_text_is_nothing_to_replace(files: Files) -> None:
+    write("a.txt", "one")
+    with pytest.raises(ValueError, match="empty"):
+        files.edit("a.txt", "", "x")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_an_edit_keeps_encoding_line_ends_and_mode(files: Files, encoding: str) -> None:
+    file = write("a.txt", "Zoë\r\nwas\r\nhere\r\n".encode(encoding))
+    file.chmod(0o754)
+    files.edit("a.txt", "Zoë\nwas", "Chloé\nis")
+    assert file.read_bytes() == "Chloé\r\nis\r\nhere\r\n".encode(encoding)
+    assert file.stat().st_mode & 0o777 == 0o754
+
+
+def test_a_character_that_the_encoding_lacks_changes_nothing(files: Files) -> None:
+    file = write("a.txt", "Zoë".encode("cp1252"))
+    with pytest.raises(ValueError, match="Windows-1252"):
+        files.edit("a.txt", "Zoë", "漢")
+    assert file.read_bytes() == "Zoë".encode("cp1252")
+
+
+def test_a_link_stays_a_link_and_other_names_see_the_change(files: Files) -> None:
+    target, other = write("target.txt", "old"), Path("other.txt")
+    Path("link.txt").symlink_to("target.txt")
+    files.edit("link.txt", "old", "new")
+    assert Path("link.txt").is_symlink() and target.read_text() == "new"
+    other.hardlink_to(target)
+    files.edit("other.txt", "new", "newest of all")
+    assert target.read_text() == "newest of all"
+
+
+def test_a_file_of_bytes_is_not_edited(files: Files) -> None:
+    write("a.png", b"\x89PNG\0\0old")
+    with pytest.raises(ValueError, match="a PNG picture"):
+        files.edit("a.png", "old", "new")
+
+
+def test_paths_begin_where_the_session_is(interpreter: OpenInterpreter, files: Files) -> None:
+    write("below/a.txt", "old")
+    interpreter.computer.run("shell", "cd below")
+    files.edit("a.txt", "old", "new")
+    assert Path("below/a.txt").read_text() == "new"
+
+
+class Editing(BaseLanguage):
+    """Has the host edit a file for it."""
+
+    name = "editing"
+
+    def __init__(self, computer: Any) -> None:
+        self.computer = computer
+
+    def run(self, code: str) -> Iterator[Chunk]:
+        told = self.computer.files.edit("a.txt", *code.split())
+        yield {"type": "console", "format": "output", "content": str(told)}
+
+
+def test_undo_takes_back_an_edit(interpreter: OpenInterpreter) -> None:
+    interpreter.computer.languages.append(Editing)
+    write("a.txt", "old")
+    interpreter.computer.run("editing", "old new")
+    assert Path("a.txt").read_text() == "new"
+    interpreter.undo(blocks=True)
+    assert Path("a.txt").read_text() == "old"
+    interpreter.reset()
+    interpreter.journal.close()
+
+
+# -- what is close ---------------------------------------------------------------------------------------------------
+
+
+def test_close_phrases_come_best_first_and_as_they_stand_there() -> None:
+    text = "alpha  bta\tgama\nsomething else entirely\nalpha beta gamma\nalpha bet gamma"
+    found = ["alpha beta gamma", "alpha bet gamma", "alpha  bta\tgama"]
+    assert get_close_matches_in_text("alpha beta gamma", text) == found
+    assert get_close_matches_in_text("alpha beta gamma", text, n=1) == found[:1]
+    assert get_close_matches_in_text("nothing", "", n=3) == []
+
+
+def test_close_phrases_are_found_in_a_large_file() -> None:
+    lines = [f"def function_{number}(argument): return argument + {number}" for number in range(20_000)]
+    lines[13_415] = "def calculate_total(prices, taxes): return sum(prices) + taxes"
+    found = get_close_matches_in_text("def calculate_totals(price, taxes): return sum(price) + tax", "\n".join(lines))
+    assert found[0] == lines[13_415]
+
+
+# -- read --------------------------------------------------------------------------------------------------------------
+
+
+def test_lines_are_read_by_their_numbers(files: Files) -> None:
+    write("a.txt", "one\r\ntwo\r\nthree\r\nfour")
+    assert files.read("a.txt") == "one\ntwo\nthree\nfour"
+    assert files.read("a.txt", 2, 3) == "two\nthree\n"
+    assert files.read("a.txt", -2) == "three\nfour\n"
+    assert files.read("a.txt", 3, 99, numbers=True) == "3  three\n4  four\n"
+    with pytest.raises(ValueError, match="the lines 1 to 4"):
+        files.read("a.txt", 7)
+
+
+def test_a_long_file_says_what_is_left_out(files: Files) -> None:
+    write("long.txt", "x" * 99 + "\n" + "".join(f"{number:09}\n" for number in range(20_000)))
+    text = files.read("long.txt")
+    assert len(text) < 101_000
+    assert text.endswith("to 20001 of 20001 are left out: read('long.txt', start=9992) goes on.]\n")
+    assert files.read("long.txt", start=9992).startswith("000009990\n")
+
+
+def test_what_cannot_be_read_is_told(files: Files) -> None:
+    write("notes.txt", "x")
+    write("a.bin", b"\0\1\2")
+    Path("folder").mkdir()
+    with pytest.raises(FileNotFoundError, match=r"Did you mean one of these\? notes.txt"):
+        files.read("note.txt")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        files.read("folder")
+    with pytest.raises(ValueError, match=r"a.bin is not text \(binary data, 3 bytes\)"):
+        files.read("a.bin")
+
+
+# -- search --------------------------------------------------------------------------------------------------------------
+
+
+def forest() -> None:
+    write("needle.txt", "hay\nHay needle hay\nno\n")
+    write("src/main.py", "print('needle')\n# Needle\n" + "x" * 500 + "needle" + "y" * 500 + "\n")
+    write("src/a/deep.py", "nothing\n")
+    write("src/build/out.py", "needle\n")
+    write("src/.gitignore", "build/\n*.log\n!keep.log\n/only-here.txt\n")
+    write("src/a/x.log", "needle\n")
+    write("src/a/keep.log", "needle\n")
+    write("src/only-here.txt", "needle\n")
+    write("src/a/only-here.txt", "needle\n")
+    write(".hidden", "needle\n")
+    write(".git/config", "needle\n")
+    write("wide.txt", "a needle\r\nZoë needle\r\n".encode("utf-16"))
+    write("latin.txt", "é needle\n".encode("latin-1"))
+    write("data.bin", b"needle\n\0\n")
+    write("late.bin", b"needle\n" * 12_000 + b"\0")
+    write("no-end.txt", "needle")
+    Path("link.txt").symlink_to("needle.txt")
+
+
+def searched(query: str, with_ripgrep: bool, **how: Any) -> list[dict[str, Any]]:
+    asked = dict.fromkeys(("path", "ignore_case", "glob"))
+    asked |= {"most": 100, "names": True, "content": True, "regex": False, "hidden": False}
+    return searching.search(os.getcwd(), query, **{**asked, **how}, use_ripgrep=with_ripgrep)
+
+
+@pytest.mark.needs("rg")
+@pytest.mark.parametrize(
+    ("query", "how"),
+    [
+        ("needle", {}),
+        ("Needle", {}),
+        ("NEEDLE", {"ignore_case": True}),
+        ("needle", {"hidden": True}),
+        ("needle", {"glob": "*.{py,txt}"}),
+        ("needle", {"path": "src"}),
+        ("needle", {"path": "needle.txt"}),
+        ("needle", {"path": "data.bin"}),
+        ("needle", {"most": 3}),
+        ("*.py", {}),
+        ("src/a", {}),
+        (r"n..dle\b", {"regex": True}),
+        (r"(?<!Hay )needle", {"regex": True}),  # of which ripgrep knows nothing
+        ("ë n", {}),
+        ("absent", {}),
+    ],
+)
+def test_ripgrep_and_our_own_search_agree(query: str, how: dict[str, Any]) -> None:
+    forest()
+    assert searched(query, with_ripgrep=True, **how) == searched(query, with_ripgrep=False, **how)
+
+
+def test_names_come_before_lines_and_ignored_files_do_not_come(files: Files) -> None:
+    forest()
+    rows = files.search("needle")
+    assert rows[0] == {"path": "needle.txt", "line": None, "text": "needle.txt"}
+    assert {"path": "needle.txt", "line": 2, "text": "Hay needle hay"} in rows
+    assert {row["path"] for row in rows} == {
+        *("needle.txt", "src/main.py", "src/a/keep.log", "src/a/only-here.txt"),
+        *("wide.txt", "latin.txt", "no-end.txt"),
+    }
+    long = next(row["text"] for row in rows if row["path"] == "src/main.py" and row["line"] == 3)
+    assert "xneedley" in long and len(long) < 310
+
+
+def test_a_search_says_what_was_cut(files: Files) -> None:
+    write("many.txt", "match\n" * 500)
+    rows = files.search("match", max_results=10, names=False)
+    assert len(rows) == 10
+    assert "More lines match than are shown" in rows[-1]["cut"]
+    assert all("cut" not in row for row in files.search("match", max_results=500, names=False))
+
+
+def test_the_options_of_the_original_are_accepted_and_others_are_not(files: Files) -> None:
+    write("a.txt", "word")
+    assert files.search("word", path=".", max_results=5, verbose=True)[0]["path"] == "a.txt"
+    with pytest.raises(TypeError, match="no deep"):
+        files.search("word", deep=True)
+
+
+def test_a_pattern_that_is_none_is_told(files: Files) -> None:
+    with pytest.raises(ValueError, match="no regular expression"):
+        files.search("(", regex=True)
+    with pytest.raises(FileNotFoundError, match="There is no 'nowhere'"):
+        files.search("x", path="nowhere")
+
+
+# -- in a sandbox -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shut_in(tmp_path: Path, home: Path) -> Iterator[Any]:
+    """`shut_in(kind)` gives the files of an interpreter whose sessions are in a sandbox."""
+    made: list[OpenInterpreter] = []
+    (tmp_path / "work").mkdir()
+    (home / ".ssh").mkdir()
+    (home / ".ssh" / "key").write_text("private")
+
+    def start(kind: str, **settings: Any) -> Files:
+        made.append(OpenInterpreter(sandbox=kind, workspace=str(tmp_path / "work"), **settings))
+        try:
+            made[-1].computer.shut_in()
+        except SandboxUnavailableError as error:
+            pytest.skip(str(error))
+        found: Files = made[-1].computer.files
+        return found
+
+    yield start
+    for interpreter in made:
+        interpreter.computer.terminate()
+
+
+def test_in_a_sandbox_files_are_what_its_code_sees(shut_in: Any, tmp_path: Path, home: Path) -> None:
+    files = shut_in("workspace")
+    file = write(str(tmp_path / "work" / "a.txt"), "old text\n")
+    assert files.edit("a.txt", "old", "new")["replaced"] == 1
+    assert file.read_text() == files.read("a.txt") == "new text\n"
+    assert [row["path"] for row in files.search("text")] == ["a.txt"]
+    (tmp_path / "work" / "way-out").symlink_to(home / ".ssh" / "key")
+    for hidden in ("way-out", str(home / ".ssh" / "key"), "~/.ssh/key"):
+        with pytest.raises((OSError, ValueError)) as caught:
+            files.read(hidden)
+        assert "private" not in str(caught.value)
+    outside = write(str(home / "outside.txt"), "old")
+    with pytest.raises(FileNotFoundError):
+        files.edit(str(outside), "old", "new")
+    assert outside.read_text() == "old"
+
+
+@pytest.mark.parametrize("how", [{"kind": "read-only"}, {"kind": "off", "mode": "plan"}])
+def test_where_nothing_may_be_changed_nothing_is(shut_in: Any, tmp_path: Path, how: dict[str, str]) -> None:
+    files = shut_in(**how)
+    file = write(str(tmp_path / "work" / "a.txt"), "old")
+    assert files.read("a.txt") == "old"
+    with pytest.raises(PermissionError, match="cannot be changed"):
+        files.edit("a.txt", "old", "new")
+    assert file.read_text() == "old"
+
+
+def test_without_ripgrep_it_searches_all_the_same(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shutil, "which", lambda *_: None)
+    write("a.txt", "word")
+    assert files.search("word", names=False) == [{"path": "a.txt", "line": 1, "text": "word"}]

@@ -1,0 +1,189 @@
+"""A small tool of the computer for tests: it does what real ones do, and what they should not."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+import threading
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from interpreter import OpenInterpreter
+from interpreter.computer_api.tool import Picture, Tool, acts, sends
+from interpreter.computer_api.tools import TOOLS
+from python_sessions import Ran
+
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000002000000010802000000"
+    "7b40e8dd0000000f49444154789c63f8cfc0f0ff3f03000afb02fe2a5d8f5e0000000049454e44ae426082"
+)
+
+
+class Part(Tool):
+    """A thing that a tool keeps."""
+
+    title = "none"
+
+    def twice(self, number: int) -> int:
+        """Twice the number."""
+        return 2 * number
+
+
+class Gadget(Tool):
+    """Says, shows, waits and fails."""
+
+    def __init__(self, computer: Any) -> None:
+        super().__init__(computer)
+        self.entered, self.released, self.left = threading.Event(), threading.Event(), threading.Event()
+        self.sent: list[Any] = []
+        self.most_at_once = self._at_once = 0
+        self.part = Part(computer)
+
+    @property
+    def width(self) -> int:
+        """How wide it is."""
+        return 7
+
+    @property
+    def broken(self) -> int:
+        """Never works."""
+        raise ValueError("there is no width")
+
+    def echo(self, *values: Any, **named: Any) -> Any:
+        """Give it back."""
+        given = [*values, named] if named else list(values)
+        return given[0] if len(given) == 1 else given
+
+    def kind(self, value: Any) -> str:
+        """What arrived."""
+        return type(value).__name__
+
+    def picture(self) -> Picture:
+        """A picture of two pixels."""
+        return Picture(PNG, 2, 1, left=10, top=20, scale=2, about={"of": "nothing"})
+
+    def show(self, text: str = "") -> str:
+        """Show something in the block's output."""
+        self.computer.show(text or self.picture())
+        return "shown"
+
+    def wait(self) -> str:
+        """Wait until somebody lets go."""
+        self.entered.set()
+        try:
+            while not self.released.wait(0.02):  # an interrupt strikes between two of these
+                pass
+        finally:
+            self.left.set()
+        return "released"
+
+    def block(self) -> str:
+        """Wait in a place where no interrupt strikes."""
+        self.entered.set()
+        self.released.wait()
+        return "released"
+
+    def overlap(self) -> int:
+        """How many of these run at the same time."""
+        self._at_once += 1
+        self.most_at_once = max(self.most_at_once, self._at_once)
+        threading.Event().wait(0.02)
+        self._at_once -= 1
+        return self.most_at_once
+
+    def fail(self, kind: str, words: str = "not today") -> None:
+        """Raise an error of that kind."""
+        found = KINDS.get(kind) or getattr(builtins, kind)
+        raise found(words)
+
+    def thing(self) -> object:
+        """What cannot travel."""
+        return object()
+
+    @acts
+    def press(self, what: str = "it") -> str:
+        """Change something."""
+        self.sent.append(what)
+        return "pressed"
+
+    @sends
+    def mail(self, to: str, text: str) -> str:
+        """Send something to somebody."""
+        self.sent.append((to, text))
+        return "sent"
+
+
+class Odd(Exception):
+    """An error of no type that a session knows."""
+
+
+class Several(Odd, LookupError):
+    """One that is also of a type that it knows."""
+
+
+KINDS = {"odd": Odd, "several": Several}
+
+
+def install(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("interpreter.computer_api.gadget")
+    module.Gadget = Gadget  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    monkeypatch.setitem(TOOLS, "gadget", "gadget:Gadget")
+
+
+class Desk:
+    """An interpreter whose computer has the gadget."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.interpreter = OpenInterpreter(**settings)
+        self.computer = self.interpreter.computer
+        self.asked: list[str] = []
+
+    @property
+    def gadget(self) -> Gadget:
+        found: Gadget = self.computer.gadget
+        return found
+
+    def do(self, code: str, language: str = "python") -> Ran:
+        """Run a block to its end."""
+        return Ran([dict(chunk) for chunk in self.computer.stream(language, code)])
+
+    def answer_with(self, answer: str | None) -> None:
+        """Whoever is asked says this."""
+
+        def on_input(prompt: str, password: bool) -> str | None:
+            self.asked.append(prompt)
+            return answer
+
+        self.computer.on_input = on_input
+
+    def interrupted(self, code: str, language: str = "python", at: str = "entered") -> Ran:
+        """Run a block and say stop, from another thread, when the tool is in the middle of it."""
+
+        def stop() -> None:
+            assert getattr(self.gadget, at).wait(20)
+            self.computer.stop()
+
+        presser = threading.Thread(target=stop)
+        presser.start()
+        try:
+            return self.do(code, language)
+        finally:
+            presser.join()
+
+
+def calls_of(ran: Ran) -> list[dict[str, Any]]:
+    """What the block's chunks tell of its calls."""
+    return [chunk["content"] for chunk in ran.chunks if chunk.get("format") == "call"]
+
+
+@pytest.fixture
+def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+    install(monkeypatch)
+    made = Desk()
+    yield made
+    made.gadget.released.set()
+    made.computer.terminate()

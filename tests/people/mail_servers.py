@@ -1,0 +1,203 @@
+"""Real mail servers on loopback, with a certificate of their own: Dovecot for IMAP, aiosmtpd for SMTP."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import grp
+import os
+import pwd
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from email.message import EmailMessage
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
+
+PROGRAM = shutil.which("dovecot", path=f"{os.environ['PATH']}:/usr/sbin")
+PASSWORD = "pässword"
+DOVECOT = """
+base_dir = {folder}/run
+state_dir = {folder}/run
+log_path = {folder}/log
+protocols = imap
+listen = 127.0.0.1
+ssl = required
+ssl_cert = <{cert}
+ssl_key = <{key}
+default_internal_user = {user}
+default_internal_group = {group}
+default_login_user = {login_user}
+first_valid_uid = 0
+auth_mechanisms = plain login
+auth_failure_delay = 0
+passdb {{
+  driver = static
+  args = password={password}
+}}
+userdb {{
+  driver = static
+  args = uid={uid} gid={gid} home={folder}/home/%u
+}}
+mail_location = maildir:~/Maildir
+service imap-login {{
+  chroot =
+  inet_listener imap {{
+    port = {plain_port}
+  }}
+  inet_listener imaps {{
+    port = {port}
+    ssl = yes
+  }}
+}}
+service anvil {{
+  chroot =
+  # One wrong password would slow down everybody who comes from loopback.
+  unix_listener anvil-auth-penalty {{
+    mode = 0
+  }}
+}}
+"""
+
+
+class Certificate(NamedTuple):
+    cert: Path
+    key: Path
+
+    def context(self) -> ssl.SSLContext:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.cert, self.key)
+        return context
+
+
+def make_certificate(folder: Path) -> Certificate:
+    made = Certificate(folder / "cert.pem", folder / "key.pem")
+    command = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    command += ["-keyout", str(made.key), "-out", str(made.cert), "-days", "3650", "-subj", "/CN=localhost"]
+    command += ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
+    subprocess.run(command, check=True, capture_output=True, timeout=60)
+    return made
+
+
+class Dovecot:
+    """Everybody has a mailbox, and everybody the same password. Root's processes run as users of Dovecot's own."""
+
+    def __init__(self, folder: Path, certificate: Certificate) -> None:
+        self.folder = folder
+        self.port, self.plain_port = free_ports(2)
+        is_root = os.getuid() == 0
+        self._owner = pwd.getpwnam("dovecot") if is_root else pwd.getpwuid(os.getuid())
+        values = {"folder": folder, "cert": certificate.cert, "key": certificate.key, "password": PASSWORD}
+        values |= {"port": self.port, "plain_port": self.plain_port, "user": self._owner.pw_name}
+        values |= {"uid": self._owner.pw_uid, "gid": self._owner.pw_gid}
+        values |= {"group": grp.getgrgid(self._owner.pw_gid).gr_name}
+        values |= {"login_user": "dovenull" if is_root else self._owner.pw_name}
+        text = DOVECOT.format_map(values)
+        (folder / "dovecot.conf").write_text(text)
+        self._own(folder / "home")
+        self._process = subprocess.Popen([PROGRAM or "dovecot", "-F", "-c", str(folder / "dovecot.conf")])
+        wait_for_port(self.port, self._process)
+
+    def deliver(self, user: str, mail: EmailMessage | bytes, seen: bool = False) -> None:
+        """Put a mail into somebody's inbox."""
+        box = self.folder / "home" / user / "Maildir"
+        for each in (box.parent, box, box / "new", box / "cur", box / "tmp"):
+            self._own(each)
+        count = len(list((box / "new").iterdir())) + len(list((box / "cur").iterdir()))
+        name = f"{1_700_000_000 + count}.M{count}.here"
+        file = box / "cur" / f"{name}:2,S" if seen else box / "new" / name
+        file.write_bytes(mail if isinstance(mail, bytes) else mail.as_bytes())
+        os.chown(file, self._owner.pw_uid, self._owner.pw_gid)
+
+    def _own(self, folder: Path) -> None:
+        folder.mkdir(exist_ok=True)
+        os.chown(folder, self._owner.pw_uid, self._owner.pw_gid)
+
+    def flags(self, user: str) -> list[str]:
+        """What the server has kept about the mails, as the ends of their names."""
+        return [file.name.rpartition(",")[2] for file in (self.folder / "home" / user / "Maildir" / "cur").iterdir()]
+
+    def close(self) -> None:
+        self._process.terminate()
+        self._process.wait(30)
+
+
+class PostOffice:
+    """An SMTP server that keeps what it is given; `encrypted` from the first byte, else from STARTTLS on."""
+
+    def __init__(self, certificate: Certificate, encrypted: bool) -> None:
+        self.mails: list[tuple[list[str], bytes]] = []
+        self.refused: dict[str, str] = {}  # recipient, and the answer that it gets
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._certificate, self._encrypted = certificate, encrypted
+        self._server = asyncio.run_coroutine_threadsafe(self._serve(), self._loop).result(30)
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def _serve(self) -> asyncio.Server:
+        tls = self._certificate.context()
+        more: dict[str, Any] = {"auth_require_tls": False} if self._encrypted else {"tls_context": tls}
+        return await self._loop.create_server(
+            lambda: SMTP(self, authenticator=self._check, auth_required=True, loop=self._loop, **more),
+            "127.0.0.1",
+            0,
+            ssl=tls if self._encrypted else None,
+        )
+
+    def _check(self, server: Any, session: Any, envelope: Any, mechanism: str, given: Any) -> AuthResult:
+        right = isinstance(given, LoginPassword) and given.password == PASSWORD.encode()
+        return AuthResult(success=right, handled=right)
+
+    async def handle_RCPT(self, server: SMTP, session: Session, envelope: Envelope, address: str, options: Any) -> str:
+        if address in self.refused:
+            return self.refused[address]
+        envelope.rcpt_tos.append(address)
+        return "250 OK"
+
+    async def handle_DATA(self, server: SMTP, session: Session, envelope: Envelope) -> str:
+        assert isinstance(envelope.content, bytes)
+        self.mails.append((list(envelope.rcpt_tos), envelope.content))
+        return "250 OK"
+
+    def close(self) -> None:
+        self._loop.call_soon_threadsafe(self._server.close)
+        asyncio.run_coroutine_threadsafe(self._finish(), self._loop).result(30)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(30)
+        self._loop.close()
+
+    async def _finish(self) -> None:
+        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        for task in others:
+            task.cancel()
+        await asyncio.gather(*others, return_exceptions=True)
+
+
+@contextlib.contextmanager
+def silent_server() -> Iterator[int]:
+    """Takes connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening.getsockname()[1]
+
+
+def free_ports(count: int) -> list[int]:
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [each.getsockname()[1] for each in sockets]
+
+
+def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        assert process.poll() is None, "the server ended at once"
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 5):
+            return
+        time.sleep(0.02)
+    raise AssertionError(f"nobody listens on {port}")

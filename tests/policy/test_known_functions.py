@@ -1,0 +1,34 @@
+"""The look at a block knows where the sessions are, and what functions of earlier blocks would do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversation import Chatting, chatting
+from interpreter import OpenInterpreter
+from model_server import text, tool_call
+
+__all__ = ["chatting"]
+pytestmark = pytest.mark.usefixtures("no_strays")
+
+
+def cards(interpreter: OpenInterpreter) -> list[list[str]]:
+    asked: list[Any] = list(interpreter.chat("go", display=False, stream=True))
+    return [chunk["effects"] for chunk in asked if chunk["type"] == "confirmation"]
+
+
+def test_a_call_of_an_earlier_function_is_what_that_does(chatting: Chatting) -> None:
+    defining = "import shutil\ndef tidy():\n    shutil.rmtree('build', ignore_errors=True)"
+    interpreter, _ = chatting(tool_call("python", defining), tool_call("python", "tidy()"), text("So."))
+    _, second = cards(interpreter)
+    assert "deletes: build" in second
+
+
+def test_a_path_is_seen_from_where_the_session_is(chatting: Chatting) -> None:
+    Path("below").mkdir()
+    replies = [tool_call("shell", "cd below"), tool_call("shell", "touch ../a ../../b"), text("So.")]
+    interpreter, _ = chatting(*replies)
+    assert "writes: ../a, ../../b (outside the workspace)" in cards(interpreter)[1]

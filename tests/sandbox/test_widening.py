@@ -1,0 +1,241 @@
+"""A block asks its sandbox for one thing more, and the user gives it: for the block, the session, or always."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversation import Chatting, chatting
+from interpreter import OpenInterpreter
+from interpreter.errors import UsageError
+from interpreter.safety.policy.policy import user_file
+from model_server import text, tool_call
+
+from .serving import Quiet, serving
+
+__all__ = ["chatting"]
+pytestmark = pytest.mark.usefixtures("real", "no_strays")
+
+
+@pytest.fixture
+def data(home: Path) -> Path:
+    """A folder that a sandbox hides."""
+    folder = home / "data"
+    folder.mkdir()
+    (folder / "numbers").write_text("1 2 3")
+    return folder
+
+
+def reading(data: Path, more: str = "") -> str:
+    return f"# needs: read {data}\nprint('I read', open('{data}/numbers').read()){more}"
+
+
+def converse(interpreter: OpenInterpreter, answers: list[str | None]) -> list[dict[str, Any]]:
+    """One turn; each question is answered with a scope, or by going on without a word. What was asked and decided."""
+    seen: list[dict[str, Any]] = []
+    for chunk in interpreter.chat("go", display=False, stream=True):
+        if chunk["type"] in ("confirmation", "decision"):
+            seen.append(dict(chunk))
+        if chunk["type"] == "confirmation" and (answer := answers.pop(0)):
+            assert interpreter.pending is not None
+            interpreter.pending.grant(answer)  # type: ignore[arg-type]
+    return seen
+
+
+def said(interpreter: OpenInterpreter) -> str:
+    return "\n".join(str(message["content"]) for message in interpreter.messages if message["role"] == "computer")
+
+
+def output(interpreter: OpenInterpreter, code: str, language: str = "python") -> str:
+    return "".join(str(message["content"]) for message in interpreter.computer.run(language, code))
+
+
+AUTO: dict[str, Any] = {"sandbox": "workspace", "auto_run": True}
+
+
+def test_a_block_has_what_it_asked_for_and_the_next_one_does_not(chatting: Chatting, data: Path) -> None:
+    replies = [tool_call("python", reading(data, "; kept += 1")), tool_call("python", reading(data)[20:]), text("So.")]
+    interpreter, _ = chatting(*replies, **AUTO)
+    output(interpreter, "kept = 6")
+    containment = interpreter.computer.surroundings.containment
+    seen = converse(interpreter, ["block"])
+    assert [chunk["type"] for chunk in seen] == ["confirmation", "decision"]
+    assert seen[0]["widening"] == [f"to read {data}"]
+    assert seen[1]["content"] == {"by": "user", "reason": f"given for this block: read {data}"}
+    assert said(interpreter).count("I read 1 2 3") == 1
+    assert interpreter.computer.surroundings.containment is containment
+    assert "7" in output(interpreter, "print(kept)")
+    assert "No such file" in output(interpreter, f"open('{data}/numbers')")
+
+
+def test_the_denial_tells_how_to_ask(chatting: Chatting, data: Path) -> None:
+    replies = [tool_call("python", f"open('{data}/numbers')"), tool_call("python", reading(data)), text("So.")]
+    interpreter, server = chatting(*replies, **AUTO)
+    converse(interpreter, ["block"])
+    assert f"begin the next block with the comment `needs: read {data}/numbers`" in str(server.requests[1].messages)
+    assert "I read 1 2 3" in said(interpreter)
+
+
+def test_variables_can_still_be_rewound_after_it(chatting: Chatting, data: Path) -> None:
+    interpreter, _ = chatting(tool_call("python", reading(data, "; kept = 2")), text("So."), **AUTO)
+    output(interpreter, "kept = 0")
+    output(interpreter, "kept = 1")
+    converse(interpreter, ["block"])
+    assert "2" in output(interpreter, "print(kept)")
+    interpreter.undo(2, parts=["variables"], blocks=True)
+    assert "1" in output(interpreter, "print(kept)")
+
+
+def test_nobody_gives_it_by_going_on(chatting: Chatting, data: Path) -> None:
+    interpreter, server = chatting(tool_call("python", reading(data)), text("Then not."), **AUTO)
+    seen = converse(interpreter, [None])
+    assert seen[-1]["format"] == "denied" and seen[-1]["content"]["by"] == "sandbox"
+    assert "that was not given" in str(server.requests[1].messages) and "I read" not in said(interpreter)
+    interpreter, server = chatting(tool_call("python", reading(data)), text("Then not."), **AUTO)
+    interpreter.chat("go", display=False)
+    assert "nobody was there to give it" in str(server.requests[1].messages) and "I read" not in said(interpreter)
+
+
+def test_for_the_session_it_stays(chatting: Chatting, data: Path) -> None:
+    replies = [tool_call("python", reading(data)), tool_call("shell", f"# needs: read {data}\ncat {data}/numbers")]
+    interpreter, _ = chatting(*replies, text("So."), **AUTO)
+    output(interpreter, "kept = 6")
+    output(interpreter, "kept=7", "shell")
+    assert len(converse(interpreter, ["session"])) == 2  # the shell, whose session is older, need not ask again
+    assert "1 2 3\n" in said(interpreter)
+    assert "6 1 2 3" in output(interpreter, f"print(kept, open('{data}/numbers').read())")
+    assert "7" in output(interpreter, "echo $kept", "shell")
+    interpreter.computer.terminate()
+    assert "No such file" in output(interpreter, f"open('{data}/numbers')")
+
+
+def test_always_is_saved_and_holds_in_this_workspace(chatting: Chatting, data: Path, tmp_path: Path) -> None:
+    interpreter, _ = chatting(tool_call("python", reading(data)), text("So."), **AUTO)
+    converse(interpreter, ["always"])
+    assert f"sandbox:\n- read: {data}\n  folder: " in user_file().read_text()
+    again, elsewhere = OpenInterpreter(sandbox="workspace"), OpenInterpreter(sandbox="workspace")
+    (tmp_path / "other").mkdir()
+    elsewhere.workspace = str(tmp_path / "other")
+    assert "1 2 3" in output(again, f"print(open('{data}/numbers').read())")
+    assert "No such file" in output(elsewhere, f"print(open('{data}/numbers').read())")
+    again.reset()
+    user_file().write_text(user_file().read_text() + f"rules:\n- decision: deny\n  path: {data}/**\n  reason: mine\n")
+    assert "No such file" in output(again, f"print(open('{data}/numbers').read())")
+    again.reset()
+    elsewhere.reset()
+
+
+@pytest.mark.needs("node")
+def test_javascript_keeps_the_variables_of_before(chatting: Chatting, data: Path) -> None:
+    code = f"// needs: read {data}\nconsole.log('I read', require('fs').readFileSync('{data}/numbers', 'utf8'))"
+    interpreter, _ = chatting(tool_call("javascript", code), text("So."), **AUTO)
+    output(interpreter, "let kept = 6", "javascript")
+    converse(interpreter, ["block"])
+    assert "I read 1 2 3" in said(interpreter) and "does not have the variables of before" in said(interpreter)
+    assert "6" in output(interpreter, "console.log(kept)", "javascript")
+
+
+def test_a_shell_block_writes_where_it_was_let(chatting: Chatting, data: Path) -> None:
+    code = f"# needs: write {data}\nkept=5; echo $kept >{data}/made"
+    interpreter, _ = chatting(tool_call("shell", code), text("So."), **AUTO)
+    converse(interpreter, ["block"])
+    assert (data / "made").read_text() == "5\n"
+    assert "5" in output(interpreter, "echo $kept", "shell")
+    output(interpreter, f"echo x >{data}/made", "shell")
+    assert (data / "made").read_text() == "5\n"
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_variable_is_given(chatting: Chatting, monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
+    monkeypatch.setenv("SHOP_TOKEN", "for the shop")
+    code = "import os; print('It is', os.environ.get('SHOP_TOKEN'))"
+    interpreter, _ = chatting(tool_call("python", f"# needs: env SHOP_TOKEN\n{code}"), text("So."), **AUTO)
+    if begun:
+        output(interpreter, "kept = 1")
+    converse(interpreter, ["block"])
+    assert "It is for the shop" in said(interpreter)
+    assert "It is None" in output(interpreter, code)
+
+
+@pytest.mark.parametrize(
+    ("need", "why"),
+    [
+        ("host 169.254.169.254", "never reached from a sandbox"),
+        ("host localhost:8000", "never reached from a sandbox"),
+        ("read ~", "is too much"),
+        ("read /", None),
+        ("write /", "is too much"),
+        ("write .git/config", "git, editors and Open Interpreter trust"),
+        ("read ~/.ssh", "It would read keys or passwords"),
+        ("write ~/data/missing/.git", "git, editors and Open Interpreter trust"),
+        ("write /none/such", "there is no /none/such"),
+        ("env NO_SUCH_VARIABLE", "there is no variable"),
+        ("env SSH_AUTH_SOCK", "cannot be reached"),
+    ],
+)
+def test_what_nobody_can_give_is_not_asked_about(chatting: Chatting, need: str, why: str | None, data: Path) -> None:
+    Path(".git").mkdir()
+    Path(".git/config").touch()
+    interpreter, _ = chatting(tool_call("python", f"# needs: {need}\nprint('ran')"), text("So."), **AUTO)
+    seen = converse(interpreter, [])
+    if why is None:  # it is there already
+        assert seen == [] and "ran" in said(interpreter)
+    else:
+        assert [chunk["format"] for chunk in seen] == ["denied"] and why in said(interpreter)
+        assert "ran" not in said(interpreter).replace("granted", "")
+
+
+def test_a_rule_that_denies_is_stronger_than_the_user(chatting: Chatting, data: Path) -> None:
+    user_file().parent.mkdir(parents=True, exist_ok=True)
+    rules = f"rules:\n- decision: deny\n  host: shop.example\n  reason: not there\n- decision: deny\n  path: {data}/numbers\n"
+    user_file().write_text(rules)
+    for need in ("host shop.example", "host api.shop.example", f"read {data}"):
+        interpreter, _ = chatting(tool_call("shell", f"# needs: {need}\ntrue"), text("So."), **AUTO)
+        assert [chunk["format"] for chunk in converse(interpreter, [])] == ["denied"]
+
+
+def test_in_plan_mode_there_is_no_more(chatting: Chatting, data: Path) -> None:
+    interpreter, _ = chatting(tool_call("python", reading(data)), text("So."), mode="plan")
+    assert [chunk["format"] for chunk in converse(interpreter, [])] == ["denied"]
+    assert "in plan mode code can only look" in said(interpreter)
+
+
+def test_without_a_sandbox_it_is_a_comment(chatting: Chatting, data: Path) -> None:
+    interpreter, _ = chatting(tool_call("python", reading(data)), text("So."), auto_run=True)
+    assert converse(interpreter, []) == []
+    assert "I read 1 2 3" in said(interpreter)
+
+
+def test_edited_code_gets_no_more_than_was_given(chatting: Chatting, data: Path) -> None:
+    interpreter, _ = chatting(tool_call("python", reading(data)), text("So."), **AUTO)
+    for chunk in interpreter.chat("go", display=False, stream=True):
+        if chunk["type"] == "confirmation":
+            assert interpreter.pending is not None
+            interpreter.pending.grant("block")
+            interpreter.pending.edit(f"# needs: write {data}\nopen('{data}/made', 'w')")
+    assert not (data / "made").exists() and "that was not given" in said(interpreter)
+
+
+def test_who_asks_for_nothing_is_given_nothing(chatting: Chatting) -> None:
+    interpreter, _ = chatting(tool_call("python", "print(6 * 7)"), text("So."), sandbox="workspace")
+    with pytest.raises(UsageError, match="asks for nothing"):
+        converse(interpreter, ["block"])
+
+
+def test_a_host_is_reached_while_the_block_runs(chatting: Chatting) -> None:
+    class Shop(Quiet):
+        def do_GET(self) -> None:
+            self.answer(b"open")
+
+    with serving(Shop) as port:
+        asking = f"import urllib.request as u; print('It is', u.urlopen('http://shop.example:{port}').read())"
+        code = f"# needs: host shop.example:{port}\n{asking}"
+        interpreter, _ = chatting(tool_call("python", code), text("So."), **AUTO)
+        interpreter.computer.shut_in()
+        proxy: Any = interpreter.computer.surroundings.containment.proxy  # type: ignore[union-attr]
+        proxy._resolve, proxy._allow_private = lambda *_: ["127.0.0.1"], True
+        converse(interpreter, ["block"])
+        assert "It is b'open'" in said(interpreter)
+        assert f"connecting to shop.example:{port}" in output(interpreter, asking)

@@ -1,0 +1,76 @@
+"""Somebody is asked to let a sandbox give more, at the keyboard and where nobody is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from interpreter.errors import SandboxUnavailableError
+from interpreter.safety.policy.policy import user_file
+from interpreter.safety.sandbox import bubblewrap
+from interpreter.terminal.widening import QUESTION, SAVE
+from model_server import ModelServer, text, tool_call
+from profiles.programs import interpreter
+from terminal.person import someone
+
+pytestmark = pytest.mark.usefixtures("no_strays", "real")
+
+
+@pytest.fixture
+def real() -> None:
+    try:
+        bubblewrap.available()
+    except SandboxUnavailableError as error:
+        pytest.skip(str(error))
+
+
+def reading(data: Path) -> str:
+    return f"# needs: read {data}\necho I read $(cat {data}/numbers)"
+
+
+@pytest.fixture
+def data(home: Path) -> Path:
+    folder = home / "data"
+    folder.mkdir()
+    (folder / "numbers").write_text("1 2 3")
+    return folder
+
+
+def test_it_is_given_for_a_block_a_session_and_always(data: Path) -> None:
+    replies = [tool_call("shell", reading(data)), text("One."), tool_call("shell", reading(data)), text("Two.")]
+    with ModelServer(replies) as server, someone("-y", "--sandbox", "workspace", server=server) as person:
+        person.says("run")
+        person.sees(f"wants: to read {data}")
+        person.answers(QUESTION, "what")
+        person.sees("a always, in this folder")
+        person.answers(QUESTION, "y", times=2)
+        person.sees("One.")
+        assert "I read 1 2 3" in person.rows
+        person.says("again")
+        person.answers(QUESTION, "a", times=3)
+        person.sees(f"- read: {data}")
+        person.answers(SAVE, "n")
+        assert not user_file().exists()
+        person.answers(QUESTION, "a", times=4)
+        person.answers(SAVE, "y", times=2)
+        person.sees("Two.")
+        assert person.leaves() == 0
+    assert f"- read: {data}" in user_file().read_text()
+
+
+def test_a_no_is_a_no(data: Path) -> None:
+    replies = [tool_call("shell", reading(data)), text("Then not.")]
+    with ModelServer(replies) as server, someone("-y", "--sandbox", "workspace", server=server) as person:
+        person.says("run")
+        person.answers(QUESTION, "n look elsewhere")
+        person.sees("Then not.")
+        assert server.requests[-1].messages[-1]["content"].endswith("look elsewhere")
+        assert "I read 1 2 3" not in person.rows
+
+
+def test_where_nobody_is_the_model_is_told_and_goes_on(data: Path) -> None:
+    with ModelServer([tool_call("shell", reading(data)), text("Then not.")]) as server:
+        done = interpreter("-y", "--plain", "--sandbox", "workspace", "go", server=server)
+        assert "nobody was there to give it" in server.requests[-1].messages[-1]["content"]
+    assert done.returncode == 0 and "Then not." in done.stdout and "I read 1" not in done.stdout
