@@ -67,7 +67,8 @@ def test_equal_buttons_are_numbered(
     monkeypatch.setattr(type(computer), "show", lambda self, picture: shown.append(picture), raising=False)
     buttons = "".join(f"<p><button onclick=\"document.title='chose {n}'\">Choose</button>" for n in (1, 2, 3))
     desktop.browser(page(f"<title>three</title>{buttons}<body onload=\"document.title='loaded'\">"), "loaded")
-    desktop.until(lambda: len(computer.display.locate("Choose")) == 3, "the buttons to be told")
+    named = lambda: [element["name"] for element in computer.display.elements()]  # noqa: E731
+    desktop.until(lambda: named().count("Choose") == 3, "the buttons to be told")
     with pytest.raises(AmbiguousTarget, match="3 things") as raised:
         computer.mouse.click("Choose")
     second = next(line for line in str(raised.value).splitlines() if line.startswith("2. x="))
@@ -77,19 +78,17 @@ def test_equal_buttons_are_numbered(
     assert len(shown) == 1 and shown[0].png.startswith(b"\x89PNG")
 
 
-@pytest.mark.needs("mousepad")
 def test_dragging_marks_text(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
-    file = tmp_path / "letter.txt"
-    file.write_text("first line\nsecond line\nthird line\n")
-    editor = desktop.editor(file)
-    left, top = 40, 40
-    geometry = computer.os.focus(editor.window)
-    place = computer.display.locate("second line")
-    y = place[0].y if place else geometry["y"] + top
-    computer.mouse.drag((geometry["x"] + 2, y), (geometry["x"] + geometry["width"] - left, y))
-    desktop.until(lambda: computer.os.get_selected_text() == "second line", "the line to be marked")
-    computer.mouse.triple_click(geometry["x"] + left, y)
-    desktop.until(lambda: computer.os.get_selected_text() == "second line\n", "the whole line to be marked")
+    desktop.qt_dialog(tmp_path / "order.json")
+    computer.keyboard.write("carry me over")
+    field = next(element for element in computer.display.elements() if element.get("value") == "carry me over")
+    left, top, width, height = field["box"]
+    middle = top + height // 2
+    computer.mouse.drag((left + width - 4, middle), (left + 2, middle))
+    desktop.until(lambda: computer.os.get_selected_text() == "carry me over", "the text to be marked")
+    computer.mouse.click(left + width - 4, middle)
+    computer.mouse.double_click(left + 12, middle)
+    desktop.until(lambda: computer.os.get_selected_text() == "carry", "the word to be marked")
 
 
 @pytest.mark.needs("chromium")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from typing import Any
 
 import pytest
 
-from interpreter import OpenInterpreter
-from interpreter.computer_api.display.failures import NoDisplayError
 from interpreter.computer_api.input.stop import STOP_KEY, StopWatch
 from screen.desktop import Desktop
 
@@ -51,18 +51,27 @@ def test_two_watches_and_an_end_from_within(desktop: Desktop, computer: Any) -> 
         assert heard.wait(60) and not other.is_set()
 
 
+# In a process of its own: the X library leaves the sockets of a failed connection to the garbage collector.
+_WITHOUT = """
+from interpreter import OpenInterpreter
+from interpreter.computer_api.display.failures import NoDisplayError
+computer = OpenInterpreter().computer
+for act in (computer.mouse.position, lambda: computer.keyboard.press("a"), computer.clipboard.view, computer.os.windows):
+    try:
+        act()
+    except NoDisplayError as error:
+        print(error)
+print(computer.os.notify("nobody sees this"))
+"""
+
+
 @pytest.mark.parametrize("display", ["", ":4711"])
 def test_no_display(monkeypatch: pytest.MonkeyPatch, display: str) -> None:
     pytest.importorskip("Xlib")
-    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    for name in ("WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("DISPLAY", display)
-    computer = OpenInterpreter().computer
-    for act in (
-        computer.mouse.position,
-        lambda: computer.keyboard.press("a"),
-        computer.clipboard.view,
-        computer.os.windows,
-    ):
-        with pytest.raises(NoDisplayError, match="DISPLAY"):
-            act()
-    assert computer.os.notify("nobody sees this") in (True, False)
+    ran = subprocess.run([sys.executable, "-c", _WITHOUT], capture_output=True, text=True, timeout=100, check=True)
+    *told, notified = ran.stdout.splitlines()
+    assert len(told) == 4 and len(set(told)) == 1 and "DISPLAY" in told[0]
+    assert notified == "False"

@@ -23,41 +23,34 @@ class Corners:
     """Notices a pointer that somebody else has moved to a corner of the screen since our last action."""
 
     def __init__(self, hands: Hands) -> None:
-        self._hands = hands
         self._left_at = hands.position()
 
-    def check(self) -> None:
+    def check(self, hands: Hands) -> None:
         """Raise `StoppedByUser` if the pointer waits in a corner, and we did not put it there."""
-        x, y = self._hands.position()
-        width, height = self._hands.size()
+        x, y = hands.position()
+        width, height = hands.size()
         in_corner = min(x, width - 1 - x) <= _CORNER and min(y, height - 1 - y) <= _CORNER
         if in_corner and (x, y) != self._left_at:
             raise StoppedByUser()
 
-    def leave(self) -> None:
+    def leave(self, hands: Hands) -> None:
         """Our action ends here: this is where we left the pointer."""
-        self._left_at = self._hands.position()
+        self._left_at = hands.position()
+
+
+_corners: weakref.WeakKeyDictionary[Hands, Corners] = weakref.WeakKeyDictionary()
 
 
 @contextmanager
 def acting(computer: Computer) -> Iterator[Hands]:
     """One action of ours with the hands, unless the user has said stop."""
-    corners = corners_of(computer)
-    corners.check()
+    hands = hands_of(computer)
+    corners = _corners.setdefault(hands, Corners(hands))
+    corners.check(hands)
     try:
-        yield hands_of(computer)
+        yield hands
     finally:
-        corners.leave()
-
-
-_corners: weakref.WeakKeyDictionary[Computer, Corners] = weakref.WeakKeyDictionary()
-
-
-def corners_of(computer: Computer) -> Corners:
-    """What a computer's mouse and keyboard both look at before they act."""
-    if computer not in _corners:
-        _corners[computer] = Corners(hands_of(computer))
-    return _corners[computer]
+        corners.leave(hands)
 
 
 class _Watcher(Protocol):
