@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from browser.web_app import CONTROLS, WebApp
+from interpreter.computer_api.browser import BrowserError
 
 pytest.importorskip("playwright")
 pytestmark = pytest.mark.needs("chromium")
@@ -134,6 +135,9 @@ def test_a_picture_of_the_page_and_of_an_element(browser: Any, app: WebApp) -> N
 def test_a_script_gives_its_value(browser: Any, app: WebApp) -> None:
     browser.go_to_url(f"{app.url}/article")
     assert browser.evaluate("[document.links.length, {a: null}]")["value"] == [2, {"a": None}]
+    assert browser.evaluate("[new Date(0)]")["value"][0].startswith("1970-01-01")
+    with pytest.raises(BrowserError, match="cannot be handed over"):
+        browser.evaluate("() => { const a = {}; a.a = a; return a }")
     assert browser.evaluate("async () => 'x' + await Promise.resolve(1)")["value"] == "x1"
 
 

@@ -53,7 +53,7 @@ async def done(window: Window, page: Page, what: str) -> str:
     """What was done, where that led, and what the page had to say to it, in words."""
     await window.settle(page)
     current = await window.page()
-    return " ".join([f"{what} Now at {shown(current.url)}.", *window.take_notices()])
+    return window.telling(f"{what} Now at {shown(current.url)}.")
 
 
 @contextlib.contextmanager

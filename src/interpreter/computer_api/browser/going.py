@@ -10,6 +10,7 @@ from interpreter.computer_api.browser.errors import BrowserError, BrowserTimeout
 from interpreter.computer_api.browser.frame import shown
 from interpreter.computer_api.browser.launch import reason
 from interpreter.computer_api.browser.reach import completed
+from interpreter.computer_api.browser.window import NO
 
 if TYPE_CHECKING:
     from playwright.async_api import Page, Response
@@ -27,7 +28,7 @@ async def go(window: Window, page: Page, url: str) -> Response | None:
     reach.check(url)
     if url.startswith("file:"):
         await window.keep_to_workspace()
-    window.failed = ""
+    window.failed, window.answer = "", NO  # a yes was for the page that is left
     window.offered.clear()
     try:
         response = await page.goto(url, wait_until="domcontentloaded")
