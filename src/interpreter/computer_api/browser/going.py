@@ -31,7 +31,7 @@ async def go(window: Window, page: Page, url: str) -> Response | None:
     window.failed, window.answer = "", NO  # a yes was for the page that is left
     window.offered.clear()
     try:
-        response = await page.goto(url, wait_until="domcontentloaded")
+        response = await load(window, page, url)
     except asyncio.CancelledError:
         await window.command(page, STOP)
         raise
@@ -41,6 +41,7 @@ async def go(window: Window, page: Page, url: str) -> Response | None:
             f"{shown(url)} did not answer in time. Try again later, or computer.browser.setup(timeout=120)."
         ) from error
     except window.launch.error as error:
+        window.failing.add(page)
         check_arrival(window, window.failed)
         if window.wanted is None and await is_file(window):
             window.take_notices()
@@ -49,6 +50,20 @@ async def go(window: Window, page: Page, url: str) -> Response | None:
     check_arrival(window, page.url)
     await window.loaded(page)
     return response
+
+
+async def load(window: Window, page: Page, url: str) -> Response | None:
+    """The browser shows an error a moment after a page did not load, and that may come in between."""
+    try:
+        return await page.goto(url, wait_until="domcontentloaded")
+    except window.launch.timeout_error:
+        raise
+    except window.launch.error:
+        if page not in window.failing:
+            raise
+    finally:
+        window.failing.discard(page)
+    return await page.goto(url, wait_until="domcontentloaded")
 
 
 async def is_file(window: Window) -> bool:
