@@ -40,7 +40,6 @@ class Window:
         self.changed = asyncio.Event()  # another tab is the current one
         self.wanted: asyncio.Future[Download] | None = None
         self.failed: str = ""  # the last address that a tab could not load
-        self.failing: set[Page] = set()  # tabs that are about to show that a page did not load
         self._started: Started | None = None
         self._page: Page | None = None
         self._loading: dict[Page, asyncio.Event] = {}
@@ -125,7 +124,6 @@ class Window:
 
     def _forget(self, page: Page) -> None:
         self._lines.pop(page, None)
-        self.failing.discard(page)
         self._finish(page)
 
     async def _crashed(self, page: Page) -> None:
