@@ -124,6 +124,7 @@ class Window:
 
     def _forget(self, page: Page) -> None:
         self._lines.pop(page, None)
+        self.changed.set()
         self._finish(page)
 
     async def _crashed(self, page: Page) -> None:
