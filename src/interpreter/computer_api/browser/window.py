@@ -23,7 +23,7 @@ MOST_NOTICES = 20
 DRAWN = 1.0  # seconds that a page has to draw what an action changed
 ALIVE = 3.0  # seconds that it has to answer at all
 LOADED = 10.0  # seconds that a page has to load before we go on without the rest of it
-TO_CLOSE = 5.0
+TO_CLOSE = 15.0
 TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
 
 
@@ -256,7 +256,7 @@ class Window:
                 return
         self.tell(f"The page {shown(page.url)} did not answer any more, and its tab was closed.")
         with contextlib.suppress(self.launch.error, TimeoutError):
-            await asyncio.wait_for(page.close(), TO_CLOSE)
+            await asyncio.wait_for(page.close(), ALIVE)
 
     async def command(self, page: Page, name: str) -> None:
         """Say something to a tab's process; it takes that also while the page is busy."""
