@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from email import message_from_bytes
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, quote, unquote, urlsplit
 
 CONTROLS = 4000
 
@@ -98,8 +98,15 @@ class Handler(BaseHTTPRequestHandler):
         path = urlsplit(self.path).path
         self.server.asked.append(self.path)
         pages = {
-            **{"/login": LOGIN, "/article": ARTICLE, "/hostile": HOSTILE, "/dialogs": DIALOGS, "/frames": FRAMES},
-            **{"/changing": CHANGING, "/tabs": TABS, "/upload": UPLOAD, "/inner": INNER},
+            "/login": LOGIN,
+            "/article": ARTICLE,
+            "/hostile": HOSTILE,
+            "/dialogs": DIALOGS,
+            "/frames": FRAMES,
+            "/changing": CHANGING,
+            "/tabs": TABS,
+            "/upload": UPLOAD,
+            "/inner": INNER,
         }
         if path in pages:
             return self.send(pages[path])
@@ -109,7 +116,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send(many())
 
     def get_home(self) -> None:
-        cookie = self.headers.get("Cookie", "")
+        cookie = unquote(self.headers.get("Cookie", ""))
         self.send(f"<title>Home</title><main><h1>Welcome {cookie.partition('user=')[2] or 'stranger'}</h1></main>")
 
     def get_search(self) -> None:
@@ -138,7 +145,7 @@ class Handler(BaseHTTPRequestHandler):
             form = {name: values[0] for name, values in parse_qs(body.decode()).items()}
             if form.get("password") != "secret":
                 return self.send("<title>No</title><main>Wrong password</main>")
-            cookie = f"user={form['user']}-{form['role']}"
+            cookie = f"user={quote(form['user'])}-{form['role']}"
             return self.send("", status=303, headers={"Location": "/home", "Set-Cookie": cookie})
         head = f"Content-Type: {self.headers['Content-Type']}\r\n\r\n".encode()
         for part in message_from_bytes(head + body).get_payload():
