@@ -6,6 +6,7 @@ import asyncio
 import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
@@ -24,7 +25,11 @@ _ONE_CALL = 2.0
 # All elements of a large page in one answer.
 _WHOLE_TREE = 8.0
 _AT_ONCE = 16
-_MOST_WALKED = 600
+_MOST_WALKED = 1000
+_STEP = 50
+# Seconds after which what has been found is all.
+_WALK = 3.0
+_MOST_PARENTS = 50
 _MOST_TEXT = 2000
 
 
@@ -125,7 +130,8 @@ class Asking:
             pid = await self.pid(key[0])
             if pids and pid not in pids:
                 return
-            found = await self._cached(key) or await self._walked(tree, key)
+            found = await self._cached(key)
+            found += await self._walked(tree, await self._lacking(found) if found else [(key, ("", _NULL), 0)])
         except AccessibilityError:
             return
         for element in found:
@@ -141,14 +147,43 @@ class Asking:
         found = [_from_cache(item) for item in items]
         return found if any(element.role != "application" for element in found) else []
 
-    async def _walked(self, tree: Tree, root: Key) -> list[Element]:
+    async def _lacking(self, found: list[Element]) -> list[tuple[Key, Key, int]]:
+        """The children that the one answer does not have: Chromium's does not hear of pages that come later."""
+        known = {element.key for element in found}
+        counts = Counter(element.parent for element in found)
+        parents = [
+            element
+            for element in found
+            if element.showing
+            and element.children > counts[element.key]
+            and "manages descendants" not in element.states
+        ]
+        asked = parents[:_MOST_PARENTS]
+        answers = await asyncio.gather(*(self._children(element.key) for element in asked))
+        return [
+            (key, element.key, number)
+            for element, keys in zip(asked, answers, strict=True)
+            for number, key in enumerate(keys)
+            if key not in known
+        ]
+
+    async def _children(self, key: Key) -> list[Key]:
+        try:
+            found = (await self.call(key, _SPI + "Accessible", "GetChildren"))[0]
+        except AccessibilityError:
+            return []
+        return [(bus, path) for bus, path in found if path != _NULL]
+
+    async def _walked(self, tree: Tree, level: list[tuple[Key, Key, int]]) -> list[Element]:
         """Element by element, as far as something is shown."""
         found: list[Element] = []
-        level: list[tuple[Key, Key, int]] = [(root, ("", _NULL), 0)]
-        while level and len(found) < _MOST_WALKED:
-            looked = await asyncio.gather(*(self._look(*each) for each in level))
+        now = asyncio.get_running_loop().time
+        end = now() + _WALK
+        while level and len(found) < _MOST_WALKED and now() < end:
+            part, level = level[:_STEP], level[_STEP:]
+            looked = await asyncio.gather(*(self._look(*each) for each in part))
             found += [element for element, _ in looked if element is not None]
-            level = [each for element, below in looked if element is not None for each in below]
+            level += [each for element, below in looked if element is not None for each in below]
         tree.cut = tree.cut or bool(level)
         return found
 
