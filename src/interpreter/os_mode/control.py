@@ -7,6 +7,7 @@ from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.input.errors import StoppedByUser
+from interpreter.computer_api.input.hands import release
 from interpreter.computer_api.input.stop import STOP_KEY, StopWatch
 from interpreter.errors import InterpreterError
 from interpreter.llm.computer_use import Screen
@@ -50,6 +51,7 @@ class Control:
         watch, self._watch = self._watch, None
         if watch is not None:
             watch.close()
+        release(self._interpreter.computer)  # no key stays down
 
     def after_block(self) -> Generator[Chunk]:
         """What a block did to the screen."""

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from interpreter.computer_api.answering import Use
     from interpreter.core import OpenInterpreter
 
-SCREEN_TOOLS = ("mouse", "keyboard", "clipboard", "os")
+SCREEN_TOOLS = ("mouse", "keyboard", "clipboard", "display", "os")
+WINDOWS = ("focus", "move_window", "close_window")  # of `computer.os`: what they are for is named
 
 
 class Limits:
@@ -32,14 +33,22 @@ class Limits:
             )
         self.steps += 1
         if use.tool in SCREEN_TOOLS and self._interpreter.os_apps:
-            self._check_application()
+            self._check_application(use)
 
-    def _check_application(self) -> None:
+    def _check_application(self, use: Use) -> None:
         allowed = self._interpreter.os_apps
-        active = self._interpreter.computer.os.active_window()
-        name = str((active or {}).get("app") or (active or {}).get("title") or "")
+        name = self._application(use)
         if not any(fnmatchcase(name.lower(), pattern.lower()) for pattern in allowed):
             raise PermissionError(
                 f"{name or 'This window'} is not among the applications that you may use: {', '.join(allowed)}. "
                 "Ask the user, or focus a window of one of them with computer.os.focus."
             )
+
+    def _application(self, use: Use) -> str:
+        """Whose window it is for: the one that is named, else the one that has the keyboard."""
+        desktop = self._interpreter.computer.os
+        method = use.name.rpartition(".")[2] if use.tool == "os" else ""
+        if method == "launch":
+            return str(use.given["name"]).strip()
+        window = desktop._one(use.given["window"]) if method in WINDOWS else desktop.active_window()
+        return str(window["application"]) if window else ""

@@ -557,7 +557,8 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "os_apps", "list", Default(list, "an empty list"),
-        "In OS mode, the applications that may be used, such as `mousepad` or `chromium*`; none named is all of them.",
+        "In OS mode, the applications that may be used, such as `mousepad` or `chromium*`; none named is all of them. "
+        "What counts is the window that has the keyboard: a click on another one is noticed at the next action.",
         COMPUTER,
     ),
     # Without effect

@@ -43,6 +43,10 @@ class Os(Tool):
         """The window that has the keyboard."""
         return next((window.told() for window in open_windows().all() if window.active), None)
 
+    def _one(self, window: Any) -> dict[str, Any]:
+        """The window that is meant; WindowError if that is not one."""
+        return _one(open_windows(), window).told()
+
     @acts
     def focus(self, window: Any) -> dict[str, Any]:
         """Bring a window to the front and give it the keyboard."""
