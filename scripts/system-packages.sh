@@ -15,7 +15,7 @@ for pair in $pairs; do
 done
 # Where systemd is, the package of a mail server would start it: there it is installed by hand or not at all.
 if [ ! -d /run/systemd/system ]; then
-    command -v dovecot >/dev/null 2>&1 || missing="$missing dovecot-imapd"
+    [ -x /usr/sbin/dovecot ] || missing="$missing dovecot-imapd"
 fi
 [ -n "$missing" ] || exit 0
 

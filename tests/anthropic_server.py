@@ -45,6 +45,12 @@ def use(language: str, code: str, split: Split = None, call_id: str = "toolu_01A
     return [{"type": "tool_use", "id": call_id, "name": name, "input": {}}, *deltas]
 
 
+def act(call_id: str = "toolu_01A", split: Split = None, **action: Any) -> Steps:
+    """A call of the computer tool."""
+    deltas = [{"type": "input_json_delta", "partial_json": part} for part in ["", *pieces(json.dumps(action), split)]]
+    return [{"type": "tool_use", "id": call_id, "name": "computer", "input": {}}, *deltas]
+
+
 # -- answers -------------------------------------------------------------------------------------------------
 
 

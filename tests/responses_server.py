@@ -7,7 +7,7 @@ with ResponsesServer([response(reasoning("Hm."), say("Hello.")), response(call("
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from model_replies import RawReply, Split, Stall, error, pieces, raw
@@ -69,6 +69,13 @@ def call(language: str, code: str, split: Split = None, call_id: str = "call_1",
         done,
         {**added, "arguments": arguments, "status": "completed"},
     ]
+
+
+def act(*actions: dict[str, Any], call_id: str = "call_1", checks: Sequence[dict[str, Any]] = ()) -> Steps:
+    """A call of the computer tool: one action, or with several of them the newer form."""
+    item = {"type": "computer_call", "id": "cu_1", "call_id": call_id, "pending_safety_checks": list(checks)}
+    item |= {"action": actions[0]} if len(actions) == 1 else {"actions": list(actions)}
+    return [{**item, "status": "in_progress"}, {**item, "status": "completed"}]
 
 
 # -- answers -------------------------------------------------------------------------------------------------
@@ -161,14 +168,15 @@ class ResponsesServer(ModelServer):
 def problems(body: dict[str, Any]) -> Iterator[str]:
     """The fields that the real one would object to."""
     known = {"model", "stream", "store", "instructions", "tools", "input", "include", "reasoning"}
-    known |= {"temperature", "max_output_tokens"}
+    known |= {"temperature", "max_output_tokens", "truncation"}
     yield from body.keys() - known
     if body.get("store") is not False and any(item.get("encrypted_content") for item in body["input"]):
         yield "store"
-    called = [item["call_id"] for item in body["input"] if item["type"] == "function_call"]
-    answered = [item["call_id"] for item in body["input"] if item["type"] == "function_call_output"]
-    if sorted(called) != sorted(answered):
-        yield "input"
+    for kind in ("function_call", "computer_call"):
+        called = [item["call_id"] for item in body["input"] if item["type"] == kind]
+        answered = [item["call_id"] for item in body["input"] if item["type"] == f"{kind}_output"]
+        if sorted(called) != sorted(answered):
+            yield "input"
     for item, following in zip(body["input"], [*body["input"][1:], {"type": "nothing"}], strict=True):
         yield from _item_problems(item, following)
 
@@ -176,7 +184,12 @@ def problems(body: dict[str, Any]) -> Iterator[str]:
 def _item_problems(item: dict[str, Any], following: dict[str, Any]) -> Iterator[str]:
     if "id" in item:  # nothing is stored, so there is nothing to look up
         yield "input.id"
-    if item["type"] == "reasoning" and following["type"] not in ("reasoning", "function_call", "message"):
+    if item["type"] == "reasoning" and following["type"] not in (
+        "reasoning",
+        "function_call",
+        "computer_call",
+        "message",
+    ):
         yield "input.reasoning"
     if item["type"] == "message":
         kinds = {part["type"] for part in item["content"]}

@@ -17,8 +17,9 @@ Ask = Callable[[str], "str | None"]
 
 PLANNING = "this is plan mode, in which nothing may be changed"
 READ_ONLY = "the sandbox is read-only, and nothing may be changed from inside"
-# What reaches nothing but the screen's picture and the model, to which everything that code prints goes anyway.
-FREE_IN_SANDBOX = frozenset({"display", "vision", "ai", "help", "view", "screenshot"})
+# What reaches nothing but the screen's picture and the model, to which everything that code prints goes anyway; and
+# what works inside the sandbox itself, or only gives the user's skills to run there.
+FREE_IN_SANDBOX = frozenset({"display", "vision", "ai", "help", "view", "screenshot", "files", "docs", "skills"})
 
 
 class CallConsent:

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from interpreter.computer_api.answering import Use
     from interpreter.journal import Recorder
     from interpreter.llm import Llm
+    from interpreter.llm.computer_use import Screen
     from interpreter.messages import Chunk, Message
+    from interpreter.os_mode.limits import Limits
     from interpreter.preview import Preview
     from interpreter.safety.look import Effect
     from interpreter.safety.sandbox import Containment, Sandbox
@@ -42,6 +44,7 @@ class OpenInterpreter(SettingsGroup, group=""):
     pending: PendingBlock | None
     responding: bool
     last_messages_count: int
+    screen: Screen | None
     conversation_filename: str | None
 
     def __init__(
@@ -57,6 +60,8 @@ class OpenInterpreter(SettingsGroup, group=""):
         self.forked = None
         self.responding = False
         self.last_messages_count = 0
+        self.screen = None  # in OS mode, as the model sees it
+        self._os_limits: Limits | None = None
         self._rendered: dict[str, str] = {}
         self._defined: dict[str, tuple[Effect, ...]] = {}  # what functions of blocks that ran would do
         self._approved_calls: frozenset[str] = frozenset()  # that the user has seen in the block, and said yes to
@@ -262,10 +267,14 @@ class OpenInterpreter(SettingsGroup, group=""):
         """Who lets a block's code call a tool of the computer; PermissionError if nobody does."""
         from interpreter.call_consent import CallConsent
 
-        present = self._call_consent
-        if present is None or present[0] != call.origin:
-            present = self._call_consent = (call.origin, CallConsent(self))
-        return present[1].permit(use, call.ask)
+        with self._cancelling:  # calls come from several threads
+            present = self._call_consent
+            if present is None or present[0] != call.origin:
+                present = self._call_consent = (call.origin, CallConsent(self))
+        permitted = present[1].permit(use, call.ask)
+        if self._os_limits is not None:
+            self._os_limits.check(use)
+        return permitted
 
     # -- going back ------------------------------------------------------------------------------------------------
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from interpreter.aftermath import UNDONE, aftermath, is_undone
 from interpreter.blocks import BlockGuard, PendingBlock
 from interpreter.computer_api.computer import unknown_language
 from interpreter.consent import NOBODY_THERE, Consent, decision, told_findings
@@ -18,6 +19,7 @@ from interpreter.system_message import system_message
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
+    from interpreter.os_mode import Control
 
 PROSE_LANGUAGES = frozenset({"text", "markdown", "plaintext"})
 DECLINED = "I have declined to run this code."
@@ -34,13 +36,17 @@ class Turn:
         self.consent = Consent(interpreter)
         self.over = False
         self._requests = 0
+        self._changed: dict[str, Any] | None = None  # by the block that ran last
+        self._changed_any = False  # by any block of the turn
         self._framer = Framer()
         self._fold = Fold(lambda: interpreter.messages, interpreter.max_output)
         self._journal = interpreter.journal
+        self._control = control_of(interpreter) if interpreter.os else None
 
     def run(self) -> Generator[Chunk]:
         """Every chunk of the turn, recorded before it is yielded."""
         try:
+            self.interpreter.timeline.tell_model()
             self._journal.begin_turn(self._fold)
             self.interpreter.timeline.begin_turn()
             with closing(self._converse()) as chunks:
@@ -51,6 +57,8 @@ class Turn:
             yield from self._close_group()
             raise
         finally:
+            if self._control is not None:
+                self._control.end()
             self._fold.close()
             self._journal.end_turn()
             self.interpreter.timeline.end_turn()
@@ -75,6 +83,8 @@ class Turn:
     def _converse(self) -> Generator[Chunk]:
         """Ask, and as long as blocks ran, ask again."""
         prodding = False
+        if self._control is not None:
+            yield from self._control.begin()
         while not self.over:
             self._count_request()
             count = self.guard.blocks
@@ -139,7 +149,8 @@ class Turn:
         if self.patience.advice is not None:
             begun = interpreter.last_messages_count
             messages[begun + 1 :] = without_failures(interpreter.messages[begun:])
-            messages.append({"role": "computer", "type": "message", "content": self.patience.advice})
+            advice: Message = {"role": "computer", "type": "message", "content": self.patience.advice}
+            messages.append({**advice, "ended": "error"} if self.patience.is_about_failure else advice)
         if prodding:
             messages.append({"role": "user", "type": "message", "content": interpreter.loop_message})
         return messages
@@ -191,6 +202,7 @@ class Turn:
             self.over = True
             return
         before = len(self.interpreter.messages)
+        self._changed = None
         if pending.effects is not None:
             self.interpreter._defined |= pending.effects.defines
         yield from self._execute(pending)
@@ -199,6 +211,22 @@ class Turn:
         self.guard.ran(language, pending.code, [message.get("content") for message in outputs], failure is not None)
         self.over = self.over or self.interpreter.cancelled
         self.patience.ran(failure)
+        if failure is None and self.interpreter.llm.profile.tells_files:
+            self._tell_files()
+
+    def _tell_files(self) -> None:
+        """Say what became of the files, where the model would not look."""
+        interpreter = self.interpreter
+        if not interpreter.timeline.watches_files:
+            return
+        said = (m for m in reversed(interpreter.messages) if m["role"] == "user" and m["type"] == "message")
+        words = next((str(message["content"]) for message in said), "")
+        message: Message = {"role": "computer", "type": "message", "recipient": "assistant"}
+        if told := aftermath(self._changed, str(interpreter.workspace)):
+            interpreter.messages.append({**message, "content": told})
+        elif not self._changed_any and is_undone(words, self._changed):
+            self._changed_any = True  # it is said once
+            interpreter.messages.append({**message, "content": UNDONE, "ended": "error"})
 
     def _decline(self, pending: PendingBlock) -> Generator[Chunk]:
         """Tell the model that the block did not run, and what is known of why."""
@@ -233,17 +261,35 @@ class Turn:
             with closing(running) as chunks:
                 for chunk in chunks:
                     ended = chunk if "ended" in chunk else None
+                    if chunk["type"] == "status":
+                        self._notice(chunk)
+                    if ended is not None and self._control is not None:
+                        yield from self._control.after_block()
                     yield {**chunk, "role": "computer"}
         finally:
             self.interpreter._approved_calls = frozenset()
         if ended is None:
             yield {"role": "computer", "type": "console", "format": "active_line", "content": None}
 
+    def _notice(self, status: Chunk) -> None:
+        """Take note of what a block did to files and to the screen."""
+        if status.get("format") == "files":
+            self._changed, self._changed_any = status["content"], True
+        elif status.get("format") == "call" and self._control is not None:
+            self._control.called(status["content"])
+
     def _say(self, text: str, failed: bool = False) -> Generator[Chunk]:
         """Tell the model something in the place of a block's output."""
         yield {"role": "computer", "type": "console", "format": "output", "content": text}
         last: Chunk = {"role": "computer", "type": "console", "format": "active_line", "content": None}
         yield {**last, "ended": "error"} if failed else last
+
+
+def control_of(interpreter: OpenInterpreter) -> Control:
+    """In OS mode: the screen, and the user's way to stop what happens there."""
+    from interpreter.os_mode import Control
+
+    return Control(interpreter)
 
 
 def as_prose(chunk: Chunk, begun: bool) -> Iterator[Chunk]:

@@ -21,6 +21,11 @@ class Patience:
         self.advice: str | None = None
         """What the model is told in the next requests, until something works."""
 
+    @property
+    def is_about_failure(self) -> bool:
+        """Whether the advice is about code that failed."""
+        return self.advice is not None and self.advice != _REPEATED
+
     def ran(self, failure: str | None) -> None:
         """A block ran; `failure` is what its error said, None if it went well."""
         if failure is None or self._most is None:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
 
 SITUATION = "You are on {system} as {user}, in {cwd}. Languages: {languages}."
+SKILLS = "Python has these functions, kept from earlier; computer.skills.read(name) shows one: {}"
+MOST_SKILLS = 30
 SPAN = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 
 
@@ -23,10 +25,37 @@ def system_message(interpreter: OpenInterpreter) -> Message:
     parts = [interpreter.system_message]
     if sources(interpreter)["system_message"] == "default":
         parts = [read_prompt(interpreter.llm.profile.prompt), situation(interpreter)]
+    if interpreter.os:
+        parts.append(read_prompt("os"))
     parts += [language.system_message or "" for language in interpreter.computer.languages]
-    parts += [first_words(interpreter), interpreter.custom_instructions, interpreter.computer.system_message or ""]
+    parts += [first_words(interpreter), interpreter.custom_instructions]
+    parts += [about_computer(interpreter), about_skills(interpreter)]
     text = "\n\n".join(part.strip() for part in parts if part.strip())
     return {"role": "system", "type": "message", "content": render(interpreter, text)}
+
+
+def about_computer(interpreter: OpenInterpreter) -> str:
+    """What the model is told of the `computer` object: the user's words, or what there is, where that is wanted."""
+    computer, profile = interpreter.computer, interpreter.llm.profile.name
+    if computer.system_message is not None:
+        return str(computer.system_message)
+    is_chosen = sources(computer)["computer.import_computer_api"] != "default"
+    # A small model loses more by a longer prompt than it gains by knowing of tools that it cannot handle.
+    is_fit = profile == "full" or (profile == "short" and is_chosen)
+    is_on = computer.import_computer_api or (interpreter.in_terminal_interface and not is_chosen)
+    return read_prompt("computer") if is_on and is_fit else ""
+
+
+def about_skills(interpreter: OpenInterpreter) -> str:
+    """The functions that Python has from earlier times, where that is wanted; told once, as the situation is."""
+    if not interpreter.computer.import_skills:
+        return ""
+    rendered = interpreter._rendered
+    if SKILLS not in rendered:
+        names = interpreter.computer.skills.import_skills()
+        listed = ", ".join(f"{name}()" for name in names[:MOST_SKILLS]) + (", ..." if names[MOST_SKILLS:] else "")
+        rendered[SKILLS] = SKILLS.format(listed) if names else ""
+    return rendered[SKILLS]
 
 
 def situation(interpreter: OpenInterpreter) -> str:

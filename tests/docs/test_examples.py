@@ -23,7 +23,9 @@ def examples() -> list[Any]:
     found = []
     for page in PAGES:
         codes = [code for code in FENCE.findall(page.read_text("utf-8")) if "from interpreter" in code]
-        found += [pytest.param(code, id=f"{page.name}-{number}") for number, code in enumerate(codes, 1)]
+        for number, code in enumerate(codes, 1):
+            marks = [pytest.mark.needs("chromium")] if "computer.browser" in code else []
+            found.append(pytest.param(code, id=f"{page.name}-{number}", marks=marks))
     return found
 
 

@@ -42,8 +42,6 @@ def test_the_public_names_are_the_documented_ones() -> None:
 def test_what_is_not_there_yet_says_so() -> None:
     with pytest.raises(NotAvailableYet, match="not there yet"):
         _ = package.AsyncInterpreter
-    with pytest.raises(NotAvailableYet, match="not there yet"):
-        _ = package.OpenInterpreter().computer.mouse
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

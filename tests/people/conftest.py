@@ -12,7 +12,7 @@ import pytest
 
 from interpreter.computer_api.computer import Computer
 from people.dav_server import DavServer
-from people.mail_servers import PASSWORD, Certificate, Dovecot, PostOffice, make_certificate
+from people.mail_servers import PASSWORD, PROGRAM, Certificate, Dovecot, PostOffice, make_certificate
 
 
 @pytest.fixture(scope="session")
@@ -24,7 +24,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 
 @pytest.fixture(scope="session")
 def dovecot(certificate: Certificate) -> Iterator[Dovecot]:
-    if shutil.which("dovecot") is None:
+    if PROGRAM is None:
         pytest.skip("dovecot is not installed: apt-get install dovecot-imapd")
     # Its own users have to get there, and pytest's folders are closed to them.
     with tempfile.TemporaryDirectory(prefix="dovecot-") as name:

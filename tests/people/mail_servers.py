@@ -7,6 +7,7 @@ import contextlib
 import grp
 import os
 import pwd
+import shutil
 import socket
 import ssl
 import subprocess
@@ -19,6 +20,7 @@ from typing import Any, NamedTuple
 
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
+PROGRAM = shutil.which("dovecot", path=f"{os.environ['PATH']}:/usr/sbin")
 PASSWORD = "pässword"
 DOVECOT = """
 base_dir = {folder}/run
@@ -99,7 +101,7 @@ class Dovecot:
         text = DOVECOT.format_map(values)
         (folder / "dovecot.conf").write_text(text)
         self._own(folder / "home")
-        self._process = subprocess.Popen(["dovecot", "-F", "-c", str(folder / "dovecot.conf")])
+        self._process = subprocess.Popen([PROGRAM or "dovecot", "-F", "-c", str(folder / "dovecot.conf")])
         wait_for_port(self.port, self._process)
 
     def deliver(self, user: str, mail: EmailMessage | bytes, seen: bool = False) -> None:

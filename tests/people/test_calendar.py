@@ -162,7 +162,7 @@ def test_an_event_is_created_and_found_again(make: Callable[..., Place]) -> None
 def test_whole_days_include_the_last(make: Callable[..., Place]) -> None:
     place = make(ALL)
     place.calendar.create_event("Fair", "2026-12-01", "2026-12-03")
-    (found,) = [each for each in place.calendar.get_events("2026-12-03")]
+    (found,) = place.calendar.get_events("2026-12-03")
     assert (found["start"], found["end"], found["all_day"]) == ("2026-12-01", "2026-12-03", True)
     assert place.calendar.get_events("2026-12-04") == []
 
@@ -183,6 +183,17 @@ def test_of_a_series_one_date_is_deleted(make: Callable[..., Place], day: str) -
     title = next(title for title, start in before if start.startswith(day))
     place.calendar.delete_event(title, day)
     assert place.titles("2026-10-01", "2026-12-01") == [each for each in before if not each[1].startswith(day)]
+
+
+def test_of_a_series_of_whole_days_one_is_deleted(make: Callable[..., Place]) -> None:
+    shift = event("Shift", ";VALUE=DATE:20261102", ";VALUE=DATE:20261103", "RRULE:FREQ=WEEKLY;UNTIL=20261123")
+    place = make({"shift.ics": calendar(shift)})
+    place.calendar.delete_event("Shift", "2026-11-09")
+    assert place.titles("2026-10-01", "2026-12-31") == [
+        ("Shift", "2026-11-02"),
+        ("Shift", "2026-11-16"),
+        ("Shift", "2026-11-23"),
+    ]
 
 
 def test_the_last_event_can_go_and_one_can_come_back(make: Callable[..., Place]) -> None:

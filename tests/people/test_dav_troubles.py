@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -19,7 +21,6 @@ from interpreter.computer_api.people.errors import (
 from interpreter.errors import ComputerError
 from people.dav_server import CALENDAR, DavServer
 from people.mail_servers import free_ports, silent_server
-from routed_server import Answer, RoutedServer
 
 DAY = "2026-11-16"
 
@@ -58,24 +59,48 @@ def test_a_server_that_hangs_is_given_up(computer: Computer) -> None:
             computer.calendar.get_events(DAY)
 
 
+class Scripted(BaseHTTPRequestHandler):
+    """Answers every question with the same."""
+
+    status, body, location = 200, b"", ""
+
+    def do_PROPFIND(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(self.status)
+        if self.location:
+            self.send_header("Location", self.location)
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing on the terminal."""
+
+
 @pytest.mark.parametrize(
-    ("answer", "kind", "words"),
+    ("status", "body", "location", "kind", "words"),
     [
-        (Answer(500, [b"oh"]), ServerRefusedError, "500"),
-        (Answer(207, [b"<html><br></html>"]), ServerRefusedError, "cannot be read"),
-        (Answer(200, [b"hello"]), ServerRefusedError, "200"),
-        (Answer(302, [], {"Location": "/"}), ServerRefusedError, "in a circle"),
-        (Answer(302, [], {"Location": "http://example.org/"}), AccountError, "only asked over https"),
-        (Answer(302, [], {"Location": "file:///etc/passwd"}), AccountError, "takes an https address"),
+        (500, b"oh", "", ServerRefusedError, "500"),
+        (207, b"<html><br></html>", "", ServerRefusedError, "cannot be read"),
+        (200, b"hello", "", ServerRefusedError, "200"),
+        (302, b"", "/", ServerRefusedError, "in a circle"),
+        (302, b"", "http://example.org/", AccountError, "only asked over https"),
+        (302, b"", "file:///etc/passwd", AccountError, "takes an https address"),
     ],
 )
 def test_answers_that_make_no_sense_are_told(
-    computer: Computer, answer: Answer, kind: type[Exception], words: str
+    computer: Computer, status: int, body: bytes, location: str, kind: type[Exception], words: str
 ) -> None:
-    with RoutedServer({"PROPFIND /": answer}) as server:
-        computer.calendar_account = {"url": f"{server.address}/"}
-        with pytest.raises(kind, match=words):
-            computer.calendar.get_events(DAY)
+    handler = type("Handler", (Scripted,), {"status": status, "body": body, "location": location})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            computer.calendar_account = {"url": f"http://127.0.0.1:{server.server_port}/"}
+            with pytest.raises(kind, match=words):
+                computer.calendar.get_events(DAY)
+        finally:
+            server.shutdown()
+            thread.join(30)
 
 
 @pytest.mark.parametrize(

@@ -101,7 +101,7 @@ def test_what_calls_do(code: str, effects: set[tuple[str, str]]) -> None:
     ["eval(x)", "exec(x)", "exec('a' + b)", "__import__(name)", "getattr(o, name)()", "globals()['f']()", "import nobody_knows_it",
      "from . import a", "().__class__.__bases__[0].__subclasses__()", "import ctypes\nctypes.CDLL('x')", "pickle.loads(b)",
      "def f(:", "from_another_block()", "%run x.py", "os.execv(p, a)", "import sys\nsys.modules['os']", "a\0b",
-     "os.system(command)", "computer.mail.send(a)", "import _posixsubprocess", "subprocess.run(command)"],
+     "os.system(command)", "computer.skills.run(a)", "import _posixsubprocess", "subprocess.run(command)"],
 )  # fmt: skip
 def test_what_the_text_does_not_tell_is_not_known(code: str) -> None:
     assert look("python", code, WORKSPACE).unknown
@@ -129,3 +129,21 @@ def test_secrets_are_named() -> None:
     code = "from pathlib import Path\n(Path.home() / '.ssh' / 'id_rsa').read_text()"
     assert look("python", code, WORKSPACE).secrets
     assert not look("python", "open('id_rsa.pub')", WORKSPACE).secrets
+
+
+@pytest.mark.parametrize(
+    ("code", "effect"),
+    [
+        ("computer.files.edit('x', 'a', 'b')", ("write", "x")),
+        ("computer.files.read(path='x')", ("read", "x")),
+        ("computer.skills.save('f', 'import os; os.remove(\"x\")')", ("delete", "x")),
+    ],
+)
+def test_what_tools_of_the_computer_do_to_files_is_seen(code: str, effect: tuple[str, str]) -> None:
+    found = seen("python", code)
+    assert effect in found and not any(kind == "unknown" for kind, _ in found)
+
+
+def test_what_a_skill_does_is_not_known() -> None:
+    assert "unknown" in {kind for kind, _ in seen("python", "computer.skills.run('tidy')")}
+    assert any(not effect.known for effect in look("javascript", "await computer.skills.run('tidy')", WORKSPACE).all)

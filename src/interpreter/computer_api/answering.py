@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
-from interpreter.computer_api.listing import is_part, names
-from interpreter.computer_api.tool import Picture
+from interpreter.computer_api.listing import names
+from interpreter.computer_api.tool import Picture, Tool
 from interpreter.languages.frames import Frame
 from interpreter.languages.python.driver.parcels import packed, packed_error, unpacked
 
@@ -71,7 +71,7 @@ class Answering:
                 return {"value": names(self._owner(call.path.split(".") if call.path else []))}
             args, kwargs = unpacked(call.args, Picture), unpacked(call.kwargs, Picture)
             value = self.use(call, args, kwargs)
-            return {"value": {"$part": call.path} if is_part(value) else packed(value)}
+            return {"value": {"$part": call.path} if isinstance(value, Tool) else packed(value)}
         except Exception as error:  # noqa: BLE001 - whatever a tool raises is told where it was called
             return {"error": packed_error(error)}
 
@@ -88,24 +88,24 @@ class Answering:
         use = self._meant(call, args, kwargs)
         token = CALL.set(call)
         began = time.monotonic()
-        outcome: Outcome = "refused"
-        told: dict[str, Any] = {}
+        told: dict[str, Any] = {"call": use.name, "told": str(use), "acts": use.acts, "sends": use.sends}
+        call.about = dict(told)
         value: Any = None
+        outcome: Outcome = "refused"
         try:
-            told = {"by": self._permit(use, call)}
+            told["by"] = self._permit(use, call)
             outcome = "failed"
             value = use.function(*use.args, **use.kwargs)
             outcome = "ok"
             return value
         except Exception as error:
-            told["error"] = cut(str(error), LONGEST)
+            told |= {"error": cut(str(error), LONGEST), "kind": type(error).__name__}
             raise
         finally:
-            about = {"call": use.name, "told": str(use), "outcome": outcome, "acts": use.acts, "sends": use.sends}
-            pictures = [value.base64] if isinstance(value, Picture) else []
-            seconds = round(time.monotonic() - began, 3)
             CALL.reset(token)
-            call.tell({"event": "called", "call": {**about, **told, "seconds": seconds, "pictures": pictures}})
+            pictures = [value.base64] if isinstance(value, Picture) else []
+            told |= {"outcome": outcome, "seconds": round(time.monotonic() - began, 3), "pictures": pictures}
+            call.tell({"event": "called", "call": told})
 
     # -- what is meant ---------------------------------------------------------------------------------------------
 

@@ -15,12 +15,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from interpreter.computer_api.computer import CALL
 from interpreter.errors import ComputerError, SandboxUnavailableError
 from interpreter.languages.containment import Start
 from interpreter.languages.python.which import which_python
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
+    from interpreter.languages.surroundings import Surroundings
 
 WORK = "interpreter.computer_api.files.work"
 FOLDER = Path(__file__).parent / "files" / "work"
@@ -51,10 +53,15 @@ ERRORS: dict[str, type[Exception]] = {
 }
 
 
+def called_from_sandbox() -> bool:
+    """Whether it is code in a sandbox that this is done for."""
+    call = CALL.get()
+    return call is not None and call.is_contained
+
+
 def do(computer: Computer, module: str, function: str, /, **arguments: Any) -> Any:
     """Have one of the functions of `files/work` called, with the session's directory as its folder."""
-    computer.shut_in()
-    shared = computer.surroundings
+    shared = _surroundings(computer)
     arguments = {"folder": shared.cwd, **arguments}
     if shared.containment is None:
         return getattr(import_module(f"{WORK}.{module}"), function)(**arguments)
@@ -63,11 +70,18 @@ def do(computer: Computer, module: str, function: str, /, **arguments: Any) -> A
 
 def do_in_python(computer: Computer, module: str, function: str, /, **arguments: Any) -> Any:
     """The same in a process of the session's own Python, which knows what that can import."""
-    computer.shut_in()
-    shared = computer.surroundings
+    shared = _surroundings(computer)
     asked = None if shared.python == "in-process" else shared.python
     python = which_python(asked, shared.own_environment())
     return _ask(computer, [python], module, function, {"folder": shared.cwd, **arguments})
+
+
+def _surroundings(computer: Computer) -> Surroundings:
+    """Those of the sessions, in the sandbox that there is now."""
+    computer.shut_in()
+    if called_from_sandbox() and computer.surroundings.containment is None:
+        raise ComputerError("The sandbox of this session has been switched off. Run another block.")
+    return computer.surroundings
 
 
 def _ask(computer: Computer, python: list[str], module: str, function: str, arguments: dict[str, Any]) -> Any:

@@ -129,6 +129,7 @@ class Languages(SettingsGroup):
         shared.active_lines = self.active_line_detection
         shared.snapshots = self.undo_snapshots
         shared.tools, shared.emit_images = self._answering(), self.emit_images
+        shared.skills = self.skills.import_skills if self.import_skills else None
         if owner is not None:
             shared.timeout = owner.block_timeout
             shared.max_output = self.max_output or owner.max_output

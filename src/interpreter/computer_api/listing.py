@@ -8,23 +8,26 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from interpreter.computer_api.tool import Picture, Tool
+from interpreter.computer_api.tool import Tool
 from interpreter.computer_api.tools import TOOLS, kind_of
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
 
 Kind = Literal["part", "method", "value"]
+PLAIN = (bool, int, float, str, list, dict, tuple, type(None))  # attributes of other types are a tool's own affair
 TOP = ("help", "view", "screenshot")  # what the computer itself offers to code, besides its tools
 
 
 def names(owner: Any) -> dict[str, Kind]:
     """The public names of the computer or of a tool, and what each is; nothing is called to find out."""
-    if not is_part(owner):
-        return {**dict.fromkeys(TOOLS, "part"), **dict.fromkeys(TOP, "method")}
-    found = of_class(type(owner))
-    own = {name: value for name, value in vars(owner).items() if name != "computer" and not name.startswith("_")}
-    return {**found, **{name: "part" if is_part(value) else "value" for name, value in own.items()}}
+    if not isinstance(owner, Tool):
+        return {**dict.fromkeys(TOOLS, "part"), **dict.fromkeys(TOP, "method")} if hasattr(owner, "_rows") else {}
+    own: dict[str, Kind] = {}
+    for name, value in vars(owner).items():
+        if not name.startswith("_") and isinstance(value, (Tool, *PLAIN)):
+            own[name] = "part" if isinstance(value, Tool) else "value"
+    return {**of_class(type(owner)), **own}
 
 
 def of_class(kind: type) -> dict[str, Kind]:
@@ -37,21 +40,6 @@ def of_class(kind: type) -> dict[str, Kind]:
     return found
 
 
-def is_part(value: Any) -> bool:
-    """Whether it is a tool, or a thing that a tool keeps and code may use."""
-    if isinstance(value, Tool):
-        return True
-    ours = type(value).__module__.startswith("interpreter.computer_api.")
-    is_data = isinstance(value, Picture | BaseException | tuple) or hasattr(type(value), "__dataclass_fields__")
-    return ours and not is_data and not isinstance(value, type) and not callable(value) and not _is_computer(value)
-
-
-def _is_computer(value: Any) -> bool:
-    from interpreter.computer_api.computer import Computer
-
-    return isinstance(value, Computer)
-
-
 def _is_method(value: Any) -> bool:
     if isinstance(value, property | cached_property):
         return False
@@ -61,14 +49,14 @@ def _is_method(value: Any) -> bool:
 # -- signatures --------------------------------------------------------------------------------------------------------
 
 
-def signature(method: Callable[..., Any]) -> str:
-    """Its parameters with their defaults, without those that take whatever else there is."""
+def signature(method: Callable[..., Any], whole: bool = False) -> str:
+    """Its parameters with their defaults; those that take whatever else there is only if all are wanted."""
     told = []
     for parameter in inspect.signature(method).parameters.values():
-        if parameter.name == "self" or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            continue
-        default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
-        told.append(parameter.name + default)
+        stars = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(parameter.kind.name, "")
+        if parameter.name != "self" and (whole or not stars):
+            default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
+            told.append(stars + parameter.name + default)
     return ", ".join(told)
 
 
@@ -130,7 +118,7 @@ def about_tool(kind: type) -> str:
     lines = [description(kind)]
     for name, what in of_class(kind).items():
         value = getattr(kind, name)
-        called = f"({signature(value)})" if what == "method" else ""
+        called = f"({signature(value, whole=True)})" if what == "method" else ""
         words = description(value) if what == "method" or isinstance(value, property) else ""
         lines.append(f"computer.{kind.__name__.lower()}.{name}{called}{f' # {words}' if words else ''}{_marks(value)}")
     return "\n".join(filter(None, lines))
@@ -138,7 +126,7 @@ def about_tool(kind: type) -> str:
 
 def about_method(kind: type, name: str) -> str:
     value = getattr(kind, name)
-    called = f"({signature(value)})" if callable(value) else ""
+    called = f"({signature(value, whole=True)})" if callable(value) else ""
     words = inspect.getdoc(value) or ""
     return f"computer.{kind.__name__.lower()}.{name}{called}{_marks(value)}\n{words}".rstrip()
 

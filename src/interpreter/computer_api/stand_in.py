@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from interpreter.computer_api.listing import TOP, is_part, names
+from interpreter.computer_api.listing import TOP, names
+from interpreter.computer_api.tool import Tool
 from interpreter.computer_api.tools import TOOLS
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ class ToolStandIn:
         if names(self._tool).get(name) == "method":
             return used(self._answering, self._call, path, "call")
         value = used(self._answering, self._call, path, "get")()
-        return ToolStandIn(self._answering, self._call, path, value) if is_part(value) else value
+        return ToolStandIn(self._answering, self._call, path, value) if isinstance(value, Tool) else value
 
     def __setattr__(self, name: str, value: Any) -> None:
         used(self._answering, self._call, f"{self._path}.{name}", "set")(value)

@@ -53,6 +53,7 @@ class Call:
         self.is_contained = session.launch.containment is not None
         self.interrupt = Interrupt()
         self.over = False  # nobody waits for its reply any more
+        self.about: Frame = {}  # what the record says of it, as soon as it is known what it is
         self._block = block
         self._answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
 
@@ -84,6 +85,8 @@ class Call:
 
     def end(self) -> None:
         """Nobody waits for it any more: from any thread."""
+        if self.about:
+            self.tell({"event": "called", "call": {**self.about, "outcome": "interrupted"}})
         self.over = True
         self.unasked()
         self.interrupt.ask()

@@ -103,6 +103,7 @@ class LiveLanguage(BaseLanguage):
         if self.session is None:
             launch = self.contained_launch()
             session = Session(launch, self.name)
+            session.calls.tools = self.surroundings.tools
             session.start()
             self.session = session  # one that could not start is none
             self._cwd, self._env = launch.cwd, dict(self.surroundings.exported)

@@ -35,6 +35,7 @@ class Surroundings:
     snapshots: int = 20  # how many earlier states of a session can be returned to
     size: tuple[int, int] = (80, 24)  # columns, lines
     tools: Tools | None = None  # who answers what code calls by the name of `computer`
+    skills: Callable[[], list[str]] | None = None  # the names of those that a Python session has from the beginning
     emit_images: bool = True  # whether the model gets the images that code shows
     containment: Containment | None = None  # what new sessions are shut in
 

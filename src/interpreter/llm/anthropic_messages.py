@@ -9,6 +9,7 @@ from typing import Any
 from interpreter.errors import RequestRefusedError
 from interpreter.llm.anthropic_request import marked, messages_of, system_of, tools_of, unmarked
 from interpreter.llm.anthropic_stream import MessageReader
+from interpreter.llm.computer_use import kind_of, screen_in
 from interpreter.llm.json_events import objects
 from interpreter.llm.kept import KeptReplies, Prefix
 from interpreter.llm.providers import Endpoint
@@ -39,8 +40,9 @@ class AnthropicMessages:
         """The request's body; what is not set is not sent, but for what has to be."""
         name = endpoint.model.lower()
         body = {key: value for key, value in params.items() if key not in _HANDLED and value is not None}
-        system, tools = system_of(params["messages"]), tools_of(params.get("tools"), _is_claude(name))
-        messages = messages_of(params["messages"], Prefix(endpoint, system, tools), self._replies)
+        kind, screen = kind_of(endpoint.wire, name), screen_in(params.get("tools"))
+        system, tools = system_of(params["messages"]), tools_of(params.get("tools"), _is_claude(name), kind)
+        messages = messages_of(params["messages"], Prefix(endpoint, system, tools), self._replies, screen)
         body |= {
             "model": endpoint.model,
             "max_tokens": params.get("max_tokens") or _first_match(name),
@@ -64,14 +66,14 @@ class AnthropicMessages:
 
     def chunks(self, events: Iterator[bytes], framed: bool, sent: Sent) -> Iterator[dict[str, Any]]:
         """The chunks of a streamed answer; it is whole once it says why it stopped."""
-        reader = MessageReader(lambda blocks: self._keep(sent, blocks))
+        reader = MessageReader(lambda blocks: self._keep(sent, blocks), sent.screen)
         for event in objects(events):
             yield from reader.read(event)
         reader.end()
 
     def whole(self, answer: dict[str, Any], sent: Sent) -> dict[str, Any]:
         """The answer of a server that does not stream, as one chunk."""
-        reader = MessageReader(lambda blocks: self._keep(sent, blocks))
+        reader = MessageReader(lambda blocks: self._keep(sent, blocks), sent.screen)
         return reader.whole(answer)
 
     def _keep(self, sent: Sent, blocks: list[dict[str, Any]]) -> None:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from interpreter.llm.computer_use import TOOL, Kind, Screen, as_call, code_of, screen_in
 from interpreter.llm.kept import KeptReplies, Parts, Prefix, call, stretch, words
 
 Block = dict[str, Any]
@@ -21,12 +22,17 @@ def system_of(chat: Sequence[Mapping[str, Any]]) -> list[Block]:
     return [_text(text) for text in texts if text.strip()]
 
 
-def tools_of(tools: Sequence[Mapping[str, Any]] | None, eager: bool) -> list[Block]:
+def tools_of(tools: Sequence[Mapping[str, Any]] | None, eager: bool, kind: Kind | None = None) -> list[Block]:
     """Tools as Anthropic wants them; `eager`, or code would be held back until it is whole."""
-    return [_tool(tool["function"]) | ({"eager_input_streaming": True} if eager else {}) for tool in tools or ()]
+    at_once = {"eager_input_streaming": True} if eager else {}
+    functions = [_tool(tool["function"]) | at_once for tool in tools or () if "function" in tool]
+    screen = screen_in(tools)
+    return [*functions, _computer(kind, screen)] if kind and screen else functions
 
 
-def messages_of(chat: Sequence[Mapping[str, Any]], prefix: Prefix, replies: KeptReplies) -> list[Block]:
+def messages_of(
+    chat: Sequence[Mapping[str, Any]], prefix: Prefix, replies: KeptReplies, screen: Screen | None = None
+) -> list[Block]:
     """User and assistant in turn, replies that were kept as they were."""
     told = [message for message in chat if message["role"] != "system"]
     out: list[Block] = []
@@ -40,7 +46,7 @@ def messages_of(chat: Sequence[Mapping[str, Any]], prefix: Prefix, replies: Kept
         if not out:
             _add(out, "user", [_text(GO_ON)])  # a conversation begins with the user
         kept = replies.answer_to(prefix.at(out)) if len(replies) else []
-        reply = stretch(told, at - 1, _parts(kept)) if kept else None
+        reply = stretch(told, at - 1, _parts(kept, screen)) if kept else None
         if reply is None:
             # Changed since: its thinking still stands before all that was changed.
             _add(out, "assistant", _beginning(kept) + _blocks(message))
@@ -137,7 +143,24 @@ def _tool(function: Mapping[str, Any]) -> Block:
     return {"name": function["name"], "description": function["description"], "input_schema": parameters}
 
 
-def _parts(blocks: Sequence[Block]) -> Parts:
+def is_computer_call(block: Mapping[str, Any]) -> bool:
+    return block["type"] == "tool_use" and block.get("name") == TOOL
+
+
+def _computer(kind: Kind, screen: Screen) -> Block:
+    size = {"display_width_px": screen.width, "display_height_px": screen.height}
+    zoom = {"enable_zoom": True} if kind.tool >= "computer_2025112" else {}
+    return {"type": kind.tool, "name": TOOL, **size, **zoom}
+
+
+def _call_of(block: Block, screen: Screen | None) -> tuple[str, str]:
+    """A call by the code that was run for it."""
+    if is_computer_call(block) and screen is not None:
+        return call(as_call(code_of([block["input"]], screen)))
+    return call(block["input"])
+
+
+def _parts(blocks: Sequence[Block], screen: Screen | None) -> Parts:
     """What a kept reply says; texts that no call stands between count as one."""
     parts: Parts = []
     texts: list[str] = []
@@ -145,7 +168,7 @@ def _parts(blocks: Sequence[Block]) -> Parts:
         if block["type"] == "text":
             texts.append(block["text"])
         elif block["type"] == "tool_use":
-            parts += [*words("".join(texts)), call(block["input"])]
+            parts += [*words("".join(texts)), _call_of(block, screen)]
             texts = []
     return parts + words("".join(texts))
 

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from interpreter.errors import BrokenStreamError
-from interpreter.llm.anthropic_request import THINKING
+from interpreter.llm.anthropic_request import THINKING, is_computer_call
+from interpreter.llm.computer_use import Screen, as_call, code_of
+from interpreter.llm.tool import NAME
 
 _FINISHED = {
     "max_tokens": "length",
@@ -22,8 +24,9 @@ _COUNTED = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tok
 class MessageReader:
     """Takes the events of one answer; `keep` gets the blocks that are whole, where they must go back."""
 
-    def __init__(self, keep: Callable[[list[dict[str, Any]]], None]) -> None:
+    def __init__(self, keep: Callable[[list[dict[str, Any]]], None], screen: Screen | None = None) -> None:
         self._keep = keep
+        self._screen = screen
         self._open: dict[int, _Block] = {}
         self._whole: list[dict[str, Any]] = []
         self._calls = 0
@@ -77,7 +80,8 @@ class MessageReader:
         if block.kind == "tool_use":
             block.number = self._calls
             self._calls += 1
-            function = {"name": content.get("name") or "", "arguments": ""}
+            name = NAME if self._acts(block) else content.get("name") or ""
+            function = {"name": name, "arguments": ""}
             call = {"index": block.number, "id": content.get("id") or "", "type": "function"}
             yield _chunk(tool_calls=[{**call, "function": function}])
         elif content.get("text"):
@@ -103,19 +107,27 @@ class MessageReader:
                 block.add("signature", delta.get("signature"))
             case "input_json_delta" if delta.get("partial_json"):
                 block.add("json", delta["partial_json"])
-                yield _arguments(block.number, delta["partial_json"])
+                if not self._acts(block):
+                    yield _arguments(block.number, delta["partial_json"])
 
     def _stop(self, index: int) -> Iterator[dict[str, Any]]:
         block = self._open.pop(index, None)
         if block is None:
             return
-        if block.kind == "tool_use" and not block.has("json"):  # it came in one piece
-            yield _arguments(block.number, json.dumps(block.content.get("input") or {}, ensure_ascii=False))
         found = block.whole()
+        if self._screen is not None and self._acts(block):
+            action = found["input"] if found is not None else {}
+            yield _arguments(block.number, as_call(code_of([action], self._screen)))
+        elif block.kind == "tool_use" and not block.has("json"):  # it came in one piece
+            yield _arguments(block.number, json.dumps(block.content.get("input") or {}, ensure_ascii=False))
         if found is not None:
             self._whole.append(found)
             if _is_worth_keeping(self._whole):
                 self._keep(self._whole)
+
+    def _acts(self, block: _Block) -> bool:
+        """Whether it is an action on the screen, which is run as code."""
+        return self._screen is not None and is_computer_call({"type": block.kind, **block.content})
 
     def _finish(self, delta: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         reason = delta.get("stop_reason")
@@ -178,9 +190,10 @@ class _Block:
 
 
 def _is_worth_keeping(blocks: list[dict[str, Any]]) -> bool:
-    """With thinking in it, or more than words and one call behind them."""
+    """With thinking or an action on the screen in it, or more than words and one call behind them."""
     kinds = [block["type"] for block in blocks]
-    return any(kind in THINKING for kind in kinds) or "tool_use" in kinds[:-1]
+    special = any(block["type"] in THINKING or is_computer_call(block) for block in blocks)
+    return special or "tool_use" in kinds[:-1]
 
 
 def _chunk(**delta: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from interpreter.llm.providers import identify
 # Patterns over the lower-cased name behind the last slash.
 _CALLS_TOOLS = (
     "gpt-3.5-turbo*", "gpt-4*", "gpt-5*", "gpt-oss*", "chatgpt-4o*", "o1", "o1-2*", "o3*", "o4*",
-    "claude-*", "*anthropic.claude-*", "gemini-*", "grok-*", "deepseek-chat*", "deepseek-reasoner*",
+    "computer-use-*", "claude-*", "*anthropic.claude-*", "gemini-*", "grok-*", "deepseek-chat*", "deepseek-reasoner*",
     "deepseek-v3*", "deepseek-v4*", "kimi-k2*", "glm-4*",
     "mistral-large*", "mistral-medium*", "mistral-small*", "codestral*", "devstral*", "command-r*",
     "llama-3.1*", "llama-3.3*", "llama-4*", "meta-llama-3.1*", "meta-llama-3.3*", "qwen3*", "qwen2.5-72b*",
@@ -18,7 +18,7 @@ _NO_TOOLS = ("claude-2*", "claude-instant*", "*vision-preview*", "gpt-3.5-turbo-
 _SEES = (
     "gpt-4o*", "chatgpt-4o*", "gpt-4.1*", "gpt-4.5*", "gpt-4-turbo*", "gpt-4-vision*", "gpt-5*",
     "o1", "o1-2*", "o3", "o3-2*", "o3-pro*", "o4*", "claude-*", "*anthropic.claude-*", "gemini-*",
-    "grok-4*",
+    "grok-4*", "computer-use-*",
     "llama-4*", "*llava*", "*-vl*", "*.5vl*", "*vision*", "pixtral*", "gemma3*", "gemma-3*", "minicpm-v*",
 )  # fmt: skip
 _BLIND = ("claude-2*", "claude-instant*", "gpt-4o-audio*", "gemma3:1b*", "gemma-3-1b*")

@@ -147,7 +147,7 @@ def _tell(message: Message, chat: Chat, forms: Forms, memory: Memory, template: 
         case "message" if role == "user":
             chat.user(template.replace("{content}", str(content)).strip())
         case "message":
-            chat.output(_redacted(str(content).strip(), forms, memory))
+            chat.output(_redacted(str(content).strip(), forms, memory), has_failed(message))
         case "code":
             _tell_code(message, chat)
         case "console":

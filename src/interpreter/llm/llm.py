@@ -348,6 +348,14 @@ class Llm(SettingsGroup, group="llm"):
     def _endpoint(self) -> Endpoint:
         return self._resolve(self.model, **{name: getattr(self, name) for name in WHERE})
 
+    @property
+    def place(self) -> Endpoint | None:
+        """Where the model is asked, if that is known and nobody's own way."""
+        try:
+            return self._endpoint() if self._completions is None else None
+        except ModelError:
+            return None
+
     def _resolve(self, model: str, **where: str | None) -> Endpoint:
         self._wire.direct = self._interpreter.offline
         if self._interpreter.offline:

@@ -46,6 +46,8 @@ class ModelProfile:
     stop: tuple[str, ...] = ()
     same_results: int = 2
     """So often the same block may run with the same result, before it is refused."""
+    tells_files: bool = False
+    """Whether the model is told what a block did to files, since it does not look."""
     same_failures: int | None = None
     """So often in a row the same failure may come, before the model is told to try another way."""
 
@@ -77,6 +79,7 @@ SHORT = ModelProfile(
     one_block=True,
     digests_errors=True,
     same_results=1,
+    tells_files=True,
     same_failures=2,
 )
 MINIMAL = replace(

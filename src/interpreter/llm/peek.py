@@ -21,6 +21,7 @@ _READ = 4096
 _LISTED = 15
 _LARGEST_JSON = 1_000_000
 _SQLITE = b"SQLite format 3\0"
+_PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def peek(words: str, folder: str) -> str:
@@ -28,7 +29,7 @@ def peek(words: str, folder: str) -> str:
     named = list(_named(words, Path(folder)))
     parts = [_listing(Path(folder), "This folder")]
     parts += [_listing(path, f"The folder {name}") for name, path in named if path.is_dir()]
-    parts += [_beginning(name, path) for name, path in named if path.is_file()]
+    parts += [beginning(name, path) for name, path in named if path.is_file()]
     return "\n".join(filter(None, parts))
 
 
@@ -66,7 +67,8 @@ def _listing(folder: Path, called: str) -> str:
     return f"{called} has: {', '.join(names[:_LISTED])}{more}." if names else f"{called} is empty."
 
 
-def _beginning(name: str, path: Path) -> str:
+def beginning(name: str, path: Path) -> str:
+    """How a file begins, or what is in it; empty if that cannot be told in a few lines."""
     try:
         with path.open("rb") as file:
             data = file.read(_READ)
@@ -74,6 +76,9 @@ def _beginning(name: str, path: Path) -> str:
         return ""
     if data.startswith(_SQLITE):
         return _tables(name, path)
+    if data.startswith(_PNG) and len(data) >= 24:
+        width, height = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
+        return f"{name} is a picture of {width} by {height} pixels."
     if not data or b"\0" in data:
         return ""
     try:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.llm.capabilities import calls_tools, sees_images
 from interpreter.llm.compaction import Cut
+from interpreter.llm.computer_use import computer_tool, kind_of
 from interpreter.llm.convert import Forms, convert
 from interpreter.llm.peek import is_for_shell, names_table, peek
 from interpreter.llm.secrets import secret_values
@@ -28,13 +29,23 @@ def make_request(llm: Llm, messages: Sequence[Message], cut: Cut | None = None) 
     has_tools = asks_with_tools(llm)
     params: dict[str, Any] = {"model": llm.model, "messages": _chat(llm, messages, has_tools, cut), "stream": True}
     if has_tools:
-        params["tools"] = [execute_tool([language.name.lower() for language in llm.interpreter.computer.languages])]
+        languages = [language.name.lower() for language in llm.interpreter.computer.languages]
+        params["tools"] = [execute_tool(languages), *_computer_tool(llm)]
     for name in ("max_tokens", "temperature", *WHERE):
         if getattr(llm, name) is not None:
             params[name] = getattr(llm, name)
     if not has_tools:
         _limit(llm, params)
     return params
+
+
+def _computer_tool(llm: Llm) -> list[dict[str, Any]]:
+    """In OS mode, the tool for the screen that the model is made for; others act through code alone."""
+    screen = llm.interpreter.screen
+    place = llm.place if screen is not None else None
+    if screen is None or place is None or kind_of(place.wire, place.model) is None:
+        return []
+    return [computer_tool(screen)]
 
 
 def asks_with_tools(llm: Llm) -> bool:

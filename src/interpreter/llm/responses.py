@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from interpreter.errors import RequestRefusedError
+from interpreter.llm.computer_use import kind_of, screen_in
 from interpreter.llm.json_events import objects
 from interpreter.llm.kept import KeptReplies, Prefix
 from interpreter.llm.providers import Endpoint
@@ -45,11 +46,14 @@ class Responses:
         """The request's body; the server stores nothing, so reasoning travels with it, encrypted."""
         body = {key: value for key, value in params.items() if key not in _HANDLED and value is not None}
         chat = params["messages"]
-        instructions, tools = instructions_of(chat), tools_of(params.get("tools"))
+        kind, screen = kind_of(endpoint.wire, endpoint.model), screen_in(params.get("tools"))
+        instructions, tools = instructions_of(chat), tools_of(params.get("tools"), kind)
         body |= {"model": endpoint.model, "stream": True, "store": False}
         body |= {"instructions": instructions} if instructions else {}
         body |= {"tools": tools} if tools else {}
-        body["input"] = input_of(chat, Prefix(endpoint, instructions, tools), self._replies)
+        body["input"] = input_of(chat, Prefix(endpoint, instructions, tools), self._replies, screen)
+        if kind is not None and screen is not None and kind.tool == "computer_use_preview":
+            body.setdefault("truncation", "auto")  # it takes no request without
         if params.get("max_tokens") is not None:
             body["max_output_tokens"] = params["max_tokens"]
         if not any(fnmatchcase(endpoint.model.lower(), pattern) for pattern in _WITHOUT_REASONING):
@@ -72,14 +76,14 @@ class Responses:
 
     def chunks(self, events: Iterator[bytes], framed: bool, sent: Sent) -> Iterator[dict[str, Any]]:
         """The chunks of a streamed answer; it is whole once the response is completed or incomplete."""
-        reader = ResponseReader(lambda items: self._keep(sent, items))
+        reader = ResponseReader(lambda items: self._keep(sent, items), sent.screen)
         for event in objects(events):
             yield from reader.read(event)
         reader.end()
 
     def whole(self, answer: dict[str, Any], sent: Sent) -> dict[str, Any]:
         """The answer of a server that does not stream, as one chunk."""
-        return ResponseReader(lambda items: self._keep(sent, items)).whole(answer)
+        return ResponseReader(lambda items: self._keep(sent, items), sent.screen).whole(answer)
 
     def _keep(self, sent: Sent, items: list[dict[str, Any]]) -> None:
         body = sent.body

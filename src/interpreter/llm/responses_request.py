@@ -5,23 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from interpreter.llm.kept import KeptReplies, Parts, Prefix, call, stretch, words
+from interpreter.llm.computer_use import TOOL, Kind, Screen, as_call, code_of, screen_in
+from interpreter.llm.kept import KeptReplies, Parts, Prefix, Stretch, call, stretch, words
 
 Item = dict[str, Any]
 
 # Of the server's own books; it knows nothing of them when it is asked to store nothing.
 _THEIRS = ("id", "status")
+_CALLS = ("function_call", "computer_call")
 
 
 def instructions_of(chat: Sequence[Mapping[str, Any]]) -> str:
     return "\n\n".join(message["content"] for message in chat if message["role"] == "system").strip()
 
 
-def tools_of(tools: Sequence[Mapping[str, Any]] | None) -> list[Item]:
-    return [{"type": "function", **tool["function"], "strict": False} for tool in tools or ()]
+def tools_of(tools: Sequence[Mapping[str, Any]] | None, kind: Kind | None = None) -> list[Item]:
+    functions = [tool["function"] for tool in tools or () if "function" in tool]
+    out: list[Item] = [{"type": "function", **function, "strict": False} for function in functions]
+    screen = screen_in(tools)
+    return [*out, _computer(kind, screen)] if kind and screen else out
 
 
-def input_of(chat: Sequence[Mapping[str, Any]], prefix: Prefix, replies: KeptReplies) -> list[Item]:
+def input_of(
+    chat: Sequence[Mapping[str, Any]], prefix: Prefix, replies: KeptReplies, screen: Screen | None = None
+) -> list[Item]:
     """The items of the conversation, replies that were kept as they were."""
     told = [message for message in chat if message["role"] != "system"]
     out: list[Item] = []
@@ -30,15 +37,58 @@ def input_of(chat: Sequence[Mapping[str, Any]], prefix: Prefix, replies: KeptRep
         message = told[at]
         at += 1
         kept = _kept(message, out, prefix, replies)
-        reply = stretch(told, at - 1, _parts(kept)) if kept else None
-        if reply is None:
+        reply = stretch(told, at - 1, _parts(kept, screen)) if kept else None
+        answers = _answers(kept, reply) if reply is not None else None
+        if reply is None or answers is None:
             out += _beginning(kept) + _items(message)
             continue
-        out += _with_ids(kept, reply.ids)
-        for result in reply.results:
-            out += _items(result)
+        out += _with_ids(kept, reply.ids) + answers
         at = reply.end
     return out
+
+
+def code_of_call(item: Mapping[str, Any], screen: Screen) -> str:
+    """The code of an action on the screen, or of several."""
+    actions = item.get("actions") or [item.get("action") or {}]
+    warnings = [check.get("message") or check.get("code") or "" for check in item.get("pending_safety_checks") or ()]
+    return code_of(actions, screen, warnings)
+
+
+def _computer(kind: Kind, screen: Screen) -> Item:
+    if kind.tool == TOOL:
+        return {"type": TOOL}
+    system = {"darwin": "mac", "windows": "windows"}.get(screen.system, "linux")
+    return {"type": kind.tool, "display_width": screen.width, "display_height": screen.height, "environment": system}
+
+
+def _answers(kept: Sequence[Item], reply: Stretch) -> list[Item] | None:
+    """What came of the calls of a kept reply; None if an action has no picture to answer it with."""
+    calls = dict(zip(reply.ids, (item for item in kept if item["type"] in _CALLS), strict=False))
+    pictures = [part for result in reply.results for part in _pictures(result)]
+    acted = sum(item["type"] == "computer_call" for item in calls.values())
+    if not acted:
+        return [item for result in reply.results for item in _items(result)]
+    if not pictures:
+        return None
+    out: list[Item] = []
+    for result in reply.results:
+        if result["role"] == "tool" and calls[result["tool_call_id"]]["type"] == "computer_call":
+            out.append(_seen(result["tool_call_id"], calls[result["tool_call_id"]], pictures[-1]))
+        elif not _pictures(result):
+            out += _items(result)
+    return out
+
+
+def _pictures(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    content = result["content"]
+    return [] if isinstance(content, str) else [part for part in content or () if part["type"] == "image_url"]
+
+
+def _seen(call_id: str, item: Item, picture: Mapping[str, Any]) -> Item:
+    output = {"type": "computer_screenshot", "image_url": picture["image_url"]["url"]}
+    answer = {"type": "computer_call_output", "call_id": call_id, "output": output}
+    checks = item.get("pending_safety_checks")
+    return answer | ({"acknowledged_safety_checks": checks} if checks else {})
 
 
 def text_of(item: Mapping[str, Any]) -> str:
@@ -87,7 +137,7 @@ def _call(call_id: str, function: Mapping[str, Any]) -> Item:
     return {"type": "function_call", "call_id": call_id, **function}
 
 
-def _parts(items: Sequence[Item]) -> Parts:
+def _parts(items: Sequence[Item], screen: Screen | None) -> Parts:
     """What a kept reply says; texts that no call stands between count as one."""
     parts: Parts = []
     texts: list[str] = []
@@ -97,14 +147,16 @@ def _parts(items: Sequence[Item]) -> Parts:
         elif item["type"] == "function_call":
             parts += [*words(" ".join(texts)), call(item["arguments"])]
             texts = []
+        elif item["type"] == "computer_call" and screen is not None:
+            parts += [*words(" ".join(texts)), call(as_call(code_of_call(item, screen)))]
+            texts = []
     return parts + words(" ".join(texts))
 
 
 def _with_ids(items: Sequence[Item], ids: Sequence[str]) -> list[Item]:
     """The reply as it was, its calls under the ids that their outputs go by."""
     waiting = iter(ids)
-    calls = {"function_call"}
-    return [{**_ours(i), "call_id": next(waiting)} if i["type"] in calls else _ours(i) for i in items]
+    return [{**_ours(i), "call_id": next(waiting)} if i["type"] in _CALLS else _ours(i) for i in items]
 
 
 def _beginning(items: Sequence[Item]) -> list[Item]:

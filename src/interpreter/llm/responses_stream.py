@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from interpreter.errors import BrokenStreamError
-from interpreter.llm.responses_request import text_of
+from interpreter.llm.computer_use import Screen, as_call
+from interpreter.llm.responses_request import code_of_call, text_of
+from interpreter.llm.tool import NAME
 
 _REASONS = {"max_output_tokens": "length"}
 
@@ -14,8 +16,9 @@ _REASONS = {"max_output_tokens": "length"}
 class ResponseReader:
     """Takes the events of one answer; `keep` gets the items that are whole, where they must go back."""
 
-    def __init__(self, keep: Callable[[list[dict[str, Any]]], None]) -> None:
+    def __init__(self, keep: Callable[[list[dict[str, Any]]], None], screen: Screen | None = None) -> None:
         self._keep = keep
+        self._screen = screen
         self._items: list[dict[str, Any]] = []
         self._calls: dict[Any, int] = {}  # the number of each call
         self._came: set[Any] = set()  # items of which a piece has come
@@ -80,6 +83,9 @@ class ResponseReader:
 
     def _done(self, place: Any, item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         """An item is whole; what had not come of it in pieces comes now."""
+        if item.get("type") == "computer_call" and self._screen is not None:
+            code = as_call(code_of_call(item, self._screen))
+            yield from self._begin(place, {**item, "type": "function_call", "name": NAME, "arguments": code})
         yield from self._begin(place, item) if place not in self._came else ()
         if place not in self._came:
             yield from self._all_of(place, item)
@@ -140,13 +146,13 @@ def _place(event: Mapping[str, Any]) -> Any:
 def _can_go_back(item: Mapping[str, Any]) -> bool:
     if item.get("type") == "reasoning":  # without either, it stands for what only the server could look up
         return bool(item.get("encrypted_content") or item.get("content"))
-    return item.get("type") in ("message", "function_call")
+    return item.get("type") in ("message", "function_call", "computer_call")
 
 
 def _is_worth_keeping(items: list[dict[str, Any]]) -> bool:
-    """With reasoning in it, or more than words and one call behind them."""
-    reasons = any(item["type"] == "reasoning" for item in items)
-    return reasons or any(item["type"] == "function_call" for item in items[:-1])
+    """With reasoning or an action on the screen in it, or more than words and one call behind them."""
+    special = any(item["type"] in ("reasoning", "computer_call") for item in items)
+    return special or any(item["type"] == "function_call" for item in items[:-1])
 
 
 def _chunk(**delta: Any) -> dict[str, Any]:

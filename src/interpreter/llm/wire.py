@@ -8,7 +8,7 @@ import socket
 import threading
 import weakref
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from interpreter.errors import (
@@ -19,6 +19,7 @@ from interpreter.errors import (
     RequestRefusedError,
     WrongKeyError,
 )
+from interpreter.llm.computer_use import Screen, headers_for, screen_in
 from interpreter.llm.failures import error_for, failure_of, not_a_stream, read_failure
 from interpreter.llm.providers import Endpoint
 from interpreter.llm.sse import event_data
@@ -44,6 +45,7 @@ class Sent:
 
     endpoint: Endpoint
     body: dict[str, Any]
+    screen: Screen | None = None  # that the model may act on with a tool of its own
 
 
 class WireFormat(Protocol):
@@ -83,7 +85,10 @@ class Wire:
         timeouts: tuple[float, float],
     ) -> Iterator[dict[str, Any]]:
         """The chunks of the answer as they arrive, or a typed error; ends without a word when cancelled."""
-        sent = Sent(endpoint, wire_format.body(endpoint, params))
+        sent = Sent(endpoint, wire_format.body(endpoint, params), screen_in(params.get("tools")))
+        if sent.screen is not None:
+            more = headers_for(endpoint.wire, endpoint.model)
+            endpoint = replace(endpoint, extra_headers={**endpoint.extra_headers, **more})
         try:
             with self._open(endpoint, wire_format.path, sent.body, cancelled, timeouts) as response:
                 for chunk in _answer(response, sent, wire_format):

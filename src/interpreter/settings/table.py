@@ -19,8 +19,6 @@ COMPUTER = "The computer API"
 IGNORED = "Accepted for old scripts, without effect"
 
 _NOTHING_SENT = "nothing is ever sent to anyone but the model you chose"
-_NO_API = "the computer API is not there yet"
-_NO_SKILLS = "skills are not there yet"
 
 _BREAKERS = (
     "The task is done.",
@@ -448,19 +446,19 @@ SETTINGS: tuple[Setting, ...] = (
     # The computer API
     Setting(
         "computer.import_computer_api", "bool", False,
-        "Let code use the `computer` object.",
-        COMPUTER, later=_NO_API,
+        "Tell the model of the `computer` object that code can use; on at the command line, never for small models.",
+        COMPUTER,
     ),
     Setting(
         "computer.import_skills", "bool", False,
-        "Load your skills into the Python session.",
-        COMPUTER, later=_NO_SKILLS,
+        "Have your skills by their names in the Python session.",
+        COMPUTER,
     ),
-    Setting("computer.save_skills", "bool", True, "Let code save new skills.", COMPUTER, later=_NO_SKILLS),
+    Setting("computer.save_skills", "bool", True, "Let code save new skills.", COMPUTER),
     Setting(
         "computer.skills_path", "path", None,
         "Folder of your skills; None is `skills` in the configuration folder.",
-        COMPUTER, optional=True, later=_NO_SKILLS,
+        COMPUTER, optional=True,
     ),
     Setting(
         "computer.screenshot_size", "int", 1280,
@@ -486,8 +484,8 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "computer.system_message", "str", None,
-        "What the model is told about the `computer` object; None lists it.",
-        COMPUTER, optional=True, later=_NO_API,
+        "What the model is told about the `computer` object; None lists it where `import_computer_api` is on.",
+        COMPUTER, optional=True,
     ),
     Setting(
         "computer.max_output", "int", None,
@@ -544,13 +542,23 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "sync_computer", "bool", False,
-        "Keep the `computer` object of the session and yours alike.",
-        COMPUTER, later=_NO_API,
+        "The `computer` object of the session and yours are the same.",
+        IGNORED, inert="there is one computer, and code in sessions calls it",
     ),
     Setting(
         "os", "bool", False,
         "Let the model see the screen and use mouse and keyboard.",
-        COMPUTER, flag="--os", short="-os", later="control of the screen is not there yet",
+        COMPUTER, flag="--os", short="-os",
+    ),
+    Setting(
+        "os_max_steps", "int", 200,
+        "In OS mode, so many actions on the screen are done for one message; None is no limit.",
+        COMPUTER, optional=True, minimum=1, flag="--os_max_steps",
+    ),
+    Setting(
+        "os_apps", "list", Default(list, "an empty list"),
+        "In OS mode, the applications that may be used, such as `mousepad` or `chromium*`; none named is all of them.",
+        COMPUTER,
     ),
     # Without effect
     Setting(

@@ -53,7 +53,7 @@ async def done(window: Window, page: Page, what: str) -> str:
     """What was done, where that led, and what the page had to say to it, in words."""
     await window.settle(page)
     current = await window.page()
-    return " ".join([f"{what} Now at {shown(current.url)}.", *window.take_notices()])
+    return window.telling(f"{what} Now at {shown(current.url)}.")
 
 
 @contextlib.contextmanager
@@ -182,10 +182,9 @@ async def began(window: Window, page: Page, target: str, element: ElementHandle 
     try:
         response = await go(window, page, target)
     except BrowserError:
-        # An address that is a download does not load; the word of it may come a moment later.
-        with contextlib.suppress(TimeoutError):
-            return await asyncio.wait_for(asyncio.shield(wanted), 1)
-        raise
+        if not window.offered.is_set():
+            raise
+        return await wanted
     return await response.body() if response is not None and not wanted.done() else await wanted
 
 

@@ -25,9 +25,9 @@ def framed(body: str, url: str, rest: str = "") -> str:
     return f"[page {mark} {shown(url)} — {NOTE}, up to the end of {mark}]\n{body}\n[end of page {mark}{ending}]"
 
 
-def marked(url: str, **values: Any) -> dict[str, Any]:
-    """Values from a page, as a dictionary that says so."""
-    return {"note": f"{shown(url)} — {NOTE}", **values}
+def marked(url: str = "", **values: Any) -> dict[str, Any]:
+    """Values from a page, or from several, as a dictionary that says so."""
+    return {"note": f"{shown(url)} — {NOTE}" if url else NOTE, **values}
 
 
 def clean(text: str) -> str:
@@ -43,7 +43,7 @@ def is_hidden(character: str) -> bool:
 
 def shown(url: str) -> str:
     """An address in a line of ours."""
-    text = "".join(each for each in clean(url) if each not in "\n\t []")
+    text = "".join(clean(url).replace("[", "").replace("]", "").split())
     return text if len(text) <= LONGEST_ADDRESS else text[:LONGEST_ADDRESS] + "…"
 
 

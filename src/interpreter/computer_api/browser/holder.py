@@ -17,9 +17,10 @@ from interpreter.computer_api.browser.worker import Worker
 
 Result = TypeVar("Result")
 LIMIT = 30.0  # seconds that a call may take
+SHARE = 0.8  # of it for one step, so that the step that took too long is the one that tells
 TO_START = 60.0
 TO_REVIVE = 15.0
-TO_CLOSE = 15.0
+TO_CLOSE = 40.0
 GONE = "The browser had been closed, so a new one was started; its page is empty."
 OTHER = "The settings have changed, so a new browser was started; its page is empty."
 
@@ -62,7 +63,7 @@ class Holder:
         try:
             worker.call(window.open, TO_START)
         except BaseException:
-            self._put_away(worker, window)
+            put_away(worker, window)
             raise
         self._worker, self._window = worker, window
         if word:
@@ -78,20 +79,25 @@ class Holder:
         worker, window = self._worker, self._window
         self._worker = self._window = None
         if worker is not None and window is not None:
-            self._put_away(worker, window)
-
-    def _put_away(self, worker: Worker, window: Window) -> None:
-        with contextlib.suppress(BrowserTimeoutError):
-            worker.call(window.close, TO_CLOSE)
-        worker.stop()
+            put_away(worker, window)
 
     def __del__(self) -> None:
-        self._close()
+        worker, window = self._worker, self._window
+        if worker is not None and window is not None:
+            # Whichever thread this is, it may be the browser's own, which must not wait for itself.
+            threading.Thread(target=put_away, args=(worker, window), name="browser end", daemon=True).start()
+
+
+def put_away(worker: Worker, window: Window) -> None:
+    with contextlib.suppress(BrowserTimeoutError):
+        worker.call(window.close, TO_CLOSE)
+    worker.stop()
 
 
 async def spoken(window: Window, act: Callable[[Window], Awaitable[Result]], limit: float) -> Result:
     """Do it; what Playwright raises is an error of ours."""
-    window.context.set_default_timeout(limit * 1000)
+    window.patience = limit * SHARE
+    window.context.set_default_timeout(window.patience * 1000)
     try:
         return await act(window)
     except window.launch.timeout_error as error:

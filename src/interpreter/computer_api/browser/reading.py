@@ -13,6 +13,7 @@ from interpreter.computer_api.browser import elements
 from interpreter.computer_api.browser.errors import BrowserError
 from interpreter.computer_api.browser.frame import clean, framed, marked
 from interpreter.computer_api.browser.going import go
+from interpreter.errors import SettingValueError
 
 if TYPE_CHECKING:
     from playwright.async_api import Frame, Page
@@ -112,20 +113,24 @@ async def snapshot(window: Window, find: str | None, start: int, budget: int) ->
     return framed(with_notices(body, window), page.url, rest)
 
 
-async def results(window: Window, url: str, query: str) -> dict[str, Any]:
+def search_address(pattern: str, query: str) -> str:
+    if "{query}" not in pattern:
+        raise SettingValueError("The setting computer.search_url needs {query} in it, where the words go.")
+    return pattern.replace("{query}", quote(query, safe=""))
+
+
+async def results(window: Window, url: str) -> dict[str, Any]:
     """What a search page finds, in a tab of its own, so that the current page stays."""
-    if "{query}" not in url:
-        raise BrowserError("The setting computer.search_url needs {query} in it, where the words go.")
     before = await window.page()
     page = await window.context.new_page()
     try:
-        await go(window, page, url.replace("{query}", quote(query, safe="")))
+        await go(window, page, url)
         found = await page.evaluate(script("results.js"), MOST_RESULTS)
         listed = [{name: clean(str(each[name])) for name in ("title", "url", "snippet")} for each in found]
         told = marked(page.url, results=listed)
         if not listed:
             told["text"] = clean(await whole(page))[:4000]
-        return told | ({"notices": notices} if (notices := window.take_notices()) else {})
+        return window.with_notices(told)
     finally:
         with contextlib.suppress(window_error()):
             await page.close()

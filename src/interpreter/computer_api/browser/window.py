@@ -18,10 +18,12 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Dialog, Download, Page, Request, Route
 
 MOST_TABS = 50
+NO: tuple[bool, str] = (False, "")
 MOST_NOTICES = 20
 DRAWN = 1.0  # seconds that a page has to draw what an action changed
+ALIVE = 3.0  # seconds that it has to answer at all
 LOADED = 10.0  # seconds that a page has to load before we go on without the rest of it
-TO_CLOSE = 5.0
+TO_CLOSE = 15.0
 TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
 
 
@@ -31,8 +33,10 @@ class Window:
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
         self.notices: list[str] = []
-        self.answer: tuple[bool, str] = (False, "")  # to the next question of a page
+        self.answer = NO  # to the next question of a page
         self.closed = False
+        self.patience = LOADED  # seconds that a step of a call may take
+        self.offered = asyncio.Event()  # a page offers a file
         self.changed = asyncio.Event()  # another tab is the current one
         self.wanted: asyncio.Future[Download] | None = None
         self.failed: str = ""  # the last address that a tab could not load
@@ -84,8 +88,13 @@ class Window:
         if self._page is None or self._page.is_closed():
             if self._page is not None:
                 self.tell("The tab was closed; the last one that is left is the current one now.")
-            self._page = self.tabs[-1] if self.tabs else await self.context.new_page()
+            await self.leave()
+        assert self._page is not None
         return self._page
+
+    async def leave(self) -> None:
+        """The current tab was closed on purpose: go to the last one."""
+        self._page = self.tabs[-1] if self.tabs else await self.context.new_page()
 
     async def show(self, page: Page) -> None:
         self._page = page
@@ -102,7 +111,7 @@ class Window:
                 self._lines[page] = await self.context.new_cdp_session(page)
 
     async def _opened(self, page: Page) -> None:
-        if len(self.tabs) > MOST_TABS:
+        if len(self.tabs) > MOST_TABS and not self.launch.attach_to:
             await page.close()
             return
         await self._adopt(page)
@@ -115,6 +124,7 @@ class Window:
 
     def _forget(self, page: Page) -> None:
         self._lines.pop(page, None)
+        self.changed.set()
         self._finish(page)
 
     async def _crashed(self, page: Page) -> None:
@@ -153,8 +163,11 @@ class Window:
         with contextlib.suppress(self.launch.error, TimeoutError):
             await asyncio.wait_for(page.evaluate(TWO_FRAMES), DRAWN)
         if (loading := self._loading.get(page)) is not None:
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(loading.wait(), LOADED)
+            try:
+                await asyncio.wait_for(loading.wait(), min(LOADED, self.patience))
+            except TimeoutError:
+                self.tell("The next page is still loading.")
+                return
         await self.loaded(page)
 
     async def loaded(self, page: Page) -> None:
@@ -162,7 +175,7 @@ class Window:
         if page.is_closed():
             return
         try:
-            await page.wait_for_load_state("load", timeout=LOADED * 1000)
+            await page.wait_for_load_state("load", timeout=min(LOADED, self.patience) * 1000)
         except self.launch.timeout_error:
             self.tell("The page is still loading.")
         except self.launch.error:
@@ -190,7 +203,7 @@ class Window:
 
     async def _asked(self, dialog: Dialog) -> None:
         """A dialog holds everything up until it is answered."""
-        (yes, text), self.answer = self.answer, (False, "")
+        (yes, text), self.answer = self.answer, NO
         said = f"The page showed {article(dialog.type)} that says {quoted(dialog.message)}"
         with contextlib.suppress(self.launch.error):
             if dialog.type in ("alert", "beforeunload"):
@@ -207,6 +220,7 @@ class Window:
                 await dialog.dismiss()
 
     async def _downloaded(self, download: Download) -> None:
+        self.offered.set()
         if self.wanted is not None and not self.wanted.done():
             self.wanted.set_result(download)
             return
@@ -223,23 +237,36 @@ class Window:
         taken, self.notices = self.notices, []
         return taken
 
+    def telling(self, words: str) -> str:
+        """Words of ours, with what happened since the last call."""
+        return " ".join([words, *self.take_notices()])
+
+    def with_notices(self, told: dict[str, Any]) -> dict[str, Any]:
+        notices = self.take_notices()
+        return told | ({"notices": notices} if notices else {})
+
     async def revive(self) -> None:
         """After a call that took too long: end what keeps the page busy, or the page."""
         page = self._page
-        if page is None or page.is_closed() or await self._answers(page):
+        if page is None or page.is_closed():
             return
-        if page in self._lines:
-            with contextlib.suppress(self.launch.error, TimeoutError):
-                await asyncio.wait_for(self._lines[page].send("Runtime.terminateExecution"), DRAWN)
+        for remedy in ("Page.stopLoading", "Runtime.terminateExecution"):
+            await self.command(page, remedy)
             if await self._answers(page):
                 return
         self.tell(f"The page {shown(page.url)} did not answer any more, and its tab was closed.")
         with contextlib.suppress(self.launch.error, TimeoutError):
-            await asyncio.wait_for(page.close(), TO_CLOSE)
+            await asyncio.wait_for(page.close(), ALIVE)
+
+    async def command(self, page: Page, name: str) -> None:
+        """Say something to a tab's process; it takes that also while the page is busy."""
+        if page in self._lines:
+            with contextlib.suppress(self.launch.error, TimeoutError):
+                await asyncio.wait_for(self._lines[page].send(name), DRAWN)
 
     async def _answers(self, page: Page) -> bool:
         try:
-            return bool(await asyncio.wait_for(page.evaluate("1"), DRAWN))
+            return bool(await asyncio.wait_for(page.evaluate("1"), ALIVE))
         except TimeoutError:
             return False
         except self.launch.error:

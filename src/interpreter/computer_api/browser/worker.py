@@ -23,6 +23,8 @@ class Worker:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
+        # What goes wrong in a call is raised to its caller; only what was given up comes here, and nothing prints.
+        self._loop.set_exception_handler(lambda loop, context: None)
         self._thread = threading.Thread(target=self._serve, name="browser", daemon=True)
         self._thread.start()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.display.boxes import Box
@@ -24,6 +25,7 @@ class Grabber:
             self._mss: Any = module.MSS(display=display) if display else module.MSS()
         except self._error as error:
             raise NoDisplayError(f"The screen cannot be seen: {error}") from error
+        weakref.finalize(self, self._mss.close)
 
     def grab(self, box: Box) -> Image:
         """The pixels of a box, one for each pixel of the box also where the screen has more."""

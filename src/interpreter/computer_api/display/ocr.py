@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     Pixels = NDArray[Any]
 
-# Two do nearly all that more would, and the user's own programs need the others.
-_THREADS = min(2, os.cpu_count() or 1)
+# The user's own programs need the others.
+_THREADS = max(1, min(4, (os.cpu_count() or 1) // 2))
 # Longer sides are made smaller before lines are looked for: the model's memory grows with the area.
 _LONGEST_SIDE = 3200
 _MOST_KNOWN = 4000

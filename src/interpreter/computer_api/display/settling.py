@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # A cursor that blinks or a small wheel that turns is no change to wait for.
 _SMALL = 40 * 40
 _LOOKS_A_SECOND = 10
+_LEAST_LOOKS = 3
 
 
 def wait_until_still(screens: Screens, region: Box, quiet: float, limit: float) -> bool:
@@ -48,14 +49,15 @@ def _by_looking(screens: Screens, region: Box, quiet: float, limit: float) -> bo
     """For systems that tell of no changes: pictures are compared."""
     pause = threading.Event()
     now = time.monotonic()
-    end, changed, before = now + limit, now, pixels_of(screens.grab(region))
+    end, changed, looks, before = now + limit, now, 0, pixels_of(screens.grab(region))
     while now < end:
         pause.wait(1 / _LOOKS_A_SECOND)
         pixels = pixels_of(screens.grab(region))
         now = time.monotonic()
         if any(box.area > _SMALL for box in _differences(before, pixels)):
-            before, changed = pixels, now
-        if now - changed >= quiet:
+            before, changed, looks = pixels, now, 0
+        looks += 1
+        if now - changed >= quiet and looks >= _LEAST_LOOKS:
             return True
     return False
 

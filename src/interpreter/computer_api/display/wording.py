@@ -82,11 +82,9 @@ def _in_line(wanted: str, line: Line) -> list[Found]:
 
 
 def _run_likeness(wanted: str, text: str, as_many: bool) -> float:
-    if as_many or wanted.replace(" ", "") == text.replace(" ", ""):
-        # A space too many or too few is the reader's, not the screen's.
-        together = likeness(wanted.replace(" ", ""), text.replace(" ", ""))
-        return max(likeness(wanted, text), min(together, 0.96) if " " in wanted + text else together)
-    return likeness(plain(wanted).replace(" ", ""), plain(text).replace(" ", "")) * 0.98
+    """A space too many or too few is the reader's, not the screen's."""
+    together = min(0.96, likeness(plain(wanted).replace(" ", ""), plain(text).replace(" ", "")))
+    return max(likeness(wanted, text), together) if as_many else together
 
 
 def _part_of_word(wanted: str, line: Line) -> Found | None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import select
 import threading
 import time
+import weakref
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.display.boxes import Box
@@ -31,6 +34,8 @@ class X11:
         self._lock = threading.RLock()
         self._x = connect(name)
         self._root = self._x.screen().root
+        # With the last one who sees through it, the connection goes.
+        weakref.finalize(self, _close, self._x)
         self._grabber = Grabber(name)
 
     def monitors(self) -> list[Monitor]:
@@ -126,10 +131,11 @@ class X11:
             return None
         if not box.meets(self._whole().box):
             return None
+        popup = client is None and bool(looks.override_redirect)
         pid = next(iter(self._property(inner, "_NET_WM_PID") or ()), None)
         title = self._text(inner, "_NET_WM_NAME") or self._text(inner, "WM_NAME")
         kind = self._text(inner, "WM_CLASS").rstrip("\0").rpartition("\0")[2]
-        return Window(inner.id, title, box, self._box(inner), pid, client is None, kind)
+        return Window(inner.id, title, box, self._box(inner), pid, popup, kind)
 
     def _box(self, window: Any) -> Box:
         size = window.get_geometry()
@@ -195,11 +201,23 @@ class Damage:
         self._x.close()
 
 
+def _close(x: Any) -> None:
+    from Xlib.error import ConnectionClosedError
+
+    try:
+        x.close()
+    except (ConnectionClosedError, OSError):
+        pass  # the server was gone already
+
+
 def connect(name: str) -> Any:
     """A connection to an X display."""
     display = needed("Xlib.display", SEEING)
     errors = needed("Xlib.error", SEEING)
+    local = re.fullmatch(r"(?:unix)?:(\d+)(?:\.\d+)?", name)
     try:
+        if local and not Path(f"/tmp/.X11-unix/X{local[1]}").exists():
+            raise FileNotFoundError("nothing listens there")
         return display.Display(name)
     except (errors.DisplayError, errors.ConnectionClosedError, OSError) as error:
         raise NoDisplayError(

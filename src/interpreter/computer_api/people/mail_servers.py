@@ -148,6 +148,8 @@ def log_in(imap: imaplib.IMAP4, where: Server, user: str, password: str) -> None
         raise
     except imaplib.IMAP4.error as error:
         raise refused_login(where, user, str(error)) from None
+    except UnicodeEncodeError:
+        raise refused_login(where, user, "it takes only plain letters, digits and signs.") from None
 
 
 @contextmanager
@@ -205,7 +207,10 @@ def open_smtp(account: Account, where: Server) -> smtplib.SMTP:
 def authenticate(smtp: smtplib.SMTP, user: str, password: str) -> None:
     smtp.ehlo_or_helo_if_needed()
     if "PLAIN" not in smtp.esmtp_features.get("auth", "").upper().split():
-        smtp.login(user, password)
+        try:
+            smtp.login(user, password)
+        except UnicodeEncodeError:
+            raise smtplib.SMTPAuthenticationError(535, b"it takes only plain letters, digits and signs.") from None
         return
     # As `login` does it, but with any character.
     given = base64.b64encode(f"\0{user}\0{password}".encode()).decode("ascii")

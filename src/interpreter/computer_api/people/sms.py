@@ -8,7 +8,7 @@ from typing import Any
 
 from interpreter.computer_api.people.apple import messages
 from interpreter.computer_api.people.errors import NotPermittedError
-from interpreter.computer_api.tool import Tool, sends
+from interpreter.computer_api.tool import Tool, acts, sends
 from interpreter.errors import ComputerError
 
 MOST = 500
@@ -52,6 +52,7 @@ class SMS(Tool):
         """Whether the messages can be read: macOS asks for Full Disk Access."""
         return messages.is_readable(self.resolve_database_path())
 
+    @acts
     def prompt_full_disk_access(self) -> str:
         """Open the settings in which the user can allow that messages are read."""
         messages.open_settings()

@@ -196,6 +196,7 @@ class OwnCall:
     def __init__(self, language: InProcessPython, outlet: Outlet, path: str, how: str) -> None:
         self.path, self.how, self.language = path, how, language.name
         self.origin = (language, language.block)
+        self.about: dict[str, Any] = {}
         self._outlet = outlet
 
     def tell(self, event: dict[str, Any]) -> None:

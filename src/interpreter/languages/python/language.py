@@ -53,7 +53,8 @@ class Python(LiveLanguage):
         return Launch(["driver", str(DRIVER)], python=python, env=env, cwd=self.surroundings.cwd)
 
     def fields(self) -> Frame:
-        return {"colors": self.surroundings.colors, "active_lines": self.surroundings.active_lines}
+        skills = {"skills": self.surroundings.skills()} if self.surroundings.skills is not None else {}
+        return {"colors": self.surroundings.colors, "active_lines": self.surroundings.active_lines, **skills}
 
     # -- states --------------------------------------------------------------------------------------------------
 

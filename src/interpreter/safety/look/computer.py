@@ -6,6 +6,7 @@ import os
 from typing import Literal
 
 from interpreter.safety.look.notes import Doing, Notes
+from interpreter.safety.look.python_table import calls
 
 How = Literal["looks", "acts", "sends", "unknown"]
 _TELLING = frozenset({"help", "view", "screenshot"})
@@ -18,7 +19,7 @@ def how_of(name: str) -> How:
     _, tool, *rest = [*name.split("."), ""]
     if tool in _TELLING:
         return "looks"
-    if tool not in TOOLS:
+    if tool not in TOOLS or name in calls():  # what the call is given decides
         return "unknown"
     try:
         found: object = kind_of(tool)

@@ -141,6 +141,13 @@ subprocess.Popen().kill subprocess.Popen().terminate subprocess.Popen().send_sig
 psutil.Process().kill psutil.Process().terminate: kill
 signal.pthread_kill signal.raise_signal: kill 0
 pyautogui.click pyautogui.write pyautogui.typewrite pyautogui.press pyautogui.hotkey: unknown
+computer.files.edit: write 0:path
+computer.files.read: read 0:path
+computer.files.search: read 1:path
+computer.vision.ocr: read 1:path
+computer.vision.query: read 2:path
+computer.skills.save computer.skills.new_skill.from_block: code 1:code
+computer.skills.run computer.skills.import_skills: unknown
 eval exec compile: code 0
 __import__ importlib.import_module: import 0
 getattr setattr delattr: attribute

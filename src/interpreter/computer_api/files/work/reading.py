@@ -58,3 +58,8 @@ def _joined(lines: List[str], first: Optional[int]) -> str:
 def content(folder: str, path: str) -> str:
     """All bytes of a file, as base64."""
     return base64.b64encode(content_of(folder, path)).decode("ascii")
+
+
+def whole(folder: str, path: str) -> str:
+    """All of a text."""
+    return Text(content_of(folder, path), path).content

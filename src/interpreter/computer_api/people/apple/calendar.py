@@ -11,75 +11,75 @@ from interpreter.computer_api.people.ical import Event, events_of_rule
 from interpreter.computer_api.people.moments import beginning, day_of, span
 
 EVENTS = """\
-on told(e, theName)
+on ourEvent(theEvent, theName)
     tell application "Calendar"
-        set theRule to recurrence of e
+        set theRule to recurrence of theEvent
         if theRule is missing value then set theRule to ""
-        set excluded to ""
+        set theGaps to ""
         if theRule is not "" then
-            repeat with d in (excluded dates of e)
-                set excluded to excluded & my stamp(contents of d) & linefeed
+            repeat with theGap in (excluded dates of theEvent)
+                set theGaps to theGaps & my ourStamp(contents of theGap) & linefeed
             end repeat
         end if
-        set theDates to {{my stamp(start date of e), my stamp(end date of e), allday event of e}}
-        set theWords to {{summary of e, location of e, description of e, theName, uid of e}}
-        return my joined(theDates & theWords & {{theRule, excluded}})
+        set theStamps to {{my ourStamp(start date of theEvent), my ourStamp(end date of theEvent)}}
+        set theWords to {{allday event of theEvent, summary of theEvent, location of theEvent, description of theEvent}}
+        return my ourRecord(theStamps & theWords & {{theName, uid of theEvent, theRule, theGaps}})
     end tell
-end told
+end ourEvent
 
-set collected to ""
+set theRecords to ""
 set theStart to {start}
 set theEnd to {end}
 tell application "Calendar"
-    repeat with c in {calendars}
-        set theName to name of c
-        repeat with e in (every event of c whose start date < theEnd and end date > theStart)
-            set collected to collected & my told(contents of e, theName)
+    repeat with theCalendar in {calendars}
+        set theName to name of theCalendar
+        repeat with theEvent in (every event of theCalendar whose start date < theEnd and end date > theStart)
+            set theRecords to theRecords & my ourEvent(contents of theEvent, theName)
         end repeat
         -- What repeats may have begun long ago; its dates are worked out by us.
-        set theRules to recurrence of (every event of c whose end date <= theStart)
-        set theUids to uid of (every event of c whose end date <= theStart)
-        repeat with i from 1 to count of theRules
-            if item i of theRules is not missing value and item i of theRules is not "" then
-                set e to first event of c whose uid is (item i of theUids)
-                set collected to collected & my told(e, theName)
+        set theRules to recurrence of (every event of theCalendar whose end date <= theStart)
+        set theUids to uid of (every event of theCalendar whose end date <= theStart)
+        repeat with theIndex from 1 to count of theRules
+            if item theIndex of theRules is not missing value and item theIndex of theRules is not "" then
+                set theUid to item theIndex of theUids
+                set theEvent to first event of theCalendar whose uid is theUid
+                set theRecords to theRecords & my ourEvent(theEvent, theName)
             end if
         end repeat
     end repeat
 end tell
-return collected
+return theRecords
 """
 
 CREATE = """\
 set theStart to {start}
 set theEnd to {end}
 tell application "Calendar"
-    set c to {calendar}
+    set theCalendar to {calendar}
     set theDates to {{start date:theStart, end date:theEnd, allday event:{all_day}}}
     set theWords to {{summary:{title}, location:{location}, description:{notes}}}
-    tell c to make new event with properties (theDates & theWords)
-    return name of c
+    tell theCalendar to make new event with properties (theDates & theWords)
+    return name of theCalendar
 end tell
 """
 
 DELETE = """\
 set theStart to {start}
 set theEnd to {end}
+set theTitle to {title}
 tell application "Calendar"
-    set found to {{}}
-    repeat with c in {calendars}
-        set same to (every event of c whose summary is {title} and start date >= theStart and start date < theEnd)
-        repeat with e in same
-            set end of found to (contents of e)
+    set theFound to {{}}
+    repeat with theCalendar in {calendars}
+        set theSame to (every event of theCalendar whose summary is theTitle and start date >= theStart)
+        repeat with theEvent in theSame
+            if start date of theEvent < theEnd then set end of theFound to (contents of theEvent)
         end repeat
     end repeat
-    if (count of found) is 1 then
-        set theRule to recurrence of item 1 of found
-        if theRule is not missing value and theRule is not "" then return "series"
-        delete item 1 of found
-        return "deleted"
-    end if
-    return (count of found) as text
+    if (count of theFound) is not 1 then return (count of theFound) as text
+    set theRule to recurrence of item 1 of theFound
+    if theRule is not missing value and theRule is not "" then return "series"
+    delete item 1 of theFound
+    return "deleted"
 end tell
 """
 

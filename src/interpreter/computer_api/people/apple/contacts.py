@@ -6,21 +6,21 @@ from interpreter.computer_api.people.apple.script import quoted, records, run
 from interpreter.computer_api.people.vcard import Card
 
 CARDS = """\
-set collected to ""
+set theRecords to ""
 tell application "Contacts"
-    repeat with p in {people}
+    repeat with thePerson in {people}
         set thePhones to ""
-        repeat with n in phones of p
-            set thePhones to thePhones & (value of n) & linefeed
+        repeat with theEntry in phones of thePerson
+            set thePhones to thePhones & (value of theEntry) & linefeed
         end repeat
         set theEmails to ""
-        repeat with n in emails of p
-            set theEmails to theEmails & (value of n) & linefeed
+        repeat with theEntry in emails of thePerson
+            set theEmails to theEmails & (value of theEntry) & linefeed
         end repeat
-        set collected to collected & my joined({{name of p, thePhones, theEmails}})
+        set theRecords to theRecords & my ourRecord({{name of thePerson, thePhones, theEmails}})
     end repeat
 end tell
-return collected
+return theRecords
 """
 
 

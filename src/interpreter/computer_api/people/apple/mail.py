@@ -2,52 +2,67 @@
 
 from __future__ import annotations
 
+import atexit
+import shutil
+import tempfile
+from pathlib import Path
 from typing import Any
 
 from interpreter.computer_api.people.apple.script import listed, quoted, read_stamp, records, run
 from interpreter.computer_api.people.readable import Attachment
 
 NEWEST = """\
-set collected to ""
+set theRecords to ""
 tell application "Mail"
-    set found to (messages of inbox{condition})
-    set upper to count of found
-    if upper > {number} then set upper to {number}
-    repeat with i from 1 to upper
-        set m to item i of found
+    {find}
+    set theCount to count of theFound
+    if theCount > {number} then set theCount to {number}
+    repeat with theIndex from 1 to theCount
+        set theMail to item theIndex of theFound
         set theNames to ""
-        repeat with a in mail attachments of m
-            set theNames to theNames & (name of a) & linefeed
+        repeat with theFile in mail attachments of theMail
+            set theNames to theNames & (name of theFile) & linefeed
         end repeat
         set thePeople to ""
-        repeat with r in to recipients of m
-            set thePeople to thePeople & (address of r) & linefeed
+        repeat with thePerson in to recipients of theMail
+            set thePeople to thePeople & (address of thePerson) & linefeed
         end repeat
         set theText to ""
         try
-            set theText to content of m
+            set theText to content of theMail
         end try
-        set theHead to {{id of m, sender of m, thePeople, subject of m, my stamp(date received of m)}}
-        set collected to collected & my joined(theHead & {{theText, theNames, read status of m}})
+        set theHead to {{id of theMail, sender of theMail, thePeople, subject of theMail}}
+        set theRest to {{my ourStamp(date received of theMail), theText, theNames, read status of theMail}}
+        set theRecords to theRecords & my ourRecord(theHead & theRest)
     end repeat
 end tell
-return collected
+return theRecords
 """
+SOME = "set theFound to (messages of inbox whose {condition})"
+FIRST = """\
+set theLast to count of messages of inbox
+    if theLast > {number} then set theLast to {number}
+    set theFound to {{}}
+    if theLast > 0 then set theFound to messages 1 thru theLast of inbox"""
 
 UNREAD_COUNT = """\
 tell application "Mail" to return unread count of inbox
 """
 
 SEND = """\
+set theFiles to {{}}
+repeat with thePath in {files}
+    set end of theFiles to (POSIX file (contents of thePath) as alias)
+end repeat
 tell application "Mail"
     set theLetter to make new outgoing message with properties {{subject:{subject}, content:{body}, visible:false}}
     tell theLetter
-        repeat with a in {to}
-            make new to recipient at end of to recipients with properties {{address:(a as text)}}
+        repeat with theAddress in {to}
+            make new to recipient at end of to recipients with properties {{address:(contents of theAddress)}}
         end repeat
-        repeat with f in {files}
-            set theFile to POSIX file (f as text)
-            tell content to make new attachment with properties {{file name:theFile}} at after last paragraph
+        repeat with theFile in theFiles
+            set theName to contents of theFile
+            tell content to make new attachment with properties {{file name:theName}} at after last paragraph
         end repeat
     end tell
     delay {delay}
@@ -62,8 +77,8 @@ def newest(number: int, unread: bool, search: str | None) -> list[dict[str, Any]
     conditions = ["read status is false"] if unread else []
     if search:
         conditions.append(f"(subject contains {quoted(search)} or sender contains {quoted(search)})")
-    condition = f" whose {' and '.join(conditions)}" if conditions else ""
-    return [letter(fields) for fields in records(run(NEWEST.format(condition=condition, number=number), "Mail"))]
+    find = SOME.format(condition=" and ".join(conditions)) if conditions else FIRST.format(number=number)
+    return [letter(fields) for fields in records(run(NEWEST.format(find=find, number=number), "Mail"))]
 
 
 def letter(fields: list[str]) -> dict[str, Any]:
@@ -88,5 +103,18 @@ def unread_count() -> int:
 
 def send(to: list[str], subject: str, body: str, files: list[Attachment], delay: float) -> None:
     """Have Mail send it, from the account that it takes by default."""
-    paths = listed([file.path for file in files])
+    paths = listed(copies(files))
     run(SEND.format(subject=quoted(subject), body=quoted(body), to=listed(to), files=paths, delay=delay), "Mail")
+
+
+def copies(files: list[Attachment]) -> list[str]:
+    """The files as they were when they were looked at; Mail reads them later, when others may be in their place."""
+    if not files:
+        return []
+    folder = tempfile.mkdtemp(prefix="mail-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    made = [Path(folder, str(number), file.name) for number, file in enumerate(files)]
+    for path, file in zip(made, files, strict=True):
+        path.parent.mkdir()
+        path.write_bytes(file.content)
+    return list(map(str, made))

@@ -10,9 +10,10 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from interpreter.computer_api.people.apple.script import quoted, run
+from interpreter.computer_api.people.apple.script import has_apple_script, quoted, run
 from interpreter.errors import ComputerError
 
+LOOKED_AT = 200_000
 SEND = """\
 tell application "Messages"
     set theService to 1st account whose service type = iMessage
@@ -20,15 +21,14 @@ tell application "Messages"
 end tell
 return ""
 """
-QUERY = """\
+QUERY = f"""\
 SELECT message.date, message.is_from_me, handle.id, message.text, message.attributedBody
 FROM message LEFT JOIN handle ON handle.ROWID = message.handle_id
-ORDER BY message.date DESC
+ORDER BY message.date DESC LIMIT {LOOKED_AT}
 """
 EPOCH = datetime(2001, 1, 1, tzinfo=UTC)
 NANOSECONDS = 10**12  # a date above this is not in seconds
 DIGITS = 9  # of a number that have to be the same: the rest is how one dials it
-LOOKED_AT = 200_000
 PANE = "x-apple.systempreferences:com.apple.preference.security?Privacy_AllFiles"
 
 
@@ -41,8 +41,8 @@ def newest(path: str, handles: list[str], limit: int, substring: str | None) -> 
     wanted = {normal(handle) for handle in handles}
     found: list[dict[str, Any]] = []
     with opened(path) as database:
-        for number, (when, mine, handle, text, body) in enumerate(database.execute(QUERY)):
-            if len(found) >= limit or number >= LOOKED_AT:
+        for when, mine, handle, text, body in database.execute(QUERY):
+            if len(found) >= limit:
                 break
             words = text or spoken(body)
             if not words or (wanted and normal(handle or "") not in wanted):
@@ -97,6 +97,8 @@ def spoken(body: bytes | None) -> str:
 
 
 def open_settings() -> None:
+    if not has_apple_script():
+        raise ComputerError("Full Disk Access is a setting of macOS, and this is another system.")
     try:
         subprocess.run(["open", PANE], check=True, capture_output=True, timeout=30)
     except (OSError, subprocess.SubprocessError) as error:

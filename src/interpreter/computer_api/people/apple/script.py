@@ -19,42 +19,42 @@ NOT_PERMITTED = ("-1743", "-10004")
 NO_ANSWER = "-1712"
 
 # What every script may use: a record of texts without our separators, and moments in numbers, which mean the same in
-# every language of the system.
+# every language of the system. Names begin so that no word of AppleScript or of an application is among them.
 HANDLERS = """\
-on plain(given)
-    if given is missing value then return ""
-    set kept to AppleScript's text item delimiters
+on ourText(theValue)
+    if theValue is missing value then return ""
+    set theOld to AppleScript's text item delimiters
     set AppleScript's text item delimiters to {character id 30, character id 31}
-    set parts to text items of (given as text)
+    set theItems to text items of (theValue as text)
     set AppleScript's text item delimiters to " "
-    set cleaned to parts as text
-    set AppleScript's text item delimiters to kept
-    return cleaned
-end plain
+    set theResult to theItems as text
+    set AppleScript's text item delimiters to theOld
+    return theResult
+end ourText
 
-on joined(fields)
-    set made to ""
-    repeat with each in fields
-        set made to made & my plain(contents of each) & (character id 31)
+on ourRecord(theFields)
+    set theResult to ""
+    repeat with theField in theFields
+        set theResult to theResult & my ourText(contents of theField) & (character id 31)
     end repeat
-    return made & (character id 30)
-end joined
+    return theResult & (character id 30)
+end ourRecord
 
-on stamp(given)
-    if given is missing value then return ""
-    set made to ((year of given) as text) & " " & ((month of given as integer) as text)
-    return made & " " & ((day of given) as text) & " " & ((time of given) as text)
-end stamp
+on ourStamp(theDate)
+    if theDate is missing value then return ""
+    set theResult to ((year of theDate) as text) & " " & ((month of theDate as integer) as text)
+    return theResult & " " & ((day of theDate) as text) & " " & ((time of theDate) as text)
+end ourStamp
 
-on moment(y, m, d, s)
-    set made to current date
-    set day of made to 1
-    set year of made to y
-    set month of made to m
-    set day of made to d
-    set time of made to s
-    return made
-end moment
+on ourMoment(theYear, theMonth, theDay, theSeconds)
+    set theResult to current date
+    set day of theResult to 1
+    set year of theResult to theYear
+    set month of theResult to theMonth
+    set day of theResult to theDay
+    set time of theResult to theSeconds
+    return theResult
+end ourMoment
 
 """
 
@@ -83,11 +83,11 @@ def moment(when: datetime) -> str:
     """A moment as an expression, in the local time of this machine."""
     local = when.astimezone()
     seconds = local.hour * 3600 + local.minute * 60 + local.second
-    return f"my moment({local.year}, {local.month}, {local.day}, {seconds})"
+    return f"my ourMoment({local.year}, {local.month}, {local.day}, {seconds})"
 
 
 def read_stamp(text: str) -> datetime | None:
-    """What the handler `stamp` wrote."""
+    """What the handler `ourStamp` wrote."""
     if not text:
         return None
     year, month, day, seconds = (int(float(number)) for number in text.split())

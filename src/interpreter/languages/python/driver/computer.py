@@ -32,15 +32,18 @@ class Part(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
+        if name == "ComputerError" and not self._path:
+            from .parcels import ComputerError
+
+            return ComputerError
         kind = self._known().get(name)
         path = self._below(name)
         if kind is None:
             raise AttributeError(self._missing(name))
         if kind == "part":
-            part = self.__dict__[name] = Part(self._ask, path)
-            return part
+            return self._tool(name)
         if kind == "method":
-            method = self.__dict__[name] = Method(self._ask, path)
+            method = self.__dict__[name] = here(self._ask, path) or Method(self._ask, path)
             return method
         value = self._ask({"how": "get", "path": path})
         from .parcels import PART
@@ -67,8 +70,12 @@ class Part(ModuleType):
     def __repr__(self) -> str:
         return NAME + ("." + self._path if self._path else "")
 
-    def __reduce__(self) -> Any:
-        return found_again, (self._path,)
+    def _tool(self, name: str) -> Part:
+        """The tool of that name, whether or not there is one."""
+        if name not in self.__dict__:
+            self.__dict__[name] = Part(self._ask, self._below(name))
+        found: Part = self.__dict__[name]
+        return found
 
     def _below(self, name: str) -> str:
         return "%s.%s" % (self._path, name) if self._path else name
@@ -117,23 +124,39 @@ class Finder:
         if name == NAME:
             return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
         is_ours = name.startswith(NAME + ".") and sys.modules.get(NAME) is self._computer
-        if is_ours and self._computer._known().get(name[len(NAME) + 1 :]) == "part":
+        if is_ours and self._may_be_there(name[len(NAME) + 1 :]):
             return ModuleSpec(name, self)  # type: ignore[arg-type]
         return None
 
+    def _may_be_there(self, name: str) -> bool:
+        from .parcels import ComputerError
+
+        try:
+            return self._computer._known().get(name) == "part"
+        except ComputerError:
+            return name.isidentifier()  # variables are being unpacked, and the host cannot be asked
+
     def create_module(self, spec: ModuleSpec) -> Any:
-        return self._computer if spec.name == NAME else getattr(self._computer, spec.name.rpartition(".")[2])
+        return self._computer if spec.name == NAME else self._computer._tool(spec.name.rpartition(".")[2])
 
     def exec_module(self, module: Any) -> None:
         """There is nothing to run."""
 
 
+def here(ask: Ask, path: str) -> Any:
+    """The method, if it runs in this process; else None."""
+    if not path.startswith("skills."):
+        return None
+    from functools import partial
+
+    from .skills import HERE
+
+    return partial(HERE[path], ask) if path in HERE else None
+
+
 def found_again(path: str) -> Any:
-    """For pickle: the same in another process."""
-    found = builtins.computer  # type: ignore[attr-defined]
-    for name in path.split(".") if path else ():
-        found = getattr(found, name)
-    return found
+    """For pickle: the method of another process's computer."""
+    return Method(builtins.computer._ask, path)  # type: ignore[attr-defined]
 
 
 def install(ask: Ask) -> None:

@@ -221,6 +221,10 @@ class Worker:
                 os.chdir(frame["cwd"])
             except OSError as error:
                 self.report.stream("stderr", "The working directory stays as it was: %s\n" % error)
+        if frame.get("skills"):
+            from .skills import have
+
+            have(self.report.call, frame["skills"])
 
     def _show_figures(self) -> Optional[BaseException]:
         try:

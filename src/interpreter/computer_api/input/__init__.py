@@ -1,0 +1,1 @@
+"""The hands: mouse, keyboard and clipboard, on whatever carries the screen."""

@@ -1,0 +1,112 @@
+"""What moves the pointer and presses the keys of this machine; one for each computer."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import weakref
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from interpreter.computer_api.computer import Computer
+
+BUTTONS = ("left", "middle", "right")
+
+
+class Hands(Protocol):
+    """The devices of one kind of screen. Places are pixels of the whole screen, keys are names of `keys.key`."""
+
+    def size(self) -> tuple[int, int]:
+        """Width and height of the whole screen."""
+
+    def position(self) -> tuple[int, int]:
+        """Where the pointer is."""
+
+    def move(self, x: int, y: int) -> None:
+        """Put the pointer somewhere, at once."""
+
+    def button(self, button: str, down: bool) -> None:
+        """Hold or let go one of `BUTTONS`."""
+
+    def scroll(self, up: int, right: int) -> None:
+        """Turn the wheel by so many notches."""
+
+    def key(self, key: str, down: bool) -> None:
+        """Hold or let go a key."""
+
+    def type(self, text: str, interval: float) -> None:
+        """Type any text, with so many seconds between characters."""
+
+    def pastes(self, text: str) -> bool:
+        """Whether a text had better go through the clipboard: it is long, or of many characters that no key makes."""
+
+    def in_terminal(self) -> bool:
+        """Whether the window in front is a terminal, in which Ctrl+C and Ctrl+V mean something else."""
+
+    def settle(self) -> None:
+        """Wait until the application in front has taken in what was done, where that can be known."""
+
+    def release(self) -> None:
+        """Let go of every key and button that is still held, and undo what typing needed."""
+
+    def close(self) -> None:
+        """Let go of everything, the devices too."""
+
+
+_hands: weakref.WeakKeyDictionary[Computer, Hands] = weakref.WeakKeyDictionary()
+
+
+def hands_of(computer: Computer) -> Hands:
+    """The devices that a computer's mouse and keyboard share; opened on first use."""
+    if computer not in _hands:
+        made = _hands[computer] = open_hands()
+        # Also at exit: a modifier that stays down would spoil the user's keyboard.
+        weakref.finalize(computer, made.close)
+    return _hands[computer]
+
+
+def let_go(computer: Computer) -> None:
+    """Close the devices of a computer, if it has any open."""
+    if (hands := _hands.pop(computer, None)) is not None:
+        hands.close()
+
+
+def kind_of_screen() -> str:
+    """What carries the screen: "x11", "wayland", "macos" or "windows"."""
+    if sys.platform == "darwin":
+        return "macos"
+    if sys.platform == "win32":
+        return "windows"
+    wayland = os.environ.get("WAYLAND_DISPLAY") and os.environ.get("XDG_SESSION_TYPE") != "x11"
+    return "wayland" if wayland else "x11"
+
+
+def open_hands() -> Hands:
+    match kind_of_screen():
+        case "x11":
+            from interpreter.computer_api.input.x11.hands import X11Hands
+
+            return X11Hands()
+        case "wayland":
+            from interpreter.computer_api.input.wayland import WaylandHands
+
+            return WaylandHands()
+        case _:
+            from interpreter.computer_api.input.elsewhere import PynputHands
+
+            return PynputHands()
+
+
+def press(hands: Hands, together: list[str], interval: float = 0) -> None:
+    """Keys down one after the other, and up again whatever happens."""
+    held: list[str] = []
+    try:
+        for name in together:
+            if held and interval:
+                time.sleep(interval)
+            held.append(name)
+            hands.key(name, True)
+    finally:
+        for name in reversed(held):
+            hands.key(name, False)

@@ -1,0 +1,219 @@
+"""The computer tools that some models are made for: how they are offered, and what an action is in Python.
+
+An action becomes a line of Python that calls `computer`, so that it goes the way of every other block: it is shown,
+approved, recorded and run. The reply itself goes back to its model in the form in which it came.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from interpreter.llm.action_keys import keys_of
+
+TOOL = "computer"  # the type of the tool's entry among the tools, and its name at Anthropic
+_WAIT = 2  # seconds, where the model does not say how long
+
+
+@dataclass(frozen=True)
+class Screen:
+    """The screen as the model sees it: the size of its pictures, and what they are pictures of."""
+
+    width: int
+    height: int
+    scale: float = 1  # screen pixels in one pixel of the picture
+    left: float = 0
+    top: float = 0
+    system: str = "linux"
+
+    def place(self, x: float, y: float) -> tuple[int, int]:
+        """Where a place in the picture is on the screen."""
+        return round(self.left + x * self.scale), round(self.top + y * self.scale)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One provider's computer tool, and the models that know it."""
+
+    wire: str
+    models: tuple[str, ...]
+    tool: str
+    beta: str = ""
+
+
+# The first that fits holds.
+KINDS = (
+    Kind("anthropic", ("claude-3-5-sonnet-20241022*",), "computer_20241022", "computer-use-2024-10-22"),
+    Kind(
+        "anthropic",
+        ("claude-3-7-sonnet*", "claude-sonnet-4-[025]*", "claude-opus-4-[012]*", "claude-haiku-4-5*"),
+        "computer_20250124",
+        "computer-use-2025-01-24",
+    ),
+    Kind(
+        "anthropic",
+        ("claude-opus-4-[5-9]*", "claude-sonnet-4-[6-9]*", "claude-opus-[5-9]*", "claude-sonnet-[5-9]*"),
+        "computer_20251124",
+        "computer-use-2025-11-24",
+    ),
+    Kind("responses", ("computer-use-preview*",), "computer_use_preview"),
+    Kind("responses", ("gpt-5.[4-9]*",), "computer"),
+)
+
+
+def kind_of(wire: str, model: str) -> Kind | None:
+    """The computer tool that a model is made for; None if it acts through code alone."""
+    name = model.lower()
+    fitting = (kind for kind in KINDS if kind.wire == wire and any(fnmatchcase(name, each) for each in kind.models))
+    return next(fitting, None)
+
+
+def headers_for(wire: str, model: str) -> dict[str, str]:
+    """What a request with the computer tool has to name beside its body."""
+    kind = kind_of(wire, model)
+    return {"anthropic-beta": kind.beta} if kind and kind.beta else {}
+
+
+def computer_tool(screen: Screen) -> dict[str, Any]:
+    """The entry among the tools of a request, in no provider's form."""
+    return {"type": TOOL, TOOL: asdict(screen)}
+
+
+def screen_in(tools: Sequence[Mapping[str, Any]] | None) -> Screen | None:
+    """The screen of that entry; None if there is none."""
+    return next((Screen(**tool[TOOL]) for tool in tools or () if tool["type"] == TOOL), None)
+
+
+def as_call(code: str) -> str:
+    """The arguments of a call that runs this code."""
+    return json.dumps({"language": "python", "code": code}, ensure_ascii=False)
+
+
+def code_of(actions: Sequence[Mapping[str, Any]], screen: Screen, warnings: Sequence[str] = ()) -> str:
+    """Actions, of either provider, as Python; what the provider warns of is asked first."""
+    lines = [line for action in actions for line in _lines(action, screen)]
+    asked = [f"if input({_question(words)!r}).strip().lower() != 'y': raise SystemExit(1)" for words in warnings]
+    imports = ["import time"] if any(line.startswith("time.") for line in lines) else []
+    return "\n".join(imports + asked + lines)
+
+
+def _question(words: str) -> str:
+    return f"The model's provider warns: {' '.join(words.split())} Go on? [y/N] "
+
+
+def _lines(action: Mapping[str, Any], screen: Screen) -> Iterator[str]:
+    kind = str(action.get("action") or action.get("type") or "")
+    held = keys_of(action.get("text")) if "click" in kind or kind == "scroll" else []
+    held = held or keys_of(action.get("keys") if kind != "keypress" else None)
+    yield from (f"computer.keyboard.down({key!r})" for key in held)
+    yield from _act(kind, action, screen)
+    yield from (f"computer.keyboard.up({key!r})" for key in reversed(held))
+
+
+def _act(kind: str, action: Mapping[str, Any], screen: Screen) -> Iterator[str]:
+    at = _at(action, screen)
+    match kind:
+        case "left_click" | "click" | "right_click" | "middle_click" | "double_click" | "triple_click":
+            yield _click(kind, action, at)
+        case "mouse_move" | "move":
+            yield f"computer.mouse.move({at})"
+        case "left_mouse_down" | "left_mouse_up":
+            yield f"computer.mouse.{kind.removeprefix('left_mouse_')}()"
+        case "left_click_drag" | "drag":
+            yield from _drag(action, screen)
+        case "scroll":
+            yield from _scroll(action, at)
+        case "key" | "keypress":
+            yield _press(keys_of(action.get("text") or action.get("keys")), int(action.get("repeat") or 1))
+        case "hold_key":
+            yield from _hold(keys_of(action.get("text")), float(action.get("duration") or 1))
+        case "type":
+            yield f"computer.keyboard.write({str(action.get('text') or '')!r})"
+        case "wait":
+            yield f"time.sleep({float(action.get('duration') or _WAIT):g})"
+        case "cursor_position":
+            yield "computer.mouse.position()"
+        case "zoom":
+            yield f"computer.display.view(region={_region(action, screen)})"
+        case "screenshot":
+            yield "computer.display.view(screen=-1, active_app_only=False)"
+        case _:
+            yield f"raise ValueError({f'There is no action {kind!r} on this computer.'!r})"
+
+
+def _at(action: Mapping[str, Any], screen: Screen) -> str:
+    place = action.get("coordinate") or ([action["x"], action["y"]] if "x" in action and "y" in action else None)
+    return "x={}, y={}".format(*screen.place(*place)) if place else ""
+
+
+def _click(kind: str, action: Mapping[str, Any], at: str) -> str:
+    button = {"wheel": "middle"}.get(str(action.get("button", "left")), str(action.get("button", "left")))
+    if kind == "middle_click":
+        button = "middle"
+    method = {"left_click": "click", "middle_click": "click"}.get(kind, kind)
+    if method == "click" and button == "right":
+        method, button = "right_click", "left"
+    arguments = [at] if at else []
+    if button != "left":
+        arguments.append(f"button={button!r}")
+    return f"computer.mouse.{method}({', '.join(arguments)})"
+
+
+def _drag(action: Mapping[str, Any], screen: Screen) -> Iterator[str]:
+    path = [_pair(place) for place in action.get("path") or ()]
+    if not path:
+        path = [_pair(action[name]) for name in ("start_coordinate", "coordinate") if action.get(name)]
+    places = [screen.place(*place) for place in path]
+    if len(places) >= 2:
+        yield "computer.mouse.move(x={}, y={})".format(*places.pop(0))
+    yield "computer.mouse.down()"
+    yield from ("computer.mouse.move(x={}, y={})".format(*place) for place in places)
+    yield "computer.mouse.up()"
+
+
+def _pair(place: Mapping[str, float] | Sequence[float]) -> tuple[float, float]:
+    return (place["x"], place["y"]) if isinstance(place, Mapping) else (place[0], place[1])
+
+
+def _scroll(action: Mapping[str, Any], at: str) -> Iterator[str]:
+    if at:
+        yield f"computer.mouse.move({at})"
+    if "scroll_direction" in action:
+        amount = int(action.get("scroll_amount") or 3)
+        direction = action["scroll_direction"]
+        down, right = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}.get(direction, (1, 0))
+        down, right = down * amount, right * amount
+    else:  # in pixels
+        down, right = (_clicks(action.get(name) or 0) for name in ("scroll_y", "scroll_x"))
+    if down:
+        yield f"computer.mouse.scroll({-down})"
+    if right:
+        yield f"computer.mouse.scroll(0, sideways={right})"
+
+
+def _clicks(pixels: float) -> int:
+    clicks = round(pixels / 100)
+    return clicks or (pixels > 0) - (pixels < 0)
+
+
+def _press(keys: Sequence[str], times: int) -> str:
+    if len(keys) == 1:
+        return f"computer.keyboard.press({keys[0]!r}{f', presses={times}' if times > 1 else ''})"
+    hotkey = f"computer.keyboard.hotkey({', '.join(map(repr, keys))})"
+    return hotkey if times == 1 else f"for _ in range({times}): {hotkey}"
+
+
+def _hold(keys: Sequence[str], seconds: float) -> Iterator[str]:
+    yield from (f"computer.keyboard.down({key!r})" for key in keys)
+    yield f"time.sleep({seconds:g})"
+    yield from (f"computer.keyboard.up({key!r})" for key in reversed(keys))
+
+
+def _region(action: Mapping[str, Any], screen: Screen) -> tuple[int, ...]:
+    x0, y0, x1, y1 = (action.get("region") or [0, 0, screen.width, screen.height])[:4]
+    left, top = screen.place(x0, y0)
+    right, bottom = screen.place(x1, y1)
+    return left, top, right - left, bottom - top

@@ -1,0 +1,65 @@
+"""What the model is shown of the screen: a picture when it stands still, and in words what is on it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from interpreter.errors import InterpreterError
+from interpreter.messages import Chunk
+
+if TYPE_CHECKING:
+    from interpreter.computer_api.display import Display
+    from interpreter.computer_api.tool import Picture
+
+STILL_WITHIN = 3.0  # seconds that a screen gets to settle; then it is shown as it is
+LONGEST = 2500  # characters of the list of what is on it
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The screen at one moment."""
+
+    about: str
+    picture: Picture
+    elements: str
+    is_new: bool
+
+    def chunks(self, sees: bool) -> Iterator[Chunk]:
+        """For the model: the picture where it sees one, and what is on it in words."""
+        words = [self.about + ("" if self.is_new else ": it has not changed") + "."]
+        if self.picture.scale != 1:
+            words.append(
+                f"The picture is smaller: multiply its coordinates by {self.picture.scale:g} for the screen's."
+            )
+        if self.elements:
+            words.append(f"On it (role, name, centre):\n{self.elements}")
+        yield {"type": "console", "format": "output", "content": "\n".join(words) + "\n"}
+        if self.is_new or sees:
+            yield {"type": "image", "format": "base64.png", "content": self.picture.base64}
+
+
+class Sight:
+    """Looks at a display, and knows what it looked like the last time."""
+
+    def __init__(self, display: Display) -> None:
+        self._display = display
+        self._last: bytes | None = None
+
+    def look(self, about: str) -> Seen:
+        """The screen, once it stands still."""
+        self._display.wait_until_still(timeout=STILL_WITHIN)
+        picture = self._display.view(show=False, screen=-1, active_app_only=False)
+        assert not isinstance(picture, list), "all displays are one picture"
+        is_new, self._last = picture.png != self._last, picture.png
+        return Seen(about, picture, self._elements(), is_new)
+
+    def _elements(self) -> str:
+        try:
+            told = str(self._display.summary())
+        except InterpreterError:
+            return ""
+        if len(told) <= LONGEST:
+            return told
+        return told[:LONGEST].rpartition("\n")[0] + "\n(and more: computer.display.elements() has them all)"

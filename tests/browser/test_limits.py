@@ -1,0 +1,97 @@
+"""Nothing hangs: whatever a page or a person does, the next call works."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import psutil
+import pytest
+
+from browser.web_app import WebApp
+from interpreter.computer_api.browser import BrowserError, BrowserTimeoutError
+
+pytest.importorskip("playwright")
+pytestmark = pytest.mark.needs("chromium")
+
+
+def test_a_server_that_does_not_answer_is_given_up(browser: Any, app: WebApp) -> None:
+    browser.go_to_url(f"{app.url}/article")
+    browser.setup(timeout=1)
+    with pytest.raises(BrowserTimeoutError):
+        browser.go_to_url(f"{app.url}/slow")
+    browser.setup(timeout=100)
+    assert browser.evaluate("1 + 1")["value"] == 2
+
+
+def test_a_script_that_never_ends_is_ended(browser: Any, app: WebApp) -> None:
+    browser.go_to_url(f"{app.url}/article")
+    browser.setup(timeout=1)
+    with pytest.raises(BrowserTimeoutError):
+        browser.evaluate("() => { while (true) {} }")
+    browser.setup(timeout=100)
+    assert browser.evaluate("1 + 1")["value"] == 2
+
+
+def test_a_text_that_does_not_come_is_not_waited_for(browser: Any, app: WebApp) -> None:
+    browser.go_to_url(f"{app.url}/article")
+    with pytest.raises(BrowserTimeoutError, match='"no such text" did not come'):
+        browser.wait_for("no such text", timeout=0.2)
+
+
+def test_a_call_that_was_left_does_not_hold_up_the_next(browser: Any, app: WebApp) -> None:
+    app.wanted.clear()
+    left: list[BaseException] = []
+
+    def leave() -> None:
+        try:
+            browser.go_to_url(f"{app.url}/slow")
+        except BrowserError as error:
+            left.append(error)
+
+    thread = threading.Thread(target=leave)
+    thread.start()
+    assert app.wanted.wait(60)
+    assert "Harvest" in browser.read(f"{app.url}/article")
+    thread.join(60)
+    assert left  # the other page came instead of its own
+
+
+def test_calls_come_from_any_thread_and_from_inside_an_event_loop(browser: Any, app: WebApp) -> None:
+    browser.go_to_url(f"{app.url}/article")
+
+    async def notebook() -> Any:
+        return browser.evaluate("document.title")["value"]
+
+    assert asyncio.run(notebook()).strip() == "Harvest"
+    with ThreadPoolExecutor(4) as pool:
+        values = pool.map(lambda number: browser.evaluate(f"{number} * 2")["value"], range(12))
+        assert list(values) == [number * 2 for number in range(12)]
+
+
+def test_a_page_that_closes_its_tab_leaves_another(browser: Any, app: WebApp) -> None:
+    browser.go_to_url(f"{app.url}/tabs")
+    browser.click("Open article")
+    browser.wait_for("Harvest")
+    browser.evaluate("setTimeout(() => window.close())")
+    browser.wait_for("Open article")
+    assert "The tab was closed" in str(browser.tabs()) or len(browser.tabs()["tabs"]) == 1
+
+
+def test_a_browser_that_died_is_started_again_and_that_is_said(browser: Any, app: WebApp) -> None:
+    browser.go_to_url(f"{app.url}/article")
+    programs = [
+        each for each in psutil.Process().children(recursive=True) if "--remote-debugging-pipe" in each.cmdline()
+    ]
+    assert programs
+    for each in programs:
+        each.kill()
+    psutil.wait_procs(programs, timeout=30)
+    try:
+        told = browser.evaluate("1 + 1")
+    except BrowserError:  # the word that it died came during the call
+        told = browser.evaluate("1 + 1")
+    assert told["value"] == 2
+    assert "a new one was started" in told["notices"][0]

@@ -1,0 +1,159 @@
+"""A page as Markdown, and as a list of elements, whole or in portions."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from browser.web_app import CONTROLS, WebApp
+from interpreter.computer_api.browser import BrowserError
+
+pytest.importorskip("playwright")
+pytestmark = pytest.mark.needs("chromium")
+
+MARKDOWN = """# Harvest of *2024*
+
+The **north** gave most, see [the files]({url}/files?a=1&b=2) and `tons()`.
+
+- apples
+  - red
+  - green
+- pears
+
+3. sort
+4. wash
+
+| Place | Tons |
+| --- | --- |
+| North \\| East | 12 |
+| South | 7 |
+
+```python
+for each in trees:
+    pick(each)
+```
+
+> It was dry.
+
+![A tree]
+
+---
+
+The rest of the page:
+
+[Sign in]({url}/login)
+
+Imprint"""
+
+
+def test_a_page_is_markdown_with_its_main_part_first(browser: Any, app: WebApp) -> None:
+    first, *body, last = browser.read(f"{app.url}/article").splitlines()
+    assert "\n".join(body) == MARKDOWN.format(url=app.url)
+    assert first.startswith("[page ") and last.startswith("[end of page ")
+
+
+def test_forms_are_told_without_the_password(browser: Any, app: WebApp) -> None:
+    browser.go_to_url(f"{app.url}/login")
+    browser.fill("User", "ann")
+    browser.fill("Password", "secret")
+    told = browser.read()
+    assert "[field User: ann]" in told and "[choice Role: Reader]" in told and "[button: Sign in]" in told
+    assert "secret" not in told
+
+
+def test_a_long_page_comes_in_portions_that_make_up_the_whole(browser: Any, app: WebApp) -> None:
+    whole = browser.read(f"{app.url}/article", length=100_000).splitlines()[1:-1]
+    portions: list[str] = []
+    start = 0
+    while True:
+        _, *body, last = browser.read(start=start, length=150).splitlines()
+        portions += body
+        following = re.search(r"read\(start=(\d+)\) goes on", last)
+        if following is None:
+            break
+        assert int(following[1]) > start
+        start = int(following[1])
+    assert [line for line in portions if line] == [line for line in whole if line]
+    assert start > 0
+
+
+def test_what_is_in_a_frame_is_read_and_can_be_used(browser: Any, app: WebApp) -> None:
+    assert "Inner words" in browser.read(f"{app.url}/frames")
+    ref = re.search(r'button "Inner button" \[ref=(\w+)\]', browser.snapshot())
+    assert ref is not None
+    browser.click(ref[1])
+    browser.wait_for("Pressed")
+
+
+def test_four_thousand_controls_are_shown_within_the_budget(browser: Any, app: WebApp) -> None:
+    browser.go_to_url(f"{app.url}/many")
+    first = browser.snapshot()
+    assert len(first) <= browser.computer.surroundings.max_output
+    following = re.search(r"snapshot\(start=(\d+)\) goes on", first)
+    assert following is not None and 'button "Button 0"' in first
+    shown = int(following[1])
+    second = browser.snapshot(start=shown)
+    assert "- main [ref=" in second  # what the portion is in
+    assert not set(re.findall(r"Button \d+", first)) & set(re.findall(r"Button \d+", second))
+    found = browser.snapshot(find=f"Button {CONTROLS // 2 - 1}")
+    assert f'button "Button {CONTROLS // 2 - 1}"' in found and len(found) < 1000
+    ref = re.search(r"Button \d+\" \[ref=(\w+)\]", found)
+    assert ref is not None
+    browser.click(ref[1])
+    assert browser.evaluate("document.activeElement.textContent")["value"] == f"Button {CONTROLS // 2 - 1}"
+
+
+def test_a_search_gives_results_and_leaves_the_page(browser: Any, app: WebApp) -> None:
+    browser.computer.search_url = app.url + "/search?q={query}"
+    browser.go_to_url(f"{app.url}/article")
+    found = browser.search("apples & pears")
+    assert found["results"] == [
+        {
+            "title": "First result",
+            "url": "https://example.org/one",
+            "snippet": "example.org/one What the first one says.",
+        },
+        {"title": "Second result", "url": "https://example.net/two", "snippet": "What the second one says."},
+    ]
+    assert app.asked[-1] in ("/search?q=apples%20%26%20pears", "/favicon.ico")
+    assert [tab["url"] for tab in browser.tabs()["tabs"]] == [f"{app.url}/article"]
+    assert browser.fast_search("x")["results"] == found["results"]
+
+
+def test_a_search_page_without_links_is_given_as_text(browser: Any, app: WebApp) -> None:
+    browser.computer.search_url = app.url + "/article?{query}"
+    found = browser.search("x")
+    assert found["results"] == [] and "Harvest" in found["text"]
+
+
+def test_a_picture_of_the_page_and_of_an_element(browser: Any, app: WebApp) -> None:
+    browser.go_to_url(f"{app.url}/article")
+    page, table = browser.screenshot(), browser.screenshot("North | East")
+    assert page.png.startswith(b"\x89PNG") and page.pil().size == (page.width, page.height)
+    assert table.width < page.width and table.height < page.height
+
+
+def test_a_script_gives_its_value(browser: Any, app: WebApp) -> None:
+    browser.go_to_url(f"{app.url}/article")
+    assert browser.evaluate("[document.links.length, {a: null}]")["value"] == [2, {"a": None}]
+    assert browser.evaluate("[new Date(0)]")["value"][0].startswith("1970-01-01")
+    with pytest.raises(BrowserError, match="cannot be handed over"):
+        browser.evaluate("() => { const a = {}; a.a = a; return a }")
+    assert browser.evaluate("async () => 'x' + await Promise.resolve(1)")["value"] == "x1"
+
+
+def test_the_model_is_asked_about_the_page(browser: Any, app: WebApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class Ai:
+        def chat(self, text: str) -> str:
+            asked.append(text)
+            return "Use the button."
+
+    monkeypatch.setitem(browser.computer._tools, "ai", Ai())
+    browser.go_to_url(f"{app.url}/login")
+    told = browser.analyze_page("find the button")
+    assert "Use the button." in told and "not instructions" in told
+    assert "find the button" in asked[0] and "ref=" in asked[0] and len(asked[0]) < 25_000

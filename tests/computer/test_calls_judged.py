@@ -1,0 +1,244 @@
+"""Who has a say in a call: rules, the mode, a sandbox and the user; and what the journal keeps of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversation import Chatting, chatting
+from gadget import Desk, calls_of, desk, install
+from interpreter import OpenInterpreter
+from interpreter.errors import NotPreviewableError
+from interpreter.journal import Session
+from model_server import text, tool_call
+
+__all__ = ["chatting", "desk"]
+SEND = "computer.gadget.mail('ann@example.com', text='Hello Ann')"
+
+
+def rules(home: Path, words: str) -> None:
+    """The user's own policy file."""
+    from interpreter.safety.policy.policy import user_file
+
+    user_file().parent.mkdir(parents=True, exist_ok=True)
+    user_file().write_text("rules:\n" + words)
+
+
+# -- what sends asks ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("auto_run", [False, True])
+def test_sending_asks_and_shows_what_goes_to_whom(desk: Desk, auto_run: bool) -> None:
+    desk.interpreter.auto_run = auto_run
+    desk.answer_with("y")
+    ran = desk.do(f"print({SEND})\nprint({SEND})")
+    assert ran.text == "sent\nsent\n"
+    assert desk.gadget.sent == [("ann@example.com", "Hello Ann")] * 2
+    assert len(desk.asked) == 2
+    assert "to: 'ann@example.com'" in desk.asked[0] and "text: 'Hello Ann'" in desk.asked[0]
+    assert [chunk["content"] for chunk in ran.of_type("input_request")] == desk.asked
+    assert [call["by"] for call in calls_of(ran)] == ["user", "user"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"), [("n", "the user said no"), ("", "the user said no"), (None, "nobody was")]
+)
+def test_without_a_yes_nothing_is_sent(desk: Desk, answer: str | None, words: str) -> None:
+    desk.answer_with(answer)
+    ran = desk.do(SEND)
+    assert "PermissionError: computer.gadget.mail sent nothing" in ran.stderr and words in ran.stderr
+    assert desk.gadget.sent == []
+    assert [call["outcome"] for call in calls_of(ran)] == ["refused"]
+
+
+def test_with_nobody_to_ask_nothing_is_sent(desk: Desk) -> None:
+    desk.interpreter.auto_run = True
+    assert "nobody was there to ask" in desk.do(SEND).stderr
+    assert desk.gadget.sent == []
+
+
+def test_an_interrupt_while_the_user_is_asked_sends_nothing(desk: Desk) -> None:
+    def on_input(prompt: str, password: bool) -> str:
+        desk.computer.stop()
+        return "y"
+
+    desk.computer.on_input = on_input
+    desk.do(SEND)
+    assert desk.do("print('next')").text == "next\n"
+
+
+def test_a_rule_that_allows_does_not_replace_the_question(desk: Desk, home: Path) -> None:
+    rules(home, "  - {decision: allow, call: 'computer.*'}\n")
+    assert "nobody was there to ask" in desk.do(SEND).stderr
+
+
+def test_the_users_own_calls_are_not_asked(desk: Desk) -> None:
+    assert desk.gadget.mail("ann@example.com", "Hello") == "sent"
+    assert desk.gadget.show() == "shown"
+
+
+# -- rules -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_rule_forbids_a_call_however_it_is_spelled(desk: Desk, home: Path) -> None:
+    rules(home, "  - {decision: deny, call: 'computer.gadget.press', reason: Not the button.}\n")
+    for code in ("computer.gadget.press()", "getattr(computer.gadget, 'pre' + 'ss')()"):
+        ran = desk.do(code)
+        assert "PermissionError: The rules here do not allow computer.gadget.press: Not the button." in ran.stderr
+    assert desk.gadget.sent == []
+    assert desk.do("print(computer.gadget.width)").text == "7\n"
+
+
+def test_a_rule_that_asks_does_so_once_for_a_block(desk: Desk, home: Path) -> None:
+    rules(home, "  - {decision: ask, call: 'computer.gadget.pr*', reason: Buttons are asked.}\n")
+    desk.answer_with("y")
+    assert desk.do("print(computer.gadget.press(), computer.gadget.press())").text == "pressed pressed\n"
+    (question,) = desk.asked
+    assert question.startswith("Buttons are asked.\nLet the code use computer.gadget.press()?")
+    desk.answer_with("n")
+    assert (
+        "PermissionError: computer.gadget.press was not called: the user said no."
+        in desk.do("computer.gadget.press()").stderr
+    )
+
+
+# -- sandbox and plan --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def real() -> None:
+    from interpreter.errors import SandboxUnavailableError
+    from interpreter.safety.sandbox import bubblewrap
+
+    try:
+        bubblewrap.available()
+    except SandboxUnavailableError as error:
+        pytest.skip(str(error))
+
+
+@pytest.mark.usefixtures("real")
+@pytest.mark.parametrize("language", ["python", pytest.param("javascript", marks=pytest.mark.needs("node"))])
+def test_from_a_sandbox_what_reaches_out_of_it_is_asked(desk: Desk, language: str) -> None:
+    desk.interpreter.sandbox = "workspace"
+    say, wait = ("console.log", "await ") if language == "javascript" else ("print", "")
+    refused = desk.do(f"{wait}computer.gadget.press()", language)
+    assert "somebody has to allow it, and nobody was there to ask" in refused.stderr
+    desk.answer_with("yes")
+    assert desk.do(f"{say}({wait}computer.gadget.press())", language).text == "pressed\n"
+    assert "The code runs in a sandbox, and this reaches out of it." in desk.asked[0]
+    desk.answer_with(None)
+    assert "computer.gadget.width" in desk.do(f"{say}({wait}computer.help('gadget'))", language).text
+
+
+@pytest.mark.usefixtures("real")
+def test_a_rule_lets_sandboxed_code_call(desk: Desk, home: Path) -> None:
+    rules(home, "  - {decision: allow, call: 'computer.gadget.*'}\n")
+    desk.interpreter.sandbox = "workspace"
+    ran = desk.do(
+        "print(computer.gadget.press())\npicture = computer.gadget.picture()\nprint(picture)\ncomputer.gadget.show('x');"
+    )
+    assert ran.text == "pressed\n<Picture 2 x 1>\nx\n"
+
+
+@pytest.mark.usefixtures("real")
+@pytest.mark.parametrize(("settings", "words"), [({"sandbox": "read-only"}, "the sandbox is read-only"), ({"mode": "plan"}, "plan mode")])  # fmt: skip
+def test_where_code_only_looks_nothing_acts(desk: Desk, settings: dict[str, str], words: str) -> None:
+    for name, value in settings.items():
+        setattr(desk.interpreter, name, value)
+    desk.answer_with("y")
+    for code in ("computer.gadget.press()", SEND):
+        ran = desk.do(code)
+        assert "PermissionError" in ran.stderr and words in ran.stderr
+    assert desk.gadget.sent == []
+    assert desk.do("print(computer.gadget.width)").text == "7\n"
+
+
+# -- in a conversation -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def home_with_gadget(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch)
+
+
+def chunks_of(interpreter: OpenInterpreter, answer: bool = True) -> list[Any]:
+    seen = []
+    for chunk in interpreter.chat("Go", display=False, stream=True):
+        seen.append(chunk)
+        if chunk["type"] == "confirmation" and not answer:
+            assert interpreter.pending is not None
+            interpreter.pending.decline()
+    return seen
+
+
+@pytest.mark.usefixtures("home_with_gadget")
+def test_what_the_user_approved_in_the_block_is_not_asked_again(chatting: Chatting, home: Path) -> None:
+    rules(home, "  - {decision: ask, call: 'computer.gadget.*'}\n")
+    code = "print(computer.gadget.press())"
+    interpreter, _ = chatting(tool_call("python", code), text("Done."), auto_run=True)
+    seen = chunks_of(interpreter)
+    (question,) = [chunk for chunk in seen if chunk["type"] == "confirmation"]
+    assert any("uses computer.gadget.press" in line for line in question["effects"])
+    assert question["undo"]["kind"] == "not"
+    assert any(chunk.get("content") == "pressed\n" for chunk in seen)
+
+
+@pytest.mark.usefixtures("home_with_gadget")
+def test_the_journal_has_each_call_with_its_pictures(chatting: Chatting) -> None:
+    code = "computer.gadget.picture()\ncomputer.gadget.press('x')\ncomputer.gadget.mail('a', 'b')"
+    interpreter, _ = chatting(tool_call("python", code), text("Done."), auto_run=True)
+    chunks_of(interpreter)
+    assert interpreter.journal.path is not None
+    session = Session.open(interpreter.journal.path)
+    (block,) = session.blocks
+    told = [(call["call"], call["outcome"], call.get("by")) for call in block.calls]
+    assert told == [
+        ("computer.gadget.picture", "ok", "block"),
+        ("computer.gadget.press", "ok", "block"),
+        ("computer.gadget.mail", "refused", None),
+    ]
+    (reference,) = block.calls[0]["pictures"]
+    assert session.blobs.get(reference).startswith("iVBOR")
+    assert "nobody was there" in block.calls[2]["error"]
+
+
+# -- in this process ---------------------------------------------------------------------------------------------------
+
+
+def test_python_in_this_process_uses_the_same_tools_and_asks_too(desk: Desk) -> None:
+    desk.computer.python = "in-process"
+    ran = desk.do("print(computer.gadget.width, computer.gadget.echo(object) is object, computer.emit_images)\n"
+                  "computer.gadget.show('words');\ncomputer.gadget.fail('ValueError')")  # fmt: skip
+    assert ran.stdout == "7 True True\nwords\n"
+    assert "ValueError: not today" in ran.stderr
+    assert "nobody was there to ask" in desk.do(SEND).stderr
+    desk.answer_with("y")
+    assert desk.do(f"print({SEND})").stdout == "sent\n"
+    assert [call["outcome"] for call in calls_of(ran)] == ["ok", "ok", "ok", "failed"]
+
+
+def test_a_block_that_is_only_tried_out_uses_nothing(desk: Desk) -> None:
+    desk.do("width = computer.gadget.width")
+    try:
+        preview = desk.computer.preview("python", "print(width)\ncomputer.gadget.press()")
+        ran = "".join(str(chunk.get("content")) for chunk in preview)
+    except NotPreviewableError as error:
+        pytest.skip(str(error))
+    assert "PermissionError: A block that is only tried out cannot use the computer" in ran
+    preview.discard()
+    assert desk.gadget.sent == []
+    assert desk.do("print(computer.gadget.press())").text == "pressed\n"
+
+
+def test_tools_move_along_to_a_new_worker(desk: Desk) -> None:
+    """Where a snapshot cannot go on by itself, variables are carried: names of tools among them."""
+    desk.do("from computer import gadget\npress = gadget.press\nimport computer\nx = 5\npicture = gadget.picture()")
+    python = desk.computer._instance("python")
+    session = python.session  # type: ignore[attr-defined]
+    lost = session.snapshots.carry()
+    assert lost == []
+    assert desk.do("print(gadget.width, press(), x, picture, computer.gadget is gadget)").text == (
+        "7 pressed 5 <Picture 2 x 1> True\n"
+    )

@@ -1,0 +1,91 @@
+"""Calls of the computer's tools that code names: seen before it runs, and judged by rules."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gadget import install
+from interpreter.safety.look import look, reversibility
+from interpreter.safety.policy import Policy, Rule, propose_rule
+
+
+@pytest.fixture(autouse=True)
+def gadget(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch)
+
+
+def called(code: str, language: str = "python") -> list[tuple[str, str]]:
+    return [(effect.what, effect.how) for effect in look(language, code, os.getcwd()).calls]
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ("computer.gadget.press('x')", [("computer.gadget.press", "acts")]),
+        ("computer.gadget.mail('a', 'b')", [("computer.gadget.mail", "sends")]),
+        ("print(computer.gadget.echo(1))", [("computer.gadget.echo", "looks")]),
+        ("from computer import gadget\ngadget.press()", [("computer.gadget.press", "acts")]),
+        ("import computer.gadget as g\ng.press()", [("computer.gadget.press", "acts")]),
+        ("import computer\ncomputer.gadget.press()", [("computer.gadget.press", "acts")]),
+        ("press = computer.gadget.press", [("computer.gadget.press", "acts")]),
+        ("computer.gadget.part.twice(2)", [("computer.gadget.part.twice", "unknown")]),
+        ("computer.gadget.nonsense()", [("computer.gadget.nonsense", "unknown")]),
+        ("computer.help('gadget')", [("computer.help", "looks")]),
+        ("computer = Box()\ncomputer.gadget.press()", []),
+    ],
+)
+def test_python_code_tells_its_calls(code: str, found: list[tuple[str, str]]) -> None:
+    assert called(code) == found
+
+
+def test_javascript_code_tells_its_calls() -> None:
+    code = "await computer.gadget.press('x'); // computer.gadget.mail()\nconst width = await computer.gadget . width;"
+    assert called(code, "javascript") == [("computer.gadget.press", "acts")]
+
+
+def test_a_file_of_that_name_comes_first() -> None:
+    Path("computer.py").write_text("")
+    effects = look("python", "import computer\ncomputer.gadget.press()", os.getcwd())
+    assert effects.calls == ()
+    assert effects.unknown
+
+
+def test_what_acts_or_sends_cannot_be_undone() -> None:
+    kinds = {
+        name: reversibility(look("python", f"computer.gadget.{name}()", os.getcwd())).kind
+        for name in ("press", "mail", "echo")
+    }
+    assert kinds == {"press": "not", "mail": "not", "echo": "reversible"}
+    assert "also: uses computer.gadget.press" in look("python", "computer.gadget.press()", os.getcwd()).lines()
+
+
+def verdict(code: str, *rules: Rule) -> str:
+    return Policy(os.getcwd(), rules).judge("python", code).decision
+
+
+def test_rules_name_calls() -> None:
+    deny, allow = Rule("deny", call=("computer.gadget.p*",)), Rule("allow", call=("computer.gadget.*",))
+    assert verdict("computer.gadget.press()", deny) == "deny"
+    assert verdict("computer.gadget.echo(1)", deny) == "ask"
+    assert verdict("computer.gadget.echo(1)", allow) == "allow"
+    assert verdict("computer.gadget.press()", allow, deny) == "deny"
+    assert verdict("open('x', 'w')", deny) == "ask"
+
+
+def test_a_rule_that_allows_calls_allows_nothing_else() -> None:
+    allow = Rule("allow", call=("computer.gadget.*",))
+    for code in ("open('/etc/x', 'w')", "import os; os.remove('x')", "import subprocess; subprocess.run(['ls'])"):
+        assert verdict(f"computer.gadget.echo(1)\n{code}", allow) == "ask", code
+    both = Rule("allow", call=("computer.gadget.*",), does=("write",), path=("{workspace}/*",))
+    assert verdict("computer.gadget.echo(1)\nopen('x', 'w')", both) == "allow"
+
+
+def test_always_names_the_calls_and_never_what_sends() -> None:
+    rule = propose_rule("python", "computer.gadget.press()", workspace=os.getcwd())
+    assert rule is not None and rule.call == ("computer.gadget.press",)
+    assert verdict("computer.gadget.press()", rule) == "allow"
+    assert verdict("computer.gadget.mail('a', 'b')", rule) == "ask"
+    assert propose_rule("python", "computer.gadget.mail('a', 'b')", workspace=os.getcwd()) is None

@@ -1,0 +1,191 @@
+"""Finding things in the windows of real programs: by what they tell of themselves, else by reading, else by a picture."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+from interpreter import OpenInterpreter
+from interpreter.computer_api.display import Display, Match, NotFoundOnScreenError
+from interpreter.computer_api.display.boxes import Box
+from interpreter.computer_api.display.finding import View, named
+from interpreter.computer_api.display.reading import Reading
+from interpreter.computer_api.display.wording import SAME_LETTERS
+from interpreter.computer_api.tool import Picture
+from screen.desktop import Application, Desktop
+
+pytest.importorskip("rapidocr", reason="pip install 'open-interpreter[os]'")
+
+
+@pytest.fixture
+def display() -> Display:
+    made: Display = OpenInterpreter().computer.display
+    return made
+
+
+def place(desktop: Desktop, application: Application, left: int, top: int) -> None:
+    """Move a window, and wait until it is there."""
+    window = desktop.x.create_resource_object("window", application.window)
+    window.configure(x=left, y=top)
+    root = desktop.x.screen().root
+    desktop.until(lambda: abs(root.translate_coords(window, 0, 0).x - left) < 40, "the window to have moved")
+
+
+def in_tree(display: Display, name: str) -> list[Match]:
+    """What programs tell of, without a look at the pixels."""
+    return named(View(display._screens, Reading()), name, SAME_LETTERS)
+
+
+def only(matches: list[Match]) -> Match:
+    assert len(matches) == 1, matches
+    return matches[0]
+
+
+@pytest.mark.needs("mousepad")
+def test_a_gtk_program_tells_of_its_menus_when_they_are_open(
+    desktop: Desktop, display: Display, tmp_path: Path
+) -> None:
+    file = tmp_path / "letter.txt"
+    file.write_text("Dear reader\n")
+    desktop.editor(file)
+    found = only(display.locate("File"))
+    assert (found.source, found.role, found.similarity) == ("accessibility", "menu", 1.0)
+    assert Box(*display.info()["active_window"]["box"]).has(found.x, found.y)
+    assert in_tree(display, "Save As...") == []
+    display.activate(found)
+    desktop.until(lambda: in_tree(display, "Save As..."), "the menu to be open")
+    item = only(display.locate("Save As..."))
+    assert item.role == "menu item" and item.y > found.y
+    picture = display.view()
+    assert isinstance(picture, Picture) and picture.height > item.y - picture.top
+
+
+@pytest.mark.needs("mousepad")
+def test_the_elements_of_a_window_can_be_read_and_written(desktop: Desktop, display: Display, tmp_path: Path) -> None:
+    file = tmp_path / "letter.txt"
+    file.write_text("Dear reader\n")
+    desktop.editor(file)
+    elements = display.elements()
+    names = [element["name"] for element in elements]
+    assert names[:2] == ["File", "Edit"]
+    text = next(element for element in elements if element["role"] == "text")
+    assert text["value"] == "Dear reader\n" and "focused" in text["states"]
+    assert display.get_text(text["ref"]) == "Dear reader\n"
+    assert display.set_text(text, "Zoë é ✓ 漢")
+    assert display.get_text(text) == "Zoë é ✓ 漢"
+    assert only(display.locate(text)).y == text["y"]
+    summary = display.summary()
+    assert "letter.txt" in summary.splitlines()[0] and f'{elements[0]["ref"]} menu "File"' in summary
+    with pytest.raises(NotFoundOnScreenError, match="call elements"):
+        display.get_text("e9999")
+
+
+def test_a_qt_program_is_walked(desktop: Desktop, display: Display, tmp_path: Path) -> None:
+    result = tmp_path / "order.json"
+    desktop.qt_dialog(result)
+    # A label and the field that it is for have one name: the field is meant.
+    field = only(display.locate("Customer"))
+    assert (field.source, field.role) == ("accessibility", "text")
+    assert display.set_text(field, "Ana") and display.get_text(field) == "Ana"
+    assert only(display.locate("the save order button")).text == "Save order"
+    assert in_tree(display, "Medium") == [], "the list is shut"
+    display.activate("Save order")
+    desktop.until(result.exists, "the dialog to write its file")
+
+
+def test_equal_ones_are_all_found_and_numbered(desktop: Desktop, display: Display, tmp_path: Path) -> None:
+    desktop.tk_form(tmp_path / "guest.json")
+    matches = display.locate("Choose")
+    assert len(matches) == 3 and {match.source for match in matches} == {"ocr"}
+    assert len({match.y for match in matches}) == 1 or max(m.y for m in matches) - min(m.y for m in matches) < 5
+    plain = display.view(screen=-1)
+    assert isinstance(plain, Picture)
+    marked = display.numbered(matches, plain)
+    assert (marked.width, marked.left, marked.scale) == (plain.width, plain.left, plain.scale)
+    for match in matches:
+        assert marked.pil().getpixel((match.box.left - 2, match.box.center[1])) == (220, 20, 60)
+    assert display.find("Sign")[0]["text"] == "Sign"
+    assert display.locate("Nowhere to be seen") == []
+
+
+@pytest.mark.needs("xterm")
+def test_what_another_window_covers_is_not_found(desktop: Desktop, display: Display, tmp_path: Path) -> None:
+    dialog = desktop.qt_dialog(tmp_path / "order.json")
+    place(desktop, dialog, 100, 100)
+    whole = only(display.locate("Save order"))
+    options = ("-T", "cover", "-geometry", f"60x20+{whole.box.left + 30}+{whole.box.top - 40}")
+    desktop.start("xterm", *options, title="cover")
+    part = only(display.locate("Save order"))
+    cover = Box(*display.info()["active_window"]["box"])
+    assert not cover.has(part.x, part.y) and whole.box.has(part.x, part.y)
+    assert in_tree(display, "Forget it") == []
+
+
+@pytest.mark.needs("xrandr")
+def test_an_element_on_the_second_monitor(two_monitors: Desktop, display: Display, tmp_path: Path) -> None:
+    dialog = two_monitors.qt_dialog(tmp_path / "order.json")
+    place(two_monitors, dialog, 760, 300)
+    box = Box(*display.info()["active_window"]["box"])
+    assert box.left >= 640
+    button = only(display.locate("Save order"))
+    assert box.has(button.x, button.y)
+    element = next(each for each in display.elements() if each["name"] == "Save order")
+    assert (element["x"], element["y"]) == (button.x, button.y)
+
+
+@pytest.mark.needs("mousepad")
+def test_an_icon_by_its_picture(desktop: Desktop, display: Display, tmp_path: Path) -> None:
+    desktop.editor()
+    left, top, width, _ = display.info()["active_window"]["box"]
+    # The button that closes the window, as the window manager draws it.
+    corner = (left + width - 20, top + 2, 16, 16)
+    icon = display.view(region=corner)
+    assert isinstance(icon, Picture)
+    found = only(display.locate(icon))
+    assert found.source == "icon" and found.similarity > 0.99 and found.box == Box(*corner)
+    file = tmp_path / "close.png"
+    icon.pil().resize((24, 24)).save(file)
+    larger = display.locate(str(file))
+    assert any(abs(match.x - found.x) < 4 and abs(match.y - found.y) < 4 for match in larger)
+
+
+@pytest.mark.parametrize("bus", ["none", "gone", "silent"])
+def test_without_the_accessibility_bus_the_screen_is_read(
+    bus: str, desktop: Desktop, display: Display, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desktop.qt_dialog(tmp_path / "order.json")
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(tmp_path / "bus"))
+        if bus == "silent":
+            silent.listen()
+        if bus == "none":
+            monkeypatch.delenv("DBUS_SESSION_BUS_ADDRESS")
+        else:
+            monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", f"unix:path={tmp_path / 'bus'}")
+        assert only(display.locate("Save order")).source == "ocr"
+        assert "Customer" in display.summary()
+    assert not [thread for thread in threading.enumerate() if thread.name == "accessibility"]
+
+
+PAGE = """<title>Fruit shop</title><h1>Fruit shop</h1><a href="#x">Log in</a> <label>Name <input></label>
+<button>Order now</button><button aria-label="Settings gear">&#9881;</button><p>Only ripe ones.</p>
+<script>for (let n = 1; n <= CONTROLS; n++) document.write(`<button>Row ${n}</button> `)</script>"""
+
+
+@pytest.mark.needs("chromium")
+@pytest.mark.parametrize("controls", [400, pytest.param(4000, marks=pytest.mark.full)])
+def test_a_web_page_with_many_controls(controls: int, desktop: Desktop, display: Display, tmp_path: Path) -> None:
+    page = tmp_path / "shop.html"
+    page.write_text(PAGE.replace("CONTROLS", str(controls)))
+    desktop.browser(page.as_uri(), "Fruit shop")
+    desktop.until(lambda: in_tree(display, "Row 3"), "the page to tell of itself")
+    link, field = only(display.locate("Log in")), only(display.locate("Name"))
+    assert (link.role, field.role) == ("link", "entry") and field.x > link.x
+    assert only(display.locate("gear icon")).text == "Settings gear"
+    assert in_tree(display, f"Row {controls - 1}") == [], "it is far below what is shown"
+    elements = display.elements(limit=60)
+    assert 30 < len(elements) <= 60 and "Only ripe ones." in [element["name"] for element in elements]
+    assert "more; elements(limit=...)" in display.summary(limit=20)

@@ -1,0 +1,132 @@
+"""Pictures of the screen: of all of it or a part, as large as asked, and every place in them found again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from interpreter import OpenInterpreter
+from interpreter.computer_api.display import Display, NoDisplayError, NotFoundOnScreenError
+from interpreter.computer_api.tool import Picture
+from screen.desktop import Desktop
+from screen.drawing import Canvas
+
+RED, GREEN, BLUE = 0xFF0000, 0x00FF00, 0x0000FF
+
+
+@pytest.fixture
+def display() -> Display:
+    made: Display = OpenInterpreter().computer.display
+    return made
+
+
+@pytest.fixture
+def canvas(desktop: Desktop) -> Iterator[Canvas]:
+    made = Canvas(desktop)
+    made.clear()
+    yield made
+    made.clear()
+
+
+def one(picture: Picture | list[Picture]) -> Picture:
+    assert isinstance(picture, Picture)
+    return picture
+
+
+def colour(picture: Picture, x: int, y: int) -> int:
+    red, green, blue = picture.pil().convert("RGB").getpixel((x, y))
+    return red << 16 | green << 8 | blue
+
+
+def test_the_whole_screen_in_its_own_size(display: Display, canvas: Canvas) -> None:
+    canvas.fill(RED, 1000, 500, 10, 10)
+    picture = one(display.view(screen=-1))
+    assert (picture.width, picture.height, picture.scale) == (1280, 800, 1)
+    assert colour(picture, 1000, 500) == colour(picture, 1009, 509) == RED
+    assert colour(picture, 999, 500) == colour(picture, 1010, 500) == 0
+
+
+@pytest.mark.parametrize("size", [333, 640, 1000])
+def test_a_place_in_a_smaller_picture_is_found_on_the_screen(display: Display, canvas: Canvas, size: int) -> None:
+    canvas.fill(RED, 1171, 701, 40, 40)
+    display.computer.screenshot_size = size
+    picture = one(display.view(screen=-1))
+    assert max(picture.width, picture.height) == size
+    image = picture.pil().convert("RGB")
+    box = image.getchannel("R").point(lambda value: 255 if value > 128 else 0).getbbox()
+    left, top = picture.on_screen(box[0], box[1])
+    right, bottom = picture.on_screen(box[2], box[3])
+    slack = picture.scale / 2 + 0.01
+    for seen, drawn in ((left, 1171), (top, 701), (right, 1211), (bottom, 741)):
+        assert abs(seen - drawn) <= slack
+
+
+def test_a_region_and_a_quadrant(display: Display, canvas: Canvas) -> None:
+    canvas.fill(GREEN, 640, 400, 640, 400)
+    region = one(display.view(region=[630, 390, 100, 50]))
+    assert (region.width, region.height, region.left, region.top) == (100, 50, 630, 390)
+    assert colour(region, 9, 9) == 0 and colour(region, 10, 10) == GREEN
+    assert region.on_screen(10, 10) == (640, 400)
+    quarter = one(display.view(quadrant=4, active_app_only=False))
+    assert (quarter.left, quarter.top, quarter.width, quarter.height) == (640, 400, 640, 400)
+    assert colour(quarter, 0, 0) == GREEN
+    assert colour(one(display.view(quadrant=1, active_app_only=False)), 639, 399) == 0
+    with pytest.raises(ValueError, match="upper left"):
+        display.view(quadrant=5)
+    with pytest.raises(ValueError, match="not on the screen"):
+        display.view(region=[5000, 0, 10, 10])
+
+
+@pytest.mark.needs("xrandr")
+def test_two_monitors(two_monitors: Desktop, display: Display, canvas: Canvas) -> None:
+    canvas.fill(BLUE, 640, 0, 640, 800)
+    assert display.size() == (1280, 800) and display.center() == (640, 400)
+    assert [monitor["box"] for monitor in display.info()["monitors"]] == [[0, 0, 640, 800], [640, 0, 640, 800]]
+    second = one(display.screenshot(1))
+    assert (second.width, second.left) == (640, 640) and colour(second, 0, 0) == BLUE
+    both = display.screenshot(-1, combine_screens=False)
+    assert isinstance(both, list) and [picture.left for picture in both] == [0, 640]
+    with pytest.raises(ValueError, match="0 to 1"):
+        display.view(screen=2)
+
+
+@pytest.mark.needs("xterm")
+def test_the_active_window_or_one_by_its_title(desktop: Desktop, display: Display) -> None:
+    first = desktop.start("xterm", "-T", "alpha", "-geometry", "40x10+20+30", title="alpha")
+    desktop.start("xterm", "-T", "beta", "-geometry", "40x10+500+300", title="beta")
+    info = display.info()
+    assert info["active_window"]["title"] == "beta"
+    assert [window["title"] for window in info["windows"]] == ["beta", "alpha"]
+    active, other = one(display.view()), one(display.view(window="ALPHA"))
+    assert [active.left, active.top, active.width, active.height] == info["active_window"]["box"]
+    assert one(display.view(window=first.window)).left == other.left == info["windows"][1]["box"][0]
+    with pytest.raises(NotFoundOnScreenError, match="'beta', 'alpha'"):
+        display.view(window="gamma")
+
+
+def test_what_changed_since_a_picture(display: Display, canvas: Canvas) -> None:
+    before = one(display.view(screen=-1))
+    assert display.changed_since(before) == []
+    canvas.fill(RED, 300, 200, 50, 20)
+    ((left, top, width, height),) = display.changed_since(before)
+    assert left <= 300 and top <= 200 and left + width >= 350 and top + height >= 220
+    assert width < 120 and height < 100
+
+
+def test_without_a_display_one_sentence_says_what_to_do(display: Display, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.delenv("DISPLAY", raising=False)
+    with pytest.raises(NoDisplayError, match="Xvfb"):
+        display.view()
+    monkeypatch.setenv("DISPLAY", ":999")
+    with pytest.raises(NoDisplayError, match="cannot be opened"):
+        display.size()
+
+
+def test_nothing_heavy_is_loaded_for_a_picture() -> None:
+    code = "import interpreter.computer_api.display as d, sys; print(*{'numpy', 'cv2', 'PIL', 'mss', 'Xlib', 'rapidocr'} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == []
