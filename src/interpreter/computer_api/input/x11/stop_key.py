@@ -11,14 +11,17 @@ from interpreter.computer_api.input.x11.connection import Connection
 from interpreter.computer_api.input.x11.keymap import keysym_of
 from interpreter.errors import ComputerError
 
+_EDGE = 1  # pixels
 _MODIFIERS = {"ctrl": "Control", "alt": "Mod1", "shift": "Shift", "super": "Mod4"}
 
 
 class StopKey:
-    """A thread that looks at every key that is pressed on the display."""
+    """A thread that looks at every key that is pressed on the display, and at the pointer where it is at an edge."""
 
-    def __init__(self, keys: tuple[str, ...], stopped: Callable[[], None]) -> None:
-        self._keys, self._stopped = keys, stopped
+    def __init__(
+        self, keys: tuple[str, ...], stopped: Callable[[], None], moved: Callable[[], None] | None = None
+    ) -> None:
+        self._keys, self._stopped, self._moved = keys, stopped, moved
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -63,7 +66,7 @@ class StopKey:
             "ext_requests": (0, 0, 0, 0),
             "ext_replies": (0, 0, 0, 0),
             "delivered_events": nothing,
-            "device_events": (X.KeyPress, X.KeyPress),
+            "device_events": (X.KeyPress, X.MotionNotify if self._moved else X.KeyPress),
             "errors": nothing,
             "client_started": False,
             "client_died": False,
@@ -96,3 +99,9 @@ class StopKey:
             code, mask = self._wanted
             if event.type == X.KeyPress and event.detail == code and event.state & mask == mask:
                 self._stopped()
+            elif event.type == X.MotionNotify and self._moved and self._is_at_edge(event.root_x, event.root_y):
+                self._moved()
+
+    def _is_at_edge(self, x: int, y: int) -> bool:
+        screen = self._data.display.screen()
+        return min(x, screen.width_in_pixels - 1 - x) <= _EDGE and min(y, screen.height_in_pixels - 1 - y) <= _EDGE
