@@ -18,7 +18,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("journal", "profiles", "safety"),
     (
         *("core", "loop", "undo", "os_mode", "preview", "consent", "call_consent", "blocks", "patience", "aftermath"),
-        *("reply", "system_message", "frontend", "__init__"),
+        *("reply", "system_message", "sandbox_words", "wishes", "frontend", "__init__"),
     ),
     ("export",),
     ("terminal",),

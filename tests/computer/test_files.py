@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from interpreter import BaseLanguage, OpenInterpreter
+from interpreter import OpenInterpreter
 from interpreter.computer_api.files import Files, get_close_matches_in_text
 from interpreter.computer_api.files.work import searching
 from interpreter.errors import SandboxUnavailableError
-from interpreter.messages import Chunk
 
 
 @pytest.fixture
@@ -107,23 +106,9 @@ def test_paths_begin_where_the_session_is(interpreter: OpenInterpreter, files: F
     assert Path("below/a.txt").read_text() == "new"
 
 
-class Editing(BaseLanguage):
-    """Has the host edit a file for it."""
-
-    name = "editing"
-
-    def __init__(self, computer: Any) -> None:
-        self.computer = computer
-
-    def run(self, code: str) -> Iterator[Chunk]:
-        told = self.computer.files.edit("a.txt", *code.split())
-        yield {"type": "console", "format": "output", "content": str(told)}
-
-
 def test_undo_takes_back_an_edit(interpreter: OpenInterpreter) -> None:
-    interpreter.computer.languages.append(Editing)
     write("a.txt", "old")
-    interpreter.computer.run("editing", "old new")
+    interpreter.computer.run("python", "computer.files.edit('a.txt', 'old', 'new')")
     assert Path("a.txt").read_text() == "new"
     interpreter.undo(blocks=True)
     assert Path("a.txt").read_text() == "old"
@@ -303,6 +288,8 @@ def test_in_a_sandbox_files_are_what_its_code_sees(shut_in: Any, tmp_path: Path,
     assert files.edit("a.txt", "old", "new")["replaced"] == 1
     assert file.read_text() == files.read("a.txt") == "new text\n"
     assert [row["path"] for row in files.search("text")] == ["a.txt"]
+    (told,) = files.computer.run("python", "print(computer.files.read('a.txt', 1, 1))")
+    assert told["content"] == "new text\n\n"
     (tmp_path / "work" / "way-out").symlink_to(home / ".ssh" / "key")
     for hidden in ("way-out", str(home / ".ssh" / "key"), "~/.ssh/key"):
         with pytest.raises((OSError, ValueError)) as caught:

@@ -248,6 +248,12 @@ def test_a_link_in_the_workspace_leads_no_host_astray(shut_in: At, tmp_path: Pat
     assert "private" not in shut_in.do("print(computer.skills.read('secret'))")
 
 
+def test_instructions_of_the_project_are_not_changed_from_a_sandbox(shut_in: At, tmp_path: Path) -> None:
+    has_skill(tmp_path / "work" / ".agents" / "skills" / "forms")
+    assert "Use pypdf." in shut_in.do("print(computer.skills.run('fill-forms'))")
+    assert "Read-only" in shut_in.do("open('.agents/skills/forms/SKILL.md', 'w')")
+
+
 def test_the_trial_of_a_skill_is_in_the_sandbox_too(shut_in: At, home: Path) -> None:
     (home / "private.txt").write_text("private")
     with pytest.raises(ComputerError, match="FileNotFoundError"):

@@ -101,7 +101,7 @@ def test_what_calls_do(code: str, effects: set[tuple[str, str]]) -> None:
     ["eval(x)", "exec(x)", "exec('a' + b)", "__import__(name)", "getattr(o, name)()", "globals()['f']()", "import nobody_knows_it",
      "from . import a", "().__class__.__bases__[0].__subclasses__()", "import ctypes\nctypes.CDLL('x')", "pickle.loads(b)",
      "def f(:", "from_another_block()", "%run x.py", "os.execv(p, a)", "import sys\nsys.modules['os']", "a\0b",
-     "os.system(command)", "computer.mail.send(a)", "import _posixsubprocess", "subprocess.run(command)"],
+     "os.system(command)", "computer.skills.run(a)", "import _posixsubprocess", "subprocess.run(command)"],
 )  # fmt: skip
 def test_what_the_text_does_not_tell_is_not_known(code: str) -> None:
     assert look("python", code, WORKSPACE).unknown

@@ -15,7 +15,10 @@ if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
 
 Kind = Literal["part", "method", "value"]
-Plain = bool | int | float | str | list | dict | tuple | None  # attributes of other types are a tool's own affair
+Plain = (
+    bool | int | float | str | list[Any] | dict[str, Any] | tuple[Any, ...] | None
+)  # attributes of other types are a tool's own affair
+STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 TOP = ("help", "view", "screenshot")  # what the computer itself offers to code, besides its tools
 
 
@@ -25,7 +28,7 @@ def names(owner: Any) -> dict[str, Kind]:
         return {**dict.fromkeys(TOOLS, "part"), **dict.fromkeys(TOP, "method")} if hasattr(owner, "_rows") else {}
     own: dict[str, Kind] = {}
     for name, value in vars(owner).items():
-        if not name.startswith("_") and isinstance(value, Tool | Plain):
+        if not name.startswith("_") and isinstance(value, (Tool, *PLAIN)):
             own[name] = "part" if isinstance(value, Tool) else "value"
     return {**of_class(type(owner)), **own}
 
@@ -53,7 +56,7 @@ def signature(method: Callable[..., Any], whole: bool = False) -> str:
     """Its parameters with their defaults; those that take whatever else there is only if all are wanted."""
     told = []
     for parameter in inspect.signature(method).parameters.values():
-        stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
+        stars = STARS.get(parameter.kind, "")
         if parameter.name != "self" and (whole or not stars):
             default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
             told.append(stars + parameter.name + default)

@@ -59,8 +59,8 @@ def open_windows() -> Windows:
             return MacWindows()
         case "wayland":
             raise ComputerError(
-                "Wayland tells programs nothing of other windows. Use the keyboard (alt+tab) instead, or log in with an "
-                "X11 session."
+                "Wayland tells programs nothing of other windows. Use the keyboard (alt+tab) instead, or log in with "
+                "an X11 session."
             )
         case _:
             raise ComputerError(

@@ -33,7 +33,7 @@ PRIVATE = (
 # Of the user's home: no secrets, and hard to do without.
 USEFUL = (".local/lib/python3*", ".cache/matplotlib", ".config/matplotlib", ".cache/fontconfig", ".fonts")
 # What git, editors and we ourselves run or believe: seen, but not written to.
-TRUSTED = (".git", ".interpreter", ".open-interpreter", ".vscode", ".idea", ".envrc", ".husky")
+TRUSTED = (".git", ".interpreter", ".open-interpreter", ".agents", ".vscode", ".idea", ".envrc", ".husky")
 DEEPEST = 2  # folders below the workspace in which more repositories are looked for
 MOST_FOLDERS = 400
 
