@@ -104,4 +104,5 @@ class StopKey:
 
     def _is_at_edge(self, x: int, y: int) -> bool:
         screen = self._data.display.screen()
-        return min(x, screen.width_in_pixels - 1 - x) <= _EDGE and min(y, screen.height_in_pixels - 1 - y) <= _EDGE
+        right, bottom = screen.width_in_pixels - 1, screen.height_in_pixels - 1
+        return bool(min(x, right - x) <= _EDGE and min(y, bottom - y) <= _EDGE)
