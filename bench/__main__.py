@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import signal
 import sys
 from functools import partial
 
@@ -32,6 +33,7 @@ def main() -> int:
     parser.add_argument("--install", action="store_true", help="also install the core afresh; slow")
     parser.add_argument("--only", default="", help="only the measurements whose name has this in it")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended."))  # and the folders that were made go
     measurements = start.MEASUREMENTS + blocks.MEASUREMENTS + replies.MEASUREMENTS + sessions.MEASUREMENTS
     measurements = measurements + files.MEASUREMENTS + screen.MEASUREMENTS
     if options.install or options.original:

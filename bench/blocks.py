@@ -69,6 +69,7 @@ MEASUREMENTS = [
         for language, label in LANGUAGES.items()
     ),
     Measurement("warm Python block without a snapshot", "s", lambda it: snapshots(it)["without"], budget=0.002),
+    Measurement("the same a tenth of a second after the last", "s", lambda it: snapshots(it)["paused"]),
     Measurement("what a snapshot adds to a block", "s", lambda it: snapshots(it)["added"], budget=0.003),
     Measurement("the same with 1 GB resident", "s", lambda it: snapshots(it)["large"], budget=0.030),
     Measurement("what it adds where one block follows the other at once", "s", lambda it: snapshots(it)["hurried"]),

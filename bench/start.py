@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyte
 
-from bench.subject import OURS, ROOT, ProbeFailure, Subject, cpu, environment, once, probe
+from bench.subject import OURS, ROOT, ProbeFailure, Subject, cpu, environment, new_folder, once, probe
 from bench.table import Measurement
 
 IMPORT = "from interpreter import interpreter"
@@ -47,10 +47,15 @@ def bare_prompt() -> float:
 
 def _start_once(command: list[str]) -> float:
     """Seconds until a key that was pressed at the prompt is shown."""
+    with new_folder() as home:
+        return _prompt_in(environment(home), command)
+
+
+def _prompt_in(env: dict[str, str], command: list[str]) -> float:
     began = time.perf_counter()
     pid, terminal = pty.fork()
     if pid == 0:
-        os.execve(command[0], command, environment())
+        os.execve(command[0], command, env)
     fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
     screen = pyte.Screen(80, 24)
     try:

@@ -62,24 +62,31 @@ def once(measure: Callable[P, R]) -> Callable[P, R]:
 OURS = Subject("ours", Path(sys.executable))
 
 
-def environment() -> dict[str, str]:
-    """A clean environment with an empty home folder."""
+def new_folder() -> tempfile.TemporaryDirectory[str]:
+    """An empty one, which goes in the end."""
+    return tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True)
+
+
+def environment(home: str) -> dict[str, str]:
+    """A clean environment with this home folder."""
     kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR") if name in os.environ}
-    home = tempfile.mkdtemp(prefix="bench-home-")
     return kept | {"HOME": home, "DISABLE_TELEMETRY": "true", "TERM": "xterm-256color", "SHELL": "/bin/bash"}
 
 
 def probe(python: Path, name: str, timeout: float = 120, **arguments: Any) -> dict[str, Any]:
     """Run a probe; it prints its result as JSON on its last line."""
     command = [str(python), str(PROBES / f"{name}.py"), json.dumps(arguments)]
-    with tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True) as folder:
+    with new_folder() as home, new_folder() as folder:
+        env = environment(home)
+        if python == OURS.python and "PYTHONPATH" in os.environ:
+            env["PYTHONPATH"] = os.environ["PYTHONPATH"]  # another tree than the one that is installed
         try:
             done = subprocess.run(
                 command,
                 capture_output=True,
                 text=True,
                 timeout=timeout,
-                env=environment(),
+                env=env,
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
             )
@@ -97,9 +104,9 @@ def cpu(command: list[str], runs: int = 5) -> float:
 
 
 def _cpu_once(command: list[str]) -> float:
-    with tempfile.TemporaryFile() as errors:
+    with tempfile.TemporaryFile() as errors, new_folder() as home:
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, env=environment()
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=errors, env=environment(home)
         )
         _, status, used = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)

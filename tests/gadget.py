@@ -116,6 +116,14 @@ class Gadget(Tool):
         return "sent"
 
 
+class Gizmo(Tool):
+    """Another tool, for what happens meanwhile."""
+
+    def wait_for_gadget(self) -> bool:
+        """Wait until somebody waits for the gadget."""
+        return bool(self.computer.gadget.entered.wait(20))
+
+
 class Odd(Exception):
     """An error of no type that a session knows."""
 
@@ -129,9 +137,10 @@ KINDS = {"odd": Odd, "several": Several}
 
 def install(monkeypatch: pytest.MonkeyPatch) -> None:
     module = types.ModuleType("interpreter.computer_api.gadget")
-    module.Gadget = Gadget  # type: ignore[attr-defined]
+    module.Gadget, module.Gizmo = Gadget, Gizmo  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
     monkeypatch.setitem(TOOLS, "gadget", "gadget:Gadget")
+    monkeypatch.setitem(TOOLS, "gizmo", "gadget:Gizmo")
 
 
 class Desk:

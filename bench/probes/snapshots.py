@@ -1,7 +1,8 @@
 """What snapshots add to a small Python block: in an empty session and with a gigabyte, unhurried and on end.
 
 As a rule somebody reads or a model writes between two blocks, and the snapshot is taken meanwhile: `small` and `large`
-have such a pause, in `hurried` one block follows the other at once.
+have such a pause, in `hurried` one block follows the other at once. After a pause a block takes longer whatever is done
+in it: the machine has to wake up, and has forgotten what it held ready.
 """
 
 import statistics
@@ -57,7 +58,8 @@ large, large_without = with_and_without(7, PAUSE)
 interpreter.computer.terminate()
 tell(
     small=small,
-    without=without,
+    without=hurried_without,
+    paused=without,
     added=small - without,
     hurried=hurried - hurried_without,
     large=large - large_without,

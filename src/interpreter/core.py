@@ -267,9 +267,10 @@ class OpenInterpreter(SettingsGroup, group=""):
         """Who lets a block's code call a tool of the computer; PermissionError if nobody does."""
         from interpreter.call_consent import CallConsent
 
-        present = self._call_consent
-        if present is None or present[0] != call.origin:
-            present = self._call_consent = (call.origin, CallConsent(self))
+        with self._cancelling:  # calls come from several threads
+            present = self._call_consent
+            if present is None or present[0] != call.origin:
+                present = self._call_consent = (call.origin, CallConsent(self))
         permitted = present[1].permit(use, call.ask)
         if self._os_limits is not None:
             self._os_limits.check(use)

@@ -46,6 +46,7 @@ class Turn:
     def run(self) -> Generator[Chunk]:
         """Every chunk of the turn, recorded before it is yielded."""
         try:
+            self.interpreter.timeline.tell_model()
             self._journal.begin_turn(self._fold)
             self.interpreter.timeline.begin_turn()
             with closing(self._converse()) as chunks:

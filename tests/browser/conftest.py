@@ -29,7 +29,7 @@ def computer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 @pytest.fixture
 def browser(computer: Any) -> Any:
     """The file's browser as a test that changed nothing leaves it."""
-    computer.browser.setup(timeout=60)
+    computer.browser.setup(timeout=100)
     return computer.browser
 
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from browser.web_app import WebApp
@@ -112,7 +113,11 @@ def start(code: str, *arguments: str) -> subprocess.Popen[str]:
 @pytest.mark.usefixtures("no_strays")
 def test_no_browser_is_left_when_the_program_is_killed() -> None:
     with start(WAIT) as started:
+        below = psutil.Process(started.pid).children(recursive=True)
         started.kill()
+    assert len(below) > 2
+    _, alive = psutil.wait_procs(below, timeout=60)
+    assert not alive
 
 
 @CHROMIUM

@@ -22,7 +22,7 @@ def test_a_server_that_does_not_answer_is_given_up(browser: Any, app: WebApp) ->
     browser.setup(timeout=1)
     with pytest.raises(BrowserTimeoutError):
         browser.go_to_url(f"{app.url}/slow")
-    browser.setup(timeout=60)
+    browser.setup(timeout=100)
     assert browser.evaluate("1 + 1")["value"] == 2
 
 
@@ -31,7 +31,7 @@ def test_a_script_that_never_ends_is_ended(browser: Any, app: WebApp) -> None:
     browser.setup(timeout=1)
     with pytest.raises(BrowserTimeoutError):
         browser.evaluate("() => { while (true) {} }")
-    browser.setup(timeout=60)
+    browser.setup(timeout=100)
     assert browser.evaluate("1 + 1")["value"] == 2
 
 

@@ -180,20 +180,18 @@ print(found)
 def test_a_thread_of_a_block_that_is_over_is_told_so(desk: Desk) -> None:
     desk.do("""
 import threading
-told, go, waiting = [], threading.Event(), threading.Event()
+told, go = [], threading.Event()
 def late():
     go.wait()
     try: computer.gadget.width
     except Exception as error: told.append(f"{type(error).__name__}: {error}")
 def in_the_middle():
-    waiting.set()
     try: computer.gadget.wait()
     except Exception as error: told.append(f"{type(error).__name__}: {error}")
 threads = [threading.Thread(target=late, daemon=True), threading.Thread(target=in_the_middle, daemon=True)]
 computer.gadget.width
 for thread in threads: thread.start()
-waiting.wait()
-while not computer.gadget.echo(1): pass
+computer.gizmo.wait_for_gadget()
 """)
     ran = desk.do("go.set()\nfor thread in threads: thread.join(20)\nprint(told, computer.gadget.width)")
     assert ran.text.count("Only a running block can use the computer") == 2, ran.text

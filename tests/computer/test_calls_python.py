@@ -117,6 +117,11 @@ def test_an_error_is_of_its_type_and_has_the_tools_words(desk: Desk, raised: str
     assert ran.ended == "error"
 
 
+def test_code_can_catch_what_has_no_type_of_its_own(desk: Desk) -> None:
+    ran = desk.do("try: computer.gadget.fail('odd')\nexcept computer.ComputerError as error: print('caught', error)")
+    assert ran.text == "caught not today\n"
+
+
 def test_a_value_that_cannot_travel_is_named(desk: Desk) -> None:
     assert "A object cannot" in desk.do("computer.gadget.thing()").stderr
     assert "A function cannot" in desk.do("computer.gadget.echo(lambda: 1)").stderr

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,3 +40,26 @@ def two_monitors(desktop: Desktop) -> Iterator[Desktop]:
     desktop.two_monitors()
     yield desktop
     desktop.one_monitor()
+
+
+@pytest.fixture
+def computer(desktop: Desktop) -> Iterator[Any]:
+    """A computer whose hands are on the desktop; whatever they still hold is let go at the end."""
+    from interpreter import OpenInterpreter
+    from interpreter.computer_api.input.hands import let_go
+
+    made = OpenInterpreter().computer
+    yield made
+    let_go(made)
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Callable[[str], str]:
+    """Makes a page of HTML, and gives its address."""
+
+    def make(html: str) -> str:
+        file = tmp_path / f"page-{uuid.uuid4().hex[:6]}.html"
+        file.write_text(f"<!doctype html><meta charset=utf-8>{html}")
+        return file.as_uri()
+
+    return make

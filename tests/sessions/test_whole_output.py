@@ -17,7 +17,7 @@ def spools(tmp_path: Path) -> Iterator[Making]:
     made: list[Spool] = []
 
     def make() -> Spool:
-        made.append(Spool(tmp_path))
+        made.append(Spool(lambda: tmp_path))
         return made[-1]
 
     yield make

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -28,12 +26,13 @@ SHELL_STATE = 'declare -p v 2>/dev/null; declare -p w 2>/dev/null; declare -p E 
 class World:
     """One session that is used for many programs; after each it is where it was."""
 
-    def __init__(self) -> None:
+    def __init__(self, folders: pytest.TempPathFactory) -> None:
+        self.folders = folders
         self.traveller: Traveller | None = None
 
     def ready(self) -> Traveller:
         if self.traveller is None:
-            folder = Path(tempfile.mkdtemp(prefix="any-session-")).resolve()
+            folder = self.folders.mktemp("any-session").resolve()
             (folder / "work").mkdir()
             populate(folder / "work")
             self.traveller = Traveller(folder)
@@ -59,8 +58,8 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world() -> Iterator[World]:
-    world = World()
+def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
+    world = World(tmp_path_factory)
     yield world
     world.close()
 

@@ -7,8 +7,10 @@ from pathlib import Path
 import psutil
 import pytest
 
+from interpreter.errors import UndoError
 from interpreter.safety import Limits
 from undo.conftest import Travelling
+from undo.traveller import Traveller, step
 from undo.workbench import Bench
 
 
@@ -100,3 +102,19 @@ def test_two_thousand_blocks(travelling: Travelling) -> None:
     assert largest[1] < smallest[1] * 1.5, "the sessions' memory grows"
     assert largest[2] <= 1_300 * 2, "the store grows"
     assert largest[3] <= smallest[3] + 3, "processes pile up"
+
+
+def test_only_so_many_points_are_held_in_memory(traveller: Traveller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interpreter.undo.points.MOST", 6)
+    for number in range(1, 7):
+        traveller.turn(f"turn {number}", step(number))
+    points = traveller.interpreter.checkpoints
+    assert len(points) <= 6 and points[0].kind == "turn"
+    count = sum(point.kind == "turn" for point in points)
+    assert [point.label for point in points if point.kind == "turn"][-1] == "turn 6"
+    traveller.interpreter.undo(count)
+    assert traveller.state[1:] == (str(6 - count), str(6 - count))
+    with pytest.raises(UndoError, match="nothing to undo"):
+        traveller.interpreter.undo()
+    traveller.interpreter.redo(count)
+    assert traveller.state[1:] == ("6", "6")

@@ -15,10 +15,7 @@ if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
 
 Kind = Literal["part", "method", "value"]
-Plain = (
-    bool | int | float | str | list[Any] | dict[str, Any] | tuple[Any, ...] | None
-)  # attributes of other types are a tool's own affair
-STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+PLAIN = (bool, int, float, str, list, dict, tuple, type(None))  # attributes of other types are a tool's own affair
 TOP = ("help", "view", "screenshot")  # what the computer itself offers to code, besides its tools
 
 
@@ -56,7 +53,7 @@ def signature(method: Callable[..., Any], whole: bool = False) -> str:
     """Its parameters with their defaults; those that take whatever else there is only if all are wanted."""
     told = []
     for parameter in inspect.signature(method).parameters.values():
-        stars = STARS.get(parameter.kind, "")
+        stars = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(parameter.kind.name, "")
         if parameter.name != "self" and (whole or not stars):
             default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
             told.append(stars + parameter.name + default)

@@ -64,8 +64,8 @@ class Picture:
         """Where a place in the picture is on the screen."""
         return self.left + x * self.scale, self.top + y * self.scale
 
-    def _repr_png_(self) -> bytes:
-        return self.png
+    def _repr_png_(self) -> bytes | None:
+        return None if self.about.get("shown") else self.png  # it has been shown when it was taken
 
 
 def sends(method: Method) -> Method:

@@ -29,6 +29,7 @@ class Snapshot:
     def __init__(self, fd: int) -> None:
         self.socket = _socket.socket(fileno=fd)
         self.pid: int | None = None  # known as soon as it waits
+        self.is_ranked = False  # the kernel knows when to kill it
 
     def listen(self, flags: int = 0) -> bool:
         """Hear what it says of itself; False if it is gone."""
@@ -79,6 +80,7 @@ class Snapshots:
         self.apart: list[Snapshot] = []  # sessions of their own, known by their line for as long as they live
         self.ending: list[int] = []  # killed, and maybe not gone yet
         self.groups = memory_groups()
+        self.score = 1000  # of the next one that is not the newest any more
         self.pressure: int | None = None  # tells when memory is short; -1 where nothing does
 
     def expect(self, fd: int, state: str, most: str) -> None:
@@ -96,9 +98,17 @@ class Snapshots:
     def rank(self) -> None:
         """Tell the kernel whom to kill when memory runs out: the older the sooner, the newest not before the worker."""
         *older, _ = self.kept.values()
-        step = 900 // max(9, len(older))
-        for age, snapshot in enumerate(older):
-            prefer_to_kill(snapshot.pid, b"%d" % (1000 - age * step))
+        step = max(1, 450 // max(20, len(older)))
+        unranked = [snapshot for snapshot in older if not snapshot.is_ranked]
+        if self.score - step * len(unranked) < 100:  # there is no number left below the others'
+            self.score, unranked = 1000, older
+        for snapshot in unranked:
+            if not snapshot.pid:
+                snapshot.listen(_socket.MSG_DONTWAIT)
+            if snapshot.pid:
+                prefer_to_kill(snapshot.pid, b"%d" % self.score)
+                snapshot.is_ranked = True
+                self.score -= step
 
     def listen(self, ready: list[int]) -> None:
         for state, snapshot in list(self.kept.items()):
@@ -240,7 +250,8 @@ def prefer_to_kill(pid: int | None, score: bytes) -> None:
 
 def memory_is_short(groups: list[tuple[str, str, str, bytes]]) -> bool:
     """Whether less than a tenth is to be had of the machine's memory, or of what a group of processes may use."""
-    return any(available * SPARE < total for total, available in [machine(), *map(group, groups)])
+    total, available = machine()
+    return available * SPARE < total or any(is_short_in(each, total) for each in groups)
 
 
 def machine() -> tuple[int, int]:
@@ -252,15 +263,18 @@ def machine() -> tuple[int, int]:
     return total, available
 
 
-def group(files: tuple[str, str, str, bytes]) -> tuple[int, int]:
-    """What a control group may use, and how much of it is left; files in memory go when it is needed."""
+def is_short_in(files: tuple[str, str, str, bytes], machine: int) -> bool:
+    """The same of what a control group may use, if that is not all; files in memory go when it is needed."""
     folder, most, used, cached = files
     try:
         total = int(content(folder + most))
+        left = total - int(content(folder + used))
+        if (machine and total > machine * 1024) or left * SPARE >= total:
+            return False
         stat = dict(line.split() for line in content(folder + "memory.stat").splitlines())
-        return total, total - int(content(folder + used)) + int(stat.get(cached, b"0"))
+        return (left + int(stat.get(cached, b"0"))) * SPARE < total
     except (OSError, ValueError):
-        return 0, 0  # there is no limit
+        return False  # there is no limit
 
 
 def content(path: str) -> bytes:

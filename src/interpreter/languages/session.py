@@ -77,7 +77,7 @@ class Session(Processes):
     def _begin(self, code: str, channels: Channels, fields: Frame, snapshot: tuple[int, int] | None) -> Block:
         self.have_worker()
         number = self.block.number + 1 if self.block else 1
-        block = Block(number, code, Spool(self.launch.outputs()))
+        block = Block(number, code, Spool(self.launch.outputs))
         with self._ending:
             self.block = self._blocks[number] = block
             is_gone = not self._alive  # since just now: whoever noticed that knew nothing of this block
@@ -122,7 +122,7 @@ class Session(Processes):
         oldest.spool.close()
 
     def _events(self, block: Block, timeout: float | None) -> Iterator[Frame]:
-        clock = Clock(timeout)
+        clock = Clock(timeout, self._pid_here)
         raised = False
         while True:
             if clock.remaining() == 0:  # also while there is always something to read
@@ -159,10 +159,17 @@ class Session(Processes):
                 self._signal(block)
             case "swept":
                 self._signal(block)
+            case "pressed" if clock.is_merciful():
+                self._signal(block)
+                return
             case "pressed":
                 clock.why = clock.why if clock.why == "timed_out" else "killed"
                 self.control.say("kill")
         clock.advance()
+
+    def _pid_here(self) -> int | None:
+        """The worker's number; in a sandbox, processes have others."""
+        return self.pid if self.launch.containment is None else None
 
     def _settle(self, block: Block | None) -> None:
         """See to it that a block has ended, whether or not anybody still listens."""
@@ -198,7 +205,11 @@ class Session(Processes):
     def close(self) -> None:
         """End the worker and every process that came from it; nobody answers its calls any more."""
         self.calls.nobody_there()
+        block = self.block
+        consumed = block is not None and not block.finished and block.attached
         super().close()
+        if block is not None and consumed:
+            block.nudge({"event": "exited", "code": -9, "startup": ""})  # whoever consumes it hears of it
 
     # -- between blocks --------------------------------------------------------------------------------------------
 

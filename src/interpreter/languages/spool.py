@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
@@ -15,8 +16,8 @@ KEPT_BYTES = 2 * 1024**3  # all kept outputs together; the oldest go first
 class Spool:
     """Text that only grows, held in bounded memory; a reader thread writes, any thread reads."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Callable[[], Path]) -> None:
+        self._where = folder  # asked when there is something to put there
         self._lock = threading.Lock()
         self._pieces: list[str] = []
         self._held = 0
@@ -71,9 +72,10 @@ class Spool:
                 self._path.unlink(missing_ok=True)
 
     def _open_file(self) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        drop_oldest(self._folder, KEPT_BYTES)
-        descriptor, name = tempfile.mkstemp(".txt", "output-", self._folder)
+        folder = self._where()
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        drop_oldest(folder, KEPT_BYTES)
+        descriptor, name = tempfile.mkstemp(".txt", "output-", folder)
         self._path = Path(name)
         self._file = os.fdopen(descriptor, "w", encoding="utf-8", errors="replace", newline="")
         self._file.writelines(self._pieces)

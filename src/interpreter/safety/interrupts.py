@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import signal
+import _signal  # type: ignore[import-not-found]  # `signal` makes enumerations of each handler and number
 import threading
 from types import FrameType
 from typing import Any
@@ -29,21 +29,21 @@ class Hold:
             return
         self._depth -= 1
         if self._depth == 0 and self._handler is not None:
-            signal.signal(signal.SIGINT, self._handler)
+            _signal.signal(_signal.SIGINT, self._handler)
             self.let_through()
 
     def let_through(self) -> None:
         """Here nothing is lost if Ctrl-C, pressed meanwhile, does what it does."""
         if self._pressed and threading.current_thread() is threading.main_thread():
             self._pressed = False
-            self._handler(signal.SIGINT, self._frame)
+            self._handler(_signal.SIGINT, self._frame)
 
     def _begin(self) -> None:
         self._pressed = False
-        found = signal.getsignal(signal.SIGINT)
+        found = _signal.getsignal(_signal.SIGINT)
         self._handler = found if callable(found) else None
         if self._handler is not None:
-            signal.signal(signal.SIGINT, self._note)
+            _signal.signal(_signal.SIGINT, self._note)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._pressed, self._frame = True, frame

@@ -141,6 +141,8 @@ class Ledger:
 
     def intent(self) -> dict[str, Any] | None:
         """What an undo was about to do when it was cut off."""
+        if not os.path.exists(self._intent):
+            return None
         try:
             found: dict[str, Any] = json.loads(self._intent.read_bytes())
         except FileNotFoundError:

@@ -46,10 +46,11 @@ def approve(terminal: Terminal, pending: PendingBlock, preview: Callable[[], boo
             return False
         word = answer.strip()
         given = widening.given(terminal, pending, word.lower()) if pending.asks_for_more else None
-        if given is not None:
-            if given:
-                return True
-        elif word.lower() in ("y", "yes"):
+        if given is False:
+            continue
+        if given:
+            return True
+        if word.lower() in ("y", "yes"):
             return True
         if (no := _NO.fullmatch(word)) and "\n" not in answer:
             pending.decline((no["words"] or "").strip() or None)

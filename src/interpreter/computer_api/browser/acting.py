@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from interpreter.computer_api.browser.elements import CHOICES, CONTROLS, FIELDS, elements, is_ref, named
 from interpreter.computer_api.browser.errors import BrowserError, BrowserTimeoutError, ElementError
 from interpreter.computer_api.browser.frame import clean, shown
-from interpreter.computer_api.browser.going import go, is_file
+from interpreter.computer_api.browser.going import go
 from interpreter.computer_api.browser.launch import reason
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ async def done(window: Window, page: Page, what: str) -> str:
     """What was done, where that led, and what the page had to say to it, in words."""
     await window.settle(page)
     current = await window.page()
-    return " ".join([f"{what} Now at {shown(current.url)}.", *window.take_notices()])
+    return window.telling(f"{what} Now at {shown(current.url)}.")
 
 
 @contextlib.contextmanager
@@ -182,9 +182,9 @@ async def began(window: Window, page: Page, target: str, element: ElementHandle 
     try:
         response = await go(window, page, target)
     except BrowserError:
-        if await is_file(window):
-            return await wanted
-        raise
+        if not window.offered.is_set():
+            raise
+        return await wanted
     return await response.body() if response is not None and not wanted.done() else await wanted
 
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from interpreter.computer_api.browser import acting, going, reading
-from interpreter.computer_api.browser.frame import clean, framed, marked, quoted, shown
+from interpreter.computer_api.browser import acting, going, reading, tabs
+from interpreter.computer_api.browser.errors import BrowserError
+from interpreter.computer_api.browser.frame import framed, marked, quoted, shown
 from interpreter.computer_api.browser.holder import Holder
 from interpreter.computer_api.browser.launch import Launch
 from interpreter.computer_api.browser.local_files import LocalFiles
 from interpreter.computer_api.browser.program import is_seen
 from interpreter.computer_api.browser.reach import Reach, completed
+from interpreter.computer_api.browser.waiting import until_seen
 from interpreter.computer_api.tool import Picture, Tool, acts
 
 if TYPE_CHECKING:
@@ -58,7 +61,7 @@ class Browser(Tool):
         reach = self._reach()
         reach.check_attach(address)
         self._attached = address
-        return self._do(lambda window: tell(window, f"Attached to {shown(address)}."))
+        return self._do(attached)
 
     def quit(self) -> None:
         """Close the browser, or let go of one that was attached to."""
@@ -78,7 +81,7 @@ class Browser(Tool):
         async def act(window: Window) -> str:
             page = await window.page()
             response = await going.go(window, page, url)
-            return await tell(window, going.arrived(page, response))
+            return window.telling(going.arrived(page, response))
 
         return self._do(act)
 
@@ -174,49 +177,22 @@ class Browser(Tool):
 
     def tabs(self) -> dict[str, Any]:
         """The open tabs: number, title, url, and which is the current one."""
-
-        async def act(window: Window) -> dict[str, Any]:
-            current = await window.page()
-            listed = [
-                {"tab": number, "title": clean(await page.title()), "url": page.url, "current": page == current}
-                for number, page in enumerate(window.tabs, 1)
-            ]
-            return with_notices(window, marked(tabs=listed))
-
-        return self._do(act)
+        return self._do(tabs.listed)
 
     @acts
     def tab(self, n: int | str) -> str:
         """Go to a tab by its number; "new" opens one."""
-
-        async def act(window: Window) -> str:
-            page = await window.context.new_page() if n == "new" else numbered(window, int(n))
-            await window.show(page)
-            return await tell(window, f"In the tab with {shown(page.url)}.")
-
-        return self._do(act)
+        return self._do(lambda window: tabs.show(window, n))
 
     @acts
     def close_tab(self, n: int | None = None) -> str:
         """Close a tab by its number, or the current one."""
-
-        async def act(window: Window) -> str:
-            page = await window.page() if n is None else numbered(window, n)
-            await page.close()
-            return await tell(window, f"Closed. Now at {shown((await window.page()).url)}.")
-
-        return self._do(act)
+        return self._do(lambda window: tabs.close(window, n))
 
     @acts
     def back(self) -> str:
         """Go back to the page before."""
-
-        async def act(window: Window) -> str:
-            page = await window.page()
-            response = await page.go_back(wait_until="domcontentloaded")
-            return await tell(window, going.arrived(page, response))
-
-        return self._do(act)
+        return self._do(tabs.back)
 
     # -- more --------------------------------------------------------------------------------------------------------
 
@@ -237,20 +213,18 @@ class Browser(Tool):
 
         async def act(window: Window) -> dict[str, Any]:
             page = await window.page()
-            value = await page.evaluate(script)
-            return with_notices(window, marked(page.url, value=value))
+            value = as_json(await page.evaluate(script))
+            return window.with_notices(marked(page.url, value=value))
 
         return self._do(act)
 
     def wait_for(self, text: str, timeout: float | None = None) -> str:
         """Wait until a text is seen on the page."""
-        from interpreter.computer_api.browser.waiting import until_seen
-
         limit = self._holder.limit if timeout is None else timeout
 
         async def act(window: Window) -> str:
             await until_seen(window, text, limit)
-            return await tell(window, f"{quoted(text)} is on the page.")
+            return window.telling(f"{quoted(text)} is on the page.")
 
         return self._do(act, limit + 5)
 
@@ -290,23 +264,20 @@ class Browser(Tool):
         return max(self.computer.surroundings.max_output - FRAME, SMALLEST_SNAPSHOT)
 
 
-async def tell(window: Window, words: str) -> str:
-    return " ".join([words, *window.take_notices()])
+async def attached(window: Window) -> str:
+    return window.telling(f"Attached to {shown(window.launch.attach_to)}.")
 
 
 async def address(window: Window) -> str:
     return (await window.page()).url
 
 
-def with_notices(window: Window, told: dict[str, Any]) -> dict[str, Any]:
-    notices = window.take_notices()
-    return told | ({"notices": notices} if notices else {})
-
-
-def numbered(window: Window, number: int) -> Any:
-    if not 1 <= number <= len(window.tabs):
-        raise ValueError(f"There is no tab {number}: there are {len(window.tabs)}, see computer.browser.tabs().")
-    return window.tabs[number - 1]
+def as_json(value: Any) -> Any:
+    """A value from a page without what JSON has not: dates and the like become text."""
+    try:
+        return json.loads(json.dumps(value, default=str))
+    except ValueError as error:
+        raise BrowserError(f"The value cannot be handed over: {error}. Let the script return a part of it.") from error
 
 
 def picture(png: bytes) -> Picture:

@@ -29,7 +29,7 @@ CONTROLS = FIELDS | CHOICES | {
 }  # fmt: skip
 NOISE = re.compile(r" \[cursor=pointer\]")
 MOST_LISTED = 10
-SHORTEST = 500
+LONGEST_LINE = 500
 
 
 @dataclass(frozen=True)
@@ -176,7 +176,7 @@ def fitting(lines: list[Element], budget: int) -> tuple[list[Element], int | Non
     """As many as the budget of characters allows, at least one; and the number of the first one that is left."""
     taken: list[Element] = []
     for each in lines:
-        budget -= min(len(each.line), SHORTEST) + 1
+        budget -= min(len(each.line), LONGEST_LINE) + 1
         if budget < 0 and taken:
             return taken, each.number
         taken.append(each)
@@ -185,4 +185,4 @@ def fitting(lines: list[Element], budget: int) -> tuple[list[Element], int | Non
 
 def shown(lines: list[Element]) -> Iterator[str]:
     for each in lines:
-        yield each.line if len(each.line) <= SHORTEST else each.line[:SHORTEST] + "…"
+        yield each.line if len(each.line) <= LONGEST_LINE else each.line[:LONGEST_LINE] + "…"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -10,13 +12,15 @@ from interpreter.computer_api.browser.errors import BrowserError, BrowserTimeout
 from interpreter.computer_api.browser.frame import shown
 from interpreter.computer_api.browser.launch import reason
 from interpreter.computer_api.browser.reach import completed
+from interpreter.computer_api.browser.window import NO
 
 if TYPE_CHECKING:
-    from playwright.async_api import Page, Response
+    from playwright.async_api import Frame, Page, Response
 
     from interpreter.computer_api.browser.window import Window
 
-OFFERED = 0.5  # seconds
+ERROR_PAGE = "chrome-error:"
+SHOWN = 5.0  # seconds that it takes at most
 STOP = "Page.stopLoading"  # a tab that waits for an answer takes no other call
 
 
@@ -27,36 +31,61 @@ async def go(window: Window, page: Page, url: str) -> Response | None:
     reach.check(url)
     if url.startswith("file:"):
         await window.keep_to_workspace()
-    window.failed = ""
+    window.failed, window.answer = "", NO  # a yes was for the page that is left
     window.offered.clear()
-    try:
-        response = await page.goto(url, wait_until="domcontentloaded")
-    except asyncio.CancelledError:
-        await window.command(page, STOP)
-        raise
-    except window.launch.timeout_error as error:
-        await window.command(page, STOP)
-        raise BrowserTimeoutError(
-            f"{shown(url)} did not answer in time. Try again later, or computer.browser.setup(timeout=120)."
-        ) from error
-    except window.launch.error as error:
-        check_arrival(window, window.failed)
-        if window.wanted is None and await is_file(window):
-            window.take_notices()
-            raise BrowserError(f"{shown(url)} is a file and no page: computer.browser.download() saves it.") from error
-        raise BrowserError(f"{shown(window.failed or url)} could not be loaded: {reason(error)}") from error
+    with watching(page) as shows:
+        try:
+            response = await page.goto(url, wait_until="domcontentloaded")
+        except asyncio.CancelledError:
+            await window.command(page, STOP)
+            raise
+        except window.launch.timeout_error as error:
+            await window.command(page, STOP)
+            raise BrowserTimeoutError(
+                f"{shown(url)} did not answer in time. Try again later, or computer.browser.setup(timeout=120)."
+            ) from error
+        except window.launch.error as error:
+            await outcome(window, shows)
+            raise failure(window, url, error) from error
     check_arrival(window, page.url)
     await window.loaded(page)
     return response
 
 
-async def is_file(window: Window) -> bool:
-    """Whether the address is a download: the word of it comes a moment after the page did not."""
+@contextlib.contextmanager
+def watching(page: Page) -> Iterator[asyncio.Event]:
+    """Set when the browser shows its own page about an address that did not load."""
+    shows = asyncio.Event()
+
+    def look(frame: Frame) -> None:
+        if frame.parent_frame is None and frame.url.startswith(ERROR_PAGE):
+            shows.set()
+
+    page.on("framenavigated", look)
     try:
-        await asyncio.wait_for(window.offered.wait(), OFFERED)
-    except TimeoutError:
-        return False
-    return True
+        yield shows
+    finally:
+        page.remove_listener("framenavigated", look)
+
+
+async def outcome(window: Window, shows: asyncio.Event) -> None:
+    """Wait for what comes a moment after a page did not: the error page, which would end the next one, or a file."""
+    tasks = [asyncio.create_task(event.wait()) for event in (shows, window.offered)]
+    try:
+        await asyncio.wait(tasks, timeout=SHOWN, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def failure(window: Window, url: str, error: Exception) -> BrowserError:
+    """Why a page did not load, in words."""
+    check_arrival(window, window.failed)
+    if window.offered.is_set():
+        if window.wanted is None:
+            window.take_notices()
+        return BrowserError(f"{shown(url)} is a file and no page: computer.browser.download() saves it.")
+    return BrowserError(f"{shown(window.failed or url)} could not be loaded: {reason(error)}")
 
 
 def check_arrival(window: Window, url: str) -> None:

@@ -20,7 +20,7 @@ LIMIT = 30.0  # seconds that a call may take
 SHARE = 0.8  # of it for one step, so that the step that took too long is the one that tells
 TO_START = 60.0
 TO_REVIVE = 15.0
-TO_CLOSE = 15.0
+TO_CLOSE = 40.0
 GONE = "The browser had been closed, so a new one was started; its page is empty."
 OTHER = "The settings have changed, so a new browser was started; its page is empty."
 

@@ -37,8 +37,13 @@ longest => {
     if (!inner) return text;
     return (/^\s/.test(text) ? " " : "") + mark + inner + mark + (/\s$/.test(text) ? " " : "");
   };
+  const wordsOf = node => {
+    if (node.nodeType === 3) return node.data;
+    if (node.nodeType !== 1 || ["select", "textarea", "button"].includes(node.localName)) return "";
+    return Array.prototype.map.call(node.childNodes, wordsOf).join("");
+  };
   const nameOf = element =>
-    squeezed(element.getAttribute("aria-label") || (element.labels && element.labels[0] && element.labels[0].textContent) ||
+    squeezed(element.getAttribute("aria-label") || (element.labels && element.labels[0] && wordsOf(element.labels[0])) ||
       element.placeholder || element.title || element.name || "").trim();
 
   const control = element => {

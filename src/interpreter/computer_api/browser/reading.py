@@ -130,7 +130,7 @@ async def results(window: Window, url: str) -> dict[str, Any]:
         told = marked(page.url, results=listed)
         if not listed:
             told["text"] = clean(await whole(page))[:4000]
-        return told | ({"notices": notices} if (notices := window.take_notices()) else {})
+        return window.with_notices(told)
     finally:
         with contextlib.suppress(window_error()):
             await page.close()

@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Dialog, Download, Page, Request, Route
 
 MOST_TABS = 50
+NO: tuple[bool, str] = (False, "")
 MOST_NOTICES = 20
 DRAWN = 1.0  # seconds that a page has to draw what an action changed
 ALIVE = 3.0  # seconds that it has to answer at all
 LOADED = 10.0  # seconds that a page has to load before we go on without the rest of it
-TO_CLOSE = 5.0
+TO_CLOSE = 15.0
 TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
 
 
@@ -32,7 +33,7 @@ class Window:
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
         self.notices: list[str] = []
-        self.answer: tuple[bool, str] = (False, "")  # to the next question of a page
+        self.answer = NO  # to the next question of a page
         self.closed = False
         self.patience = LOADED  # seconds that a step of a call may take
         self.offered = asyncio.Event()  # a page offers a file
@@ -87,8 +88,13 @@ class Window:
         if self._page is None or self._page.is_closed():
             if self._page is not None:
                 self.tell("The tab was closed; the last one that is left is the current one now.")
-            self._page = self.tabs[-1] if self.tabs else await self.context.new_page()
+            await self.leave()
+        assert self._page is not None
         return self._page
+
+    async def leave(self) -> None:
+        """The current tab was closed on purpose: go to the last one."""
+        self._page = self.tabs[-1] if self.tabs else await self.context.new_page()
 
     async def show(self, page: Page) -> None:
         self._page = page
@@ -105,7 +111,7 @@ class Window:
                 self._lines[page] = await self.context.new_cdp_session(page)
 
     async def _opened(self, page: Page) -> None:
-        if len(self.tabs) > MOST_TABS:
+        if len(self.tabs) > MOST_TABS and not self.launch.attach_to:
             await page.close()
             return
         await self._adopt(page)
@@ -118,6 +124,7 @@ class Window:
 
     def _forget(self, page: Page) -> None:
         self._lines.pop(page, None)
+        self.changed.set()
         self._finish(page)
 
     async def _crashed(self, page: Page) -> None:
@@ -196,7 +203,7 @@ class Window:
 
     async def _asked(self, dialog: Dialog) -> None:
         """A dialog holds everything up until it is answered."""
-        (yes, text), self.answer = self.answer, (False, "")
+        (yes, text), self.answer = self.answer, NO
         said = f"The page showed {article(dialog.type)} that says {quoted(dialog.message)}"
         with contextlib.suppress(self.launch.error):
             if dialog.type in ("alert", "beforeunload"):
@@ -230,6 +237,14 @@ class Window:
         taken, self.notices = self.notices, []
         return taken
 
+    def telling(self, words: str) -> str:
+        """Words of ours, with what happened since the last call."""
+        return " ".join([words, *self.take_notices()])
+
+    def with_notices(self, told: dict[str, Any]) -> dict[str, Any]:
+        notices = self.take_notices()
+        return told | ({"notices": notices} if notices else {})
+
     async def revive(self) -> None:
         """After a call that took too long: end what keeps the page busy, or the page."""
         page = self._page
@@ -241,7 +256,7 @@ class Window:
                 return
         self.tell(f"The page {shown(page.url)} did not answer any more, and its tab was closed.")
         with contextlib.suppress(self.launch.error, TimeoutError):
-            await asyncio.wait_for(page.close(), TO_CLOSE)
+            await asyncio.wait_for(page.close(), ALIVE)
 
     async def command(self, page: Page, name: str) -> None:
         """Say something to a tab's process; it takes that also while the page is busy."""

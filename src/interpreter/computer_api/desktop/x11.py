@@ -13,9 +13,10 @@ from interpreter.computer_api.input.x11.connection import Connection
 from interpreter.errors import ComputerError
 
 _LIMIT = 5.0
+_MOVE_LIMIT = 2.0
 _START_LIMIT = 60.0
 _FROM_USER = 2
-_X, _Y, _WIDTH, _HEIGHT = (1 << bit for bit in (8, 9, 10, 11))
+_FLAGS = {"x": 1 << 8, "y": 1 << 9, "width": 1 << 10, "height": 1 << 11}
 _STATIC_GRAVITY = 10
 
 
@@ -32,24 +33,20 @@ class X11Windows:
             return x.wait(lambda: _active(x) == window, _LIMIT)
 
     def place(self, window: int, x: int | None, y: int | None, width: int | None, height: int | None) -> None:
-        given = {_X: x, _Y: y, _WIDTH: width, _HEIGHT: height}
-        flags = _FROM_USER << 12 | _STATIC_GRAVITY | sum(flag for flag, value in given.items() if value is not None)
+        given = {"x": x, "y": y, "width": width, "height": height}
+        wanted = {name: value for name, value in given.items() if value is not None}
+        flags = _FROM_USER << 12 | _STATIC_GRAVITY | sum(_FLAGS[name] for name in wanted)
         with Connection() as connection:
             before = _window(connection, window)
             values = [value or 0 for value in given.values()]
             connection.tell_window_manager(window, "_NET_MOVERESIZE_WINDOW", flags, *values)
-            wanted = {
-                name: value
-                for name, value in zip(("x", "y", "width", "height"), given.values(), strict=True)
-                if value is not None
-            }
 
             def there() -> bool:
                 now = _window(connection, window)
                 return now is None or all(getattr(now, name) == value for name, value in wanted.items())
 
             # A window manager may round a size to whole characters, or keep a window on the screen.
-            if not connection.wait(there, 1.0) and _window(connection, window) == before:
+            if not connection.wait(there, _MOVE_LIMIT) and _window(connection, window) == before:
                 raise ComputerError("The window manager left the window where it was.")
 
     def close(self, window: int) -> bool:
@@ -89,7 +86,11 @@ class X11Windows:
     ) -> Window:
         from interpreter.computer_api.desktop.applications import leave
 
-        x.wait(shown, _START_LIMIT)
+        exits = os.pidfd_open(process.pid)
+        try:
+            x.wait(shown, _START_LIMIT, exits)
+        finally:
+            os.close(exits)
         ended = process.poll()
         leave(process)
         window = _window(x, found()) if found() else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
@@ -19,7 +20,9 @@ _SPI = "org.a11y.atspi."
 _ROOT = "/org/a11y/atspi/accessible/root"
 _NULL = "/org/a11y/atspi/null"
 # A program that is busy answers late or never: nobody waits for it longer.
-_ONE_CALL = 1.5
+_ONE_CALL = 2.0
+# All elements of a large page in one answer.
+_WHOLE_TREE = 8.0
 _AT_ONCE = 16
 _MOST_WALKED = 600
 _MOST_TEXT = 2000
@@ -38,7 +41,9 @@ class Asking:
 
     async def call(self, key: Key, interface: str, member: str, signature: str = "", body: Iterable[Any] = ()) -> Any:
         """The answer's values; an error of any kind is an AccessibilityError."""
-        return await ask(self._bus, key, interface, member, signature, body, self._few)
+        limit = _WHOLE_TREE if member == "GetItems" else _ONE_CALL
+        async with self._few:
+            return await ask(self._bus, key, interface, member, signature, body, limit)
 
     async def property(self, key: Key, interface: str, name: str) -> Any:
         found = await self.call(key, "org.freedesktop.DBus.Properties", "Get", "ss", [_SPI + interface, name])
@@ -101,9 +106,19 @@ class Asking:
     async def tree(self, pids: frozenset[int]) -> Tree:
         """The tree of the programs with these process ids; of all, if none is given."""
         tree = Tree()
+        await self._listen()
         programs = (await self.call(("org.a11y.atspi.Registry", _ROOT), _SPI + "Accessible", "GetChildren"))[0]
         await asyncio.gather(*(self._program(tree, (name, path), pids) for name, path in programs))
         return tree
+
+    async def _listen(self) -> None:
+        """Some programs, such as Chromium, have all elements ready only while somebody listens for events."""
+        registry = ("org.a11y.atspi.Registry", "/org/a11y/atspi/registry")
+        rare = ["window:close", [], ""]
+        try:
+            await self.call(registry, _SPI + "Registry", "RegisterEvent", "sass", rare)
+        except AccessibilityError:
+            pass  # an older registry; then they are walked
 
     async def _program(self, tree: Tree, key: Key, pids: frozenset[int]) -> None:
         try:
@@ -173,19 +188,28 @@ def _from_cache(item: Any) -> Element:
 
 
 async def ask(
-    bus: Any, key: Key, interface: str, member: str, signature: str, body: Iterable[Any], few: asyncio.Semaphore
+    bus: Any, key: Key, interface: str, member: str, signature: str, body: Iterable[Any], limit: float
 ) -> Any:
     from dbus_fast import DBusError, Message, MessageType
 
     message = Message(key[0], key[1], interface, member, signature=signature, body=list(body))
     try:
-        async with few, asyncio.timeout(_ONE_CALL):
+        async with asyncio.timeout(limit):
             reply = await bus.call(message)
     except (DBusError, OSError, EOFError, TimeoutError) as error:
         raise AccessibilityError(f"{key[0]} does not answer {member}: {error}") from error
     if reply is None or reply.message_type is MessageType.ERROR:
         raise AccessibilityError(f"{key[0]} refuses {member}")
     return reply.body
+
+
+# When a bus last did not answer: everything would wait for it again and again.
+_silent: dict[str, float] = {}
+_LEFT_ALONE = 30.0
+
+
+def _session_bus() -> str:
+    return os.environ.get("AT_SPI_BUS_ADDRESS") or os.environ.get("DBUS_SESSION_BUS_ADDRESS") or ""
 
 
 async def _address() -> str:
@@ -197,9 +221,8 @@ async def _address() -> str:
         return address
     bus = await MessageBus(bus_type=BusType.SESSION).connect()
     try:
-        few = asyncio.Semaphore(1)
         place = ("org.a11y.Bus", "/org/a11y/bus")
-        return str((await ask(bus, place, "org.a11y.Bus", "GetAddress", "", [], few))[0])
+        return str((await ask(bus, place, "org.a11y.Bus", "GetAddress", "", [], _ONE_CALL))[0])
     finally:
         bus.disconnect()
 
@@ -207,8 +230,12 @@ async def _address() -> str:
 async def _connected(look: Callable[[Asking], Coroutine[Any, Any, Result]], limit: float) -> Result:
     from dbus_fast.aio import MessageBus
 
-    async with asyncio.timeout(_ONE_CALL):
-        bus = await MessageBus(bus_address=await _address()).connect()
+    try:
+        async with asyncio.timeout(_ONE_CALL):
+            bus = await MessageBus(bus_address=await _address()).connect()
+    except TimeoutError:
+        _silent[_session_bus()] = time.monotonic()
+        raise
     try:
         async with asyncio.timeout(limit):
             return await look(Asking(bus))
@@ -216,7 +243,7 @@ async def _connected(look: Callable[[Asking], Coroutine[Any, Any, Result]], limi
         bus.disconnect()
 
 
-def look(question: Callable[[Asking], Coroutine[Any, Any, Result]], limit: float = 4.0) -> Result:
+def look(question: Callable[[Asking], Coroutine[Any, Any, Result]], limit: float = 10.0) -> Result:
     """Ask something of the accessibility bus; an AccessibilityError if it cannot be asked or takes too long."""
     try:
         import dbus_fast  # noqa: F401
@@ -224,8 +251,10 @@ def look(question: Callable[[Asking], Coroutine[Any, Any, Result]], limit: float
         raise AccessibilityError(
             "The accessibility tree needs dbus-fast: pip install 'open-interpreter[os]'"
         ) from error
-    if not (os.environ.get("DBUS_SESSION_BUS_ADDRESS") or os.environ.get("AT_SPI_BUS_ADDRESS")):
+    if not _session_bus():
         raise AccessibilityError("There is no session bus: DBUS_SESSION_BUS_ADDRESS is not set.")
+    if time.monotonic() - _silent.get(_session_bus(), -_LEFT_ALONE) < _LEFT_ALONE:
+        raise AccessibilityError("The session bus did not answer a moment ago.")
     outcome: list[Result] = []
     failure: list[BaseException] = []
 
@@ -244,7 +273,7 @@ def look(question: Callable[[Asking], Coroutine[Any, Any, Result]], limit: float
     if failure and not isinstance(failure[0], _EXPECTED):
         raise failure[0]
     why = failure[0] if failure else "it took too long"
-    raise AccessibilityError(f"The accessibility tree cannot be read: {why or type(why).__name__}") from None
+    raise AccessibilityError(f"The accessibility tree cannot be read: {str(why) or type(why).__name__}") from None
 
 
 _EXPECTED = (AccessibilityError, OSError, EOFError, TimeoutError, ValueError)

@@ -20,6 +20,8 @@ from interpreter.computer_api.display.wording import NEAR, SAME_LETTERS, in_line
 
 # Differences smaller than this tell nothing.
 _EQUAL = 0.005
+# Of a page with thousands of equal controls, so many are asked where they are.
+_MOST_PLACED = 400
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,7 @@ def mentioned(view: View, wanted: str, roles: frozenset[str] = INTERACTIVE) -> l
 
 def _best(view: View, rated: list[tuple[Element, float]]) -> list[Match]:
     """The best of them that can be seen, and of these the ones to click on, and in the active window, if there are."""
+    rated = sorted(rated, key=lambda each: -each[1])[:_MOST_PLACED]
     rates = {element.key: rate for element, rate in rated}
     placed = view.place([element for element, _ in rated])
     if not placed:

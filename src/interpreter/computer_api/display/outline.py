@@ -50,11 +50,12 @@ def _tells(tree: Tree, element: Element) -> bool:
         return False
     if element.role in INTERACTIVE:
         return bool(element.name or element.description or "Text" in element.interfaces or element.role == "combo box")
-    if element.role in STRUCTURE or not (element.name or element.description):
+    if element.role in STRUCTURE or not (element.name.strip() or element.description):
         return element.role in WRITABLE
-    # The text of a button is told with the button.
+    # The text of a button is told with the button, and that of a heading with the heading.
     parent = tree.elements.get(element.parent)
-    return parent is None or parent.name != element.name
+    mere = element.role in ("static", "label")
+    return parent is None or parent.name != element.name or not (mere or parent.role in INTERACTIVE)
 
 
 def _has_value(element: Element) -> bool:

@@ -36,9 +36,7 @@ INTERACTIVE = frozenset(
     "column header, table column header, icon, option pane, terminal".split(", ")
 )
 # Parts of windows that open beside the window they belong to.
-POPPING = frozenset(
-    "menu, popup menu, menu item, check menu item, radio menu item, list item, tool tip, window".split(", ")
-)
+POPPING = frozenset("menu, popup menu, menu item, check menu item, radio menu item, tool tip, window".split(", "))
 TOPS = frozenset("frame, dialog, window, file chooser, color chooser, font chooser, alert, option pane".split(", "))
 # What cuts off that part of its content which does not fit.
 CLIPPING = frozenset("scroll pane, viewport, frame, dialog, document web, document, internal frame".split(", "))

@@ -55,8 +55,7 @@ def _uncovered(tree: Tree, element: Element, box: Box, windows: Sequence[Window]
             box = max(_beside(box, window.box), key=lambda part: part.area)
             if box.width < _LEAST or box.height < _LEAST:
                 return None
-    # A process may have another number inside its sandbox: then none of the windows is known to be its own.
-    return box if home is None and element.pid not in {window.pid for window in windows} else None
+    return None
 
 
 def _beside(box: Box, cover: Box) -> tuple[Box, ...]:
@@ -70,16 +69,16 @@ def _beside(box: Box, cover: Box) -> tuple[Box, ...]:
 
 
 def _window_of(tree: Tree, element: Element, windows: Sequence[Window]) -> Window | None:
-    """The window of the screen that is the element's window in the tree."""
+    """The window of the screen that is the element's window in the tree; None if that is on another workspace."""
     top = tree.top(element)
-    if top is None or top.box is None:
-        return None
-    mine = [window for window in windows if window.pid in (None, element.pid)]
-    titled = [window for window in mine if window.title and window.title == top.name]
-    box = top.box
-    if len(titled) == 1:
-        return titled[0]
-    return max(titled or mine, key=lambda w: max(w.box.likeness(box), w.inner.likeness(box)), default=None)
+    own = [window for window in windows if window.pid == element.pid is not None]
+    if top is None:
+        return own[0] if own else None
+    titled = [window for window in own or windows if window.title == top.name and top.name]
+    # Without its process number, which a sandbox may change, only the title tells which window it is.
+    likely = titled or [window for window in own if not window.popup] or own
+    box = top.box or Box(0, 0, 0, 0)
+    return max(likely, key=lambda w: max(w.box.likeness(box), w.inner.likeness(box)), default=None)
 
 
 def _shifted(tree: Tree, element: Element, windows: Sequence[Window]) -> Box:

@@ -95,6 +95,9 @@ class PynputHands:
         for button in list(self._buttons):
             self.button(button, False)
 
+    def close(self) -> None:
+        self.release()
+
 
 class PynputStopKey:
     """Waits for the stop key; macOS asks the user to allow Input Monitoring once."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
 import time
@@ -51,6 +50,9 @@ class Hands(Protocol):
     def release(self) -> None:
         """Let go of every key and button that is still held, and undo what typing needed."""
 
+    def close(self) -> None:
+        """Let go of everything, the devices too."""
+
 
 _hands: weakref.WeakKeyDictionary[Computer, Hands] = weakref.WeakKeyDictionary()
 
@@ -59,9 +61,15 @@ def hands_of(computer: Computer) -> Hands:
     """The devices that a computer's mouse and keyboard share; opened on first use."""
     if computer not in _hands:
         made = _hands[computer] = open_hands()
-        # A modifier that stays down would spoil the user's keyboard.
-        atexit.register(made.release)
+        # Also at exit: a modifier that stays down would spoil the user's keyboard.
+        weakref.finalize(computer, made.close)
     return _hands[computer]
+
+
+def let_go(computer: Computer) -> None:
+    """Close the devices of a computer, if it has any open."""
+    if (hands := _hands.pop(computer, None)) is not None:
+        hands.close()
 
 
 def kind_of_screen() -> str:

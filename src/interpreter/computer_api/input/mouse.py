@@ -22,7 +22,7 @@ class Mouse(Tool):
     def scroll(self, clicks: int, sideways: int = 0) -> None:
         """Turn the wheel: up for a positive number, down for a negative one; `sideways` to the right."""
         with acting(self.computer) as hands:
-            hands.scroll(round(clicks), round(sideways))
+            hands.scroll(int(clicks), int(sideways))
             hands.settle()
 
     def position(self) -> tuple[int, int]:

@@ -23,41 +23,34 @@ class Corners:
     """Notices a pointer that somebody else has moved to a corner of the screen since our last action."""
 
     def __init__(self, hands: Hands) -> None:
-        self._hands = hands
         self._left_at = hands.position()
 
-    def check(self) -> None:
+    def check(self, hands: Hands) -> None:
         """Raise `StoppedByUser` if the pointer waits in a corner, and we did not put it there."""
-        x, y = self._hands.position()
-        width, height = self._hands.size()
+        x, y = hands.position()
+        width, height = hands.size()
         in_corner = min(x, width - 1 - x) <= _CORNER and min(y, height - 1 - y) <= _CORNER
         if in_corner and (x, y) != self._left_at:
             raise StoppedByUser()
 
-    def leave(self) -> None:
+    def leave(self, hands: Hands) -> None:
         """Our action ends here: this is where we left the pointer."""
-        self._left_at = self._hands.position()
+        self._left_at = hands.position()
+
+
+_corners: weakref.WeakKeyDictionary[Hands, Corners] = weakref.WeakKeyDictionary()
 
 
 @contextmanager
 def acting(computer: Computer) -> Iterator[Hands]:
     """One action of ours with the hands, unless the user has said stop."""
-    corners = corners_of(computer)
-    corners.check()
+    hands = hands_of(computer)
+    corners = _corners.setdefault(hands, Corners(hands))
+    corners.check(hands)
     try:
-        yield hands_of(computer)
+        yield hands
     finally:
-        corners.leave()
-
-
-_corners: weakref.WeakKeyDictionary[Computer, Corners] = weakref.WeakKeyDictionary()
-
-
-def corners_of(computer: Computer) -> Corners:
-    """What a computer's mouse and keyboard both look at before they act."""
-    if computer not in _corners:
-        _corners[computer] = Corners(hands_of(computer))
-    return _corners[computer]
+        corners.leave(hands)
 
 
 class _Watcher(Protocol):
@@ -67,7 +60,7 @@ class _Watcher(Protocol):
 
 
 class StopWatch:
-    """Calls `on_stop` once, from a thread of its own, when the stop key is pressed, whichever window has the keyboard."""
+    """Calls `on_stop` once, from a thread of its own, when the stop key is pressed, whichever window is in front."""
 
     def __init__(self, on_stop: Callable[[], None], keys: tuple[str, ...] = STOP_KEY) -> None:
         self._on_stop = on_stop
@@ -101,9 +94,7 @@ def _watcher(keys: tuple[str, ...], stopped: Callable[[], None]) -> _Watcher:
         case "wayland":
             from interpreter.errors import ComputerError
 
-            raise ComputerError(
-                "Wayland lets no program watch for a key: stop with Ctrl-C, or with the mouse in a corner."
-            )
+            raise ComputerError("Wayland lets no program watch for a stop key: Ctrl-C in the terminal stops.")
         case _:
             from interpreter.computer_api.input.elsewhere import PynputStopKey
 

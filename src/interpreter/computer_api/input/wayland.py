@@ -75,6 +75,9 @@ class WaylandHands:
         for button in list(self._buttons):
             self.button(button, False)
 
+    def close(self) -> None:
+        self.release()
+
 
 def _run(program: str, *options: str) -> None:
     if which(program) is None:

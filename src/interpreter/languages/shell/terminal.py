@@ -42,7 +42,7 @@ class Keyboard(Channel):
         self._modes[6][termios.VSUSP] = b"\0"  # a stopped program could not be woken again
         self.path = os.ttyname(self.theirs)
         self._open = True
-        super().__init__(Block(0, "", Spool(outputs_folder())), ours, "stdout")  # the session says whose it is
+        super().__init__(Block(0, "", Spool(outputs_folder)), ours, "stdout")  # the session says whose it is
 
     def prepare(self, size: Size) -> None:
         """Before a block: keys that the last one left are gone, and modes that it set."""

@@ -137,7 +137,7 @@ def take_over(shell: Shell, state: bytes, code: str) -> None:
     shell._dialect.settle(session.folder)
     number = session.block.number + 1 if session.block else 1
     shell._before = shell.leave_state()
-    block = Block(number, code, Spool(outputs_folder()))
+    block = Block(number, code, Spool(outputs_folder))
     block.finished = True
     block.let_go()
     session.block = session._blocks[number] = block

@@ -18,11 +18,13 @@ from interpreter.safety.look.places import HOLE
 from interpreter.safety.look.python_called import Called
 from interpreter.safety.look.python_calls import apply
 from interpreter.safety.look.python_table import ALIASES, Does, calls, is_known_module, methods
+from interpreter.safety.look.python_tree import children, everything
 from interpreter.safety.look.python_values import Values
 
 Known = Mapping[str, tuple[Effect, ...]]
 
 _LONGEST = 100_000
+_TELLING = (ast.Name, ast.Attribute, ast.Import, ast.ImportFrom, ast.Subscript)
 # The filters of warnings are the whole process's.
 _WARNINGS = threading.Lock()
 _TRICKS = frozenset(
@@ -82,29 +84,35 @@ class _Look:
 
     def __init__(self, tree: ast.Module, offset: int, notes: Notes, known: Known) -> None:
         self.tree, self.offset, self.notes, self.known = tree, offset, notes, known
-        self.values = Values(tree, notes.places)
-        self.loops = {id(node) for loop in _whiles(tree) for node in ast.walk(loop)}
+        nodes = everything(tree)
+        self.values = Values(nodes, notes.places)
+        # within loops that have no known end
+        self.loops = {id(node) for loop in nodes if isinstance(loop, ast.While) for node in everything(loop)}
         self.modules: dict[str, tuple[Effect, ...]] = {}
 
     def walk(self) -> None:
         left: list[ast.AST] = [self.tree]
         while left:
             node = left.pop()
-            match node:
-                case ast.Call():
-                    left += self._call(node)
-                    continue
-                case ast.Import(names=names):
-                    for alias in names:
-                        self._import(alias.name, alias.asname or alias.name.partition(".")[0], node.lineno)
-                case ast.ImportFrom(module=module, level=level, names=names):
-                    for alias in names:
-                        self._import("." * level + (module or ""), alias.asname or alias.name, node.lineno)
-                case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()):
-                    self._mention(node)
-                case ast.Subscript(value=value) if self.values.name(value) in _NAMESPACES or _is_dict(value):
-                    self._step(node, "a name looked up at run time").unknown("a name that is looked up at run time")
-            left += reversed(list(ast.iter_child_nodes(node)))
+            if isinstance(node, ast.Call):
+                left += self._call(node)
+                continue
+            if isinstance(node, _TELLING):
+                self._tell(node)
+            left += reversed(children(node))
+
+    def _tell(self, node: ast.Name | ast.Attribute | ast.Import | ast.ImportFrom | ast.Subscript) -> None:
+        match node:
+            case ast.Import(names=names):
+                for alias in names:
+                    self._import(alias.name, alias.asname or alias.name.partition(".")[0], node.lineno)
+            case ast.ImportFrom(module=module, level=level, names=names):
+                for alias in names:
+                    self._import("." * level + (module or ""), alias.asname or alias.name, node.lineno)
+            case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()):
+                self._mention(node)
+            case ast.Subscript(value=value) if self.values.name(value) in _NAMESPACES or _is_dict(value):
+                self._step(node, "a name looked up at run time").unknown("a name that is looked up at run time")
 
     def defines(self, steps: list[Doing]) -> dict[str, tuple[Effect, ...]]:
         """The functions of the block, and the modules that it does not know."""
@@ -237,17 +245,6 @@ def _magic(magic: Magic, offset: int, notes: Notes) -> None:
         notes.step("python", f"%%{name}: shown, not run", line)
     elif name not in _HARMLESS_MAGICS:
         notes.step("python", f"%{name} {magic.rest}", line, [f"%{name}"]).unknown(f"what %{name} does")
-
-
-def _whiles(tree: ast.Module) -> Iterator[ast.While]:
-    """The outermost loops without a known end."""
-    left: list[ast.AST] = [tree]
-    while left:
-        node = left.pop()
-        if isinstance(node, ast.While):
-            yield node
-        else:
-            left += ast.iter_child_nodes(node)
 
 
 def _is_dict(node: ast.expr) -> bool:

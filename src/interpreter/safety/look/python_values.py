@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from interpreter.safety.look.places import HOLE, Places, home
 from interpreter.safety.look.python_table import ALIASES
@@ -25,19 +25,22 @@ _SAME_MODULE = {"posix": "os", "nt": "os"}
 _FIXED = ("os.getcwd", "pathlib.Path.cwd", "pathlib.Path.home", "tempfile.gettempdir", "tempfile.mkdtemp")
 _SETTING = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.withitem, ast.For, ast.comprehension)
 
+_NAMING = (*_SETTING, ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg)
+
 
 class Values:
     """The names of a block: what was imported, and what was set once."""
 
-    def __init__(self, tree: ast.Module, places: Places) -> None:
+    def __init__(self, nodes: Iterable[ast.AST], places: Places) -> None:
         self.places = places
         self.imports: dict[str, str] = {}
         self.assigned: dict[str, ast.expr | None] = {}
         """None: more than once, or by something that is not looked into."""
         self.iterated: dict[str, ast.expr] = {}
         self.defined: set[str] = set()
-        for node in ast.walk(tree):
-            self._enter(node)
+        for node in nodes:
+            if isinstance(node, _NAMING):
+                self._enter(node)
 
     def bound(self, name: str) -> bool:
         """Does the block itself give the name a meaning?"""

@@ -27,6 +27,6 @@ def speaks_of(rule: Rule, code: str, workspace: str) -> bool:
     """Would the rule, alone, decide about this code?"""
     from interpreter.safety.policy.policy import Policy
 
-    language = rule.language[0] if rule.language else "shell"
+    language = rule.language[0] if rule.language else "python" if rule.call else "shell"
     verdict = Policy(workspace, (rule,)).judge(language, code, look(language, code, workspace))
     return verdict.by_rule and verdict.decision == rule.decision

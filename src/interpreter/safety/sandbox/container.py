@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import shutil
 import socket
 import subprocess
@@ -18,12 +19,16 @@ from interpreter.safety.sandbox.places import DRIVERS, trusted_in
 from interpreter.safety.sandbox.sandbox import Sandbox
 
 if TYPE_CHECKING:
+    from contextlib import ExitStack
+
     from interpreter.safety.sandbox.containment import Containment
 
 ENGINES = ("podman", "docker")
-LINE = "control"  # the socket's name in the session's folder
+LINE, NETWORK = "control", "network"  # the names of sockets in the session's folder
 # What of the host's environment would be wrong in another system.
 HOSTS_OWN = ("PATH", "HOME", "SHELL", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LD_PRELOAD")
+# Holds the descriptor, which engines close: they have processes of their own.
+WAITING = ("/bin/sh", "-c", '"$@"; exit $?', "sh")
 PIECE = 64 * 1024
 MOST_DESCRIPTORS = 16
 PATIENCE = 300.0  # seconds until a container has started, its image downloaded
@@ -65,7 +70,7 @@ def command(engine: str, sandbox: Sandbox, start: Start, mounts: dict[Path, str]
     line += [
         "--user",
         f"{os.getuid()}:{os.getgid()}",
-        *(["--userns", "keep-id"] if Path(engine).name == "podman" else []),
+        *(["--userns", "keep-id"] if Path(engine).name == "podman" and os.getuid() != 0 else []),
     ]
     line += limits(sandbox)
     line += volume(Path(workspace), "rw")
@@ -95,23 +100,35 @@ def volume(path: Path, way: str) -> list[str]:
     return ["--volume", f"{path}:{path}:{way}"]
 
 
-def wrapped(containment: Containment, start: Start, folder: Path | None) -> Start:
+def wrapped(containment: Containment, start: Start, folder: Path | None, stack: ExitStack) -> Start:
     """The start in a container: descriptors do not go along, so the supervisor connects to a socket in its folder."""
-    from interpreter.safety.sandbox.containment import ENTER
+    from interpreter.safety.sandbox.containment import ENTER, PORT
     from interpreter.safety.sandbox.containment import limits as rlimits
 
     python, *rest = [inside(word) for word in start.argv]
     mounts = {containment.outputs: "ro"}
-    argv = [python, *rest]
+    argv, fds = [python, *rest], []
     if folder is not None:
         supervisor, control, *worker = rest
         mounts |= {folder: "rw"} | dict.fromkeys(DRIVERS, "ro")
-        carry(folder / LINE, os.dup(int(control)))
-        line = f"connect={folder / LINE}"
-        argv = [python, ENTER, rlimits(containment.sandbox.limits), "-", supervisor, line, *worker]
+        fds = [lay_lines(containment, folder, int(control), stack)]
+        line, network = f"connect={folder / LINE}", f"connect={folder / NETWORK}:{PORT}"
+        argv = [python, ENTER, rlimits(containment.sandbox.limits), network, supervisor, line, *worker]
     env = {name: value for name, value in start.env.items() if name not in HOSTS_OWN}
-    full = command(available(), containment.sandbox, start, mounts, argv)
-    return Start(full, env | {"PATH": os.environ.get("PATH", os.defpath), "HOME": os.path.expanduser("~")}, "/", [])
+    full = [*WAITING, *command(available(), containment.sandbox, start, mounts, argv)]
+    return Start(full, env | {"PATH": os.environ.get("PATH", os.defpath), "HOME": os.path.expanduser("~")}, "/", fds)
+
+
+def lay_lines(containment: Containment, folder: Path, control: int, stack: ExitStack) -> int:
+    """Have sockets in the folder for what the supervisor talks to; a descriptor for the engine to hold meanwhile."""
+    lives, held = os.pipe()
+    stack.callback(os.close, held)
+    with containment.proxy.expect() as network:
+        lines = {LINE: os.dup(control), NETWORK: os.dup(network.fileno())}
+    for name, end in lines.items():
+        carry(folder / name, end, os.dup(lives))
+    os.close(lives)
+    return held
 
 
 def inside(word: str) -> str:
@@ -123,19 +140,27 @@ def inside(word: str) -> str:
     return "python3" if name.startswith("python") else name
 
 
-def carry(path: Path, control: int) -> None:
-    """Wait for a connection at the path and carry everything between it and the descriptor, other descriptors too."""
+def carry(path: Path, control: int, lives: int) -> None:
+    """Wait for a connection at the path and carry everything between it and the descriptor, other descriptors too.
+
+    If the engine ends before there is one, which `lives` tells, there will be none.
+    """
     listening = socket.socket(socket.AF_UNIX)
     path.unlink(missing_ok=True)
     listening.bind(str(path))
     listening.listen(1)
-    listening.settimeout(PATIENCE)
     ours = socket.socket(fileno=control)
-    threading.Thread(target=_carry, args=(listening, ours), name="sandbox line", daemon=True).start()
+    threading.Thread(target=_carry, args=(listening, ours, lives), name="sandbox line", daemon=True).start()
 
 
-def _carry(listening: socket.socket, ours: socket.socket) -> None:
+def _carry(listening: socket.socket, ours: socket.socket, lives: int) -> None:
     with listening, ours, contextlib.suppress(OSError):
+        try:
+            ready, _, _ = select.select([listening.fileno(), lives], [], [], PATIENCE)
+        finally:
+            os.close(lives)
+        if listening.fileno() not in ready:
+            return  # the image is not there, or has no Python, or ...: the engine has said so
         theirs, _ = listening.accept()
         with theirs:
             back = threading.Thread(target=_pass_on, args=(theirs, ours), daemon=True)

@@ -116,7 +116,7 @@ class Containment:
 
     def _wrapped(self, start: Start, folder: Path | None, stack: contextlib.ExitStack) -> Start:
         if self.sandbox.image:
-            return container.wrapped(self, start, folder)
+            return container.wrapped(self, start, folder, stack)
         if sys.platform == "darwin":
             return seatbelt.wrapped(self, start, folder)
         return self._in_bubblewrap(start, folder, stack)

@@ -3,8 +3,8 @@
     python enter.py LIMITS PROXY SUPERVISOR ARGUMENTS...
 
 LIMITS is `name=value,...` with the names of the resource module; PROXY is the number of a socket that wants a
-listening one for the port, as `FD:PORT`, or `-`; with `connect=PATH` for an argument, a connection to that socket is
-the supervisor's line to the host. It runs on Python 3.8 and later and imports next to nothing.
+listening one for the port, as `FD:PORT`, or `-`; with `connect=PATH` for that number, or for one of the arguments, it
+is a connection to the socket at that path. It runs on Python 3.8 and later and imports next to nothing.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def lend_port(words: str) -> None:
     """Listen in this network, which has nobody else in it, and have the proxy outside take the connections."""
     import _socket
 
-    fd, port = map(int, words.split(":"))
-    line = _socket.socket(fileno=fd)
+    way, _, port = words.rpartition(":")
+    line = _socket.socket(fileno=int(connected(way)))
     listening = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
-    listening.bind(("127.0.0.1", port))
+    listening.bind(("127.0.0.1", int(port)))
     listening.listen(64)
     rights = listening.fileno().to_bytes(4, sys.byteorder)
     line.sendmsg([b"."], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])

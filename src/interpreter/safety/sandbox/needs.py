@@ -72,16 +72,14 @@ def obstacle(sandbox: Sandbox, places: Places, state: tuple[Path, ...], wanted: 
         return "in plan mode code can only look"
     match wanted.kind:
         case "host":
-            return no_host(sandbox, wanted.value)
+            return no_host(wanted.value)
         case "env":
             return no_variable(wanted.value)
         case _:
             return no_path(sandbox, places, state, wanted)
 
 
-def no_host(sandbox: Sandbox, value: str) -> str:
-    if sandbox.image:
-        return "a container has no network"
+def no_host(value: str) -> str:
     host, _ = parted(value)
     if host in NEIGHBOURS or host.endswith((".local", ".localhost", ".internal")) or not is_open(host):
         return f"{host} is this machine or in its network, which is never reached from a sandbox"

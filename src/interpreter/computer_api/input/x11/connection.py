@@ -71,26 +71,28 @@ class Connection:
         self.root.send_event(event, event_mask=X.SubstructureRedirectMask | X.SubstructureNotifyMask)
         self.display.flush()
 
-    def events(self, limit: float) -> Iterator[Any]:
-        """What the server reports, until so many seconds have passed."""
-        end = time.monotonic() + limit
+    def events(self, limit: float, also: int | None = None) -> Iterator[Any]:
+        """What the server reports, until so many seconds have passed; None once when the other descriptor is ready."""
+        end, watched = time.monotonic() + limit, [self.display.fileno()] + ([] if also is None else [also])
         while True:
             while self.display.pending_events():
                 yield self.display.next_event()
             rest = end - time.monotonic()
             if rest <= 0:
                 return
-            select.select([self.display.fileno()], [], [], rest)
+            if also in select.select(watched, [], [], rest)[0]:
+                watched.remove(also)
+                yield None
 
-    def wait(self, condition: Callable[[], bool], limit: float) -> bool:
-        """Whether a condition came true in time; it is looked at again whenever a window changes."""
+    def wait(self, condition: Callable[[], bool], limit: float, also: int | None = None) -> bool:
+        """Whether a condition came true in time; it is looked at again when a window changes, or `also` is ready."""
         from Xlib import X
 
         self.root.change_attributes(event_mask=X.PropertyChangeMask | X.SubstructureNotifyMask)
         try:
             if condition():
                 return True
-            return any(condition() for _ in self.events(limit)) or condition()
+            return any(condition() for _ in self.events(limit, also)) or condition()
         finally:
             self.root.change_attributes(event_mask=0)
             self.display.sync()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import time
-from itertools import count
 from threading import RLock
-from typing import Any
 
 from interpreter.computer_api.display.failures import NoDisplayError
 from interpreter.computer_api.input.errors import NotTyped, UnknownKey
 from interpreter.computer_api.input.keys import keysym_name
 from interpreter.computer_api.input.x11.connection import Connection
 from interpreter.computer_api.input.x11.keymap import Keymap, Stroke, keysym_of
+from interpreter.computer_api.input.x11.settling import answered, at_rest
 
 _BUTTONS = {"left": 1, "middle": 2, "right": 3}
 _UP, _DOWN, _LEFT, _RIGHT = 4, 5, 6, 7
@@ -20,8 +19,6 @@ _PORTION = 400
 # Longer texts are pasted where that is possible.
 _LONG = 1500
 _TERMINALS = ("term", "konsole", "alacritty", "kitty", "tilix", "urxvt", "foot", "yakuake", "guake")
-# An application that cannot say that it has read its events gets this long for each portion.
-_PATIENCE = 0.15
 _ANSWER_LIMIT = 10.0
 
 
@@ -38,7 +35,6 @@ class X11Hands:
         self._keymap = Keymap(self._x.display)
         self._keys: dict[str, Stroke] = {}
         self._buttons: set[str] = set()
-        self._pings = count(int(time.monotonic() * 1000) % 2**30)
 
     def size(self) -> tuple[int, int]:
         with self._lock:
@@ -121,6 +117,10 @@ class X11Hands:
             except (ConnectionClosedError, OSError):
                 pass  # The display is gone, and everything held with it.
 
+    def close(self) -> None:
+        self.release()
+        self._x.close()
+
     # Inside
 
     def _fake(self, event: int, detail: int, x: int = 0, y: int = 0) -> None:
@@ -140,8 +140,8 @@ class X11Hands:
         XK.load_keysym_group("xf86")
         keysym = keysym_of(key) if len(key) == 1 else XK.string_to_keysym(keysym_name(key))
         self._keymap.read()
-        if len(key) == 1:
-            self._keymap.borrow([keysym])
+        if len(key) == 1 and self._keymap.borrow([keysym]):
+            self._settle()
         stroke = self._keymap.stroke(keysym)
         if stroke is None:
             raise UnknownKey(f"The keyboard of this display has no key {key!r}.")
@@ -188,7 +188,9 @@ class X11Hands:
     def _type_portion(self, portion: str, interval: float) -> None:
         from Xlib import XK, X
 
-        self._keymap.borrow(_keysym(character) for character in portion)
+        if self._keymap.borrow(_keysym(character) for character in portion):
+            # Tk reads keys before it takes notice of a keymap that changed just before them.
+            self._settle()
         shift = self._keymap.stroke(XK.XK_Shift_L)
         shifted = False
         for character in portion:
@@ -217,33 +219,14 @@ class X11Hands:
             raise NotTyped("No window has the keyboard: click in one, or use computer.os.focus, and type again.")
 
     def _settle(self) -> None:
-        """Ask the window in front for a sign of life: it answers when it has read everything before the question."""
-        from Xlib import X
-        from Xlib.error import XError
-        from Xlib.protocol.event import ClientMessage
-
+        """Wait until the window in front has read everything that was sent before."""
         self._x.display.sync()
         number = self._active()
-        ping, sign = self._x.atom("_NET_WM_PING"), next(self._pings)
-        if not number or ping not in self._x.numbers(self._x.window(number), "WM_PROTOCOLS"):
-            time.sleep(_PATIENCE)
-            return
-        window = self._x.window(number)
-        data = (32, [ping, sign, number, 0, 0])
-        question = ClientMessage(window=window, client_type=self._x.atom("WM_PROTOCOLS"), data=data)
-        # GTK answers to those who watch the root's children, Qt to those who watch the root itself.
-        self._x.root.change_attributes(event_mask=X.SubstructureNotifyMask | X.StructureNotifyMask)
-        try:
-            window.send_event(question, event_mask=X.NoEventMask)
-            self._x.display.sync()
-            for event in self._x.events(_ANSWER_LIMIT):
-                if event.type == X.ClientMessage and _sign(event) == sign:
-                    break
-        except XError:
-            pass  # The window closed on what was done.
-        finally:
-            self._x.root.change_attributes(event_mask=X.NoEventMask)
-            self._x.display.sync()
+        if number and self._x.atom("_NET_WM_PING") in self._x.numbers(self._x.window(number), "WM_PROTOCOLS"):
+            answered(self._x, number, _ANSWER_LIMIT)
+        else:
+            pid = next(iter(self._x.numbers(self._x.window(number), "_NET_WM_PID")), 0) if number else 0
+            at_rest(pid, _ANSWER_LIMIT)
 
 
 def _keysym(character: str) -> int:
@@ -256,7 +239,3 @@ def _keysym(character: str) -> int:
             return int(XK.XK_Tab)
         case _:
             return keysym_of(character)
-
-
-def _sign(event: Any) -> int:
-    return int(event.data[1][1]) if event.data[0] == 32 else -1

@@ -72,17 +72,18 @@ class Keymap:
         """Whether only a spare key can make it; `room` tells how many of those there are."""
         return keysym not in self._strokes
 
-    def borrow(self, keysyms: Iterable[int]) -> None:
-        """Put those that no key makes on spare keys; there must be room for all of them together."""
+    def borrow(self, keysyms: Iterable[int]) -> bool:
+        """Put those that no key makes on spare keys, if they are not; there must be room for all of them together."""
         wanted = [keysym for keysym in dict.fromkeys(keysyms) if self.rare(keysym)]
         if sum(keysym not in self._borrowed for keysym in wanted) > len(self._spare):
             self.give_back()
-        for keysym in wanted:
-            if keysym not in self._borrowed:
-                code = self._borrowed[keysym] = self._spare.pop(0)
-                # The same on every level and layout, so that no modifier changes it.
-                self._display.change_keyboard_mapping(code, [[keysym] * len(self._rows[code])])
+        new = [keysym for keysym in wanted if keysym not in self._borrowed]
+        for keysym in new:
+            code = self._borrowed[keysym] = self._spare.pop(0)
+            # The same on every level and layout, so that no modifier changes it.
+            self._display.change_keyboard_mapping(code, [[keysym] * len(self._rows[code])])
         self._display.sync()
+        return bool(new)
 
     def give_back(self) -> None:
         """Leave the spare keys as they were."""

@@ -21,8 +21,10 @@ _META = {"TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS", "DELETE", "INSERT_S
 
 def text(selection: str = "CLIPBOARD") -> str | None:
     with Connection() as x:
+        offered = _targets(x, selection)
         for target in ("UTF8_STRING", "text/plain;charset=utf-8", "STRING"):
-            found = _read(x, selection, target)
+            # Some programs give a picture also to those who ask for a text, but do not offer it so.
+            found = _read(x, selection, target) if target in offered else None
             if found is not None:
                 return found.decode("latin-1" if target == "STRING" else "utf-8", "replace")
     return None

@@ -38,14 +38,18 @@ class StopKey:
         self._ready.wait()
 
     def close(self) -> None:
-        if self._thread is None:
+        from Xlib.error import ConnectionClosedError
+
+        thread, self._thread = self._thread, None
+        if thread is None:
             return
-        self._control.display.record_disable_context(self._context)
-        self._control.display.flush()
-        if self._thread is not threading.current_thread():
-            self._thread.join()
-            self._control.close()
-        self._thread = None
+        try:
+            self._control.display.record_disable_context(self._context)
+            self._control.display.flush()
+        except ConnectionClosedError:
+            pass  # The display went first.
+        if thread is not threading.current_thread():
+            thread.join()
 
     def _combination(self) -> tuple[int, int]:
         from Xlib import XK, X
@@ -84,6 +88,7 @@ class StopKey:
         finally:
             self._ready.set()
             self._data.close()
+            self._control.close()
 
     def _seen(self, reply: Any) -> None:
         from Xlib import X

@@ -32,6 +32,10 @@ class Part(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
+        if name == "ComputerError" and not self._path:
+            from .parcels import ComputerError
+
+            return ComputerError
         kind = self._known().get(name)
         path = self._below(name)
         if kind is None:

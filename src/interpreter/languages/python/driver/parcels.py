@@ -65,8 +65,9 @@ class Picture:
         with open(name, "wb") as file:
             file.write(self.png)
 
-    def _repr_png_(self) -> bytes:
-        return self.png
+    def _repr_png_(self) -> Optional[bytes]:
+        """None for one that was shown when it was taken: it is not shown once more as the value of a line."""
+        return None if self.about.get("shown") else self.png
 
     def __repr__(self) -> str:
         return "<Picture %d x %d>" % (self.width, self.height)
@@ -171,6 +172,8 @@ def hashable(key: Any) -> Any:
 
 class ComputerError(Exception):
     """The computer could not do what was asked."""
+
+    __module__ = "computer"  # where code finds it
 
 
 def packed_error(error: BaseException) -> Dict[str, str]:

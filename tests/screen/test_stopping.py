@@ -1,0 +1,77 @@
+"""The stop key works from anywhere; without a display, one sentence says what to do."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from typing import Any
+
+import pytest
+
+from interpreter.computer_api.input.stop import STOP_KEY, StopWatch
+from screen.desktop import Desktop
+
+
+@pytest.mark.needs("mousepad")
+def test_the_stop_key(desktop: Desktop, computer: Any) -> None:
+    stopped: list[int] = []
+    heard = threading.Event()
+
+    def stop() -> None:
+        stopped.append(1)
+        heard.set()
+
+    desktop.editor()
+    with StopWatch(stop):
+        computer.keyboard.write("a.b")
+        computer.keyboard.hotkey("ctrl", ".", interval=0)
+        assert not stopped
+        # An open menu has grabbed the keyboard.
+        computer.keyboard.press("alt+f")
+        computer.keyboard.hotkey(*STOP_KEY, interval=0)
+        assert heard.wait(60)
+        computer.keyboard.hotkey(*STOP_KEY, interval=0)
+    assert stopped == [1]
+    computer.keyboard.hotkey(*STOP_KEY, interval=0)
+    assert stopped == [1]
+
+
+def test_two_watches_and_an_end_from_within(desktop: Desktop, computer: Any) -> None:
+    heard = threading.Event()
+    other = threading.Event()
+
+    def stop() -> None:
+        watch.close()
+        heard.set()
+
+    watch = StopWatch(stop, ("ctrl", "shift", "f9"))
+    with watch, StopWatch(other.set):
+        computer.keyboard.hotkey("ctrl", "shift", "f9", interval=0)
+        assert heard.wait(60) and not other.is_set()
+
+
+# In a process of its own: the X library leaves the sockets of a failed connection to the garbage collector.
+_WITHOUT = """
+from interpreter import OpenInterpreter
+from interpreter.computer_api.display.failures import NoDisplayError
+computer = OpenInterpreter().computer
+for act in (computer.mouse.position, lambda: computer.keyboard.press("a"), computer.clipboard.view, computer.os.windows):
+    try:
+        act()
+    except NoDisplayError as error:
+        print(error)
+print(computer.os.notify("nobody sees this"))
+"""
+
+
+@pytest.mark.parametrize("display", ["", ":4711"])
+def test_no_display(monkeypatch: pytest.MonkeyPatch, display: str) -> None:
+    pytest.importorskip("Xlib")
+    for name in ("WAYLAND_DISPLAY", "DBUS_SESSION_BUS_ADDRESS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("DISPLAY", display)
+    ran = subprocess.run([sys.executable, "-c", _WITHOUT], capture_output=True, text=True, timeout=100, check=True)
+    *told, notified = ran.stdout.splitlines()
+    assert len(told) == 4 and len(set(told)) == 1 and "DISPLAY" in told[0]
+    assert notified == "False"

@@ -1,0 +1,120 @@
+"""Typing: any text arrives in any application, and no key stays down."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpreter.computer_api.input.errors import UnknownKey
+from screen.desktop import Desktop
+
+TEXT = "Zoë é ✓ 漢 Hello, World! a@b.c ~{}|\\ «ß» 😀"
+# More characters that no key makes than there are spare keys.
+MANY = "".join(chr(0x4E00 + number) for number in random.Random(7).sample(range(3000), 60))
+
+
+@pytest.mark.needs("mousepad")
+@pytest.mark.parametrize(
+    "text", [TEXT, MANY, "def f(x):\n\treturn x\n" * 3, "word " * 500], ids=["any", "many", "lines", "long"]
+)
+def test_gtk(desktop: Desktop, computer: Any, tmp_path: Path, text: str) -> None:
+    file = tmp_path / "letter.txt"
+    file.write_text("")
+    desktop.editor(file)
+    computer.keyboard.write(text)
+    computer.keyboard.hotkey("ctrl", "s")
+    desktop.until(lambda: file.read_text().rstrip("\n") == text.rstrip("\n"), "the text to be saved")
+
+
+@pytest.mark.parametrize("text", [TEXT, MANY], ids=["any", "many"])
+def test_qt(desktop: Desktop, computer: Any, tmp_path: Path, text: str) -> None:
+    desktop.qt_dialog(tmp_path / "order.json")
+    computer.keyboard.write(text)
+    computer.keyboard.press("enter")
+    assert saved(desktop, tmp_path / "order.json")["name"] == text
+
+
+@pytest.mark.parametrize("text", [TEXT, MANY], ids=["any", "many"])
+def test_tk(desktop: Desktop, computer: Any, tmp_path: Path, text: str) -> None:
+    desktop.tk_form(tmp_path / "guest.json")
+    computer.keyboard.write(text)
+    computer.keyboard.press("ctrl+s")
+    assert saved(desktop, tmp_path / "guest.json")["name"] == text
+
+
+@pytest.mark.needs("xterm")
+@pytest.mark.parametrize("text", [TEXT, MANY], ids=["any", "many"])
+def test_terminal(desktop: Desktop, computer: Any, tmp_path: Path, text: str) -> None:
+    written = tmp_path / "written.txt"
+    desktop.terminal("sh", "-c", f"head -n 1 > {written}.part; mv {written}.part {written}; cat")
+    computer.keyboard.write(text + "\n")
+    desktop.until(written.exists, "the line to be read")
+    assert written.read_text() == text + "\n"
+
+
+@pytest.mark.needs("chromium")
+def test_browser(desktop: Desktop, computer: Any, page: Callable[[str], str]) -> None:
+    says = "document.title = 'has ' + this.value"
+    desktop.browser(page(f'<title>page</title><input autofocus onfocus="{says}" oninput="{says}">'), "has ")
+    computer.keyboard.write(TEXT)
+    desktop.until(lambda: any(title.startswith(f"has {TEXT}") for title in desktop.windows().values()), "the text")
+    computer.keyboard.press("ctrl+a")
+    computer.keyboard.write(MANY)
+    desktop.until(lambda: any(title.startswith(f"has {MANY}") for title in desktop.windows().values()), "the paste")
+
+
+@pytest.mark.needs("mousepad")
+def test_capitals_are_as_written_with_caps_lock_on(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
+    file = tmp_path / "letter.txt"
+    file.write_text("")
+    desktop.editor(file)
+    computer.keyboard.press("capslock")
+    computer.keyboard.write("Hello World")
+    computer.keyboard.press("capslock")
+    computer.keyboard.press("ctrl+s")
+    desktop.until(lambda: file.read_text().rstrip() == "Hello World", "the text to be saved")
+
+
+def test_an_unknown_key_is_told_with_its_neighbours(desktop: Desktop, computer: Any) -> None:
+    with pytest.raises(UnknownKey, match=r"'entr'.*'enter'"):
+        computer.keyboard.press("entr")
+    with pytest.raises(UnknownKey, match="write"):
+        computer.keyboard.hotkey("ctrl", "hello")
+    assert not pressed(desktop)
+
+
+def test_no_key_stays_down(desktop: Desktop, computer: Any) -> None:
+    from interpreter.computer_api.input.hands import hands_of
+
+    computer.keyboard.down("shift")
+    computer.mouse.down()
+    assert pressed(desktop)
+    hands_of(computer).release()
+    assert not pressed(desktop) and not desktop.x.screen().root.query_pointer().mask
+
+
+@pytest.mark.needs("mousepad")
+def test_keys_of_every_name(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
+    file = tmp_path / "letter.txt"
+    file.write_text("")
+    desktop.editor(file)
+    computer.keyboard.press("a", "b", "enter", "C", "+", "space", "d", interval=0)
+    computer.keyboard.press("left", presses=2, interval=0)
+    computer.keyboard.press("backspace")
+    computer.keyboard.press("end")
+    computer.keyboard.hotkey("cmd", "s")
+    desktop.until(lambda: file.read_text().rstrip() == "ab\nC d", "the text to be saved")
+
+
+def saved(desktop: Desktop, file: Path) -> dict[str, Any]:
+    desktop.until(lambda: file.exists() and file.read_text().endswith("}"), "the form to be saved")
+    return dict(json.loads(file.read_text()))
+
+
+def pressed(desktop: Desktop) -> bool:
+    return any(desktop.x.query_keymap())

@@ -1,0 +1,115 @@
+"""Windows and applications: listed, brought to the front, moved, closed, launched; notices."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from interpreter.computer_api.desktop.applications import NoApplication
+from interpreter.computer_api.desktop.os import WindowError
+from interpreter.errors import ComputerError
+from screen.desktop import Desktop
+
+
+@pytest.mark.needs("xterm", "mousepad")
+def test_windows(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
+    file = tmp_path / "letter.txt"
+    file.write_text("")
+    editor, terminal = desktop.editor(file), desktop.terminal()
+    listed = {window["id"]: window for window in computer.os.windows()}
+    assert set(listed) == {editor.window, terminal.window}
+    assert listed[editor.window]["application"] == "Mousepad" and listed[editor.window]["pid"] == editor.process.pid
+    assert computer.os.active_window()["id"] == terminal.window
+    assert computer.os.focus("letter.txt")["active"]
+    assert desktop.active_window() == editor.window
+    moved = computer.os.move_window("letter.txt", x=200, y=150, width=500, height=300)
+    assert (moved["x"], moved["y"], moved["width"], moved["height"]) == (200, 150, 500, 300)
+    with pytest.raises(WindowError, match=r"No window is 'nothing'(.|\n)*letter.txt(.|\n)*terminal"):
+        computer.os.focus("nothing")
+    assert computer.os.close_window(terminal.window)
+    assert list(desktop.windows()) == [editor.window]
+
+
+@pytest.mark.needs("mousepad")
+def test_a_window_that_asks_before_it_closes(
+    desktop: Desktop, computer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from interpreter.computer_api.desktop import x11
+
+    monkeypatch.setattr(x11, "_LIMIT", 1.0)
+    file = tmp_path / "letter.txt"
+    file.write_text("")
+    desktop.editor(file)
+    computer.keyboard.write("not saved")
+    assert not computer.os.close_window("letter.txt")
+    desktop.until(lambda: len(desktop.windows()) == 2, "the question")
+
+
+@pytest.mark.needs("xterm")
+def test_launching(desktop: Desktop, computer: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    entries = home / ".local/share/applications"
+    entries.mkdir(parents=True)
+    (entries / "org.example.Notes.desktop").write_text(
+        "[Desktop Entry]\nType=Application\nName=Quick Notes\nExec=xterm -T 'my notes' %F\n[Other]\nName=x\n"
+    )
+    window = computer.os.launch("quick notes")
+    assert window["title"] == "my notes" and window["active"]
+    with pytest.raises(NoApplication, match="Quick Notes"):
+        computer.os.launch("quick nots")
+    with pytest.raises(ComputerError, match="ended at once with 1"):
+        computer.os.launch("false")
+    assert computer.os.close_window(window)
+    desktop.until(lambda: not psutil.pid_exists(window["pid"]), "it to end")
+
+
+def test_notices(desktop: Desktop, computer: Any, notices: list[list[Any]]) -> None:
+    assert computer.os.notify("Done: 3 files")
+    assert computer.os.notify("x" * 500)
+    assert notices[0][3:5] == ["Open Interpreter", "Done: 3 files"]
+    assert len(notices[1][4]) == 200
+
+
+def test_a_notice_that_nobody_shows(desktop: Desktop, computer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    assert computer.os.notify("hello") is False
+    monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere")
+    assert computer.os.notify("hello") is False
+
+
+@pytest.fixture
+def notices(desktop: Desktop) -> Iterator[list[list[Any]]]:
+    """A service that shows notices, as desktops have one: here it keeps what it was told."""
+    from dbus_fast import Message, MessageType
+    from dbus_fast.aio import MessageBus
+
+    told: list[list[Any]] = []
+    ready, loop = threading.Event(), asyncio.new_event_loop()
+
+    def answer(message: Message) -> Message | None:
+        if message.message_type != MessageType.METHOD_CALL or message.member != "Notify":
+            return None
+        told.append(message.body)
+        return Message.new_method_return(message, "u", [len(told)])
+
+    async def serve() -> None:
+        bus = await MessageBus(bus_address=desktop.env["DBUS_SESSION_BUS_ADDRESS"]).connect()
+        bus.add_message_handler(answer)
+        await bus.request_name("org.freedesktop.Notifications")
+        ready.set()
+        await stop.wait()
+        bus.disconnect()
+
+    stop = asyncio.Event()
+    thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
+    thread.start()
+    assert ready.wait(60)
+    yield told
+    loop.call_soon_threadsafe(stop.set)
+    thread.join()
+    loop.close()

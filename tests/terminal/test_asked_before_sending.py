@@ -1,0 +1,35 @@
+"""At the terminal: code that would send something is asked about, even where everything else runs without a question."""
+
+from __future__ import annotations
+
+from model_replies import text, tool_call
+from model_server import ModelServer
+from terminal.person import CTRL_C, someone
+
+CODE = (
+    "try:\n    computer.mail.send('ann@example.com', 'Lunch', 'At one?\\nBy the lake.')\n"
+    "except PermissionError as error:\n    print('Not sent' + ':', error)"
+)
+
+
+def test_a_no_sends_nothing_and_the_code_hears_of_it() -> None:
+    with ModelServer([tool_call("python", CODE), text("I see.")]) as server, someone("-y", server=server) as person:
+        person.says("write to Ann")
+        person.sees("to: 'ann@example.com'")
+        person.answers("Send it? (y/n)", "n")
+        person.sees("Not sent: computer.mail.send sent nothing: the user said no.")
+        person.sees("I see.")
+        assert "subject: 'Lunch'" in person.screen
+        assert r"body: 'At one?\nBy the lake.'" in person.screen
+        assert person.leaves() == 0
+
+
+def test_ctrl_c_instead_of_an_answer_ends_the_turn() -> None:
+    with ModelServer([tool_call("python", CODE), text("Next.")]) as server, someone("-y", server=server) as person:
+        person.says("write to Ann")
+        person.sees("Send it? (y/n)")
+        person.types(CTRL_C)
+        person.says("another thing")
+        person.sees("Next.")
+        assert len(server.requests) == 2
+        assert person.leaves() == 0
