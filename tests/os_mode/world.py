@@ -137,7 +137,7 @@ def at_work(task: Task, desktop: Desktop, folder: Path) -> Iterator[World]:
         if task.monitors == 2:
             desktop.two_monitors()
             stack.callback(desktop.one_monitor)
-        stack.callback(desktop.close_applications)
+        stack.callback(tidy, desktop)
         server = stack.enter_context(SERVERS[task.model]([_reply(world, task, turn) for turn in (*task.turns, "")]))
         world.interpreter = OpenInterpreter(os=True, auto_run=True, workspace=str(folder), **task.settings)
         stack.callback(world.interpreter.computer.terminate)
@@ -147,6 +147,14 @@ def at_work(task: Task, desktop: Desktop, folder: Path) -> Iterator[World]:
         llm.supports_vision, llm.supports_functions = task.vision, task.model != "text"
         task.start(world)
         yield world
+
+
+def tidy(desktop: Desktop) -> None:
+    """End the applications, also those that a task has started."""
+    desktop.close_applications()
+    for window in desktop.windows():
+        desktop.x.create_resource_object("window", window).kill_client()
+    desktop.until(lambda: not desktop.windows(), "all windows to be gone")
 
 
 def carry_out(task: Task, desktop: Desktop, folder: Path) -> None:
