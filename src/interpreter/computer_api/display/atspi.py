@@ -3,33 +3,41 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
 from interpreter.computer_api.display.boxes import Box
+from interpreter.computer_api.display.bus import (
+    LEFT_ALONE,
+    ONE_CALL,
+    AccessibilityError,
+    address,
+    ask,
+    session_bus,
+    silent,
+)
 from interpreter.computer_api.display.elements import Element, Key, Tree
 from interpreter.computer_api.display.roles import role_name, state_names
-from interpreter.errors import ComputerError
+
+__all__ = ["AccessibilityError", "Asking", "look"]
 
 Result = TypeVar("Result")
 
 _SPI = "org.a11y.atspi."
 _ROOT = "/org/a11y/atspi/accessible/root"
 _NULL = "/org/a11y/atspi/null"
-# A program that is busy answers late or never: nobody waits for it longer.
-_ONE_CALL = 2.0
 # All elements of a large page in one answer.
 _WHOLE_TREE = 8.0
 _AT_ONCE = 16
-_MOST_WALKED = 600
+_MOST_WALKED = 1000
+_STEP = 50
+# Seconds after which what has been found is all.
+_WALK = 3.0
+_MOST_PARENTS = 50
 _MOST_TEXT = 2000
-
-
-class AccessibilityError(ComputerError):
-    """The accessibility tree cannot be asked, and why."""
 
 
 class Asking:
@@ -41,7 +49,7 @@ class Asking:
 
     async def call(self, key: Key, interface: str, member: str, signature: str = "", body: Iterable[Any] = ()) -> Any:
         """The answer's values; an error of any kind is an AccessibilityError."""
-        limit = _WHOLE_TREE if member == "GetItems" else _ONE_CALL
+        limit = _WHOLE_TREE if member == "GetItems" else ONE_CALL
         async with self._few:
             return await ask(self._bus, key, interface, member, signature, body, limit)
 
@@ -125,7 +133,8 @@ class Asking:
             pid = await self.pid(key[0])
             if pids and pid not in pids:
                 return
-            found = await self._cached(key) or await self._walked(tree, key)
+            found = await self._cached(key)
+            found += await self._walked(tree, await self._lacking(found) if found else [(key, ("", _NULL), 0)])
         except AccessibilityError:
             return
         for element in found:
@@ -141,14 +150,43 @@ class Asking:
         found = [_from_cache(item) for item in items]
         return found if any(element.role != "application" for element in found) else []
 
-    async def _walked(self, tree: Tree, root: Key) -> list[Element]:
+    async def _lacking(self, found: list[Element]) -> list[tuple[Key, Key, int]]:
+        """The children that the one answer does not have: Chromium's does not hear of pages that come later."""
+        known = {element.key for element in found}
+        counts = Counter(element.parent for element in found)
+        parents = [
+            element
+            for element in found
+            if element.showing
+            and element.children > counts[element.key]
+            and "manages descendants" not in element.states
+        ]
+        asked = parents[:_MOST_PARENTS]
+        answers = await asyncio.gather(*(self._children(element.key) for element in asked))
+        return [
+            (key, element.key, number)
+            for element, keys in zip(asked, answers, strict=True)
+            for number, key in enumerate(keys)
+            if key not in known
+        ]
+
+    async def _children(self, key: Key) -> list[Key]:
+        try:
+            found = (await self.call(key, _SPI + "Accessible", "GetChildren"))[0]
+        except AccessibilityError:
+            return []
+        return [(bus, path) for bus, path in found if path != _NULL]
+
+    async def _walked(self, tree: Tree, level: list[tuple[Key, Key, int]]) -> list[Element]:
         """Element by element, as far as something is shown."""
         found: list[Element] = []
-        level: list[tuple[Key, Key, int]] = [(root, ("", _NULL), 0)]
-        while level and len(found) < _MOST_WALKED:
-            looked = await asyncio.gather(*(self._look(*each) for each in level))
+        now = asyncio.get_running_loop().time
+        end = now() + _WALK
+        while level and len(found) < _MOST_WALKED and now() < end:
+            part, level = level[:_STEP], level[_STEP:]
+            looked = await asyncio.gather(*(self._look(*each) for each in part))
             found += [element for element, _ in looked if element is not None]
-            level = [each for element, below in looked if element is not None for each in below]
+            level += [each for element, below in looked if element is not None for each in below]
         tree.cut = tree.cut or bool(level)
         return found
 
@@ -187,54 +225,14 @@ def _from_cache(item: Any) -> Element:
     )  # fmt: skip
 
 
-async def ask(
-    bus: Any, key: Key, interface: str, member: str, signature: str, body: Iterable[Any], limit: float
-) -> Any:
-    from dbus_fast import DBusError, Message, MessageType
-
-    message = Message(key[0], key[1], interface, member, signature=signature, body=list(body))
-    try:
-        async with asyncio.timeout(limit):
-            reply = await bus.call(message)
-    except (DBusError, OSError, EOFError, TimeoutError) as error:
-        raise AccessibilityError(f"{key[0]} does not answer {member}: {error}") from error
-    if reply is None or reply.message_type is MessageType.ERROR:
-        raise AccessibilityError(f"{key[0]} refuses {member}")
-    return reply.body
-
-
-# When a bus last did not answer: everything would wait for it again and again.
-_silent: dict[str, float] = {}
-_LEFT_ALONE = 30.0
-
-
-def _session_bus() -> str:
-    return os.environ.get("AT_SPI_BUS_ADDRESS") or os.environ.get("DBUS_SESSION_BUS_ADDRESS") or ""
-
-
-async def _address() -> str:
-    """Where the accessibility bus of this session listens; the session bus starts it if need be."""
-    from dbus_fast import BusType
-    from dbus_fast.aio import MessageBus
-
-    if address := os.environ.get("AT_SPI_BUS_ADDRESS"):
-        return address
-    bus = await MessageBus(bus_type=BusType.SESSION).connect()
-    try:
-        place = ("org.a11y.Bus", "/org/a11y/bus")
-        return str((await ask(bus, place, "org.a11y.Bus", "GetAddress", "", [], _ONE_CALL))[0])
-    finally:
-        bus.disconnect()
-
-
 async def _connected(look: Callable[[Asking], Coroutine[Any, Any, Result]], limit: float) -> Result:
     from dbus_fast.aio import MessageBus
 
     try:
-        async with asyncio.timeout(_ONE_CALL):
-            bus = await MessageBus(bus_address=await _address()).connect()
+        async with asyncio.timeout(ONE_CALL):
+            bus = await MessageBus(bus_address=await address()).connect()
     except TimeoutError:
-        _silent[_session_bus()] = time.monotonic()
+        silent[session_bus()] = time.monotonic()
         raise
     try:
         async with asyncio.timeout(limit):
@@ -251,9 +249,9 @@ def look(question: Callable[[Asking], Coroutine[Any, Any, Result]], limit: float
         raise AccessibilityError(
             "The accessibility tree needs dbus-fast: pip install 'open-interpreter[os]'"
         ) from error
-    if not _session_bus():
+    if not session_bus():
         raise AccessibilityError("There is no session bus: DBUS_SESSION_BUS_ADDRESS is not set.")
-    if time.monotonic() - _silent.get(_session_bus(), -_LEFT_ALONE) < _LEFT_ALONE:
+    if time.monotonic() - silent.get(session_bus(), -LEFT_ALONE) < LEFT_ALONE:
         raise AccessibilityError("The session bus did not answer a moment ago.")
     outcome: list[Result] = []
     failure: list[BaseException] = []

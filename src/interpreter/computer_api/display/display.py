@@ -7,6 +7,7 @@ from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from interpreter.computer_api.at_session import called_from_sandbox
 from interpreter.computer_api.display.atspi import AccessibilityError, Asking, look
 from interpreter.computer_api.display.boxes import Box
 from interpreter.computer_api.display.elements import Element, Key
@@ -14,7 +15,7 @@ from interpreter.computer_api.display.failures import NotFoundOnScreenError
 from interpreter.computer_api.display.finding import Match, equally_good, icon_matches, read_matches, text_on_screen
 from interpreter.computer_api.display.ocr import Line, in_reading_order
 from interpreter.computer_api.display.outline import as_text, outline
-from interpreter.computer_api.display.pictures import Sight, pixels_of, sight_of
+from interpreter.computer_api.display.pictures import LONGEST_NAME, Sight, pixels_of, sight_of
 from interpreter.computer_api.display.reading import read
 from interpreter.computer_api.display.screens import Window, desktop_box
 from interpreter.computer_api.display.seeing import Seeing
@@ -42,7 +43,7 @@ class Display(Seeing):
         """Where a text can be read on the screen or in a picture, the best match first."""
         wanted = unquoted(text)[0]
         if screenshot is not None:
-            sight = sight_of(screenshot)
+            sight = sight_of(self._read(screenshot))
             matches = read_matches(read(sight.pixels), wanted, sight)
         else:
             view = self._view()
@@ -61,31 +62,41 @@ class Display(Seeing):
             return [self._element(target)]
         if isinstance(target, str) and target.strip() in self._refs:
             return [self._element({"ref": target.strip()})]
-        if not isinstance(target, str) or _is_image_file(target):
-            return icon_matches(self._sight(screenshot), sight_of(target))
+        if not isinstance(target, str) or self._is_image_file(target):
+            return icon_matches(self._sight(screenshot), sight_of(self._read(target)))
         if not target.strip():
             raise ValueError("Name what to look for: a text on the screen, an element, or the picture of an icon.")
         if screenshot is not None:
-            sight = sight_of(screenshot)
+            sight = sight_of(self._read(screenshot))
             return equally_good(read_matches(read(sight.pixels), unquoted(target)[0], sight))
         return text_on_screen(self._view(), target)
 
+    def _is_image_file(self, target: str) -> bool:
+        if not target.lower().endswith(_IMAGES):
+            return False
+        return called_from_sandbox() or os.path.isfile(os.path.expanduser(target))
+
+    def _read(self, picture: Any) -> Any:
+        """A picture as it was given; for code in a sandbox, a file is read there and not by us."""
+        is_name = isinstance(picture, str) and len(picture) < LONGEST_NAME and not picture.startswith("data:")
+        return self.computer.files._bytes(picture) if is_name and called_from_sandbox() else picture
+
     def _sight(self, screenshot: Any) -> Sight:
         if screenshot is not None:
-            return sight_of(screenshot)
+            return sight_of(self._read(screenshot))
         whole = desktop_box(self._screens)
         return Sight(pixels_of(self._screens.grab(whole)), whole.left, whole.top)
 
     def _lines(self, screenshot: Any) -> list[Line]:
         if screenshot is not None:
-            return in_reading_order(read(sight_of(screenshot).pixels))
+            return in_reading_order(read(sight_of(self._read(screenshot)).pixels))
         view = self._view()
         return view.lines(view.desktop)
 
     def _relative(self, match: Match, screenshot: Any) -> dict[str, Any]:
         """A match with its place as parts of the picture's size, as 0.4.3 had it; of the desktop's if there is none."""
         if screenshot is not None:
-            sight = sight_of(screenshot)
+            sight = sight_of(self._read(screenshot))
             high, wide = sight.pixels.shape[:2]
             whole = sight.on_screen(Box(0, 0, wide, high))
         else:
@@ -161,10 +172,6 @@ class Display(Seeing):
             if len(found) == 1 and found[0].key is not None:
                 return found[0].key
         raise NotFoundOnScreenError(f"{element!r} is not one element: call elements() and take its ref from there.")
-
-
-def _is_image_file(target: str) -> bool:
-    return target.lower().endswith(_IMAGES) and os.path.isfile(os.path.expanduser(target))
 
 
 def _asked(question: Callable[[Asking], Coroutine[Any, Any, Result]]) -> Result:

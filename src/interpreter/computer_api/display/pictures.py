@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Pixels = NDArray[Any]
 
 QUADRANTS = (1, 2, 3, 4)
+LONGEST_NAME = 1000  # characters of a file; what is longer is the picture itself
 _MARK = (220, 20, 60)
 
 
@@ -97,7 +98,7 @@ def _bytes_of(screenshot: Any) -> bytes:
     if isinstance(screenshot, bytes | bytearray):
         return bytes(screenshot)
     if isinstance(screenshot, str | Path):
-        if len(str(screenshot)) < 1000 and Path(screenshot).expanduser().is_file():
+        if len(str(screenshot)) < LONGEST_NAME and Path(screenshot).expanduser().is_file():
             return Path(screenshot).expanduser().read_bytes()
         try:
             return b64decode(str(screenshot).rpartition("base64,")[2], validate=True)

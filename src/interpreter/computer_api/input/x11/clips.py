@@ -11,7 +11,8 @@ from interpreter.computer_api.input.x11 import selection
 from interpreter.computer_api.input.x11.selection import Holder
 
 _TEXT = ("UTF8_STRING", "text/plain;charset=utf-8", "text/plain", "TEXT")
-_PATIENCE = 2.0
+# A program that is asked to paste and busy may take long; one that cannot paste never asks.
+_PATIENCE = 8.0
 _PICTURES = (PNG, "image/bmp", "image/jpeg", "image/tiff")
 
 
