@@ -10,7 +10,7 @@ SAVE = 'computer.keyboard.hotkey("ctrl", "s")'
 
 
 def letter(content: str = "") -> object:
-    return lambda world: world.desktop.editor(world.file("letter.txt", content))
+    return lambda world: world.editor("letter.txt", content)
 
 
 def line_of(seen: Seen, code: str) -> str:
@@ -134,7 +134,7 @@ TASKS = [
         ],
         lambda world: '"name": "Ann of Green Gables"' in world.written() or 1 / 0,
         lambda world: (
-            world.desktop.editor(world.file("letter.txt", "Ann of Green Gables")),
+            world.editor("letter.txt", "Ann of Green Gables"),
             world.desktop.tk_form(world.file()),
         ),
         needs=EDITOR,

@@ -30,13 +30,11 @@ def second_of(seen: Seen) -> str:
 def fill(seen: Seen) -> str:
     return "\n".join(
         [
-            'computer.mouse.click("Customer")',
             'computer.keyboard.write("Ann")',
             'computer.mouse.click("Notes")',
             'computer.keyboard.write("By Friday")',
             'computer.mouse.click("Wrap it as a gift")',
-            'computer.mouse.click("Size")',
-            'computer.keyboard.press("end", "enter")',
+            clicks(seen, ("combo box",)),
         ]
     )
 
@@ -45,9 +43,9 @@ TASKS = [
     Task(
         "fill a form in a desktop application",
         "Order a large one for Ann, by Friday, as a gift.",
-        [fill, 'computer.mouse.click("Save order")'],
+        [fill, 'computer.mouse.click("Large")', 'computer.mouse.click("Save order")'],
         lambda world: ordered(world, **ORDER),
-        lambda world: world.desktop.qt_dialog(world.file()),
+        lambda world: world.order(),
     ),
     Task(
         "without pictures, by the list of elements",
@@ -62,7 +60,7 @@ TASKS = [
             ordered(world, name="Ben", gift=True, size="Small"),
             all(seen.pictures() == 0 for seen in world.requests) or 1 / 0,
         ),
-        lambda world: world.desktop.qt_dialog(world.file()),
+        lambda world: world.order(),
         model="text",
         vision=False,
     ),
@@ -75,7 +73,7 @@ TASKS = [
             "computer.display.activate(save)"
         ],
         lambda world: ordered(world, name="Cleo"),
-        lambda world: world.desktop.qt_dialog(world.file()),
+        lambda world: world.order(),
     ),
     Task(
         "walk through a form with the tabulator",
@@ -86,7 +84,7 @@ TASKS = [
             'computer.mouse.click("Save order")',
         ],
         lambda world: ordered(world, name="Dora", notes="soon", size="Medium"),
-        lambda world: world.desktop.qt_dialog(world.file()),
+        lambda world: world.order(),
         model="text",
     ),
     Task(
@@ -132,7 +130,7 @@ TASKS = [
             ),
         ],
         lambda world: (ordered(world, name="Eve"), "monitors: 2 True" in world.outputs or 1 / 0),
-        lambda world: world.desktop.qt_dialog(world.file()),
+        lambda world: world.order(),
         monitors=2,
         needs=("xrandr",),
     ),

@@ -51,7 +51,7 @@ TASKS = [
         "Sign in as ann in the browser that is open.",
         [signs_in],
         lambda world: world.until(lambda: "/home" in world.web.asked, "the page behind the login"),
-        lambda world: world.desktop.browser(f"{world.web.url}/login", "Sign in"),
+        lambda world: world.told_of("User", world.desktop.browser(f"{world.web.url}/login", "Sign in")),
         needs=BROWSER,
     ),
     Task(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +23,7 @@ TYPING = 'computer.keyboard.write("A" * 400, interval=0.1)'
 
 def task(*turns: Any, **more: Any) -> Task:
     """A task in an editor."""
-    start = lambda world: world.desktop.editor(world.file("letter.txt", ""))  # noqa: E731
-    return Task("", "Go", turns, lambda world: None, start, **more)
+    return Task("", "Go", turns, lambda world: None, lambda world: world.editor("letter.txt"), **more)
 
 
 def run(world: World, words: str = "Go") -> Iterator[Chunk]:
@@ -113,15 +112,6 @@ def test_a_large_screen_is_shown_smaller_and_places_are_mapped_back(desktop: Des
 # -- stopping ----------------------------------------------------------------------------------------------------------
 
 
-def stopped_while_typing(world: World, stop: Callable[[], None]) -> None:
-    for chunk in run(world):
-        if chunk.get("format") == "active_line" and chunk.get("content") == 1:
-            world.until(lambda: "A" in world.interpreter.computer.display.summary(), "the first letters")
-            stop()
-    assert [c["content"] for c in world.chunks if c.get("format") == "stopped"]
-    assert len(world.requests) == 1
-
-
 def test_the_stop_key_ends_the_turn_and_the_session_goes_on(desktop: Desktop, tmp_path: Path, user: Any) -> None:
     with at_work(task("kept = 5", TYPING, "print('still', kept)"), desktop, tmp_path) as world:
         for chunk in run(world):
@@ -150,10 +140,9 @@ def test_the_user_stops_a_model_that_is_still_thinking(desktop: Desktop, tmp_pat
 def test_the_mouse_in_a_corner_stops_the_next_action(desktop: Desktop, tmp_path: Path, user: Any) -> None:
     code = 'computer.keyboard.write("a")\ninput()\ncomputer.keyboard.write("b")\nprint("went on")'
     with at_work(task(code), desktop, tmp_path) as world:
-        for chunk in run(world):
-            if chunk["type"] == "input_request":
-                user.mouse.move(x=0, y=0)
-        assert "went on" not in world.outputs and len(world.requests) == 1
+        world.interpreter.computer.on_input = lambda prompt, password: str(user.mouse.move(x=0, y=0))
+        run_all(world)
+        assert "went on\n" not in world.outputs and len(world.requests) == 1
         (told,) = [c["content"]["by"] for c in world.chunks if c.get("format") == "stopped"]
     assert told == "the mouse in a corner"
 
@@ -177,7 +166,7 @@ def test_the_sign_is_there_while_a_turn_runs(desktop: Desktop, tmp_path: Path) -
 
 @pytest.mark.parametrize("how", ["error", "left"])
 def test_the_sign_goes_however_a_turn_ends(desktop: Desktop, tmp_path: Path, how: str) -> None:
-    reply = error(400, "no") if how == "error" else text("One").then(stall())
+    reply = error(401, "no") if how == "error" else text("One").then(stall())
     with at_work(task(reply), desktop, tmp_path) as world:
         chunks = run(world)
         if how == "error":

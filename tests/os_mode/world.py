@@ -79,6 +79,18 @@ class World:
             file.write_text(content, "utf-8")
         return file
 
+    def editor(self, name: str = "letter.txt", content: str = "") -> Application:
+        return self.told_of("File", self.desktop.editor(self.file(name, content)))
+
+    def order(self) -> Application:
+        return self.told_of("Save order", self.desktop.qt_dialog(self.file()))
+
+    def told_of(self, element: str, application: Application) -> Application:
+        """Programs tell of their elements a moment after their window is there."""
+        display = self.interpreter.computer.display
+        self.until(lambda: any(e["name"] == element for e in display.elements()), f"the element {element}")
+        return application
+
     def program(self, name: str, *args: str, title: str) -> Application:
         """One of the small programs that stand beside the tests."""
         return self.desktop.start(SYSTEM_PYTHON, str(PROGRAMS / f"{name}.py"), *args, title=title)

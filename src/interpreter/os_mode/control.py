@@ -73,12 +73,13 @@ class Control:
 
     def _look(self, about: str) -> Generator[Chunk]:
         self._sign.show()  # above what has come up meanwhile
-        seen = self._sight.look(about)
+        sees = self._interpreter.llm.vision
+        seen = self._sight.look(about, sees)
         picture = seen.picture
         self._interpreter.screen = Screen(
             picture.width, picture.height, picture.scale, picture.left, picture.top, platform.system().lower()
         )
-        for chunk in seen.chunks(self._interpreter.llm.vision):
+        for chunk in seen.chunks(sees):
             yield {**chunk, "role": "computer"}
 
     def _stop(self, how: str) -> None:

@@ -47,17 +47,17 @@ class Sight:
         self._display = display
         self._last: bytes | None = None
 
-    def look(self, about: str) -> Seen:
-        """The screen, once it stands still."""
+    def look(self, about: str, sees: bool = True) -> Seen:
+        """The screen, once it stands still; for a model that does not see, it is read where programs tell nothing."""
         self._display.wait_until_still(timeout=STILL_WITHIN)
         picture = self._display.view(show=False, screen=-1, active_app_only=False)
         assert not isinstance(picture, list), "all displays are one picture"
         is_new, self._last = picture.png != self._last, picture.png
-        return Seen(about, picture, self._elements(), is_new)
+        return Seen(about, picture, self._elements(read=not sees and bool(self._display.info()["windows"])), is_new)
 
-    def _elements(self) -> str:
+    def _elements(self, read: bool) -> str:
         try:
-            told = self._display.summary()
+            told = self._display.summary(read=read)
         except InterpreterError:
             return ""
         if len(told) <= LONGEST:

@@ -50,6 +50,7 @@ class StopKey:
             pass  # The display went first.
         if thread is not threading.current_thread():
             thread.join()
+        self._control.close()
 
     def _combination(self) -> tuple[int, int]:
         from Xlib import XK, X
@@ -88,7 +89,6 @@ class StopKey:
         finally:
             self._ready.set()
             self._data.close()
-            self._control.close()
 
     def _seen(self, reply: Any) -> None:
         from Xlib import X
