@@ -129,13 +129,21 @@ class X11:
             looks.override_redirect or self._text(top, "WM_NAME") or self._text(top, "WM_CLASS")
         ):
             return None
-        if not box.meets(self._whole().box):
+        if not box.meets(self._whole().box) or (client is None and self._is_passed_through(top)):
             return None
         popup = client is None and bool(looks.override_redirect)
         pid = next(iter(self._property(inner, "_NET_WM_PID") or ()), None)
         title = self._text(inner, "_NET_WM_NAME") or self._text(inner, "WM_NAME")
         kind = self._text(inner, "WM_CLASS").rstrip("\0").rpartition("\0")[2]
         return Window(inner.id, title, box, self._box(inner), pid, popup, kind)
+
+    def _is_passed_through(self, window: Any) -> bool:
+        """Whether no click ever hits it: such a window covers nothing, and is no menu."""
+        if not self._x.has_extension("SHAPE"):
+            return False
+        from Xlib.ext import shape
+
+        return not window.shape_get_rectangles(shape.SK.Input).rectangles
 
     def _box(self, window: Any) -> Box:
         size = window.get_geometry()
