@@ -16,7 +16,7 @@ from model_server import error, stall, text
 from os_mode.world import Seen, Task, World, at_work
 from screen.desktop import Desktop
 
-pytestmark = pytest.mark.needs("mousepad")
+pytestmark = [pytest.mark.needs("mousepad"), pytest.mark.timeout(600)]
 SIGN = "Open Interpreter is in control"
 TYPING = 'computer.keyboard.write("A" * 400, interval=0.1)'
 

@@ -13,6 +13,7 @@ from os_mode.tasks import TASKS
 from os_mode.world import Task, carry_out
 from screen.desktop import Desktop
 
+pytestmark = pytest.mark.timeout(600)  # an interrupted wait would leave the shared desktop unusable
 REPEATS = int(os.environ.get("OS_TASK_REPEATS", "10"))
 LEAST = 0.98  # 245 of 250
 

@@ -226,9 +226,12 @@ def connect(name: str) -> Any:
     try:
         if local and not Path(f"/tmp/.X11-unix/X{local[1]}").exists():
             raise FileNotFoundError("nothing listens there")
-        return display.Display(name)
+        made = display.Display(name)
     except (errors.DisplayError, errors.ConnectionClosedError, OSError) as error:
         raise NoDisplayError(
             f"The display {name} cannot be opened ({error}). Check DISPLAY and XAUTHORITY, or start one: "
             f"`Xvfb {name} -screen 0 1280x800x24 &`."
         ) from error
+    # python-xlib files the errors of RandR under numbers that core errors have, and then cannot read those.
+    made.display.error_classes.update({1: errors.BadRequest, 2: errors.BadValue})
+    return made
