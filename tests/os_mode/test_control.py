@@ -118,6 +118,7 @@ def test_the_stop_key_ends_the_turn_and_the_session_goes_on(desktop: Desktop, tm
             if chunk.get("format") == "active_line" and chunk.get("content") == 1 and len(world.requests) == 2:
                 user.keyboard.hotkey("ctrl", "alt", ".")
         assert len(world.requests) == 2 and not signs(desktop)
+        desktop.until(lambda: not any(desktop.x.query_keymap()), "every key to be let go")
         (told,) = [c["content"]["by"] for c in world.chunks if c.get("format") == "stopped"]
         assert told == "the stop key"
         run_all(world, "Go on")
