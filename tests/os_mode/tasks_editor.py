@@ -23,7 +23,7 @@ def line_of(seen: Seen, code: str) -> str:
 def scrolled(world: World) -> None:
     world.until(lambda: "HERE" in world.file("letter.txt").read_text(), "what was written")
     lines = world.file("letter.txt").read_text().splitlines()
-    assert [n for n, line in enumerate(lines) if "HERE" in line][0] > 200
+    assert next(n for n, line in enumerate(lines) if "HERE" in line) > 200
 
 
 TASKS = [
@@ -56,7 +56,9 @@ TASKS = [
     Task(
         "replace all by shortcuts",
         "Replace the whole text by 'new'.",
-        [f'computer.keyboard.press("ctrl+a")\ncomputer.keyboard.press("delete")\ncomputer.keyboard.write("new")\n{SAVE}'],
+        [
+            f'computer.keyboard.press("ctrl+a")\ncomputer.keyboard.press("delete")\ncomputer.keyboard.write("new")\n{SAVE}'
+        ],
         lambda world: world.has("letter.txt", "new"),
         letter("old text\nof two lines\n"),
         needs=EDITOR,
@@ -72,7 +74,10 @@ TASKS = [
             ),
             f'computer.keyboard.write("short")\n{SAVE}',
         ],
-        lambda world: (world.has("letter.txt", "short\nsecond\n"), "marked: the first line\n" in world.outputs or 1 / 0),
+        lambda world: (
+            world.has("letter.txt", "short\nsecond\n"),
+            "marked: the first line\n" in world.outputs or 1 / 0,
+        ),
         letter("the first line\nsecond\n"),
         needs=EDITOR,
     ),
@@ -146,13 +151,16 @@ TASKS = [
             'print(computer.os.launch("mousepad", "--disable-server")["application"])',
             'print("closed:", computer.os.close_window("Mousepad"))',
         ],
-        lambda world: ("closed: True" in world.outputs or 1 / 0, world.until(lambda: not world.desktop.windows(), "no window")),
+        lambda world: (
+            "closed: True" in world.outputs or 1 / 0,
+            world.until(lambda: not world.desktop.windows(), "no window"),
+        ),
         needs=EDITOR,
     ),
     Task(
         "a command in a terminal",
         "Have the shell in the terminal write its greeting.",
-        ['computer.keyboard.write("echo hello from \'the shell\' > {folder}/said.txt\\n")'],
+        ["computer.keyboard.write(\"echo hello from 'the shell' > {folder}/said.txt\\n\")"],
         lambda world: world.has("said.txt", "hello from the shell\n"),
         lambda world: world.desktop.terminal("sh"),
         model="text",

@@ -40,7 +40,7 @@ TASKS = [
             'computer.browser.go_to_url("{url}/login")\ncomputer.browser.fill("User", "ann")\n'
             'computer.browser.fill("Password", "secret")\ncomputer.browser.select("Role", "Writer")\n'
             'computer.browser.click("Sign in")',
-            'print(computer.browser.read())',
+            "print(computer.browser.read())",
         ],
         lambda world: "Welcome ann-w" in world.outputs or 1 / 0,
         model="text",
@@ -74,7 +74,7 @@ TASKS = [
         "Fill in field 1500.",
         [
             'computer.browser.go_to_url("{url}/many")\ncomputer.browser.fill("Field 1500", "found")\n'
-            'print(computer.browser.evaluate("document.querySelectorAll(\'input\')[1500].value"))\n'
+            "print(computer.browser.evaluate(\"document.querySelectorAll('input')[1500].value\"))\n"
             "print('short:', len(computer.browser.snapshot()) < 40000)"
         ],
         lambda world: ("found" in world.outputs and "short: True" in world.outputs) or 1 / 0,

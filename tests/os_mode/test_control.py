@@ -16,7 +16,7 @@ from model_server import error, stall, text
 from os_mode.world import Seen, Task, World, at_work
 from screen.desktop import Desktop
 
-pytestmark = pytest.mark.needs("mousepad")
+pytestmark = [pytest.mark.needs("mousepad"), pytest.mark.timeout(600)]
 SIGN = "Open Interpreter is in control"
 TYPING = 'computer.keyboard.write("A" * 400, interval=0.1)'
 
@@ -70,7 +70,7 @@ def test_the_screen_is_shown_at_the_beginning_and_after_what_acted(desktop: Desk
         run_all(world)
     assert [seen.pictures() for seen in world.requests] == [1, 1, 2, 2]
     assert [seen.all.count("On it (") for seen in world.requests] == [1, 1, 2, 2]
-    assert "menu \"File\"" in world.requests[0].all and "letter.txt" in world.requests[0].all
+    assert 'menu "File"' in world.requests[0].all and "letter.txt" in world.requests[0].all
     assert "= 'x'" in world.requests[2].all  # the text in the editor, as it is then
     assert "'detail': 'high'" in str(world.requests[0].body)
 
@@ -79,7 +79,7 @@ def test_a_model_that_does_not_see_gets_the_words_and_the_user_the_picture(deskt
     with at_work(task('computer.keyboard.write("x")', vision=False), desktop, tmp_path) as world:
         run_all(world)
     assert [seen.pictures() for seen in world.requests] == [0, 0]
-    assert "menu \"File\"" in world.requests[0].all and "an image" not in world.requests[1].all.lower()
+    assert 'menu "File"' in world.requests[0].all and "an image" not in world.requests[1].all.lower()
     images = [m for m in world.messages if m["type"] == "image"]
     assert len(images) == 2 and all(m["recipient"] == "user" for m in images)
 
@@ -118,6 +118,7 @@ def test_the_stop_key_ends_the_turn_and_the_session_goes_on(desktop: Desktop, tm
             if chunk.get("format") == "active_line" and chunk.get("content") == 1 and len(world.requests) == 2:
                 user.keyboard.hotkey("ctrl", "alt", ".")
         assert len(world.requests) == 2 and not signs(desktop)
+        desktop.until(lambda: not any(desktop.x.query_keymap()), "every key to be let go")
         (told,) = [c["content"]["by"] for c in world.chunks if c.get("format") == "stopped"]
         assert told == "the stop key"
         run_all(world, "Go on")

@@ -13,6 +13,7 @@ from os_mode.tasks import TASKS
 from os_mode.world import Task, carry_out
 from screen.desktop import Desktop
 
+pytestmark = pytest.mark.timeout(600)  # an interrupted wait would leave the shared desktop unusable
 REPEATS = int(os.environ.get("OS_TASK_REPEATS", "10"))
 LEAST = 0.98  # 245 of 250
 
@@ -42,7 +43,7 @@ def test_each_task_ten_times(desktop: Desktop, tmp_path: Path, capsys: pytest.Ca
             folder.mkdir()
             try:
                 carry_out(task, desktop, folder)
-            except Exception as error:  # noqa: BLE001 - each run counts, whatever it fails with
+            except Exception as error:
                 why = "".join(traceback.format_exception_only(error)).strip()
                 failures.append(f"{task.name}, run {number + 1}: {why}")
                 _keep(desktop, folder)

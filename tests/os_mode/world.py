@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -165,7 +167,8 @@ def tidy(desktop: Desktop) -> None:
     """End the applications, also those that a task has started."""
     desktop.close_applications()
     for window in desktop.windows():
-        desktop.x.create_resource_object("window", window).kill_client()
+        for pid in desktop.processes(window):
+            os.kill(pid, signal.SIGTERM)
     desktop.until(lambda: not desktop.windows(), "all windows to be gone")
 
 

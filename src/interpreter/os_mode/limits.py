@@ -43,8 +43,8 @@ class Limits:
         for names in self._touched(use):
             if not any(fnmatchcase(name.lower(), pattern.lower()) for name in names for pattern in allowed):
                 raise PermissionError(
-                    f"{names[0]} is not among the applications that you may use: {', '.join(allowed)}. Ask the user, or "
-                    "bring a window of one of them to the front with computer.os.focus."
+                    f"{names[0]} is not among the applications that you may use: {', '.join(allowed)}. Ask the user, "
+                    "or bring a window of one of them to the front with computer.os.focus."
                 )
 
     def _touched(self, use: Use) -> Iterator[tuple[str, ...]]:

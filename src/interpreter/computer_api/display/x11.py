@@ -170,6 +170,9 @@ class X11:
         with self._lock:
             try:
                 yield
+            except KeyboardInterrupt:
+                self.closed = True
+                raise
             except (ConnectionClosedError, ConnectionError) as error:
                 self.closed = True
                 raise NoDisplayError(f"The display {self.name} does not answer any more: {error}") from error
@@ -226,9 +229,27 @@ def connect(name: str) -> Any:
     try:
         if local and not Path(f"/tmp/.X11-unix/X{local[1]}").exists():
             raise FileNotFoundError("nothing listens there")
-        return display.Display(name)
+        made = display.Display(name)
     except (errors.DisplayError, errors.ConnectionClosedError, OSError) as error:
         raise NoDisplayError(
             f"The display {name} cannot be opened ({error}). Check DISPLAY and XAUTHORITY, or start one: "
             f"`Xvfb {name} -screen 0 1280x800x24 &`."
         ) from error
+    # python-xlib files the errors of RandR under numbers that core errors have, and then cannot read those.
+    made.display.error_classes.update({1: errors.BadRequest, 2: errors.BadValue})
+    _end_when_interrupted(made.display)
+    return made
+
+
+def _end_when_interrupted(protocol: Any) -> None:
+    """An interrupt in the middle of an exchange leaves it in pieces, and who asks next waits forever: end it instead."""
+    exchange = protocol.send_and_recv
+
+    def send_and_recv(*args: Any, **kwargs: Any) -> None:
+        try:
+            exchange(*args, **kwargs)
+        except KeyboardInterrupt:
+            protocol.close_internal("interrupted")
+            raise
+
+    protocol.send_and_recv = send_and_recv

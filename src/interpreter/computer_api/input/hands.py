@@ -17,6 +17,10 @@ BUTTONS = ("left", "middle", "right")
 class Hands(Protocol):
     """The devices of one kind of screen. Places are pixels of the whole screen, keys are names of `keys.key`."""
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether they do nothing any more, and others have to be opened."""
+
     def size(self) -> tuple[int, int]:
         """Width and height of the whole screen."""
 
@@ -59,10 +63,13 @@ _hands: weakref.WeakKeyDictionary[Computer, Hands] = weakref.WeakKeyDictionary()
 
 def hands_of(computer: Computer) -> Hands:
     """The devices that a computer's mouse and keyboard share; opened on first use."""
-    if computer not in _hands:
+    before = _hands.get(computer)
+    if before is None or before.is_lost:
         made = _hands[computer] = open_hands()
         # Also at exit: a modifier that stays down would spoil the user's keyboard.
         weakref.finalize(computer, made.close)
+        if before is not None:
+            made.release()
     return _hands[computer]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from interpreter.terminal.magics.command import Command
@@ -65,7 +65,7 @@ def _show_turn(terminal: Terminal, session: Session, number: int, turn: Sequence
         return
     for entry in turn[1:]:
         if isinstance(entry, Shown):
-            _picture(terminal, dict(entry.message))
+            _picture(terminal, entry.message)
         elif isinstance(entry, Block):
             for call in entry.calls:
                 terminal.display.line(told(call))
@@ -73,7 +73,7 @@ def _show_turn(terminal: Terminal, session: Session, number: int, turn: Sequence
                     picture = session.blobs.get(reference)
                     _picture(terminal, {"type": "image", "format": "base64.png", "content": picture})
             for output in entry.outputs:
-                _picture(terminal, dict(output))
+                _picture(terminal, output)
     terminal.display.finish()
 
 
@@ -85,10 +85,10 @@ def told(call: dict[str, Any]) -> str:
     return f"{when}  {call.get('told')}  ({call.get('seconds', 0):.1f} s{outcome}{why})".strip()
 
 
-def _picture(terminal: Terminal, message: dict[str, Any]) -> None:
+def _picture(terminal: Terminal, message: Mapping[str, Any]) -> None:
     if message.get("type") == "image":
-        shown = {"format": message.get("format", ""), "content": message.get("content", "")}
-        terminal.display.show({"role": "computer", "type": "image", **shown})
+        kind, content = str(message.get("format", "")), message.get("content", "")
+        terminal.display.show({"role": "computer", "type": "image", "format": kind, "content": content})
 
 
 COMMANDS = (Command("replay", "[N]", "show again what was done on the screen, in the last turn or in turn N", _replay),)
