@@ -27,11 +27,11 @@ def test_what_only_the_host_says_is_not_heard_from_a_session(desk: Desk) -> None
     "line",
     [
         "b'[' * 200_000 + b']' * 200_000",
-        "b'{\"event\": \"call\", \"block\": 1, \"call\": \"one\", \"path\": [], \"how\": 3}'",
-        "b'{\"event\": \"stream\", \"block\": 1}'",
-        "b'{\"event\": [], \"block\": {}}'",
-        "b'{\"event\": \"call_off\"}'",
-        "b'{\"event\": \"call\", \"block\": 1, \"call\": 7, \"path\": \"gadget.press\", \"how\": \"call\", \"kwargs\": [1]}'",
+        'b\'{"event": "call", "block": 1, "call": "one", "path": [], "how": 3}\'',
+        'b\'{"event": "stream", "block": 1}\'',
+        'b\'{"event": [], "block": {}}\'',
+        'b\'{"event": "call_off"}\'',
+        'b\'{"event": "call", "block": 1, "call": 7, "path": "gadget.press", "how": "call", "kwargs": [1]}\'',
     ],
 )
 def test_a_line_that_is_no_frame_ends_nothing(desk: Desk, line: str) -> None:
@@ -39,9 +39,7 @@ def test_a_line_that_is_no_frame_ends_nothing(desk: Desk, line: str) -> None:
     assert desk.do("print(computer.gadget.width)").text == "7\n"
 
 
-def test_no_more_calls_run_at_once_than_the_host_has_threads_for(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_more_calls_run_at_once_than_the_host_has_threads_for(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("interpreter.languages.calls.MOST", 2)
     ran = desk.do(
         f"{LINE}for number in (901, 902):\n"

@@ -7,9 +7,9 @@ from typing import Any
 
 Frame = dict[str, Any]
 
-# What a driver may say, and what has to be in it. A worker runs code that may mean harm: it must not be able to speak as
-# the host does (`call_asks`, `exited`), nor to end the reader with something that nobody expects.
-_OF_BLOCK = {"block": int}
+# What a driver may say, and what has to be in it. A worker runs code that may mean harm: it must not be able to speak
+# as the host does (`call_asks`, `exited`), nor to end the reader with something that nobody expects.
+_OF_BLOCK: dict[str, type] = {"block": int}
 SAID: dict[str, dict[str, type]] = {
     "ready": {},
     "answer": {},
