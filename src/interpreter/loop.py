@@ -53,6 +53,8 @@ class Turn:
                 for chunk in chunks:
                     yield from self._emit(chunk)
             yield from self._close_group()
+            if self._control is not None:
+                yield from self._control.farewell()
         except (KeyboardInterrupt, InterpreterError):
             yield from self._close_group()
             raise

@@ -7,8 +7,8 @@ from typing import Any
 
 Frame = dict[str, Any]
 
-# What a driver may say, and what has to be in it. A worker runs code that may mean harm: it must neither speak as the
-# host does (`call_asks`, `exited`), nor end the reader with something that nobody expects.
+# What a driver may say, and what has to be in it. A worker runs code that may mean harm: it must not be able to speak
+# as the host does (`call_asks`, `exited`), nor to end the reader with something that nobody expects.
 _OF_BLOCK: dict[str, type] = {"block": int}
 SAID: dict[str, dict[str, type]] = {
     "ready": {},
@@ -17,7 +17,7 @@ SAID: dict[str, dict[str, type]] = {
     "turn": {},
     "stream": {**_OF_BLOCK, "name": str, "text": str},
     "display": {**_OF_BLOCK, "data": dict},
-    "clear": {**_OF_BLOCK},
+    "clear": _OF_BLOCK,
     "active_line": {**_OF_BLOCK, "line": int},
     "input_request": {**_OF_BLOCK, "prompt": str},
     "done": {**_OF_BLOCK, "status": str},

@@ -557,8 +557,7 @@ SETTINGS: tuple[Setting, ...] = (
     ),
     Setting(
         "os_apps", "list", Default(list, "an empty list"),
-        "In OS mode, the applications that may be used, such as `mousepad` or `chromium*`; none named is all of them. "
-        "What counts is the window that has the keyboard: a click on another one is noticed at the next action.",
+        "In OS mode, the applications that may be used, such as `mousepad` or `chromium*`; none named is all of them.",
         COMPUTER,
     ),
     # Without effect
