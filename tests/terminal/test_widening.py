@@ -59,10 +59,13 @@ def test_it_is_given_for_a_block_a_session_and_always(data: Path) -> None:
     assert f"- read: {data}" in user_file().read_text()
 
 
-def test_a_no_is_a_no(data: Path) -> None:
-    replies = [tool_call("shell", reading(data)), text("Then not.")]
-    with ModelServer(replies) as server, someone("-y", "--sandbox", "workspace", server=server) as person:
+@pytest.mark.parametrize("plain", [[], ["--plain"]], ids=["screen", "plain"])
+def test_a_no_is_a_no_to_where_a_link_leads(data: Path, plain: list[str]) -> None:
+    Path("link").symlink_to(data)
+    replies = [tool_call("shell", reading(Path("link"))), text("Then not.")]
+    with ModelServer(replies) as server, someone("-y", "--sandbox", "workspace", *plain, server=server) as person:
         person.says("run")
+        person.sees(f"wants: to read {data}")
         person.answers(QUESTION, "n look elsewhere")
         person.sees("Then not.")
         assert server.requests[-1].messages[-1]["content"].endswith("look elsewhere")

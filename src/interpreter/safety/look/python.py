@@ -38,7 +38,6 @@ _HARMLESS_MAGICS = frozenset(
     "lsmagic pinfo pinfo2 psearch history hist page pprint xmode env reset reset_selective memit debug "
     "rehashx alias_magic automagic doctest_mode".split()
 )
-_CLIENT = re.compile(r"session|client|requests|http|api")
 _SHELL_MAGICS = frozenset("bash sh shell sx system script zsh".split())
 _COMMANDS = frozenset("pip conda mamba micromamba uv cd ls ll cat cp mv rm mkdir rmdir".split())
 

@@ -38,9 +38,13 @@ def card(chunk: Mapping[str, Any]) -> str:
     lines = list(chunk.get("effects", ()))
     if chunk.get("reason"):
         lines.append(f"asked: {chunk['reason']}")
-    if chunk.get("widening"):
-        lines.append(f"wants: {', '.join(chunk['widening'])}, which the sandbox does not give")
-    return "\n".join(lines)
+    return "\n".join(filter(None, [*lines, wish(chunk)]))
+
+
+def wish(chunk: Mapping[str, Any]) -> str:
+    """What a block asks its sandbox for; where its path leads, which its text may not tell."""
+    wanted = chunk.get("widening")
+    return f"wants: {', '.join(wanted)}, which the sandbox does not give" if wanted else ""
 
 
 def figure(path: str, size: tuple[int, int] | None) -> str:
