@@ -59,12 +59,12 @@ class Turn:
             yield from self._close_group()
             raise
         finally:
-            if self._control is not None:
-                self._control.end()
             self._fold.close()
             self._journal.end_turn()
             self.interpreter.timeline.end_turn()
             self.interpreter.pending = None
+            if self._control is not None:
+                self._control.end()
 
     def _emit(self, chunk: Chunk) -> Generator[Chunk]:
         for framed in self._framer.frame(chunk):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
-from interpreter.computer_api.listing import names
+from interpreter.computer_api.listing import names, signature
 from interpreter.computer_api.tool import Picture, Tool
 from interpreter.languages.frames import Frame
 from interpreter.languages.python.driver.parcels import packed, packed_error, unpacked
@@ -47,7 +47,11 @@ class Use:
     @property
     def given(self) -> dict[str, Any]:
         """The arguments by the names of the parameters; TypeError if they are not those of the method."""
-        return dict(inspect.signature(self.function).bind(*self.args, **self.kwargs).arguments)
+        try:
+            return dict(inspect.signature(self.function).bind(*self.args, **self.kwargs).arguments)
+        except TypeError as error:
+            right = f"{self.name}({signature(self.function, whole=True)})"
+            raise TypeError(f"{self.name}: {error}. It is called so: {right}") from None
 
     @property
     def in_full(self) -> str:

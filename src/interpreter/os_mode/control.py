@@ -7,7 +7,7 @@ from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.input.errors import StoppedByUser
-from interpreter.computer_api.input.hands import hands_of
+from interpreter.computer_api.input.hands import release
 from interpreter.llm.computer_use import Screen
 from interpreter.messages import Chunk
 from interpreter.os_mode.limits import Limits
@@ -47,8 +47,7 @@ class Control:
         self._interpreter._os_limits = None
         self._sign.hide()
         self._stopping.close()
-        if self._limits.steps and self._interpreter.cancelled:
-            hands_of(self._interpreter.computer).release()  # what was held when it broke off
+        release(self._interpreter.computer)  # what was held when it broke off
 
     def after_block(self) -> Generator[Chunk]:
         """What a block did to the screen."""

@@ -51,11 +51,12 @@ class Limits:
         """The applications that an action is for, each by the names that it has."""
         match use.tool:
             case "mouse":
-                targets = use.args[:2] if use.name.endswith(".drag") else (None,)
+                given = use.given
+                targets = (given["start"], given["end"]) if use.name.endswith(".drag") else (None,)
                 for target in targets:
                     yield self._application_at(*self._place(use, target))
             case "display":
-                yield self._application_at(*self._place(use, use.args[0]))
+                yield self._application_at(*self._place(use, use.given["element"]))
             case "os":
                 yield self._named(use)
             case "clipboard" if use.given.get("text") is not None:

@@ -59,6 +59,7 @@ class Hands(Protocol):
 
 
 _hands: weakref.WeakKeyDictionary[Computer, Hands] = weakref.WeakKeyDictionary()
+_ends: weakref.WeakKeyDictionary[Computer, weakref.finalize[[], Computer]] = weakref.WeakKeyDictionary()
 
 
 def hands_of(computer: Computer) -> Hands:
@@ -67,16 +68,22 @@ def hands_of(computer: Computer) -> Hands:
     if before is None or before.is_lost:
         made = _hands[computer] = open_hands()
         # Also at exit: a modifier that stays down would spoil the user's keyboard.
-        weakref.finalize(computer, made.close)
+        _ends[computer] = weakref.finalize(computer, made.close)
         if before is not None:
             made.release()
     return _hands[computer]
 
 
+def release(computer: Computer) -> None:
+    """Let go of what a computer still holds down."""
+    if computer in _hands:
+        hands_of(computer).release()
+
+
 def let_go(computer: Computer) -> None:
     """Close the devices of a computer, if it has any open."""
-    if (hands := _hands.pop(computer, None)) is not None:
-        hands.close()
+    if _hands.pop(computer, None) is not None:
+        _ends.pop(computer)()
 
 
 def kind_of_screen() -> str:
