@@ -187,7 +187,7 @@ def test_the_sign_goes_however_a_turn_ends(desktop: Desktop, tmp_path: Path, how
 def test_only_the_applications_of_the_list_are_used(desktop: Desktop, tmp_path: Path) -> None:
     codes = [
         "computer.keyboard.write('x')",
-        "computer.mouse.click(x=5, y=700)",
+        "computer.mouse.click(x=1275, y=795)",
         "computer.os.launch('xterm')",
         "computer.os.focus('letter.txt')\ncomputer.keyboard.write('y')\ncomputer.mouse.click('File')\nprint('all well')",
     ]
@@ -197,7 +197,8 @@ def test_only_the_applications_of_the_list_are_used(desktop: Desktop, tmp_path: 
         refused = [(call["call"], call["outcome"]) for call in world.calls()]
     assert [outcome for _, outcome in refused] == ["refused"] * 3 + ["ok"] * 3
     assert "XTerm is not among the applications that you may use: mouse*" in world.outputs
-    assert "the desktop is not among" in world.outputs and "xterm is not among" in world.outputs
+    assert "PermissionError: the desktop is not among" in world.outputs
+    assert "PermissionError: xterm is not among" in world.outputs
     assert "all well" in world.outputs
 
 
