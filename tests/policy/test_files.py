@@ -89,7 +89,7 @@ def test_the_examples_of_the_documentation_are_right() -> None:
     page = (Path(__file__).parent.parent.parent / "docs" / "policy.md").read_text("utf-8")
     blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     found = [read_text(block, "docs/policy.md", "/w").rules for block in blocks]
-    assert [len(rules) for rules in found] == [3, 1]
+    assert [len(rules) for rules in found] == [3, 1, 0]
     assert found[1] == read_text((HERE / "reading.yaml").read_text("utf-8"), "reading.yaml", "/w").rules
 
 
@@ -257,3 +257,17 @@ def test_a_rule_reads_as_it_was_written() -> None:
     )
     [read] = read_text("rules:\n" + rule_text(rule), "f", "/w").rules
     assert read == rule
+
+
+def test_what_sandboxes_are_given(tmp_path: Path) -> None:
+    text = "sandbox:\n- host: shop.example\n  folder: /work\n- read: ~/data\n"
+    file = read_text(text, "f", str(tmp_path))
+    assert [(grant.kind, grant.value, grant.folder) for grant in file.grants] == [
+        ("host", "shop.example", "/work"),
+        ("read", "~/data", ""),
+    ]
+    assert [grant.holds_in("/work/here") for grant in file.grants] == [True, True]
+    assert [grant.holds_in("/elsewhere") for grant in file.grants] == [False, True]
+    for wrong in ("- host: a\n  read: b", "- folder: /x", "- hosts: a"):
+        with pytest.raises(PolicyError):
+            read_text(f"sandbox:\n{wrong}\n", "f", str(tmp_path))

@@ -242,7 +242,7 @@ def connect(name: str) -> Any:
 
 
 def _end_when_interrupted(protocol: Any) -> None:
-    """An interrupt in the middle of an exchange leaves it in pieces, and who asks next waits forever: it ends."""
+    """An interrupt amid an exchange leaves it in pieces, and who asks next waits for ever: end it instead."""
     exchange = protocol.send_and_recv
 
     def send_and_recv(*args: Any, **kwargs: Any) -> None:
