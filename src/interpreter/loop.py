@@ -53,8 +53,7 @@ class Turn:
                 for chunk in chunks:
                     yield from self._emit(chunk)
             yield from self._close_group()
-            if self._control is not None:
-                yield from self._control.farewell()
+            yield from self._control.farewell() if self._control is not None else ()
         except (KeyboardInterrupt, InterpreterError):
             yield from self._close_group()
             raise
@@ -85,8 +84,7 @@ class Turn:
     def _converse(self) -> Generator[Chunk]:
         """Ask, and as long as blocks ran, ask again."""
         prodding = False
-        if self._control is not None:
-            yield from self._control.begin()
+        yield from self._control.begin() if self._control is not None else ()
         while not self.over:
             self._count_request()
             count = self.guard.blocks

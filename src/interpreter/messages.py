@@ -36,6 +36,7 @@ class Chunk(Message, total=False):
     start: bool
     end: bool
     stream: str
+    ours: bool
     also: str
     password: bool
     undo: dict[str, Any]

@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -29,7 +28,7 @@ pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(not OLLAMA, reason=NEEDED),
 ]
-OWN_WINDOW = 512  # what this Ollama gives to everybody who does not ask for more
+OWN_WINDOW = 512  # what this Ollama gives to everybody who does not ask for more; some builds give 2,048
 
 
 @pytest.fixture(scope="module")
@@ -125,14 +124,14 @@ def test_a_model_with_a_window_of_its_own(address: str) -> None:
         subprocess.run([str(OLLAMA), "rm", "smol-4k"], check=True, capture_output=True, timeout=60)
 
 
-def test_a_reply_to_more_than_its_own_window_holds(address: str, tmp_path: Path) -> None:
+def test_a_reply_to_more_than_its_own_window_holds() -> None:
     """The window is asked for: this Ollama's own would drop the beginning without a word."""
-    long: Message = {"role": "user", "type": "message", "content": "one two three " * 300}
+    long: Message = {"role": "user", "type": "message", "content": "one two three " * 850}
     try:
         chunks = asked("smol", long)
     except ModelOverloadedError as error:
         pytest.skip(f"this Ollama cannot run a model here: {error.detail}")
     usage = chunks[-1]["content"]
     assert not usage["estimated"]
-    assert usage["input_tokens"] > OWN_WINDOW
+    assert usage["input_tokens"] > 2500
     assert 0 < usage["output_tokens"] <= 8

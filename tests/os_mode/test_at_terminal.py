@@ -18,7 +18,7 @@ ALLOWED = "Would you like to run this code? (y/n)"
 @pytest.fixture
 def model() -> list[str]:
     """The profile of OS mode names a hosted model: here another one answers."""
-    return ["--model", "openai/scripted", "--supports_vision"]
+    return ["--model", "openai/scripted", "--llm_supports_vision"]
 
 
 @pytest.mark.needs("mousepad")
@@ -33,8 +33,9 @@ def test_a_turn_is_announced_and_shown_again(desktop: Desktop, tmp_path: Path, m
         person.says("Write hello")
         person.sees(IN_CONTROL)
         person.answers(ALLOWED, "y")
-        person.sees("keyboard.write('hello')", 2)
+        person.sees("keyboard.write('hello')")
         person.sees("The task is done.")
+        assert "what programs say" not in person.screen  # that is for the model
         person.says("%replay")
         person.sees("Turn 1: Write hello")
         person.sees("computer.keyboard.hotkey('ctrl', 's')  (")
@@ -59,7 +60,7 @@ def test_where_there_is_no_display_it_says_so_and_goes_on(model: list[str], monk
 def test_replay_without_anything_done(model: list[str]) -> None:
     with ModelServer([text("Hello.")]) as server, someone(*model, server=server) as person:
         person.says("%replay")
-        person.sees("There is none yet.")
+        person.sees("Nothing is written down of this conversation yet.")
         person.says("Hi")
         person.sees("Hello.")
         person.says("%replay")

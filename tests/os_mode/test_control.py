@@ -187,19 +187,20 @@ def test_the_sign_goes_however_a_turn_ends(desktop: Desktop, tmp_path: Path, how
 def test_only_the_applications_of_the_list_are_used(desktop: Desktop, tmp_path: Path) -> None:
     codes = [
         "computer.keyboard.write('x')",
-        "try:\n    computer.mouse.drag(start=(5, 700), end=(9, 710))\n"
-        "except PermissionError:\n    computer.mouse.click(x=5, y=700)",
+        "try:\n    computer.mouse.drag(start=(1260, 780), end=(1275, 795))\n"
+        "except PermissionError:\n    computer.mouse.click(x=1275, y=795)",
         "computer.os.launch('xterm')",
         "computer.os.focus('letter.txt')\ncomputer.keyboard.write('y')\ncomputer.mouse.click('File')\nprint('all well')",
     ]
     with at_work(task(*codes, settings={"os_apps": ["mouse*"]}), desktop, tmp_path) as world:
         terminal = desktop.terminal("cat")
-        world.interpreter.computer.os.move_window(terminal.window, x=700, y=100)  # nothing is at 5, 700
+        world.interpreter.computer.os.move_window(terminal.window, x=700, y=100)  # nothing is in the lower right corner
         run_all(world)
         refused = [(call["call"], call["outcome"]) for call in world.calls()]
     assert [outcome for _, outcome in refused] == ["refused"] * 4 + ["ok"] * 3
     assert "XTerm is not among the applications that you may use: mouse*" in world.outputs
-    assert "the desktop is not among" in world.outputs and "xterm is not among" in world.outputs
+    assert "PermissionError: the desktop is not among" in world.outputs
+    assert "PermissionError: xterm is not among" in world.outputs
     assert "all well" in world.outputs
 
 

@@ -11,6 +11,7 @@ from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
 from interpreter.errors import UsageError
 from interpreter.safety.policy.policy import user_file
+from interpreter.safety.sandbox.needs import needs
 from model_server import text, tool_call
 
 from .serving import Quiet, serving
@@ -185,6 +186,26 @@ def test_what_nobody_can_give_is_not_asked_about(chatting: Chatting, need: str, 
     else:
         assert [chunk["format"] for chunk in seen] == ["denied"] and why in said(interpreter)
         assert "ran" not in said(interpreter).replace("granted", "")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "read {data}, host pypi.org",
+        "host pypi.org and read {data}",
+        "read {data}; host pypi.org",
+        "read {data}\n# needs: host pypi.org",
+    ],
+)
+def test_things_of_several_kinds_are_asked_for_together(asked: str, data: Path) -> None:
+    found = needs(f"# needs: {asked.format(data=data)}\nprint()", "/workspace")
+    assert sorted(map(str, found)) == ["host pypi.org", f"read {data}"]
+
+
+def test_a_path_may_have_such_words_in_it() -> None:
+    assert list(map(str, needs("# needs: read /data/you and me/read this, please", "/workspace"))) == [
+        "read /data/you and me/read this, please"
+    ]
 
 
 def test_a_rule_that_denies_is_stronger_than_the_user(chatting: Chatting, data: Path) -> None:

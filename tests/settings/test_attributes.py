@@ -293,3 +293,11 @@ def test_the_environment_gives_typed_values() -> None:
 def test_a_wrong_value_in_the_environment_names_the_variable() -> None:
     with pytest.raises(SettingTypeError, match="INTERPRETER_OFFLINE takes bool, not 'maybe'"):
         from_environment({"INTERPRETER_OFFLINE": "maybe"})
+
+
+def test_a_choice_that_ends_in_a_name_takes_any_name(interpreter: Interpreter) -> None:
+    for kind in ("off", "workspace", "read-only", "container:python:3.12"):
+        interpreter.sandbox = kind
+    for wrong in ("foo", "container", "container:", ":", "", "workspace:x"):
+        with pytest.raises(SettingValueError, match="sandbox takes 'off' or 'read-only' or 'workspace' or 'container"):
+            interpreter.sandbox = wrong

@@ -34,6 +34,15 @@ def test_a_no_returns_to_the_prompt() -> None:
         assert said.count("I have declined to run this code.") == len(answers)
 
 
+def test_in_a_narrow_window_the_question_breaks_between_words() -> None:
+    replies = [tool_call("python", CODE), text("Fine.")]
+    with ModelServer(replies) as server, someone(server=server, columns=30) as person:
+        person.says("run")
+        person.answers("code? (y/n)", "y")
+        person.sees("Fine.")
+        assert "Would you like to run this" in person.rows
+
+
 def test_words_after_a_no_go_to_the_model_at_once() -> None:
     answers = ["n use another way", "no, use another way"]
     replies = [tool_call("python", CODE), tool_call("python", CODE), text("Right away.")]

@@ -312,3 +312,12 @@ def test_the_cost_of_a_long_text_is_linear() -> None:
         stage.display.finish()
         written.append(stage.out.written)
     assert written[2] < 2.5 * written[1] < 2.5 * 2.5 * written[0]
+
+
+def test_words_of_ours_among_the_output_end_their_lines_between_words() -> None:
+    stage = Stage(40)
+    told = "Blocked by the sandbox: writing /etc/hosts. Rule: only the workspace can be written."
+    stage.show(output("printed\n"), output(told + "\n", stream="stderr", ours=True), output("x" * 50 + "\n"), over())
+    rows = [row for row in stage.rows if row]
+    assert rows[0] == "printed" and " ".join(rows[1:4]) == told
+    assert all(len(row) < 40 for row in rows[1:4]) and rows[4:6] == ["x" * 40, "x" * 10]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.errors import ModelError
+from interpreter.settings import apply
 from interpreter.terminal import magics
+from interpreter.terminal.intro import greet
 from interpreter.terminal.terminal import Terminal
 from interpreter.terminal.tty import Tty
 from model_server import ModelServer, text, usage
@@ -76,6 +79,37 @@ def test_switches(desk: Desk) -> None:
     assert desk.interpreter.verbose is True
     assert "now %verbose" in desk.run("%debug false")
     assert desk.interpreter.verbose is False
+
+
+def test_the_mode_is_heard_before_auto_run_and_that_is_said(desk: Desk) -> None:
+    desk.interpreter.mode = "plan"
+    shown = desk.run("%auto_run true")
+    assert "The mode is plan: code can look" in shown and "%mode auto" in shown and "without asking" not in shown
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({}, "You are asked before code runs. %help"),
+        ({"auto_run": True}, "Code runs without asking. %help"),
+        ({"mode": "auto"}, "Code runs without asking. %help"),
+        ({"auto_run": True, "mode": "plan"}, "Code can look, in a sandbox without network, and change nothing. %help"),
+    ],
+)
+def test_the_first_words_tell_whether_one_is_asked(desk: Desk, settings: dict[str, Any], words: str) -> None:
+    apply(desk.interpreter, settings)
+    greet(desk.terminal, desk.interpreter)
+    assert words in "\n".join(desk.emulator.everything) and "OS mode" not in "\n".join(desk.emulator.everything)
+
+
+def test_os_mode_without_a_display_is_told_before_the_first_message(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    desk.interpreter.os = True
+    greet(desk.terminal, desk.interpreter)
+    assert "OS mode cannot begin. There is no display here" in "\n".join(desk.emulator.everything)
 
 
 def test_save_and_load(desk: Desk, tmp_path: Path) -> None:

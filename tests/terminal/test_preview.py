@@ -99,6 +99,7 @@ def test_where_there_is_none_the_question_stays(workspace: Path) -> None:
         person.says("run")
         person.answers(QUESTION, "p")
         person.sees("cannot be previewed")
+        person.sees("Nothing was run. What can be told from its text:")
         person.answers(QUESTION, "y", times=2)
         person.sees("42")
         person.sees("Fine.")

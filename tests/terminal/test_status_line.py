@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from interpreter import OpenInterpreter
 from interpreter.terminal.render.ansi import cells
-from interpreter.terminal.status_line import facts, fitted
+from interpreter.terminal.status_line import facts, fitted, line_of
 from model_server import ModelServer, text, usage
 from terminal.person import someone
 
@@ -47,6 +47,20 @@ def test_a_narrow_window_drops_parts_from_the_right(parts: list[str], width: int
     assert cells(line) <= width
     kept = [part for number, part in enumerate(parts) if line.startswith(" · ".join(parts[: number + 1]))]
     assert line == " · ".join(kept) or len(kept) == 0
+
+
+def test_a_folder_that_does_not_fit_is_told_by_its_last_name() -> None:
+    parts = ["gpt-4o", "asks first", "~/.config/open-interpreter/forks/4cbdb4b3/project"]
+    assert line_of(parts, 79) == " · ".join(parts)
+    assert line_of(parts, 40) == "gpt-4o · asks first · .../project"
+    assert line_of(parts, 20) == "gpt-4o · asks first"
+
+
+def test_plan_mode_is_a_read_only_sandbox_whatever_the_setting_says() -> None:
+    interpreter = OpenInterpreter(sandbox="workspace")
+    assert facts(interpreter)[1] == "asks first, sandbox workspace"
+    interpreter.mode = "plan"
+    assert facts(interpreter)[1] == "plan, read-only sandbox"
 
 
 @pytest.mark.usefixtures("no_strays")

@@ -159,7 +159,7 @@ class Answering:
 def missing(path: list[str], owner: Any) -> AttributeError:
     """The error for a name that is not there: which are, the near ones if some are near."""
     before, there = ".".join(["computer", *path[:-1]]), list(names(owner))
-    close = get_close_matches(path[-1], there, 3, 0.5)
+    close = get_close_matches(path[-1], there, 3, 0.8) or get_close_matches(path[-1], there, 3, 0.5)
     meant = " or ".join(f"{before}.{name}" for name in close)
     advice = f"Did you mean {meant}?" if close else f"There are: {', '.join(there)}."
     return AttributeError(f"There is no {before}.{path[-1]}. {advice}")

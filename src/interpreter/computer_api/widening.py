@@ -12,6 +12,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import InterpreterError, NotRestorableError
+from interpreter.languages.displays import notice
 from interpreter.languages.live import LiveLanguage
 from interpreter.languages.python import Python
 from interpreter.languages.states import Restored
@@ -136,7 +137,7 @@ class Widened:
 
 def told(note: str) -> Iterator[Chunk]:
     if note:
-        yield {"type": "console", "format": "output", "content": note, "stream": "stderr"}
+        yield notice(note)
 
 
 def said(restored: Restored) -> str:

@@ -45,6 +45,11 @@ def console(text: str) -> Chunk:
     return {"type": "console", "format": "output", "content": text}
 
 
+def notice(text: str) -> Chunk:
+    """Words of ours among what a block prints."""
+    return {**console(text), "stream": "stderr", "ours": True}
+
+
 def output(text: str) -> Iterator[Chunk]:
     if text:
         yield console(line(text))

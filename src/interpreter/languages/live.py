@@ -10,7 +10,7 @@ from dataclasses import replace
 from interpreter.languages.between_blocks import BetweenBlocks, HasSurroundings
 from interpreter.languages.block import Channels
 from interpreter.languages.containment import Containment
-from interpreter.languages.displays import console, display_chunks
+from interpreter.languages.displays import console, display_chunks, notice
 from interpreter.languages.frames import Frame
 from interpreter.languages.jobs import Job
 from interpreter.languages.launch import Launch
@@ -49,7 +49,7 @@ class LiveLanguage(BetweenBlocks):
             yield {**console(event["startup"]), "stream": "stderr"}
         reason = how_it_ended(event["code"])
         lost = f"The {self.name} session ended ({reason}). Its variables are lost; the next block starts a new one."
-        yield {**console(lost + "\n"), "stream": "stderr"}
+        yield notice(lost + "\n")
         yield self.closing(event["code"], "timed_out" if event["why"] == "timed_out" else "died")
 
     def revive(self, session: Session) -> Iterator[Chunk]:
@@ -99,7 +99,7 @@ class LiveLanguage(BetweenBlocks):
             self.terminate()
             self.jobs = jobs  # they go on where they are
             if session.block is not None:
-                yield console(f"The sandbox has changed: a new {self.name} session, without the variables of before.\n")
+                yield notice(f"The sandbox has changed: a new {self.name} session, without the variables of before.\n")
 
     def _may_stay(self, place: Containment | None) -> bool:
         """Whether it is the present sandbox, or one that is part of it."""
@@ -160,7 +160,7 @@ class LiveLanguage(BetweenBlocks):
             block, speaks = session.block, session.launch.dialect is None  # of its errors, in numbers
             said = "" if speaks or block.spool.length > IN_MEMORY else block.spool.read()
             for line in session.launch.containment.denials(block.code, {**event, "said": said}):
-                yield {**console(line + "\n"), "stream": "stderr"}
+                yield notice(line + "\n")
 
     def _answer(self, event: Frame) -> None:
         asked = self.surroundings.on_input

@@ -200,7 +200,8 @@ SETTINGS: tuple[Setting, ...] = (
         "Run the sessions in a sandbox, in which nothing but the workspace can be written (`workspace`) or "
         "nothing at all (`read-only`), homes are hidden and the network is closed; `container:IMAGE` is one of "
         "Docker or Podman. See docs/security.md.",
-        APPROVAL, flag="--sandbox", env="INTERPRETER_SANDBOX",
+        APPROVAL, choices=("off", "read-only", "workspace", "container:IMAGE"),
+        flag="--sandbox", env="INTERPRETER_SANDBOX",
     ),
     Setting(
         "sandbox_hosts", "list of str", Default(list, "none"),
@@ -556,7 +557,7 @@ SETTINGS: tuple[Setting, ...] = (
         COMPUTER, optional=True, minimum=1, flag="--os_max_steps",
     ),
     Setting(
-        "os_apps", "list", Default(list, "an empty list"),
+        "os_apps", "list of str", Default(list, "an empty list"),
         "In OS mode, the applications that may be used, such as `mousepad` or `chromium*`; none named is all of them.",
         COMPUTER,
     ),

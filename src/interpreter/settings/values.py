@@ -42,6 +42,13 @@ def expected(row: Setting) -> str:
     return f"{words} or None" if row.optional else words
 
 
+def _is_choice(row: Setting, value: str) -> bool:
+    """One of the words; of `word:NAME`, the word with a name of the user's."""
+    begun = f"{value.partition(':')[0]}:"
+    own = value != begun and any(choice.startswith(begun) for choice in row.choices)
+    return value in row.choices or (own and ":" in value)
+
+
 def check_value(row: Setting, value: Any) -> Any:
     """The value as it is stored, or an error that names the setting, what it takes and what it got."""
     if value is None and row.optional:
@@ -50,7 +57,7 @@ def check_value(row: Setting, value: Any) -> Any:
     if not fits(value):
         got = f"{value!r:.60} ({type(value).__name__})"
         raise SettingTypeError(f"{row.name} takes {expected(row)}, not {got}.")
-    if row.choices and value not in row.choices:
+    if row.choices and not _is_choice(row, value):
         raise SettingValueError(f"{row.name} takes {expected(row)}, not {value!r:.60}.")
     if row.minimum is not None and value < row.minimum:
         raise SettingValueError(f"{row.name} must be at least {row.minimum:g}, not {value!r}.")

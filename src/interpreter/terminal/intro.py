@@ -23,17 +23,37 @@ Ways to a model:
   interpreter --api_base http://localhost:8000/v1 --model NAME
                                 any server that speaks OpenAI's format"""
 
+MODES = {
+    "ask": "you are asked before code runs",
+    "auto": "code runs without asking",
+    "auto-in-sandbox": "code runs without asking where a sandbox holds it, and you are asked where there is none",
+    "plan": "code can look, in a sandbox without network, and change nothing",
+}
+
 
 def greet(terminal: Terminal, interpreter: OpenInterpreter) -> None:
     """A line or two at the start of a chat."""
+    from interpreter.consent import mode_of
     from interpreter.version import __version__
 
-    asked = "Code runs without asking" if interpreter.auto_run else "You are asked before code runs"
+    asked = MODES[mode_of(interpreter)]
     terminal.display.line(
         f"Open Interpreter {__version__}, model {interpreter.llm.model}\n"
-        f"{asked}. %help lists the commands, Ctrl-D leaves."
+        f"{asked[0].upper()}{asked[1:]}. %help lists the commands, Ctrl-D leaves."
     )
+    if interpreter.os:
+        _tell_of_the_screen(terminal, interpreter)
     terminal.display.finish()
+
+
+def _tell_of_the_screen(terminal: Terminal, interpreter: OpenInterpreter) -> None:
+    """OS mode, or why there can be none here, before somebody has written a message."""
+    try:
+        interpreter.computer.display.size()
+    except InterpreterError as error:
+        terminal.display.line(f"OS mode cannot begin. {error}", "error")
+    else:
+        terminal.display.line("OS mode: the model sees the screen, and code can use mouse and keyboard.")
 
 
 def no_model(interpreter: OpenInterpreter) -> ModelError | None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 BEGIN = "Preview: nothing that it does lasts, and the network is closed."
 QUESTION = "Apply this? (y/n)"
 EXPLANATION = "y makes it real, n forgets it, e forgets it and lets you edit the code, d shows all differences."
+DRY = "Nothing was run. What can be told from its text:"
 APPLIED = "Applied."
 FORGOTTEN = "Forgotten: nothing has changed."
 MOST_LINES = 40  # of differences that are shown unasked
@@ -112,8 +113,8 @@ class Trying:
     def _dry_look(self, error: InterpreterError) -> None:
         """There is no preview here: say so, and what the code names."""
         self._terminal.display.line(str(error), "error")
-        for line in getattr(error, "named", ()):
-            self._terminal.display.line(line)
+        if named := getattr(error, "named", ()):
+            self._terminal.display.line("\n".join([DRY, *(f"  {line}" for line in named)]))
 
 
 class Seen:

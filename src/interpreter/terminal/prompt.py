@@ -20,7 +20,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 
 from interpreter.terminal.own_blocks import is_unfinished
-from interpreter.terminal.status_line import fitted
+from interpreter.terminal.status_line import line_of
 from interpreter.terminal.tty import Tty
 
 MARKER = '"""'
@@ -64,7 +64,7 @@ class Prompt:
 
     def _under_the_prompt(self) -> str:
         separator = " · " if self._tty.unicode else " - "
-        return fitted(self._facts, self._tty.size()[0] - 1, separator)
+        return line_of(self._facts, self._tty.size()[0] - 1, separator)
 
 
 def ask_line(tty: Tty, question: str, password: bool = False) -> str | None:

@@ -22,6 +22,14 @@ def facts(interpreter: OpenInterpreter) -> list[str]:
     return [part for part in parts if part]
 
 
+def line_of(parts: list[str], width: int, separator: str = SEPARATOR) -> str:
+    """The line; a folder that does not fit is told by its last name."""
+    whole = fitted(parts, width, separator)
+    if not parts or whole.endswith(parts[-1]) or parts[-1].count(os.sep) < 2:
+        return whole
+    return fitted([*parts[:-1], f"...{os.sep}{os.path.basename(parts[-1])}"], width, separator)
+
+
 def fitted(parts: list[str], width: int, separator: str = SEPARATOR) -> str:
     """As many parts as fit, from the left; the first one is cut where even that does not."""
     line = clip(parts[0], max(1, width)) if parts else ""
@@ -36,7 +44,9 @@ def fitted(parts: list[str], width: int, separator: str = SEPARATOR) -> str:
 def safety(interpreter: OpenInterpreter) -> str:
     mode = interpreter.mode or ("auto" if interpreter.auto_run else "ask")
     mode = {"ask": "asks first", "auto": "auto run"}.get(mode, mode)
-    if interpreter.sandbox != "off":
+    if interpreter.mode == "plan":
+        mode += ", read-only sandbox"  # whatever the setting is
+    elif interpreter.sandbox != "off":
         mode += f", sandbox {interpreter.sandbox}"
     if interpreter.safe_mode != "off":
         mode += f", safe mode {interpreter.safe_mode}"

@@ -14,7 +14,7 @@ from interpreter.terminal.interrupts import Interrupts
 from interpreter.terminal.keyboard import Keyboard, TypeAhead
 from interpreter.terminal.plain import PlainDisplay
 from interpreter.terminal.questions import BACKGROUND, answers_questions, interview, time_limit
-from interpreter.terminal.render.words import SHELLS
+from interpreter.terminal.render.words import SHELLS, wrapped
 from interpreter.terminal.tty import Tty
 
 if TYPE_CHECKING:
@@ -141,7 +141,15 @@ class Terminal:
         with pause, self.display.asking() as begun:
             if guarded:
                 self.tty.forget_typed()
+                question = self._fitting(question)
             return ask(self, begun + question, password)
+
+    def _fitting(self, question: str) -> str:
+        """A question of ours, whose lines end between words."""
+        width = self.tty.size()[0]
+        if len(question) < width or "\x1b" in question:
+            return question
+        return "\n".join(wrapped(question.rstrip(), width - 2)) + " "
 
     def confirm(self, question: str) -> bool:
         """Whether the user says yes; nobody there is a no."""

@@ -12,7 +12,9 @@ def ask():
     question = tk.Toplevel(root)
     question.title("Ready")
     question.geometry("+300+320")
-    tk.Label(question, text="The backup is ready. Keep the old one?", font=("DejaVu Sans", 12)).pack(padx=20, pady=10)
+    tk.Label(question, text="The backup is ready. What about the old one?", font=("DejaVu Sans", 12)).pack(
+        padx=20, pady=10
+    )
     for answer in ("Keep", "Discard"):
         tk.Button(question, text=answer, font=("DejaVu Sans", 12), command=lambda a=answer: done(a)).pack(pady=4)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interpreter.errors import BusyError, NotRestorableError
-from interpreter.languages.displays import console
+from interpreter.languages.displays import notice
 from interpreter.languages.frames import Frame
 from interpreter.languages.launch import Launch
 from interpreter.languages.live import LiveLanguage, how_it_ended
@@ -165,7 +165,7 @@ class Python(LiveLanguage):
             return
         then = "that left them" if state == present else "they were some blocks ago: newer snapshots are gone"
         told = f"The Python session ended ({how_it_ended(code)}) since the last block. The variables are as {then}. "
-        yield {**console(f"{told}{restored}".rstrip() + "\n"), "stream": "stderr"}
+        yield notice(f"{told}{restored}".rstrip() + "\n")
 
     def exited(self, event: Frame) -> Iterator[Chunk]:
         """The worker ended during a block: the newest snapshot goes on, and the block alone is lost."""
@@ -179,5 +179,5 @@ class Python(LiveLanguage):
         then = "before it" if state == self._before else "some blocks ago: newer snapshots are gone"
         told = f"The Python session ended ({how_it_ended(event['code'])}). Only this block is lost: "
         told += f"the variables are as they were {then}. {restored}"
-        yield {**console(told.rstrip() + "\n"), "stream": "stderr"}
+        yield notice(told.rstrip() + "\n")
         yield self.closing(event["code"], "timed_out" if event["why"] == "timed_out" else "died")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from interpreter.errors import BusyError, NotPreviewableError
 from interpreter.languages.calls import OnlyTried
-from interpreter.languages.displays import console
+from interpreter.languages.displays import notice
 from interpreter.languages.frames import Frame
 from interpreter.languages.live import how_done, how_it_ended
 from interpreter.languages.states import numbers
@@ -96,7 +96,7 @@ class PythonTrial:
     def _ended(self, event: Frame) -> Iterator[Chunk]:
         how = how_it_ended(event["code"]) if event["event"] == "exited" else "it was moved to the background"
         told = f"The copy of the Python session in which this ran has ended ({how}). The session itself goes on.\n"
-        yield {**console(told), "stream": "stderr"}
+        yield notice(told)
         ended = "timed_out" if event.get("why") == "timed_out" else "died"
         yield self._language.closing(event.get("code"), ended)
 

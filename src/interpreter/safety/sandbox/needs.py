@@ -19,7 +19,8 @@ from interpreter.safety.sandbox.sandbox import Sandbox, Widening, full
 
 MOST = 4  # of one block
 COMMENT = re.compile(r"\s*(?:#|//|--)\s?(.*)")
-NEED = re.compile(r"needs?:\s*(host|read|write|env)\s+(\S.*)", re.IGNORECASE)
+NEED = re.compile(r"needs?:\s*((?:host|read|write|env)\s+\S.*)", re.IGNORECASE)
+KIND = re.compile(r"(?:^|[,;]\s*(?:and\s+)?|\s+and\s+)(host|read|write|env)\s+(?=\S)", re.IGNORECASE)
 HOST = re.compile(r"(?:https?://)?((?:[\w-]+\.)*[\w-]+(?::\d+)?)(?:/\S*)?", re.ASCII)
 VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 APART = tuple(map(Path, ("/tmp", "/var/tmp", "/run", "/var/run", "/dev", "/proc")))  # are others inside
@@ -34,7 +35,9 @@ def needs(code: str, workspace: str) -> list[Widening]:
         if comment is None and line.strip():
             break  # from here on it is code
         if comment is not None and (need := NEED.match(comment[1])):
-            found += named(need[1].lower(), need[2].strip(), workspace)
+            _, *parts = KIND.split(need[1].strip())  # a kind, what of it, a kind, ...
+            for kind, text in zip(parts[::2], parts[1::2], strict=True):
+                found += named(kind.lower(), text.strip(), workspace)
     return list(dict.fromkeys(found))[:MOST]
 
 

@@ -22,7 +22,7 @@ def _replay(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> 
     from interpreter.journal.transcript import entries_from_session
 
     if interpreter.journal.path is None:
-        terminal.display.line("Nothing is written down of this conversation: there is no journal.")
+        terminal.display.line("Nothing is written down of this conversation yet.")
         return
     session = Session.open(interpreter.journal.path)
     turns = turns_of(entries_from_session(session))

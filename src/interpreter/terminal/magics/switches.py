@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from interpreter.errors import InterpreterError
+from interpreter.terminal.intro import MODES
 from interpreter.terminal.magics.command import Command
 
 if TYPE_CHECKING:
@@ -16,12 +17,6 @@ _KINDS = {
     "off": "There is no sandbox: code can reach what you can.",
     "read-only": "Code runs in a sandbox: it can change nothing, and has no network but sandbox_hosts.",
     "workspace": "Code runs in a sandbox: it can write to the workspace only, and has no network but sandbox_hosts.",
-}
-_MODES = {
-    "ask": "you are asked before code runs",
-    "auto": "code runs without asking",
-    "auto-in-sandbox": "code runs without asking where a sandbox holds it, and you are asked where there is none",
-    "plan": "code can look, in a sandbox without network, and change nothing",
 }
 
 
@@ -47,10 +42,14 @@ def _debug(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> N
 
 def _auto_run(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     wanted = _switch(terminal, argument, interpreter.auto_run)
-    if wanted is not None:
-        interpreter.auto_run = wanted
-        told = "Code runs without asking from now on." if wanted else "You are asked before code runs."
-        terminal.display.line(told)
+    if wanted is None:
+        return
+    interpreter.auto_run = wanted
+    if interpreter.mode is not None:  # which is heard first
+        _mode(terminal, interpreter, "")
+        terminal.display.line(f"To change that, say %mode {'auto' if wanted else 'ask'}.")
+        return
+    terminal.display.line("Code runs without asking from now on." if wanted else "You are asked before code runs.")
 
 
 def _sandbox(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -76,7 +75,7 @@ def _mode(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
 
     if argument:
         interpreter.mode = argument
-    terminal.display.line(f"The mode is {mode_of(interpreter)}: {_MODES[mode_of(interpreter)]}.")
+    terminal.display.line(f"The mode is {mode_of(interpreter)}: {MODES[mode_of(interpreter)]}.")
 
 
 def _see(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:

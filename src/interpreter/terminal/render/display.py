@@ -140,6 +140,8 @@ class Display(Canvas):
             self._rich_output(chunk)
         elif chunk.get("also"):
             self._text_form = str(chunk["content"])
+        elif chunk.get("ours"):
+            self._notice(str(chunk["content"]))
         else:
             self._printed(str(chunk["content"]), chunk.get("stream") == "stderr")
 
@@ -153,6 +155,12 @@ class Display(Canvas):
         self._put(self._output.feed(short, whole=text))
         if cut:
             self._among_output([traceback_row(text, self.theme)])
+
+    def _notice(self, text: str) -> None:
+        """Words of ours among the output: their lines end between words."""
+        assert self._output
+        rows = words.wrapped(visible(text.rstrip("\n")), self.screen.width - 1)
+        self._put(self._output.feed("".join(row + "\n" for row in rows), stderr=True, whole=text))
 
     def _plainly(self) -> None:
         """What was expected in a better form did not come in one."""

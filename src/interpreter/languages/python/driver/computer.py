@@ -91,7 +91,7 @@ class Part(ModuleType):
         from difflib import get_close_matches
 
         known = self._known()
-        close = get_close_matches(name, list(known), 3, 0.5)
+        close = get_close_matches(name, list(known), 3, 0.8) or get_close_matches(name, list(known), 3, 0.5)
         there = " or ".join("%r.%s" % (self, each) for each in close) if close else ", ".join(sorted(known))
         advice = "Did you mean %s?" % there if close else "There are: %s." % there
         return "There is no %r.%s. %s" % (self, name, advice)
