@@ -77,6 +77,8 @@ class PlainDisplay:
             self._files = files.line(chunk["content"], _WIDTH, hint="")
         elif kind == "confirmation":
             self._end_section()
+            if card := words.card(chunk):
+                self.line(card)
 
     def _console(self, chunk: Chunk) -> None:
         if chunk.get("format") == "active_line":
