@@ -45,6 +45,19 @@ def sandbox(subject: Subject) -> dict[str, Any]:
 
 
 @once
+def preview(subject: Subject) -> dict[str, Any]:
+    if subject.is_original:
+        raise ProbeFailure("has none")
+    return probe(subject.python, "preview")
+
+
+def told(measured: dict[str, Any], key: str) -> float:
+    if key not in measured:
+        raise ProbeFailure(str(measured.get(f"{key.partition('_')[0]}_failure", "was not measured")))
+    return float(measured[key])
+
+
+@once
 def lines(subject: Subject) -> dict[str, Any]:
     runs = [probe(subject.python, "lines") for _ in range(1 if subject.is_original else 3)]
     return min(runs, key=lambda run: run["seconds"])
@@ -90,6 +103,16 @@ MEASUREMENTS = [
                 partial(lambda language, it: sandbox(it)[f"{language}_block"], language),
             ),
         )
+    ),
+    *(
+        Measurement(
+            f"{words} of a {label} block", "s", partial(lambda key, it: told(preview(it), key), f"{name}_{what}")
+        )
+        for name, label in (("python", "Python"), ("shell", "shell"))
+        for what, words in (("enter", "into a preview"), ("discard", "discard one"), ("apply", "apply one"))
+    ),
+    Measurement(
+        "what it adds that a Python block in a sandbox is given a path", "s", lambda it: told(preview(it), "widened")
     ),
     Measurement(
         "100,000 lines of 80 characters from Python",

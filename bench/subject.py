@@ -76,8 +76,8 @@ def environment(home: str) -> dict[str, str]:
 def probe(python: Path, name: str, timeout: float = 120, **arguments: Any) -> dict[str, Any]:
     """Run a probe; it prints its result as JSON on its last line."""
     command = [str(python), str(PROBES / f"{name}.py"), json.dumps(arguments)]
-    with new_folder() as home, new_folder() as folder:
-        env = environment(home)
+    with new_folder() as home, new_folder() as passing, new_folder() as folder:
+        env = environment(home) | {"TMPDIR": passing}  # also what one leaves that had to be killed
         if python == OURS.python and "PYTHONPATH" in os.environ:
             env["PYTHONPATH"] = os.environ["PYTHONPATH"]  # another tree than the one that is installed
         try:

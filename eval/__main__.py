@@ -16,11 +16,12 @@ from pathlib import Path
 from eval.gauge import Gauge
 from eval.outcome import Outcome
 from eval.report import Run, line, report
-from eval.subjects import Chat, Limits, Original, Ours, Subject, served
+from eval.subjects import Chat, Limits, Original, Ours, Subject, can_contain, served
 from eval.task import Task
 from eval.tasks import TASKS
 from interpreter.errors import InterpreterError
 
+TIME_LIMIT = 120  # seconds for a task
 say = partial(print, file=sys.stderr, flush=True)
 
 
@@ -34,7 +35,7 @@ def options() -> argparse.Namespace:
     add("--original", action="store_true", help="0.4.3 as well, installing it once")
     add("--original-profile", metavar="FILE", help="put one of 0.4.3's own profiles on it, such as local.py")
     add("--skip-ours", action="store_true", help="only the original")
-    add("--time-limit", type=float, default=120, metavar="SECONDS", help="for one task (default: 120)")
+    add("--time-limit", type=float, default=TIME_LIMIT, metavar="SECONDS", help=f"for one task (default: {TIME_LIMIT})")
     add("--block-limit", type=int, default=12, metavar="N", help="for one turn (default: 12)")
     add("--fresh", action="store_true", help="no prompt cache: slower, and the same from run to run")
     add("--list", action="store_true", help="print the tasks and leave")
@@ -100,10 +101,18 @@ def main() -> int:
     if not measured:
         say("No task has that in its name; --list shows them all.")
         return 2
+    print(f"\n{conditions(given)}\n\n{report(measured)}")
+    if not given.skip_ours:
+        print("\nours ran " + ("in a sandbox" if can_contain() else "without a sandbox: bubblewrap is not there"))
+    return 0
+
+
+def conditions(given: argparse.Namespace) -> str:
+    """Under what the table was measured, in a line."""
     machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
     cache = "no prompt cache" if given.fresh else "prompt cache on"
-    print(f"\n{given.model}, temperature 0, {cache}; {machine}\n\n{report(measured)}")
-    return 0
+    limit = "" if given.time_limit == TIME_LIMIT else f", {given.time_limit:g} s for a task"
+    return f"{given.model}, temperature 0, {cache}{limit}; {machine}"
 
 
 if __name__ == "__main__":

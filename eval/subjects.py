@@ -20,8 +20,9 @@ from bench.subject import ROOT, ProbeFailure, environment
 from eval.gauge import Gauge
 from eval.outcome import Message
 from interpreter import OpenInterpreter
-from interpreter.errors import InterpreterError, WeightsMissingError
+from interpreter.errors import InterpreterError, SandboxUnavailableError, WeightsMissingError
 from interpreter.llm.local import engine, weights
+from interpreter.safety.sandbox import bubblewrap
 
 sys.path.insert(0, str(ROOT / "scripts"))
 
@@ -87,6 +88,14 @@ def _weights(model: str) -> Path:
         return models_folder() / MODELS[name].file
 
 
+def can_contain() -> bool:
+    """Whether our tasks run in a sandbox: what a model installs or deletes then stays in the task's folder."""
+    try:
+        return bool(bubblewrap.available())
+    except SandboxUnavailableError:
+        return False
+
+
 class Ours:
     """The whole product as a library: its own prompts, loop, sessions and engine."""
 
@@ -94,11 +103,13 @@ class Ours:
 
     def __init__(self, file: Path) -> None:
         self._model = weights.model_string(file)
+        self._sandbox = "workspace" if can_contain() else "off"
 
     def chat(self, words: Sequence[str], folder: Path, limits: Limits) -> Chat:
         interpreter = OpenInterpreter(
-            auto_run=True, offline=True, workspace=str(folder), max_blocks=limits.blocks, disable_telemetry=True
-        )
+            auto_run=True, offline=True, workspace=str(folder), max_blocks=limits.blocks, disable_telemetry=True,
+            sandbox=self._sandbox,
+        )  # fmt: skip
         interpreter.llm.model = self._model
         interpreter.llm.temperature = 0
         late = threading.Event()

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from interpreter.computer_api.answering import Use, asked_first, said_yes
+from interpreter.computer_api.answering import LONGEST_SHOWN, Use, asked_first, cut, said_yes
 from interpreter.consent import mode_of
 
 if TYPE_CHECKING:
@@ -17,9 +17,14 @@ Ask = Callable[[str], "str | None"]
 
 PLANNING = "this is plan mode, in which nothing may be changed"
 READ_ONLY = "the sandbox is read-only, and nothing may be changed from inside"
-# What reaches nothing but the screen's picture and the model, to which everything that code prints goes anyway; and
-# what works inside the sandbox itself, or only gives the user's skills to run there.
-FREE_IN_SANDBOX = frozenset({"display", "vision", "ai", "help", "view", "screenshot", "files", "docs", "skills"})
+# What reaches nothing but the model, to which everything that code prints goes anyway; and what works inside the
+# sandbox itself, or only gives the user's skills to run there.
+FREE_IN_SANDBOX = frozenset({"vision", "ai", "help", "files", "docs", "skills"})
+# The screen may show what a sandbox hides. In OS mode it is what the user has given.
+SEES_THE_SCREEN = frozenset({"display", "view", "screenshot"})
+# A yes to one program is none to another.
+ASKED_ANEW = frozenset({"computer.os.launch"})
+FOR_THE_BLOCK = " A yes is for all such calls of this block."
 
 
 class CallConsent:
@@ -45,10 +50,11 @@ class CallConsent:
         reason = self._reason_to_ask(use, verdict)
         if not reason:
             return "block"  # who let the block run
+        same = use.in_full if use.name in ASKED_ANEW else use.name
         with self._asking:
-            if use.name not in self._allowed:
+            if same not in self._allowed:
                 self._ask(use, reason, ask)
-                self._allowed.add(use.name)
+                self._allowed.add(same)
         return "user"
 
     def _refuse_where_code_only_looks(self, use: Use) -> None:
@@ -79,14 +85,19 @@ class CallConsent:
 
     def _reason_to_ask(self, use: Use, verdict: Verdict) -> str:
         """Why the user's yes to the block is not enough; empty if it is."""
-        if verdict.by_rule and verdict.decision == "ask":
-            return "" if use.name in self._interpreter._approved_calls else verdict.reason
-        if use.contained and (use.acts or use.tool not in FREE_IN_SANDBOX):
+        asks = verdict.by_rule and verdict.decision == "ask"
+        if asks and use.name not in self._interpreter._approved_calls:
+            return verdict.reason
+        if use.contained and (use.acts or not self._is_free(use.tool)):
             return "The code runs in a sandbox, and this reaches out of it."
         return ""
 
+    def _is_free(self, tool: str) -> bool:
+        return tool in FREE_IN_SANDBOX or (tool in SEES_THE_SCREEN and bool(self._interpreter.os))
+
     def _ask(self, use: Use, reason: str, ask: Ask) -> None:
-        answer = ask(f"{reason}\nLet the code use {use}? (y/n) ")
+        hint = "" if use.name in ASKED_ANEW else FOR_THE_BLOCK
+        answer = ask(f"{reason}\nLet the code use {cut(use.in_full, LONGEST_SHOWN)}?{hint} (y/n) ")
         if answer is None:
             raise PermissionError(f"{use.name} was not called: somebody has to allow it, and nobody was there to ask.")
         if not said_yes(answer):

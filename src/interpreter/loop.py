@@ -53,16 +53,17 @@ class Turn:
                 for chunk in chunks:
                     yield from self._emit(chunk)
             yield from self._close_group()
+            yield from self._control.farewell() if self._control is not None else ()
         except (KeyboardInterrupt, InterpreterError):
             yield from self._close_group()
             raise
         finally:
-            if self._control is not None:
-                self._control.end()
             self._fold.close()
             self._journal.end_turn()
             self.interpreter.timeline.end_turn()
             self.interpreter.pending = None
+            if self._control is not None:
+                self._control.end()
 
     def _emit(self, chunk: Chunk) -> Generator[Chunk]:
         for framed in self._framer.frame(chunk):
@@ -83,8 +84,7 @@ class Turn:
     def _converse(self) -> Generator[Chunk]:
         """Ask, and as long as blocks ran, ask again."""
         prodding = False
-        if self._control is not None:
-            yield from self._control.begin()
+        yield from self._control.begin() if self._control is not None else ()
         while not self.over:
             self._count_request()
             count = self.guard.blocks

@@ -41,8 +41,8 @@ def about_computer(interpreter: OpenInterpreter) -> str:
         return str(computer.system_message)
     is_chosen = sources(computer)["computer.import_computer_api"] != "default"
     # A small model loses more by a longer prompt than it gains by knowing of tools that it cannot handle.
-    is_fit = profile == "full" or (profile == "short" and is_chosen)
-    is_on = computer.import_computer_api or (interpreter.in_terminal_interface and not is_chosen)
+    is_fit = profile == "full" or (profile == "short" and is_chosen) or interpreter.os
+    is_on = computer.import_computer_api or interpreter.os or (interpreter.in_terminal_interface and not is_chosen)
     return read_prompt("computer") if is_on and is_fit else ""
 
 

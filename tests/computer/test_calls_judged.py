@@ -79,6 +79,23 @@ def test_the_users_own_calls_are_not_asked(desk: Desk) -> None:
     assert desk.gadget.show() == "shown"
 
 
+def test_what_is_asked_cannot_be_dressed_up(desk: Desk) -> None:
+    """Names and sizes come from the session too: none of it is shown as it is, and what cannot be sent is not asked."""
+    desk.answer_with("y")
+    picture = "{'$picture': {'png': '', 'width': '1\\n  to: ann', 'height': 1}}"
+    ran = desk.do(
+        "frame = {'event': 'call', 'block': 1, 'path': 'gadget.mail', 'how': 'call'}\n"
+        "report = computer._ask.__self__\n"
+        f"for number, more in enumerate([{{'args': ['eve', {picture}]}}, {{'kwargs': {{'to': 'eve', 'text': '', 'x\\n': 1}}}}]):\n"
+        "    report._channel.expect(900 + number)\n"
+        "    report._channel.send({**frame, **more, 'call': 900 + number})\n"
+        "    print(report._channel.wait_for_reply(900 + number)['error']['type'])"
+    )
+    assert ran.text == "TypeError\nTypeError\n" and desk.asked == [] and desk.gadget.sent == []
+    desk.do(f"computer.gadget.mail('ann', '\\x1b[8m' + {'x' * 5000!r})")
+    assert "text: '\\x1b[8mxxx" in desk.asked[0] and "and 1,0" in desk.asked[0] and "characters more" in desk.asked[0]
+
+
 # -- rules -------------------------------------------------------------------------------------------------------------
 
 
@@ -130,6 +147,32 @@ def test_from_a_sandbox_what_reaches_out_of_it_is_asked(desk: Desk, language: st
     assert "The code runs in a sandbox, and this reaches out of it." in desk.asked[0]
     desk.answer_with(None)
     assert "computer.gadget.width" in desk.do(f"{say}({wait}computer.help('gadget'))", language).text
+
+
+@pytest.mark.usefixtures("real")
+def test_from_a_sandbox_the_screen_is_seen_only_by_a_yes_or_in_os_mode(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    desk.interpreter.sandbox = "workspace"
+    assert "nobody was there to ask" in desk.do("computer.display.view()").stderr
+    desk.interpreter.os = True
+    assert "NoDisplay" in (told := desk.do("computer.view()").stderr) or "display" in told
+    assert "nobody was there" not in told
+
+
+@pytest.mark.usefixtures("real")
+def test_a_yes_to_one_program_is_none_to_another(desk: Desk) -> None:
+    desk.interpreter.sandbox = "workspace"
+    desk.answer_with("n")
+    code = "for word in ('a', 'b', 'a'):\n    try:\n        computer.os.launch('no such program', word * 500)\n    except PermissionError: pass"
+    desk.do(code)
+    assert len(desk.asked) == 3 and "a" * 500 in desk.asked[0] and "b" * 500 in desk.asked[1]
+    desk.asked.clear()
+    desk.answer_with("y")
+    desk.do(code.replace("PermissionError", "Exception"))
+    assert len(desk.asked) == 2
 
 
 @pytest.mark.usefixtures("real")

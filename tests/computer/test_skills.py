@@ -246,6 +246,10 @@ def test_a_link_in_the_workspace_leads_no_host_astray(shut_in: At, tmp_path: Pat
     shut_in.skills.path = "./own"
     shut_in.do("import os; os.mkdir('own'); os.symlink(" + repr(str(home / "secret.py")) + ", 'own/secret.py')")
     assert "private" not in shut_in.do("print(computer.skills.read('secret'))")
+    (home / "other").mkdir()
+    (home / "other" / "SKILL.md").write_text("private")
+    shut_in.do("os.makedirs('.agents/skills'); os.symlink(" + repr(str(home / "other")) + ", '.agents/skills/other')")
+    assert "private" not in shut_in.do("print(computer.skills.read('other'))")
 
 
 def test_instructions_of_the_project_are_not_changed_from_a_sandbox(shut_in: At, tmp_path: Path) -> None:

@@ -245,3 +245,21 @@ def test_no_text_leaves_its_string(text: str) -> None:
 @given(st.dictionaries(st.sampled_from(["action", "type", "text"]), st.text(max_size=20)))
 def test_an_unknown_action_is_an_error_in_words_and_valid_python(action: dict[str, Any]) -> None:
     ast.parse(code_of([action], SCREEN))
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"action": "left_click", "coordinate": ["left", "top"]},
+        {"action": "left_click", "coordinate": [1]},
+        {"action": "mouse_move", "coordinate": [float("nan"), 1]},
+        {"action": "scroll", "scroll_direction": ["down"]},
+        {"action": "wait", "duration": "long"},
+        {"type": "drag", "path": [{"x": 1}]},
+        {"action": "key", "text": 7},
+        "click",
+    ],
+)
+def test_what_is_no_action_is_told_to_the_model_and_ends_nothing(action: Any) -> None:
+    with pytest.raises(ValueError, match="no action of the computer tool"):
+        exec(code_of([action], SCREEN))

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from itertools import accumulate
 from pathlib import Path
 
+import httpx
 import pytest
 
 from interpreter.errors import DownloadError
@@ -282,9 +283,13 @@ def test_a_disk_that_is_too_small_is_told_before_anything_is_fetched(tmp_path: P
         assert server.asked == []
 
 
-def test_a_disk_that_fills_up_on_the_way(tmp_path: Path) -> None:
-    """A limit on the size of files stands for the full disk: writing fails in the middle."""
+@pytest.mark.parametrize("pieces", [None, 1000], ids=["large pieces", "small pieces"])
+def test_a_disk_that_fills_up_on_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pieces: int | None) -> None:
+    """A limit on the size of files stands for the full disk: writing fails in the middle, whatever a piece's size."""
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if pieces:
+        whole = httpx.Response.iter_raw
+        monkeypatch.setattr(httpx.Response, "iter_raw", lambda response: whole(response, pieces))
     with RoutedServer({"GET /m": served()}) as server:
         weights = wanted(at(f"{server.address}/m"))
         resource.setrlimit(resource.RLIMIT_FSIZE, (1_500_000, limits[1]))

@@ -9,7 +9,7 @@ import pytest
 
 from asking import HELLO, SYSTEM
 from interpreter import OpenInterpreter
-from interpreter.errors import BrokenStreamError, LocalServerError, ModelError, UnknownModelError
+from interpreter.errors import BrokenStreamError, LocalServerError, ModelError, RepeatingReplyError, UnknownModelError
 from interpreter.llm.local import ollama
 from interpreter.llm.local.endpoints import LocalEndpoints
 from interpreter.llm.local.ollama import Pulled, Shown, window_for
@@ -168,6 +168,16 @@ def test_a_stream_that_ends_too_early_is_broken() -> None:
     routes = {"POST /api/show": SHOWN, "POST /api/chat": half}
     with RoutedServer(routes) as server, pytest.raises(BrokenStreamError):
         list(asked_for(server, max_retries=0))
+
+
+@pytest.mark.parametrize("last", [[], [{"error": "prediction aborted, token repeat limit reached"}]])
+def test_a_reply_that_ollama_gave_up_since_it_repeats_itself(last: list[dict[str, Any]]) -> None:
+    """It ends without a last line, or newer versions with an error; neither is worth another try."""
+    same = as_lines(*[{"message": {"content": " G"}, "done": False}] * 31, *last)
+    routes = {"POST /api/show": SHOWN, "POST /api/chat": same}
+    with RoutedServer(routes) as server, pytest.raises(RepeatingReplyError, match="over and over"):
+        list(asked_for(server))
+    assert server.paths().count("POST /api/chat") == 1
 
 
 def test_an_error_in_the_middle_of_a_stream() -> None:

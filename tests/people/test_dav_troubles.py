@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from interpreter.computer_api.computer import Computer
+from interpreter.computer_api.people.dav import is_related
 from interpreter.computer_api.people.errors import (
     AccountError,
     CertificateError,
@@ -85,6 +86,7 @@ class Scripted(BaseHTTPRequestHandler):
         (302, b"", "/", ServerRefusedError, "in a circle"),
         (302, b"", "http://example.org/", AccountError, "only asked over https"),
         (302, b"", "file:///etc/passwd", AccountError, "takes an https address"),
+        (302, b"", "https://elsewhere.example/", ServerRefusedError, "your password is not sent there"),
     ],
 )
 def test_answers_that_make_no_sense_are_told(
@@ -101,6 +103,14 @@ def test_answers_that_make_no_sense_are_told(
         finally:
             server.shutdown()
             thread.join(30)
+
+
+def test_a_password_goes_to_servers_of_the_same_domain() -> None:
+    assert is_related("p42-dav.example.org", "dav.example.org")
+    assert is_related("dav.example.org", "example.org")
+    assert not is_related("dav.example.org.evil.net", "dav.example.org")
+    assert not is_related("evil-example.org", "example.org")
+    assert not is_related("10.0.0.2", "10.0.0.1")
 
 
 @pytest.mark.parametrize(

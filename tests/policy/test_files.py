@@ -88,8 +88,10 @@ def test_a_mistake_is_told_with_its_place(text: str, line: int, words: str) -> N
 def test_the_examples_of_the_documentation_are_right() -> None:
     page = (Path(__file__).parent.parent.parent / "docs" / "policy.md").read_text("utf-8")
     blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    found = [read_text(block, "docs/policy.md", "/w").rules for block in blocks]
-    assert [len(rules) for rules in found] == [3, 1]
+    files = [read_text(block, "docs/policy.md", "/w") for block in blocks]
+    found = [file.rules for file in files]
+    assert [len(rules) for rules in found] == [3, 1, 0]
+    assert [grant.kind for grant in files[2].grants] == ["host", "read", "write", "env"]
     assert found[1] == read_text((HERE / "reading.yaml").read_text("utf-8"), "reading.yaml", "/w").rules
 
 

@@ -110,3 +110,43 @@ def test_a_denial_is_one_line_at_the_end(inside: Inside) -> None:
     ran = inside.do("python", "open('/etc/denied', 'w')")
     assert ran.chunks[-2]["content"].count("\n") == 1 and ran.chunks[-2]["stream"] == "stderr"
     assert ran.chunks[-1]["ended"] == "error"
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("touch: cannot touch '/opt/new': Read-only file system", "writing /opt/new"),
+        ("bash: line 1: /etc/hosts: Read-only file system", "writing /etc/hosts"),
+        ("ping: example.com: Temporary failure in name resolution", "a direct connection to the network"),
+        ("cat: {home}/notes: No such file or directory", "reading {home}/notes"),
+    ],
+)
+def test_a_shell_block_that_ends_well_tells_of_what_failed_in_it(
+    workspace: Path, home: Path, said: str, words: str
+) -> None:
+    (line,) = told(workspace, "ignored | true", exit_code=0, said=f"before\n{said.format(home=home)}\nafter")
+    assert line.startswith("Probably blocked by the sandbox: ") and words.format(home=home) in line
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "cat: missing: No such file or directory",
+        "touch: cannot touch '{workspace}/x': Read-only file system?",
+        "all is well",
+        "Read-only file system",
+    ],
+)
+def test_words_about_what_is_in_reach_are_none(workspace: Path, said: str) -> None:
+    assert told(workspace, "true", exit_code=0, said=said.format(workspace=workspace)) == []
+
+
+def test_a_pipeline_tells_it_whose_last_command_succeeds(inside: Inside) -> None:
+    ran = inside.do("shell", "touch /etc/denied | cat; echo on")
+    assert ran.ended == "done" and "Probably blocked by the sandbox: writing /etc/denied" in ran.text
+
+
+def test_where_nothing_more_is_given_nothing_is_offered(workspace: Path) -> None:
+    sandbox = Sandbox("workspace", str(workspace), fixed=True)
+    (denial,) = blocked(sandbox, places(sandbox, [], []), Block("", errors=error(errno.EROFS, "/etc/hosts")), ())
+    assert "needs:" not in str(denial)

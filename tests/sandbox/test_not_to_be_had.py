@@ -127,20 +127,6 @@ def test_seatbelt_holds(tmp_path: Path) -> None:
     assert (tmp_path / "made").exists() and not (Path.home() / "canary").exists()
 
 
-def test_a_container_runs_sessions(workspace: Path) -> None:
-    try:
-        container.available()
-    except SandboxUnavailableError as error:
-        pytest.skip(str(error))
-    from .conftest import Inside
-
-    inside = Inside(Containment(Sandbox("container:python:3.12-slim", str(workspace)), state=()))
-    try:
-        assert inside.do("python", "print(6 * 7)").text.strip() == "42"
-    finally:
-        inside.close()
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
 def test_a_sandbox_whose_folders_somebody_deleted_says_so(contained: Any) -> None:
     inside = contained()
@@ -152,7 +138,8 @@ def test_a_sandbox_whose_folders_somebody_deleted_says_so(contained: Any) -> Non
 def test_the_line_into_a_container_carries_descriptors(tmp_path: Path) -> None:
     """The same line without a container: the supervisor connects to it, and what it starts writes to our pipe."""
     ours, theirs = socket.socketpair()
-    container.carry(tmp_path / "line", theirs.detach())
+    lives, held = os.pipe()
+    container.carry(tmp_path / "line", theirs.detach(), lives)
     reader, writer = os.pipe()
     null = os.open(os.devnull, os.O_RDWR)
     argv = [
@@ -174,3 +161,14 @@ def test_the_line_into_a_container_carries_descriptors(tmp_path: Path) -> None:
         ours.shutdown(socket.SHUT_RDWR)
         assert process.wait(30) == 0
     os.close(reader)
+    os.close(held)
+
+
+def test_where_the_engine_ends_early_nobody_waits_for_its_container(tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair()
+    lives, held = os.pipe()
+    container.carry(tmp_path / "line", theirs.detach(), lives)
+    os.close(held)
+    with ours:
+        ours.settimeout(60)
+        assert ours.recv(1) == b""

@@ -175,6 +175,15 @@ class Desktop:
         """The windows that the window manager knows, by their id, oldest first."""
         return {window: self._title(window) for window in self._property(self._root, "_NET_CLIENT_LIST")}
 
+    def processes(self, window: int) -> list[int]:
+        """The process that a window belongs to, if it says so and is still there."""
+        from Xlib.error import BadWindow
+
+        try:
+            return self._property(self.x.create_resource_object("window", window), "_NET_WM_PID")
+        except BadWindow:
+            return []
+
     def active_window(self) -> int:
         return next(iter(self._property(self._root, "_NET_ACTIVE_WINDOW")), 0)
 

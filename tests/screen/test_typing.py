@@ -96,6 +96,12 @@ def test_no_key_stays_down(desktop: Desktop, computer: Any) -> None:
     assert pressed(desktop)
     hands_of(computer).release()
     assert not pressed(desktop) and not desktop.x.screen().root.query_pointer().mask
+    computer.keyboard.down("shift")
+    assert pressed(desktop)
+    computer.terminate()
+    desktop.until(lambda: not pressed(desktop), "the key to be let go")
+    computer.keyboard.press("shift")  # with new hands
+    assert not pressed(desktop)
 
 
 @pytest.mark.needs("mousepad")

@@ -200,7 +200,7 @@ def test_any_shell_program(shell: ShellSession, program: list[str], walk: list[i
 
 
 @pytest.mark.full
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(3600)
 @some(500)
 @given(engine=st.sampled_from(ENGINES), program=programs(PYTHON_EFFECTS), walk=walks)
 def test_many_python_programs(
@@ -210,7 +210,7 @@ def test_many_python_programs(
 
 
 @pytest.mark.full
-@pytest.mark.timeout(1200)
+@pytest.mark.timeout(3600)
 @some(250)
 @given(program=programs(SHELL_EFFECTS), walk=walks)
 def test_many_shell_programs(shell: ShellSession, program: list[str], walk: list[int]) -> None:

@@ -212,7 +212,7 @@ def test_many_blocks_leave_no_more_processes_than_few(fresh: PythonSession) -> N
 
 
 @pytest.mark.full
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_two_thousand_blocks(fresh: PythonSession) -> None:
     """Memory, descriptors and the number of processes are as flat as the variables are."""
     sizes, counts = [], []

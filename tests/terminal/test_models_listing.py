@@ -60,6 +60,16 @@ def test_servers_on_this_machine(server: RoutedServer) -> None:
     assert "tiny-coder" in listing("TINY", LM_STUDIO_API_BASE=f"{server.address}/v1").stdout
 
 
+def test_ollama_is_asked_for_the_windows_that_its_list_does_not_tell() -> None:
+    shown = as_json({"model_info": {"llama.context_length": 2048}})
+    tags = as_json({"models": [{"name": "tiny:latest"}, {"name": "other:1b"}]})
+    with RoutedServer({"GET /api/tags": tags, "POST /api/show": shown}) as ollama:
+        done = listing(OLLAMA_HOST=ollama.address)
+        assert "ollama/tiny      2k  free" in done.stdout
+        listing("tiny", OLLAMA_HOST=ollama.address)
+        assert ollama.paths().count("POST /api/show") == 3
+
+
 def test_offline_lists_this_machine_alone(server: RoutedServer) -> None:
     done = listing("--offline", LM_STUDIO_API_BASE=f"{server.address}/v1", OPENAI_API_KEY="k")
     assert "tiny-coder" in done.stdout

@@ -114,7 +114,7 @@ def test_any_program(world: World, program: Program, walk: list[int]) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(3600)
 @pytest.mark.needs("git")
 @settings(max_examples=500, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
 @given(program=programs, walk=walks)

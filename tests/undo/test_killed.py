@@ -55,7 +55,7 @@ def check(folder: Path, before: Shape) -> None:
         traveller.close()
 
 
-@pytest.mark.parametrize("count", [3, pytest.param(60, marks=pytest.mark.full)])
+@pytest.mark.parametrize("count", [3, pytest.param(60, marks=[pytest.mark.full, pytest.mark.timeout(1800)])])
 def test_killed_at_random_moments(tmp_path: Path, count: int) -> None:
     moments = random.Random(count)
     for number in range(count):

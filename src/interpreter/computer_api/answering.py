@@ -5,12 +5,11 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
-from interpreter.computer_api.listing import names
+from interpreter.computer_api.listing import names, signature
 from interpreter.computer_api.tool import Picture, Tool
 from interpreter.languages.frames import Frame
 from interpreter.languages.python.driver.parcels import packed, packed_error, unpacked
@@ -47,15 +46,24 @@ class Use:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The arguments by the names of the parameters."""
-        with suppress(TypeError, ValueError):
+        """The arguments by the names of the parameters; TypeError if they are not those of the method."""
+        try:
             return dict(inspect.signature(self.function).bind(*self.args, **self.kwargs).arguments)
-        return {**{str(place): value for place, value in enumerate(self.args)}, **self.kwargs}
+        except TypeError as error:
+            right = f"{self.name}({signature(self.function, whole=True)})"
+            raise TypeError(f"{self.name}: {error}. It is called so: {right}") from None
+
+    @property
+    def in_full(self) -> str:
+        """As code would spell it."""
+        named = [f"{name if name.isidentifier() else repr(name)}={shown(value)}" for name, value in self.kwargs.items()]
+        told = [*map(shown, self.args), *named]
+        return self.name + (
+            f"({', '.join(told)})" if self.how == "call" else f" = {''.join(told)}" if self.how == "set" else ""
+        )
 
     def __str__(self) -> str:
-        told = [shown(value) for value in self.args] + [f"{name}={shown(value)}" for name, value in self.kwargs.items()]
-        text = f"({', '.join(told)})" if self.how == "call" else f" = {''.join(told)}" if self.how == "set" else ""
-        return self.name + cut(text, LONGEST)
+        return cut(self.in_full, len(self.name) + LONGEST)
 
 
 class Answering:
@@ -129,7 +137,9 @@ class Answering:
             case "call" if kind == "method":
                 function = getattr(owner, name)
                 acts, sends = (bool(getattr(function, f"__{mark}__", False)) for mark in ("acts", "sends"))
-                return replace(use, function=function, args=tuple(args), kwargs=kwargs, acts=acts, sends=sends)
+                use = replace(use, function=function, args=tuple(args), kwargs=kwargs, acts=acts, sends=sends)
+                _ = use.given  # what cannot be called is not asked about either
+                return use
             case "set" if kind == "value" and len(args) == 1:
                 return replace(use, function=lambda value: setattr(owner, name, value), args=tuple(args))
             case "get":
@@ -178,4 +188,5 @@ def shown(value: Any) -> str:
 
 
 def cut(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: longest - 1] + "…"
+    """Its beginning, and how much more there is."""
+    return text if len(text) <= longest else f"{text[:longest]}… and {len(text) - longest:,} characters more"

@@ -61,7 +61,7 @@ def called_from_sandbox() -> bool:
 
 def do(computer: Computer, module: str, function: str, /, **arguments: Any) -> Any:
     """Have one of the functions of `files/work` called, with the session's directory as its folder."""
-    shared = _surroundings(computer)
+    shared = surroundings(computer)
     arguments = {"folder": shared.cwd, **arguments}
     if shared.containment is None:
         return getattr(import_module(f"{WORK}.{module}"), function)(**arguments)
@@ -70,14 +70,14 @@ def do(computer: Computer, module: str, function: str, /, **arguments: Any) -> A
 
 def do_in_python(computer: Computer, module: str, function: str, /, **arguments: Any) -> Any:
     """The same in a process of the session's own Python, which knows what that can import."""
-    shared = _surroundings(computer)
+    shared = surroundings(computer)
     asked = None if shared.python == "in-process" else shared.python
     python = which_python(asked, shared.own_environment())
     return _ask(computer, [python], module, function, {"folder": shared.cwd, **arguments})
 
 
-def _surroundings(computer: Computer) -> Surroundings:
-    """Those of the sessions, in the sandbox that there is now."""
+def surroundings(computer: Computer) -> Surroundings:
+    """Those of the sessions, in the sandbox that there is now; code from a sandbox does nothing where none is left."""
     computer.shut_in()
     if called_from_sandbox() and computer.surroundings.containment is None:
         raise ComputerError("The sandbox of this session has been switched off. Run another block.")

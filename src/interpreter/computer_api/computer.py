@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from contextvars import ContextVar
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -42,9 +43,10 @@ class Computer(States, group="computer"):
 
     def terminate(self) -> None:
         """End all sessions and everything they started, and what the tools have open."""
-        for tool in list(self._tools.values()):
-            tool._terminate()
-        super().terminate()
+        with ExitStack() as ending:  # what cannot be ended does not keep the rest
+            ending.callback(super().terminate)
+            for tool in list(self._tools.values()):
+                ending.callback(tool._terminate)
 
     # -- what is shown ---------------------------------------------------------------------------------------------
 

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 NO_TOOLS = "There is no computer to call here."
 OVER = "Only a running block can use the computer, and the one that this belongs to has ended."
 NOT_IN_A_TRIAL = "A block that is only tried out cannot use the computer: what that does cannot be taken back."
+TOO_MANY = "Too many calls at the same time: wait for some of them."
+MOST = 500  # of one session at the same time; each has a thread
 # What only tells what there is may be asked at any time, also for a completion.
-TELLING = ("names", "doc")
+TELLING = ("names",)
 
 
 class Tools(Protocol):
@@ -46,10 +48,12 @@ class Call:
     """One call, as it runs."""
 
     def __init__(self, session: Session, frame: Frame, block: Block | None) -> None:
-        self.path, self.how = str(frame.get("path", "")), str(frame.get("how", "call"))
-        self.args: list[Any] = frame.get("args", [])
-        self.kwargs: dict[str, Any] = frame.get("kwargs", {})
-        self.number, self.language = int(frame.get("call", 0)), session.name
+        self.path: str = frame["path"]
+        self.how: str = frame["how"]
+        self.args: list[Any] = frame.get("args") or []
+        self.kwargs: dict[str, Any] = frame.get("kwargs") or {}
+        self.number: int = frame["call"]
+        self.language = session.name
         self.is_contained = session.launch.containment is not None
         self.interrupt = Interrupt()
         self.over = False  # nobody waits for its reply any more
@@ -112,7 +116,11 @@ class Calls:
             self._reply(call, {"error": {"type": "Exception", "words": OVER if self.tools else NO_TOOLS}})
             return
         with self._lock:
-            self._running[call.number] = call
+            if is_free := call.number not in self._running and len(self._running) < MOST:
+                self._running[call.number] = call
+        if not is_free:
+            self._reply(call, {"error": {"type": "Exception", "words": TOO_MANY}})
+            return
         name = f"{self._session.name} calls {call.path}"
         threading.Thread(target=self._run, args=(call, self.tools), name=name, daemon=True).start()
 

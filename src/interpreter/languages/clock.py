@@ -11,8 +11,8 @@ SWEEP_AFTER = 0.4  # seconds from an interrupt until the block's children are ki
 AGAIN_AFTER = 0.6  # until it is interrupted once more: while os.system() waits for a child, it takes none
 KILL_AFTER = 1.0  # seconds from an interrupt until the worker is killed
 START_PATIENCE = 25  # how often the first of these steps is put off for a worker that is still starting
-STARVED = 0.3  # of the time: a worker that waited so long for a processor has had no chance to end
-MERCY = 150  # how often a step is put off for that
+STARVED = 0.3  # of the time: a thread that waited so long for a processor had no chance to do what was asked of it
+MERCY = 75  # how often a step is put off for that
 
 
 class Clock:
@@ -39,8 +39,8 @@ class Clock:
 
     def is_merciful(self) -> bool:
         """Whether a worker gets more time because it could not use what it had; if so, it has it now."""
-        ran, waited = self._hunger.since()
-        starved = waited >= STARVED * (time.monotonic() - self._since) and ran < KILL_AFTER
+        long = STARVED * (time.monotonic() - self._since)
+        starved = any(waited >= long and ran < KILL_AFTER for ran, waited in self._hunger.since())
         if starved and self._mercy > 0:
             self._mercy -= 1
             self._wait_longer()

@@ -7,6 +7,24 @@ from typing import Any
 
 Frame = dict[str, Any]
 
+# What a driver may say, and what has to be in it. A worker runs code that may mean harm: it must not be able to speak
+# as the host does (`call_asks`, `exited`), nor to end the reader with something that nobody expects.
+_OF_BLOCK: dict[str, type] = {"block": int}
+SAID: dict[str, dict[str, type]] = {
+    "ready": {},
+    "answer": {},
+    "sync": {},
+    "turn": {},
+    "stream": {**_OF_BLOCK, "name": str, "text": str},
+    "display": {**_OF_BLOCK, "data": dict},
+    "clear": _OF_BLOCK,
+    "active_line": {**_OF_BLOCK, "line": int},
+    "input_request": {**_OF_BLOCK, "prompt": str},
+    "done": {**_OF_BLOCK, "status": str},
+    "call": {**_OF_BLOCK, "call": int, "path": str, "how": str},
+    "call_off": {"call": int},
+}
+
 
 def encode(frame: Frame) -> bytes:
     return json.dumps(frame, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
@@ -16,9 +34,15 @@ def decode(line: bytes) -> Frame | None:
     """The frame of a line, or None for a line that is not one (a driver killed in the middle of it)."""
     try:
         frame = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return frame if isinstance(frame, dict) and "event" in frame else None
+    return frame if isinstance(frame, dict) and is_frame(frame) else None
+
+
+def is_frame(frame: Frame) -> bool:
+    event = frame.get("event")
+    needed = SAID.get(event) if isinstance(event, str) else None
+    return needed is not None and all(isinstance(frame.get(name), kind) for name, kind in needed.items())
 
 
 class Lines:

@@ -20,19 +20,18 @@ def times(pid: int) -> dict[str, tuple[float, float]]:
 
 
 class Hunger:
-    """How long a worker has waited for a processor, and had one, since somebody began to look."""
+    """How long a worker has waited for a processor, and had one, since somebody began to look; and how long we have."""
 
     def __init__(self, worker: Callable[[], int | None]) -> None:
         self._worker = worker
         self._before = self._now()
 
-    def since(self) -> tuple[float, float]:
-        """The seconds of the thread that ran longest, and of the one that waited longest."""
+    def since(self) -> list[tuple[float, float]]:
+        """The seconds that each thread ran, and that it waited."""
         now = self._now()
         had = {task: self._before.get(task, (0.0, 0.0)) for task in now}
-        ran = max((now[task][0] - had[task][0] for task in now), default=0.0)
-        return ran, max((now[task][1] - had[task][1] for task in now), default=0.0)
+        return [(now[task][0] - had[task][0], now[task][1] - had[task][1]) for task in now]
 
     def _now(self) -> dict[str, tuple[float, float]]:
         pid = self._worker()
-        return times(pid) if pid is not None else {}
+        return {**times(pid), **times(os.getpid())} if pid is not None else {}  # one that is not heard cannot go on

@@ -94,7 +94,7 @@ def as_call(code: str) -> str:
 
 def code_of(actions: Sequence[Mapping[str, Any]], screen: Screen, warnings: Sequence[str] = ()) -> str:
     """Actions, of either provider, as Python; what the provider warns of is asked first."""
-    lines = [line for action in actions for line in _lines(action, screen)]
+    lines = [line for action in actions for line in _lines_or_why_not(action, screen)]
     asked = [f"if input({_question(words)!r}).strip().lower() != 'y': raise SystemExit(1)" for words in warnings]
     imports = ["import time"] if any(line.startswith("time.") for line in lines) else []
     return "\n".join(imports + asked + lines)
@@ -102,6 +102,14 @@ def code_of(actions: Sequence[Mapping[str, Any]], screen: Screen, warnings: Sequ
 
 def _question(words: str) -> str:
     return f"The model's provider warns: {' '.join(words.split())} Go on? [y/N] "
+
+
+def _lines_or_why_not(action: Mapping[str, Any], screen: Screen) -> list[str]:
+    """What a model got wrong is told where the action would be done, so that it can do better."""
+    try:
+        return list(_lines(action, screen))
+    except (AttributeError, LookupError, OverflowError, TypeError, ValueError):
+        return [f"raise ValueError({f'This is no action of the computer tool: {action!r:.300}'!r})"]
 
 
 def _lines(action: Mapping[str, Any], screen: Screen) -> Iterator[str]:

@@ -41,6 +41,7 @@ class Forms(NamedTuple):
     output_sender: str = "user"
     shrink_images: bool = True
     vision: bool = False
+    detail: str = "low"
     secrets: Mapping[str, str] | None = None
     """Secrets that are known, by what they are; None lets through whatever code prints."""
     describe: Callable[..., str] | None = None
@@ -214,7 +215,7 @@ def _tell_image(message: Message, chat: Chat, forms: Forms, memory: Memory) -> N
     about = f"The image at {message['content']}:" if message.get("format") == "path" else None
     about = "This image is part of the output of the last code." if shown_by_code else about
     parts = [{"type": "text", "text": about}] if about else []
-    chat.picture([*parts, image_part(url)], shown_by_code)
+    chat.picture([*parts, image_part(url, forms.detail)], shown_by_code)
 
 
 def _words_for(message: Message, forms: Forms, memory: Memory, shown_by_code: bool) -> str | None:

@@ -26,8 +26,8 @@ def image_url(message: Message, shrink: bool = True) -> str | None:
     return f"data:image/{_MIME.get(kind, kind)};base64,{data}"
 
 
-def image_part(url: str) -> dict[str, Any]:
-    return {"type": "image_url", "image_url": {"url": url, "detail": "low"}}
+def image_part(url: str, detail: str = "low") -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url, "detail": detail}}
 
 
 def _from_file(path: str) -> tuple[str, str] | None:

@@ -96,6 +96,7 @@ def _forms(llm: Llm, messages: Sequence[Message], has_tools: bool) -> Forms:
         output_sender=interpreter.code_output_sender,
         shrink_images=interpreter.shrink_images,
         vision=can_see(llm),
+        detail="high" if interpreter.os else "low",  # of a screen, small text matters
         secrets=known_secrets(llm) if interpreter.redact_secrets else None,
         describe=llm.vision_renderer,
         max_output=profile.max_output,

@@ -7,18 +7,18 @@ from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.input.errors import StoppedByUser
-from interpreter.computer_api.input.stop import STOP_KEY, StopWatch
-from interpreter.errors import InterpreterError
+from interpreter.computer_api.input.hands import release
 from interpreter.llm.computer_use import Screen
 from interpreter.messages import Chunk
 from interpreter.os_mode.limits import Limits
 from interpreter.os_mode.sight import Sight
 from interpreter.os_mode.sign import Sign
+from interpreter.os_mode.stopping import BY_CORNER, Stopping
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
 
-STOPPED = "The user has stopped you. Nothing more was done on the screen."
+STOPPED = "The user has stopped you ({}). Nothing more was done on the screen. Ask what they want before you go on."
 
 
 class Control:
@@ -28,60 +28,63 @@ class Control:
         self._interpreter = interpreter
         self._sight = Sight(interpreter.computer.display)
         self._sign = Sign()
-        self._watch: StopWatch | None = None
-        self._limits = Limits(interpreter)
-        self.acted = False  # on the screen, since it was last shown
-        self.stopped_by: str | None = None
+        self._stopping = Stopping(interpreter.computer, self._stop)
+        self._limits = Limits(interpreter, self._stopping)
+        self._acted = False  # on the screen, since it was last shown
+        self._stopped_by: str | None = None
 
     def begin(self) -> Generator[Chunk]:
         """Take control, and show the model where it is."""
-        interpreter = self._interpreter
-        yield from self._look("The screen now")
-        self._watch = self._watching()
-        interpreter._os_limits = self._limits
+        self._interpreter.computer.display.size()  # where there is no screen, this says so
+        keys = self._stopping.start()
+        self._interpreter._os_limits = self._limits
         shown = self._sign.show()
-        keys = "+".join(STOP_KEY) if self._watch is not None else None
         yield {"role": "computer", "type": "status", "format": "control", "content": {"stop": keys, "sign": shown}}
+        yield from self._look("The screen now")
 
     def end(self) -> None:
         """Give control back."""
         self._interpreter._os_limits = None
         self._sign.hide()
-        watch, self._watch = self._watch, None
-        if watch is not None:
-            watch.close()
+        self._stopping.close()
+        release(self._interpreter.computer)  # what was held when it broke off
 
     def after_block(self) -> Generator[Chunk]:
         """What a block did to the screen."""
-        acted, self.acted = self.acted, False
-        if self.stopped_by is not None:
-            yield {"role": "computer", "type": "console", "format": "output", "content": f"{STOPPED}\n"}
-        elif acted:
-            self._sign.show()
+        acted, self._acted = self._acted, False
+        self._stopping.rests()
+        if acted and not self._interpreter.cancelled:
             yield from self._look("The screen after that")
 
+    def farewell(self) -> Generator[Chunk]:
+        """If the user has stopped the turn: a word on it to them, and to the model when it is asked again."""
+        if self._stopped_by is None:
+            return
+        told = STOPPED.format(self._stopped_by)
+        self._interpreter.messages.append({"role": "computer", "type": "message", "content": told})
+        content = {"by": self._stopped_by}
+        yield {"role": "computer", "type": "status", "format": "stopped", "content": content}
+
+    def called(self, call: Mapping[str, Any]) -> None:
+        """Take note of what a block's code did with the screen."""
+        if call.get("acts"):
+            self._acted = True
+            self._stopping.ends()
+        if call.get("kind") == StoppedByUser.__name__:
+            self._stop(BY_CORNER)
+
     def _look(self, about: str) -> Generator[Chunk]:
-        seen = self._sight.look(about)
+        self._sign.show()  # above what has come up meanwhile
+        sees = self._interpreter.llm.vision
+        seen = self._sight.look(about, sees)
         picture = seen.picture
         self._interpreter.screen = Screen(
             picture.width, picture.height, picture.scale, picture.left, picture.top, platform.system().lower()
         )
-        for chunk in seen.chunks(self._interpreter.llm.vision):
+        for chunk in seen.chunks(sees):
             yield {**chunk, "role": "computer"}
 
-    def _watching(self) -> StopWatch | None:
-        """The watch over the stop key; without one the corner of the screen and Ctrl-C are left."""
-        try:
-            return StopWatch(self._stop).start()
-        except InterpreterError:
-            return None
-
-    def called(self, call: Mapping[str, Any]) -> None:
-        """Take note of what a block's code did with the screen."""
-        self.acted = self.acted or bool(call.get("acts"))
-        if call.get("kind") == StoppedByUser.__name__:
-            self._stop("the corner of the screen")
-
-    def _stop(self, how: str = "the stop key") -> None:
-        self.stopped_by = how
-        self._interpreter.cancel()
+    def _stop(self, how: str) -> None:
+        if self._stopped_by is None:
+            self._stopped_by = how
+            self._interpreter.cancel()

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import LimitReachedError
 
 if TYPE_CHECKING:
     from interpreter.computer_api.answering import Use
     from interpreter.core import OpenInterpreter
+    from interpreter.os_mode.stopping import Stopping
 
-SCREEN_TOOLS = ("mouse", "keyboard", "clipboard", "os")
+_DESKTOP = "the desktop"
 
 
 class Limits:
     """Counts the actions of a turn, and looks whose window each of them is for."""
 
-    def __init__(self, interpreter: OpenInterpreter) -> None:
+    def __init__(self, interpreter: OpenInterpreter, stopping: Stopping) -> None:
         self._interpreter = interpreter
+        self._stopping = stopping
         self.steps = 0
 
     def check(self, use: Use) -> None:
@@ -30,16 +33,71 @@ class Limits:
             raise LimitReachedError(
                 f"There have been {most} actions in this turn, the limit (`os_max_steps`). Say how far you got."
             )
+        if self._interpreter.os_apps:
+            self._check_application(use)
         self.steps += 1
-        if use.tool in SCREEN_TOOLS and self._interpreter.os_apps:
-            self._check_application()
+        self._stopping.begins()
 
-    def _check_application(self) -> None:
+    def _check_application(self, use: Use) -> None:
         allowed = self._interpreter.os_apps
+        for names in self._touched(use):
+            if not any(fnmatchcase(name.lower(), pattern.lower()) for name in names for pattern in allowed):
+                raise PermissionError(
+                    f"{names[0]} is not among the applications that you may use: {', '.join(allowed)}. Ask the user, "
+                    "or bring a window of one of them to the front with computer.os.focus."
+                )
+
+    def _touched(self, use: Use) -> Iterator[tuple[str, ...]]:
+        """The applications that an action is for, each by the names that it has."""
+        match use.tool:
+            case "mouse":
+                given = use.given
+                targets = (given["start"], given["end"]) if use.name.endswith(".drag") else (None,)
+                for target in targets:
+                    yield self._application_at(*self._place(use, target))
+            case "display":
+                yield self._application_at(*self._place(use, use.given["element"]))
+            case "os":
+                yield self._named(use)
+            case "clipboard" if use.given.get("text") is not None:
+                return  # a text that nobody is given yet
+            case "keyboard" | "clipboard":
+                yield self._in_front()
+            case tool:
+                yield (tool,)
+
+    def _place(self, use: Use, target: Any) -> tuple[int, int]:
+        from interpreter.computer_api.input.targets import place
+
+        computer = self._interpreter.computer
+        where = {name: use.kwargs[name] for name in ("x", "y", "icon", "text", "screenshot") if name in use.kwargs}
+        args = use.args if target is None else (target,)
+        if use.name.endswith((".scroll", ".down", ".up")):
+            args, where = (), {}
+        return place(computer, computer.display.size(), args, **where) or computer.mouse.position()
+
+    def _application_at(self, x: int, y: int) -> tuple[str, ...]:
+        there = self._interpreter.computer.display._screens.windows()
+        hit = next((window for window in there if window.box.has(x, y)), None)
+        if hit is not None and hit.popup:  # a menu: whose it is, its process tells
+            owners = (window for window in there if not window.popup and window.pid == hit.pid)
+            hit = next(owners, hit)
+        return ((hit.application or hit.title) if hit is not None else _DESKTOP,)
+
+    def _in_front(self) -> tuple[str, ...]:
         active = self._interpreter.computer.os.active_window()
-        name = str((active or {}).get("app") or (active or {}).get("title") or "")
-        if not any(fnmatchcase(name.lower(), pattern.lower()) for pattern in allowed):
-            raise PermissionError(
-                f"{name or 'This window'} is not among the applications that you may use: {', '.join(allowed)}. "
-                "Ask the user, or focus a window of one of them with computer.os.focus."
-            )
+        return (str(active["application"] or active["title"]) if active else _DESKTOP,)
+
+    def _named(self, use: Use) -> tuple[str, ...]:
+        """The application that a call of `computer.os` names, or whose window it names."""
+        meant = next(iter(use.given.values()), "")
+        if use.name.endswith(".launch"):
+            from interpreter.computer_api.desktop.applications import find
+
+            found = find(str(meant))
+            return str(meant), found.name, found.command[0].rpartition("/")[2]
+        from interpreter.computer_api.desktop.os import one_window
+        from interpreter.computer_api.desktop.windows import open_windows
+
+        window = one_window(open_windows(), meant)
+        return (window.application or window.title,)

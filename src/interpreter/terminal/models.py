@@ -106,11 +106,13 @@ def nothing(words: Sequence[str], environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _server_section(server: Server, words: Sequence[str]) -> Iterator[Section]:
-    rows = []
-    for model in server.models:
-        name = server.model_string(model)
-        if _has(name, words):
-            rows.append(Row(name, _tokens(model.context), "free"))
+    from interpreter.llm.local import servers
+
+    models = [model for model in server.models if _has(server.model_string(model), words)]
+    windows = servers.contexts_of(server, models)
+    rows = [
+        Row(server.model_string(model), _tokens(window), "free") for model, window in zip(models, windows, strict=True)
+    ]
     title = f"{server.kind.title}, on this machine"
     note = f"With --api_base {server.api_base}" if server.kind.prefix == "openai/" and rows else ""
     if rows or (server.problem and not words):

@@ -75,6 +75,10 @@ class PlainDisplay:
             self._say(visible(words.scanned(chunk["content"])))
         elif kind == "status" and chunk.get("format") == "files":
             self._files = files.line(chunk["content"], _WIDTH, hint="")
+        elif kind == "status" and chunk.get("format") == "control":
+            self._say(words.control(chunk["content"]))
+        elif kind == "status" and chunk.get("format") == "stopped":
+            self._say(words.stopped(chunk["content"]))
         elif kind == "confirmation":
             self._end_section()
             if card := words.card(chunk):

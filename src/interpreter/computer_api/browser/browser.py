@@ -7,6 +7,7 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from interpreter.computer_api.at_session import surroundings
 from interpreter.computer_api.browser import acting, going, reading, tabs
 from interpreter.computer_api.browser.errors import BrowserError
 from interpreter.computer_api.browser.frame import framed, marked, quoted, shown
@@ -246,8 +247,7 @@ class Browser(Tool):
         offline = self.computer.offline
         if offline is None:
             offline = owner is not None and owner.offline
-        self.computer.shut_in()
-        containment = self.computer.surroundings.containment
+        containment = surroundings(self.computer).containment
         return Reach(self._workspace(), bool(offline), containment.door() if containment else 0, containment)
 
     def _workspace(self) -> str:
@@ -255,8 +255,7 @@ class Browser(Tool):
         return os.path.realpath(owner.workspace if owner is not None else os.getcwd())
 
     def _files(self) -> LocalFiles:
-        shared = self.computer.surroundings
-        self.computer.shut_in()
+        shared = surroundings(self.computer)
         return LocalFiles(self._workspace(), shared.cwd or self._workspace(), shared.containment)
 
     def _budget(self) -> int:

@@ -47,7 +47,7 @@ class Os(Tool):
     def focus(self, window: Any) -> dict[str, Any]:
         """Bring a window to the front and give it the keyboard."""
         windows = open_windows()
-        found = _one(windows, window)
+        found = one_window(windows, window)
         if not windows.focus(found.id):
             raise WindowError(f"The window {found.title!r} did not come to the front.")
         return _again(windows, found).told()
@@ -63,7 +63,7 @@ class Os(Tool):
     ) -> dict[str, Any]:
         """Move a window, or change its size; what is not given stays as it is. Returns where it is now."""
         windows = open_windows()
-        found = _one(windows, window)
+        found = one_window(windows, window)
         windows.place(found.id, x, y, width, height)
         return _again(windows, found).told()
 
@@ -71,7 +71,7 @@ class Os(Tool):
     def close_window(self, window: Any) -> bool:
         """Ask a window to close; false if it is still there, most likely with a question."""
         windows = open_windows()
-        return windows.close(_one(windows, window).id)
+        return windows.close(one_window(windows, window).id)
 
     @acts
     def launch(self, name: str, *args: str) -> dict[str, Any]:
@@ -79,7 +79,8 @@ class Os(Tool):
         return open_windows().launch(find(name), [str(arg) for arg in args]).told()
 
 
-def _one(windows: Windows, meant: Any) -> Window:
+def one_window(windows: Windows, meant: Any) -> Window:
+    """The window that is meant; an error that lists what there is, if it is not one."""
     there = windows.all()
     if isinstance(meant, dict):
         meant = meant.get("id")

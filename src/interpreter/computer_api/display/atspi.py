@@ -76,7 +76,9 @@ class Asking:
             element.box = box
 
     async def text(self, key: Key) -> str:
-        return str((await self.call(key, _SPI + "Text", "GetText", "ii", [0, _MOST_TEXT]))[0])
+        # Qt gives nothing at all of a text of several lines if it is asked for more than there is.
+        count = int(await self.property(key, "Text", "CharacterCount"))
+        return str((await self.call(key, _SPI + "Text", "GetText", "ii", [0, min(count, _MOST_TEXT)]))[0])
 
     async def values(self, elements: Iterable[Element]) -> None:
         """Ask what is written or set in these."""

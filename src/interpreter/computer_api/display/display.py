@@ -110,11 +110,11 @@ class Display(Seeing):
         """The elements of the active window (or another): ref, role, name, value, states, x, y, box of each."""
         return self._outline(window, limit)[0]
 
-    def summary(self, window: str | int | None = None, limit: int = 80) -> str:
-        """The elements of the active window in words, or the text on it where the program tells of none."""
+    def summary(self, window: str | int | None = None, limit: int = 80, read: bool = True) -> str:
+        """The elements of the active window in words, or (`read`) the text on it where the program tells of none."""
         told, left, found = self._outline(window, limit)
         title = found.title if found else ""
-        if told:
+        if told or not read:
             return as_text(told, title, left)
         view = self._view()
         lines = view.lines(found.box.within(view.desktop) if found else view.desktop)[:limit]

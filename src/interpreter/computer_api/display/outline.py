@@ -13,6 +13,8 @@ from interpreter.computer_api.display.roles import INTERACTIVE, STRUCTURE, TOPS,
 from interpreter.computer_api.display.screens import Window
 from interpreter.computer_api.display.visibility import seen
 
+_LONGEST_NAME = 100
+
 
 def outline(view: View, window: Window | None, limit: int) -> tuple[list[tuple[Element, Box]], int]:
     """What can be seen of a window's elements, and how many of them there was no room for."""
@@ -64,11 +66,12 @@ def as_text(told: Sequence[dict[str, Any]], title: str, left: int) -> str:
     """The elements one a line: ref, role, name, value, states, and where to click."""
     lines = [f"Window: {title}"] if title else []
     for each in told:
-        words = [f"{each['ref']} {each['role']}", f'"{each["name"]}"' if each["name"] else ""]
+        name = " ".join(each["name"].split())[:_LONGEST_NAME]
+        words = [f"{each['ref']} {each['role']}", f'"{name}"' if name else ""]
         if "value" in each:
             words.append(f"= {str(each['value'])[:80]!r}")
         if "description" in each:
-            words.append(f"({each['description']})")
+            words.append(f"({' '.join(each['description'].split())[:_LONGEST_NAME]})")
         words.append(", ".join(each.get("states", ())))
         words.append(f"at {each['x']},{each['y']}")
         lines.append(" ".join(word for word in words if word))

@@ -98,7 +98,8 @@ def _bytes_of(screenshot: Any) -> bytes:
     if isinstance(screenshot, bytes | bytearray):
         return bytes(screenshot)
     if isinstance(screenshot, str | Path):
-        if len(str(screenshot)) < LONGEST_NAME and Path(screenshot).expanduser().is_file():
+        is_name = len(str(screenshot)) < LONGEST_NAME and not str(screenshot).startswith("data:")
+        if is_name and Path(screenshot).expanduser().is_file():
             return Path(screenshot).expanduser().read_bytes()
         try:
             return b64decode(str(screenshot).rpartition("base64,")[2], validate=True)

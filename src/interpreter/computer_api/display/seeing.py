@@ -172,6 +172,9 @@ class Seeing(Tool):
     def _view(self) -> View:
         return View(self._screens, self._reading)
 
+    def _terminate(self) -> None:
+        self._opened = None  # with it the connection goes
+
 
 def _told(window: Window) -> dict[str, Any]:
     return {"id": window.id, "title": window.title, "application": window.application, "box": list(window.box)}

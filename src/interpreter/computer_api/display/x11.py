@@ -129,13 +129,21 @@ class X11:
             looks.override_redirect or self._text(top, "WM_NAME") or self._text(top, "WM_CLASS")
         ):
             return None
-        if not box.meets(self._whole().box):
+        if not box.meets(self._whole().box) or (client is None and self._is_passed_through(top)):
             return None
         popup = client is None and bool(looks.override_redirect)
         pid = next(iter(self._property(inner, "_NET_WM_PID") or ()), None)
         title = self._text(inner, "_NET_WM_NAME") or self._text(inner, "WM_NAME")
         kind = self._text(inner, "WM_CLASS").rstrip("\0").rpartition("\0")[2]
         return Window(inner.id, title, box, self._box(inner), pid, popup, kind)
+
+    def _is_passed_through(self, window: Any) -> bool:
+        """Whether no click ever hits it: such a window covers nothing, and is no menu."""
+        if not self._x.has_extension("SHAPE"):
+            return False
+        from Xlib.ext import shape
+
+        return not window.shape_get_rectangles(shape.SK.Input).rectangles
 
     def _box(self, window: Any) -> Box:
         size = window.get_geometry()
@@ -162,6 +170,9 @@ class X11:
         with self._lock:
             try:
                 yield
+            except KeyboardInterrupt:
+                self.closed = True
+                raise
             except (ConnectionClosedError, ConnectionError) as error:
                 self.closed = True
                 raise NoDisplayError(f"The display {self.name} does not answer any more: {error}") from error
@@ -218,9 +229,27 @@ def connect(name: str) -> Any:
     try:
         if local and not Path(f"/tmp/.X11-unix/X{local[1]}").exists():
             raise FileNotFoundError("nothing listens there")
-        return display.Display(name)
+        made = display.Display(name)
     except (errors.DisplayError, errors.ConnectionClosedError, OSError) as error:
         raise NoDisplayError(
             f"The display {name} cannot be opened ({error}). Check DISPLAY and XAUTHORITY, or start one: "
             f"`Xvfb {name} -screen 0 1280x800x24 &`."
         ) from error
+    # python-xlib files the errors of RandR under numbers that core errors have, and then cannot read those.
+    made.display.error_classes.update({1: errors.BadRequest, 2: errors.BadValue})
+    _end_when_interrupted(made.display)
+    return made
+
+
+def _end_when_interrupted(protocol: Any) -> None:
+    """An interrupt amid an exchange leaves it in pieces, and who asks next waits for ever: end it instead."""
+    exchange = protocol.send_and_recv
+
+    def send_and_recv(*args: Any, **kwargs: Any) -> None:
+        try:
+            exchange(*args, **kwargs)
+        except KeyboardInterrupt:
+            protocol.close_internal("interrupted")
+            raise
+
+    protocol.send_and_recv = send_and_recv

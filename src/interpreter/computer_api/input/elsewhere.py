@@ -38,6 +38,8 @@ _LONG = 500
 class PynputHands:
     """The devices of macOS, which asks the user to allow Accessibility once, and of Windows."""
 
+    is_lost = False
+
     def __init__(self) -> None:
         self._mouse = needed("pynput.mouse", _USING)
         self._keyboard = needed("pynput.keyboard", _USING)

@@ -17,6 +17,10 @@ BUTTONS = ("left", "middle", "right")
 class Hands(Protocol):
     """The devices of one kind of screen. Places are pixels of the whole screen, keys are names of `keys.key`."""
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether they do nothing any more, and others have to be opened."""
+
     def size(self) -> tuple[int, int]:
         """Width and height of the whole screen."""
 
@@ -55,21 +59,31 @@ class Hands(Protocol):
 
 
 _hands: weakref.WeakKeyDictionary[Computer, Hands] = weakref.WeakKeyDictionary()
+_ends: weakref.WeakKeyDictionary[Computer, weakref.finalize[[], Computer]] = weakref.WeakKeyDictionary()
 
 
 def hands_of(computer: Computer) -> Hands:
     """The devices that a computer's mouse and keyboard share; opened on first use."""
-    if computer not in _hands:
+    before = _hands.get(computer)
+    if before is None or before.is_lost:
         made = _hands[computer] = open_hands()
         # Also at exit: a modifier that stays down would spoil the user's keyboard.
-        weakref.finalize(computer, made.close)
+        _ends[computer] = weakref.finalize(computer, made.close)
+        if before is not None:
+            made.release()
     return _hands[computer]
+
+
+def release(computer: Computer) -> None:
+    """Let go of what a computer still holds down."""
+    if computer in _hands:
+        hands_of(computer).release()
 
 
 def let_go(computer: Computer) -> None:
     """Close the devices of a computer, if it has any open."""
-    if (hands := _hands.pop(computer, None)) is not None:
-        hands.close()
+    if _hands.pop(computer, None) is not None:
+        _ends.pop(computer)()
 
 
 def kind_of_screen() -> str:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from interpreter.computer_api.input.hands import press
+from interpreter.computer_api.input.hands import let_go, press
 from interpreter.computer_api.input.keys import chords, key
 from interpreter.computer_api.input.stop import acting
 from interpreter.computer_api.tool import Tool, acts
@@ -61,3 +61,6 @@ class Keyboard(Tool):
     def _hold(self, name: str, down: bool) -> None:
         with acting(self.computer) as hands:
             hands.key(key(name), down)
+
+    def _terminate(self) -> None:
+        let_go(self.computer)

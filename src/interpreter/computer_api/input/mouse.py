@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from interpreter.computer_api.input.errors import PointerElsewhere
-from interpreter.computer_api.input.hands import BUTTONS, Hands, hands_of
+from interpreter.computer_api.input.hands import BUTTONS, Hands, hands_of, let_go
 from interpreter.computer_api.input.stop import acting
 from interpreter.computer_api.input.targets import place
 from interpreter.computer_api.tool import Tool, acts
@@ -120,6 +120,9 @@ class Mouse(Tool):
         raise PointerElsewhere(
             f"The pointer is at {hands.position()} and not at {(x, y)}: somebody else moves it, or a program holds it."
         )
+
+    def _terminate(self) -> None:
+        let_go(self.computer)
 
 
 def _checked(button: str) -> str:

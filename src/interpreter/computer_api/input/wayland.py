@@ -18,6 +18,8 @@ _LIMIT = 30
 class WaylandHands:
     """What Wayland lets a program do: type with wtype, move and click with ydotool."""
 
+    is_lost = False
+
     def __init__(self) -> None:
         if which("wtype") is None and which("ydotool") is None:
             raise ComputerError(

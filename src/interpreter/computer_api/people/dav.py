@@ -214,7 +214,7 @@ def remote_collections(account: Account, kind: Kind) -> Iterator[list[Remote]]:
 
 
 def checked(account: Account, url: str) -> None:
-    """Whether a password may go there: over TLS, or to this machine."""
+    """Whether a password may go there: over TLS, or to this machine, and no further than the account's own server."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if "@" in parts.netloc:
@@ -223,7 +223,23 @@ def checked(account: Account, url: str) -> None:
         raise AccountError(f'"url" in {account.setting} takes an https address, not {url!r:.80}.')
     if parts.scheme == "http" and not is_loopback(host):
         raise AccountError(f"{host} is only asked over https: a password would be readable on the way.")
+    own = urlsplit(account.get("url")).hostname or ""
+    if not is_related(host, own):
+        raise ServerRefusedError(
+            f"{own} leads to {host}, and your password is not sent there. If that is your server, set it as the url."
+        )
     account.allow(host)
+
+
+def is_related(host: str, own: str) -> bool:
+    """Whether it is the same server, or one of the same domain: providers have several for one account."""
+    if host == own:
+        return True
+    if is_loopback(own) or own.replace(".", "").isdigit():
+        return False
+    above = own.partition(".")[2]
+    domain = above if "." in above else own
+    return host == domain or host.endswith(f".{domain}")
 
 
 def answers(url: str, xml: bytes) -> list[Answer]:

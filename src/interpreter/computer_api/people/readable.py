@@ -8,10 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from interpreter.computer_api.at_session import surroundings
 from interpreter.errors import ComputerError
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
+    from interpreter.languages.containment import Containment
 
 MOST_BYTES = 50 * 1024 * 1024
 
@@ -32,14 +34,15 @@ def attached(computer: Computer, paths: str | Sequence[str] | None) -> list[Atta
     """The files at these paths, which may begin at the folder that the sessions are in."""
     given = [] if paths is None else [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     found: list[Attachment] = []
+    shared = surroundings(computer)
     for path in given:
-        found.append(_read(computer, os.path.join(computer.surroundings.cwd, os.path.expanduser(path))))
+        found.append(_read(shared.containment, os.path.join(shared.cwd, os.path.expanduser(path))))
         if sum(len(each.content) for each in found) > MOST_BYTES:
             raise ComputerError(f"The attachments have more than {MOST_BYTES >> 20} MB. Send a link, or fewer of them.")
     return found
 
 
-def _read(computer: Computer, path: str) -> Attachment:
+def _read(containment: Containment | None, path: str) -> Attachment:
     try:
         # A FIFO would keep us waiting for somebody who writes.
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -48,7 +51,6 @@ def _read(computer: Computer, path: str) -> Attachment:
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise ComputerError(f"{path} cannot be attached: it is no file. Of a folder, attach an archive.")
-        containment = computer.surroundings.containment
         # What was opened counts, not what the path may lead to by now.
         if containment is not None and not containment.shows(_real(fd, path)):
             raise ComputerError(

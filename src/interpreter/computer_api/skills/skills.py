@@ -70,7 +70,7 @@ class Skills(Tool):
         found = self._named(skill)
         if found.kind == "instructions":
             return self._text(found.path)
-        if self.computer.python == "in-process":
+        if self.computer.python == "in-process" and not called_from_sandbox():
             from interpreter.languages.python.driver.skills import function
 
             return function(found.name, self._text(found.path))(*args, **kwargs)
@@ -156,7 +156,9 @@ class Skills(Tool):
 
     def _text(self, path: Path) -> str:
         """What a file holds; one that code in a sandbox may have put there is read from inside it."""
-        if Path(os.path.realpath(path.parent)).is_relative_to(os.path.realpath(self._workspace())):
+        workspace = self._workspace()
+        real = Path(os.path.realpath(path.parent)).is_relative_to(os.path.realpath(workspace))
+        if real or path.is_relative_to(workspace):  # a link in the workspace may lead out of it
             return str(do(self.computer, "reading", "whole", path=str(path)))
         return path.read_text("utf-8", "replace")
 

@@ -15,7 +15,7 @@ import zipfile
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, BinaryIO
+from typing import IO, TYPE_CHECKING
 
 from interpreter.errors import DownloadError
 from interpreter.llm.local.weights import Part, Source, Weights
@@ -96,7 +96,8 @@ class _Partial:
 
     def __enter__(self) -> _Partial:
         with _disk_errors(self.path.parent, self.weights.size):
-            self._file: BinaryIO = open(self.path, "ab+")
+            # Unbuffered: closing would try again to write what the disk did not take, and fail again.
+            self._file = open(self.path, "ab+", buffering=0)
         if fcntl is not None:
             try:
                 fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -124,8 +125,9 @@ class _Partial:
     def write(self, data: bytes) -> None:
         self._digest().update(data)
         with _disk_errors(self.path.parent, self.weights.size - self.size):
-            self._file.write(data)
-            self._file.flush()
+            left = memoryview(data)
+            while left:
+                left = left[self._file.write(left) :]
 
     def clear(self) -> None:
         self._file.truncate(0)

@@ -70,7 +70,8 @@ def window_for(shown: Shown, wanted: int | None = None) -> int:
 def pull(address: str, model: str) -> Iterator[Pulled]:
     """Have Ollama fetch a model, and tell how far it is; leaving the iteration stops it for now."""
     layers: dict[str, tuple[int, int]] = {}
-    for event in _events(address, "/api/pull", {"model": model, "stream": True}):
+    failed = f"Ollama could not get {model}. Check its name at https://ollama.com/library, and the network."
+    for event in _events(address, "/api/pull", {"model": model, "stream": True}, failed):
         if digest := event.get("digest"):
             layers[digest] = (event.get("completed") or 0, event.get("total") or 0)
         done, total = (sum(column) for column in zip(*layers.values(), strict=True)) if layers else (0, 0)
@@ -80,11 +81,11 @@ def pull(address: str, model: str) -> Iterator[Pulled]:
 def create(address: str, name: str, base: str, window: int) -> Iterator[str]:
     """Make a model of another one with a window of its own, for programs that cannot ask for one."""
     body = {"model": name, "from": base, "parameters": {"num_ctx": window}, "stream": True}
-    for event in _events(address, "/api/create", body):
+    for event in _events(address, "/api/create", body, f"Ollama could not make {name} of {base}."):
         yield event.get("status") or ""
 
 
-def _events(address: str, path: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _events(address: str, path: str, body: dict[str, Any], failed: str) -> Iterator[dict[str, Any]]:
     import httpx
 
     ended = False
@@ -96,7 +97,7 @@ def _events(address: str, path: str, body: dict[str, Any]) -> Iterator[dict[str,
             for line in response.iter_lines():
                 event = _parsed(line, address) if line.strip() else {}
                 if event.get("error"):
-                    raise LocalServerError("Ollama could not do it.", detail=str(event["error"]))
+                    raise LocalServerError(failed, detail=str(event["error"]))
                 ended = event.get("status") == "success"
                 yield event
     except httpx.HTTPError as error:

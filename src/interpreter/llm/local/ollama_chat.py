@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from interpreter.errors import BrokenStreamError, RequestRefusedError
+from interpreter.errors import BrokenStreamError, RepeatingReplyError, RequestRefusedError
 from interpreter.llm.providers import Endpoint
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ _OPTIONS = {
     "frequency_penalty": "frequency_penalty",
     "presence_penalty": "presence_penalty",
 }
+# After so many equal tokens Ollama gives up; until late in 2026 it did so without a last line.
+_EQUAL_TOKENS = 30
 
 
 class OllamaChat:
@@ -51,6 +53,7 @@ class OllamaChat:
         """The chunks of a streamed answer, one object a line; the last one says that it is."""
         done = False
         calls = 0
+        equal = _EqualTokens()
         for line in events:
             try:
                 told = json.loads(line)
@@ -59,8 +62,12 @@ class OllamaChat:
             chunk = _chunk(told, calls)
             calls += len((told.get("message") or {}).get("tool_calls") or ())
             done = done or bool(told.get("done"))
+            if told.get("error"):
+                equal.check()
+            equal.count(told)
             yield chunk
         if not done:
+            equal.check()
             raise BrokenStreamError("Ollama ended its reply in the middle. Try again.")
 
     def whole(self, answer: dict[str, Any], sent: Sent) -> dict[str, Any]:
@@ -68,6 +75,26 @@ class OllamaChat:
         if "message" not in answer:
             raise KeyError("message")
         return _chunk({**answer, "done": True}, 0)
+
+
+class _EqualTokens:
+    """How often the last token has come in a row: what tells a reply that Ollama gave up from a broken one."""
+
+    def __init__(self) -> None:
+        self._last, self._times = "", 0
+
+    def count(self, told: Mapping[str, Any]) -> None:
+        message = told.get("message") or {}
+        token = str(message.get("content") or message.get("thinking") or "").strip()
+        self._times = self._times + 1 if token == self._last else 1
+        self._last = token
+
+    def check(self) -> None:
+        if self._times >= _EQUAL_TOKENS:
+            raise RepeatingReplyError(
+                "The model said the same word over and over, so Ollama cut its reply off. "
+                "Say it in other words or in smaller steps, or use a larger model."
+            )
 
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:

@@ -210,6 +210,12 @@ def context_of(server: Server, model: Model, wanted: int | None = None) -> int |
         return wanted
 
 
+def contexts_of(server: Server, models: Sequence[Model]) -> list[int | None]:
+    """The same for many models, asked at once."""
+    with ThreadPoolExecutor(8, "ask-window") as threads:
+        return list(threads.map(lambda model: context_of(server, model), models))
+
+
 def _placed(kind: Kind, environ: Mapping[str, str]) -> Kind:
     if kind.name == "ollama" and environ.get("OLLAMA_HOST"):
         base = resolve("ollama/x", environ).base_url

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from interpreter.terminal.magics import (
+    actions,
     changes,
     conversation,
     exports,
@@ -86,6 +87,7 @@ COMMANDS: tuple[Command, ...] = (
     *live.COMMANDS,
     *undo.COMMANDS,
     *changes.COMMANDS,
+    *actions.COMMANDS,
     *conversation.COMMANDS,
     *forks.COMMANDS,
     *sessions.COMMANDS,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from interpreter.terminal.render import files, words
-from interpreter.terminal.render.ansi import visible
+from interpreter.terminal.render.ansi import clip, visible
 from interpreter.terminal.render.canvas import Canvas
 from interpreter.terminal.render.code import CodeView
 from interpreter.terminal.render.images import Pictures
@@ -258,6 +258,11 @@ class Display(Canvas):
             self.line(words.scanned(content), "error" if content.get("asks") else "hint")
         elif chunk.get("format") == "files":
             self._files = content
+        elif chunk.get("format") == "call":
+            if told := words.call(content):
+                self._among_output([self.theme.paint(clip(visible(told), self.screen.width - 1), "hint")])
+        elif chunk.get("format") in ("control", "stopped"):
+            self.line(words.control(content) if chunk["format"] == "control" else words.stopped(content))
 
     def line(self, text: str, style: str = "hint") -> None:
         """Words of ours, between what the stream says."""

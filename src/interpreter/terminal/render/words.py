@@ -128,6 +128,24 @@ def scanned(content: dict[str, Any]) -> str:
     return "\n".join(filter(None, [*lines, content.get("notice")]))
 
 
+def control(content: dict[str, Any]) -> str:
+    """The model has the mouse from now on, and how it is stopped."""
+    stop = f"{content['stop']} or the mouse in a corner stops it." if content.get("stop") else "Ctrl-C stops it."
+    return f"The model uses this screen now. {stop}"
+
+
+def stopped(content: dict[str, Any]) -> str:
+    return f"Stopped by {content.get('by')}. Nothing more is done on the screen."
+
+
+def call(content: dict[str, Any]) -> str:
+    """An action on the screen that code has just done or tried; nothing for what only looks."""
+    if not content.get("acts"):
+        return ""
+    what = str(content.get("told", "")).removeprefix("computer.")
+    return what if content.get("outcome") == "ok" else f"{what}: {content.get('outcome')}"
+
+
 def fallback(content: dict[str, Any]) -> str:
     """Another model answers for the rest of the turn."""
     return f"{content.get('from')}: {retry(content)}. {content.get('to')} answers instead."

@@ -39,6 +39,11 @@ class Connection:
         except (ConnectionClosedError, OSError):
             pass  # The server went first.
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether it has ended without us: the server went, or an exchange was interrupted."""
+        return self.display.display.socket_error is not None
+
     def atom(self, name: str) -> int:
         return int(self.display.intern_atom(name))
 

@@ -113,6 +113,7 @@ class X11Hands:
                     self.key(key, False)
                 for button in list(self._buttons):
                     self.button(button, False)
+                self._let_go()
                 self._keymap.give_back()
             except (ConnectionClosedError, OSError):
                 pass  # The display is gone, and everything held with it.
@@ -121,7 +122,24 @@ class X11Hands:
         self.release()
         self._x.close()
 
+    @property
+    def is_lost(self) -> bool:
+        return self._x.is_lost
+
     # Inside
+
+    def _let_go(self) -> None:
+        """Keys that typing held when it was interrupted, Shift above all; those that the user holds are not ours."""
+        from Xlib import X
+
+        pressed = self._x.display.query_keymap()
+        for code in (8 * byte + bit for byte, bits in enumerate(pressed) for bit in range(8) if bits >> bit & 1):
+            self._fake(X.KeyRelease, code)
+        held = self._x.root.query_pointer().mask
+        for number in _BUTTONS.values():
+            if held & X.Button1Mask << number - 1:
+                self._fake(X.ButtonRelease, number)
+        self._x.display.sync()
 
     def _fake(self, event: int, detail: int, x: int = 0, y: int = 0) -> None:
         from Xlib.ext import xtest

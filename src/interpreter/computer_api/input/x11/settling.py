@@ -26,14 +26,22 @@ def answered(x: Connection, number: int, limit: float) -> bool:
     question = ClientMessage(window=window, client_type=x.atom("WM_PROTOCOLS"), data=data)
     # GTK answers to those who watch the root's children, Qt to those who watch the root itself.
     x.root.change_attributes(event_mask=X.SubstructureNotifyMask | X.StructureNotifyMask)
+    window.change_attributes(event_mask=X.StructureNotifyMask, onerror=_closed)
     try:
-        window.send_event(question, event_mask=X.NoEventMask)
+        window.get_attributes()
+        window.send_event(question, event_mask=X.NoEventMask, onerror=_closed)
         x.display.sync()
-        return any(event.type == X.ClientMessage and _sign(event) == sign for event in x.events(limit))
+        for event in x.events(limit):
+            if event.type == X.ClientMessage and _sign(event) == sign:
+                return True
+            if event.type in (X.UnmapNotify, X.DestroyNotify) and event.window.id == number:
+                return False  # The window closed on what was done.
+        return False
     except XError:
-        return False  # The window closed on what was done.
+        return False  # It is closed already.
     finally:
         x.root.change_attributes(event_mask=X.NoEventMask)
+        window.change_attributes(event_mask=X.NoEventMask, onerror=_closed)
         x.display.sync()
 
 
@@ -48,6 +56,11 @@ def at_rest(pid: int, limit: float) -> None:
             time.sleep(_PATIENCE)
             return
         quiet = quiet + 1 if state == "S" else 0
+
+
+def _closed(*_: Any) -> bool:
+    """An error that is expected of a window that may be gone at any time."""
+    return True
 
 
 def _sign(event: Any) -> int:

@@ -11,14 +11,17 @@ from interpreter.computer_api.input.x11.connection import Connection
 from interpreter.computer_api.input.x11.keymap import keysym_of
 from interpreter.errors import ComputerError
 
+_EDGE = 1  # pixels
 _MODIFIERS = {"ctrl": "Control", "alt": "Mod1", "shift": "Shift", "super": "Mod4"}
 
 
 class StopKey:
-    """A thread that looks at every key that is pressed on the display."""
+    """A thread that looks at every key that is pressed on the display, and at the pointer where it is at an edge."""
 
-    def __init__(self, keys: tuple[str, ...], stopped: Callable[[], None]) -> None:
-        self._keys, self._stopped = keys, stopped
+    def __init__(
+        self, keys: tuple[str, ...], stopped: Callable[[], None], moved: Callable[[], None] | None = None
+    ) -> None:
+        self._keys, self._stopped, self._moved = keys, stopped, moved
         self._thread: threading.Thread | None = None
 
     def start(self) -> None:
@@ -47,6 +50,7 @@ class StopKey:
             pass  # The display went first.
         if thread is not threading.current_thread():
             thread.join()
+        self._control.close()
 
     def _combination(self) -> tuple[int, int]:
         from Xlib import XK, X
@@ -67,7 +71,7 @@ class StopKey:
             "ext_requests": (0, 0, 0, 0),
             "ext_replies": (0, 0, 0, 0),
             "delivered_events": nothing,
-            "device_events": (X.KeyPress, X.KeyPress),
+            "device_events": (X.KeyPress, X.MotionNotify if self._moved else X.KeyPress),
             "errors": nothing,
             "client_started": False,
             "client_died": False,
@@ -85,7 +89,6 @@ class StopKey:
         finally:
             self._ready.set()
             self._data.close()
-            self._control.close()
 
     def _seen(self, reply: Any) -> None:
         from Xlib import X
@@ -101,3 +104,10 @@ class StopKey:
             code, mask = self._wanted
             if event.type == X.KeyPress and event.detail == code and event.state & mask == mask:
                 self._stopped()
+            elif event.type == X.MotionNotify and self._moved and self._is_at_edge(event.root_x, event.root_y):
+                self._moved()
+
+    def _is_at_edge(self, x: int, y: int) -> bool:
+        screen = self._data.display.screen()
+        right, bottom = screen.width_in_pixels - 1, screen.height_in_pixels - 1
+        return bool(min(x, right - x) <= _EDGE and min(y, bottom - y) <= _EDGE)

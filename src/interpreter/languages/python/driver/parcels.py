@@ -146,6 +146,8 @@ def unpacked(value: Any, picture: Callable[..., Any] = Picture) -> Any:
 def special(key: str, content: Any, picture: Callable[..., Any]) -> Any:
     if key == "$picture":
         about = {name: unpacked(content[name], picture) for name in PLACE if name in content}
+        if not all(isinstance(about.get(name, 0), (int, float)) for name in PLACE[:-1]):
+            raise TypeError("This is no picture: its size and its place are numbers.")
         return picture(png=base64.b64decode(content["png"]), **about)
     if key == "$bytes":
         return base64.b64decode(content)

@@ -1,0 +1,41 @@
+"""Seconds from an action on a real editor to the picture and the list that the model gets next."""
+
+import os
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from common import ARGUMENTS, tell
+
+from interpreter import OpenInterpreter
+from interpreter.os_mode.sight import Sight
+
+sys.path.insert(0, ARGUMENTS["tests"])
+
+from screen.desktop import Desktop
+
+with tempfile.TemporaryDirectory() as folder:
+    place = Path(folder) / "desktop"
+    place.mkdir()
+    desktop = Desktop(place)
+    try:
+        for name in ("DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"):
+            os.environ[name] = desktop.env[name]
+        file = Path(folder) / "letter.txt"
+        file.touch()
+        desktop.editor(file)
+        computer = OpenInterpreter().computer
+        sight = Sight(computer.display)
+        sight.look("")
+        times = []
+        for _ in range(7):
+            began = time.perf_counter()
+            computer.keyboard.write("words ")
+            sight.look("")
+            times.append(time.perf_counter() - began)
+        computer.terminate()
+    finally:
+        desktop.close()
+tell(next=statistics.median(times))

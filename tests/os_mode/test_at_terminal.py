@@ -1,0 +1,77 @@
+"""OS mode as people meet it: the flags and the profile, the words on the screen, and what was done shown again."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from interpreter import OpenInterpreter
+from model_server import ModelServer, text, tool_call
+from screen.desktop import Desktop
+from terminal.person import someone
+
+IN_CONTROL = "The model uses this screen now. Ctrl+Alt+. or the mouse in a corner stops it."
+ALLOWED = "Would you like to run this code? (y/n)"
+
+
+@pytest.fixture
+def model() -> list[str]:
+    """The profile of OS mode names a hosted model: here another one answers."""
+    return ["--model", "openai/scripted", "--llm_supports_vision"]
+
+
+@pytest.mark.needs("mousepad")
+@pytest.mark.parametrize("flag", ["--os", "-os"])
+def test_a_turn_is_announced_and_shown_again(desktop: Desktop, tmp_path: Path, model: list[str], flag: str) -> None:
+    file = tmp_path / "letter.txt"
+    file.write_text("")
+    desktop.editor(file)
+    code = 'computer.keyboard.write("hello")\ncomputer.keyboard.hotkey("ctrl", "s")\ncomputer.mouse.click("Nowhere")'
+    replies = [tool_call("python", code), text("Written."), text("The task is done.")]
+    with ModelServer(replies) as server, someone(flag, *model, server=server, lines=60, columns=100) as person:
+        person.says("Write hello")
+        person.sees(IN_CONTROL)
+        person.answers(ALLOWED, "y")
+        person.sees("keyboard.write('hello')")
+        person.sees("The task is done.")
+        assert "what programs say" not in person.screen  # that is for the model
+        person.says("%replay")
+        person.sees("Turn 1: Write hello")
+        person.sees("computer.keyboard.hotkey('ctrl', 's')  (")
+        person.sees("s, failed: Nothing on the screen is 'Nowhere'.")
+        person.says("%replay 7")
+        person.sees("Write the number of a turn, as in %replay 1. There are 1 to 1.")
+        assert person.leaves() == 0
+    assert file.read_text() == "hello"
+    assert "computer" in server.requests[0].messages[0]["content"]
+
+
+def test_where_there_is_no_display_it_says_so_and_goes_on(model: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    with ModelServer([]) as server, someone("--os", *model, server=server, columns=200) as person:
+        person.says("Look")
+        person.sees("There is no display here: neither DISPLAY nor WAYLAND_DISPLAY is set.")
+        assert person.leaves() == 0
+    assert not server.requests
+
+
+def test_replay_without_anything_done(model: list[str]) -> None:
+    with ModelServer([text("Hello.")]) as server, someone(*model, server=server) as person:
+        person.says("%replay")
+        person.sees("Nothing is written down of this conversation yet.")
+        person.says("Hi")
+        person.sees("Hello.")
+        person.says("%replay")
+        person.sees("Nothing was done on the screen in this turn.")
+        person.says("%help")
+        person.sees("%replay [N]")
+        person.leaves()
+
+
+def test_a_profile_and_an_attribute_reach_the_same_mode() -> None:
+    by_profile, by_attribute = OpenInterpreter(), OpenInterpreter()
+    by_profile.load_profile("os")
+    by_attribute.os = True
+    assert by_profile.os and by_attribute.os

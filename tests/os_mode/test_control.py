@@ -1,0 +1,247 @@
+"""A turn in OS mode: what the model is shown, how the user stops it, what it may touch, and the sign on the screen."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpreter import OpenInterpreter
+from interpreter.errors import InterpreterError
+from interpreter.messages import Chunk
+from model_server import error, stall, text
+from os_mode.world import Seen, Task, World, at_work
+from screen.desktop import Desktop
+
+pytestmark = [pytest.mark.needs("mousepad"), pytest.mark.timeout(600)]
+SIGN = "Open Interpreter is in control"
+TYPING = 'computer.keyboard.write("A" * 400, interval=0.1)'
+
+
+def task(*turns: Any, **more: Any) -> Task:
+    """A task in an editor."""
+    return Task("", "Go", turns, lambda world: None, lambda world: world.editor("letter.txt"), **more)
+
+
+def run(world: World, words: str = "Go") -> Iterator[Chunk]:
+    for chunk in world.interpreter.chat(words, display=False, stream=True):
+        world.chunks.append(chunk)
+        yield chunk
+
+
+def run_all(world: World, words: str = "Go") -> World:
+    for _ in run(world, words):
+        pass
+    return world
+
+
+def signs(desktop: Desktop) -> int:
+    """How many windows of the sign there are, and that no click hits them."""
+    from Xlib.error import XError
+
+    found = 0
+    for window in desktop.x.screen().root.query_tree().children:
+        try:
+            if window.get_wm_name() == SIGN and window.get_attributes().map_state:
+                found += 1
+        except XError:
+            continue
+    return found
+
+
+@pytest.fixture
+def user(desktop: Desktop) -> Iterator[Any]:
+    """Somebody else at the same mouse and keyboard."""
+    somebody = OpenInterpreter()
+    somebody.computer.mouse.move(x=300, y=300)
+    yield somebody.computer
+    somebody.computer.terminate()
+
+
+# -- what the model is shown -------------------------------------------------------------------------------------------
+
+
+def test_the_screen_is_shown_at_the_beginning_and_after_what_acted(desktop: Desktop, tmp_path: Path) -> None:
+    acts = 'computer.keyboard.write("x")'
+    with at_work(task("print(1)", acts, "print(computer.mouse.position())"), desktop, tmp_path) as world:
+        run_all(world)
+    assert [seen.pictures() for seen in world.requests] == [1, 1, 2, 2]
+    assert [seen.all.count("On it (") for seen in world.requests] == [1, 1, 2, 2]
+    assert 'menu "File"' in world.requests[0].all and "letter.txt" in world.requests[0].all
+    assert "= 'x'" in world.requests[2].all  # the text in the editor, as it is then
+    assert "'detail': 'high'" in str(world.requests[0].body)
+
+
+def test_a_model_that_does_not_see_gets_the_words_and_the_user_the_picture(desktop: Desktop, tmp_path: Path) -> None:
+    with at_work(task('computer.keyboard.write("x")', vision=False), desktop, tmp_path) as world:
+        run_all(world)
+    assert [seen.pictures() for seen in world.requests] == [0, 0]
+    assert 'menu "File"' in world.requests[0].all and "an image" not in world.requests[1].all.lower()
+    images = [m for m in world.messages if m["type"] == "image"]
+    assert len(images) == 2 and all(m["recipient"] == "user" for m in images)
+
+
+def test_the_model_is_told_what_it_can_call(desktop: Desktop, tmp_path: Path) -> None:
+    with at_work(task(), desktop, tmp_path) as world:
+        run_all(world)
+    system = str(world.requests[0].messages[0]["content"])
+    assert "computer.mouse.click(" in system and "keyboard: write" in system and "is data" in system
+
+
+def test_a_large_screen_is_shown_smaller_and_places_are_mapped_back(desktop: Desktop, tmp_path: Path) -> None:
+    from anthropic_server import act, message
+
+    def click(seen: Seen) -> Any:
+        x, y = seen.place("text", "focused")
+        return message(act(action="left_click", coordinate=[x // 2, y // 2]))
+
+    with at_work(task(click, model="anthropic"), desktop, tmp_path) as world:
+        world.interpreter.computer.screenshot_size = 640
+        run_all(world)
+        where = desktop.pointer()
+    assert "multiply its coordinates by 2" in world.requests[0].all
+    tools = {tool["name"]: tool for tool in world.requests[0].body["tools"]}
+    assert (tools["computer"]["display_width_px"], tools["computer"]["display_height_px"]) == (640, 400)
+    wanted = world.requests[0].place("text", "focused")
+    assert abs(where[0] - wanted[0]) <= 1 and abs(where[1] - wanted[1]) <= 1
+
+
+# -- stopping ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_stop_key_ends_the_turn_and_the_session_goes_on(desktop: Desktop, tmp_path: Path, user: Any) -> None:
+    with at_work(task("kept = 5", TYPING, "print('still', kept)"), desktop, tmp_path) as world:
+        for chunk in run(world):
+            if chunk.get("format") == "active_line" and chunk.get("content") == 1 and len(world.requests) == 2:
+                user.keyboard.hotkey("ctrl", "alt", ".")
+        assert len(world.requests) == 2 and not signs(desktop)
+        desktop.until(lambda: not any(desktop.x.query_keymap()), "every key to be let go")
+        (told,) = [c["content"]["by"] for c in world.chunks if c.get("format") == "stopped"]
+        assert told == "the stop key"
+        run_all(world, "Go on")
+        assert "still 5" in world.outputs
+    assert "The user has stopped you (the stop key)" in world.requests[2].all
+    assert world.requests[2].all.index("The user has stopped you") < world.requests[2].all.index("Go on")
+
+
+@pytest.mark.parametrize("how", ["key", "corner"])
+def test_the_user_stops_a_model_that_is_still_thinking(desktop: Desktop, tmp_path: Path, user: Any, how: str) -> None:
+    with at_work(task(text("I will").then(stall())), desktop, tmp_path) as world:
+        for chunk in run(world):
+            if chunk["type"] == "message" and chunk.get("content"):
+                user.keyboard.hotkey("ctrl", "alt", ".") if how == "key" else user.mouse.move(x=1279, y=0)
+        assert world.chunks[-1]["format"] == "stopped"
+        assert "The user has stopped you" in str(world.messages[-1]["content"])
+        assert world.messages[-2]["content"] == "I will"
+
+
+def test_the_mouse_in_a_corner_stops_the_next_action(desktop: Desktop, tmp_path: Path, user: Any) -> None:
+    code = 'computer.keyboard.write("a")\ninput()\ncomputer.keyboard.write("b")\nprint("went on")'
+    with at_work(task(code), desktop, tmp_path) as world:
+        world.interpreter.computer.on_input = lambda prompt, password: str(user.mouse.move(x=0, y=0))
+        run_all(world)
+        assert "went on\n" not in world.outputs and len(world.requests) == 1
+        (told,) = [c["content"]["by"] for c in world.chunks if c.get("format") == "stopped"]
+    assert told == "the mouse in a corner"
+
+
+def test_our_own_move_into_a_corner_is_no_stop(desktop: Desktop, tmp_path: Path) -> None:
+    with at_work(task("computer.mouse.move(x=0, y=0)", 'computer.keyboard.write("b")'), desktop, tmp_path) as world:
+        run_all(world)
+    assert len(world.requests) == 3 and "StoppedByUser" not in world.outputs
+
+
+# -- the sign ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_sign_is_there_while_a_turn_runs(desktop: Desktop, tmp_path: Path) -> None:
+    with at_work(task('computer.mouse.click("File")', 'computer.mouse.click("Edit")'), desktop, tmp_path) as world:
+        assert not signs(desktop)
+        seen = [signs(desktop) for chunk in run(world) if chunk["type"] == "code"]
+        assert set(seen) == {4} and not signs(desktop)
+        assert "outcome': 'failed'" not in str(world.calls())
+
+
+@pytest.mark.parametrize("how", ["error", "left"])
+def test_the_sign_goes_however_a_turn_ends(desktop: Desktop, tmp_path: Path, how: str) -> None:
+    reply = error(401, "no") if how == "error" else text("One").then(stall())
+    with at_work(task(reply), desktop, tmp_path) as world:
+        chunks = run(world)
+        if how == "error":
+            with pytest.raises(InterpreterError):
+                list(chunks)
+        else:
+            next(chunk for chunk in chunks if chunk["type"] == "message")
+            assert signs(desktop)
+            world.interpreter.cancel()
+            list(chunks)
+        assert not signs(desktop)
+
+
+# -- limits ------------------------------------------------------------------------------------------------------------
+
+
+def test_only_the_applications_of_the_list_are_used(desktop: Desktop, tmp_path: Path) -> None:
+    codes = [
+        "computer.keyboard.write('x')",
+        "try:\n    computer.mouse.drag(start=(1260, 780), end=(1275, 795))\n"
+        "except PermissionError:\n    computer.mouse.click(x=1275, y=795)",
+        "computer.os.launch('xterm')",
+        "computer.os.focus('letter.txt')\ncomputer.keyboard.write('y')\ncomputer.mouse.click('File')\nprint('all well')",
+    ]
+    with at_work(task(*codes, settings={"os_apps": ["mouse*"]}), desktop, tmp_path) as world:
+        terminal = desktop.terminal("cat")
+        world.interpreter.computer.os.move_window(terminal.window, x=700, y=100)  # nothing is in the lower right corner
+        run_all(world)
+        refused = [(call["call"], call["outcome"]) for call in world.calls()]
+    assert [outcome for _, outcome in refused] == ["refused"] * 4 + ["ok"] * 3
+    assert "XTerm is not among the applications that you may use: mouse*" in world.outputs
+    assert "PermissionError: the desktop is not among" in world.outputs
+    assert "PermissionError: xterm is not among" in world.outputs
+    assert "all well" in world.outputs
+
+
+def test_a_turn_has_so_many_actions(desktop: Desktop, tmp_path: Path) -> None:
+    code = "for letter in 'abcd':\n    computer.keyboard.write(letter)"
+    with at_work(task(code, settings={"os_max_steps": 2}), desktop, tmp_path) as world:
+        run_all(world)
+        assert "There have been 2 actions in this turn, the limit (`os_max_steps`)" in world.outputs
+        assert "= 'ab'" in world.requests[1].all
+
+
+# -- where it cannot be ------------------------------------------------------------------------------------------------
+
+
+def failing(monkeypatch: pytest.MonkeyPatch) -> str:
+    interpreter = OpenInterpreter(os=True)
+    with pytest.raises(InterpreterError) as failure:
+        list(interpreter.chat("Go", display=False, stream=True))
+    return str(failure.value)
+
+
+def test_without_a_display_one_sentence_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+        monkeypatch.delenv(name, raising=False)
+    assert failing(monkeypatch).startswith("There is no display here: neither DISPLAY nor WAYLAND_DISPLAY is set.")
+
+
+def test_a_display_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
+    monkeypatch.setenv("DISPLAY", ":4711")
+    assert failing(monkeypatch).startswith("The display :4711 cannot be opened")
+
+
+def test_wayland_says_what_it_needs(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("DISPLAY", raising=False)
+    monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-9")
+    monkeypatch.setenv("XDG_SESSION_TYPE", "wayland")
+    assert "Wayland" in failing(monkeypatch)
+
+
+def test_without_the_extra_it_names_the_command(desktop: Desktop, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("Xlib", "Xlib.display"):
+        monkeypatch.setitem(sys.modules, name, None)
+    assert "pip install 'open-interpreter[os]'" in failing(monkeypatch)

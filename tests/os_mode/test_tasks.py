@@ -1,0 +1,58 @@
+"""Tasks on real applications, from the user's words to the effect, with a scripted model."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import traceback
+from pathlib import Path
+
+import pytest
+
+from os_mode.tasks import TASKS
+from os_mode.world import Task, carry_out
+from screen.desktop import Desktop
+
+pytestmark = pytest.mark.timeout(600)  # an interrupted wait would leave the shared desktop unusable
+REPEATS = int(os.environ.get("OS_TASK_REPEATS", "10"))
+LEAST = 0.98  # 245 of 250
+
+
+def marked(task: Task) -> object:
+    return pytest.param(task, id=task.name.replace(" ", "-"), marks=pytest.mark.needs(*task.needs))
+
+
+def test_there_are_enough_tasks() -> None:
+    assert len({task.name for task in TASKS}) == len(TASKS) >= 25
+
+
+@pytest.mark.parametrize("task", [marked(task) for task in TASKS])
+def test_task(task: Task, desktop: Desktop, tmp_path: Path) -> None:
+    carry_out(task, desktop, tmp_path)
+
+
+@pytest.mark.full
+@pytest.mark.timeout(7200)
+def test_each_task_ten_times(desktop: Desktop, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nearly all runs succeed; which did not, and why, is printed."""
+    tasks = [task for task in TASKS if all(shutil.which(program) for program in task.needs)]
+    failures: list[str] = []
+    for number in range(REPEATS):
+        for task in tasks:
+            folder = tmp_path / f"{task.name.replace(' ', '-')}-{number}"
+            folder.mkdir()
+            try:
+                carry_out(task, desktop, folder)
+            except Exception as error:
+                why = "".join(traceback.format_exception_only(error)).strip()
+                failures.append(f"{task.name}, run {number + 1}: {why}")
+                _keep(desktop, folder)
+    runs = REPEATS * len(tasks)
+    with capsys.disabled():
+        print(f"\n{runs - len(failures)} of {runs} runs succeeded", *failures, sep="\n")
+    assert runs - len(failures) >= LEAST * runs, "\n".join(failures)
+
+
+def _keep(desktop: Desktop, folder: Path) -> None:
+    """A picture of the desktop as a failure left it."""
+    desktop.picture(folder / "desktop.png")
