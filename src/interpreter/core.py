@@ -156,7 +156,7 @@ class OpenInterpreter(SettingsGroup, group=""):
             self._turn = None
             with self._cancelling:  # a cancel on its way is for this turn, not for the next
                 self._cancel.clear()
-            self._end_responding()
+                self._end_responding()
 
     def _store(self, message: Any) -> None:
         """Add what the user said; a list replaces the conversation."""
@@ -209,9 +209,10 @@ class OpenInterpreter(SettingsGroup, group=""):
         return self.messages[self.last_messages_count :]
 
     def cancel(self) -> None:
-        """End the turn, from any thread; everything so far is kept."""
+        """End the turn, from any thread; everything so far is kept. Where there is none, the block that runs."""
         with self._cancelling:
-            self._cancel.set()
+            if self.responding:
+                self._cancel.set()
             if "llm" in self.__dict__:
                 self.llm.cancel()
             if "computer" in self.__dict__:

@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from conversation import Chatting
+from interpreter import OpenInterpreter
 from model_replies import stall, text, tool_call
 
 
@@ -77,3 +78,11 @@ def test_a_cancelled_turn_does_not_stop_what_is_run_after_it(chatting: Chatting)
         if chunk.get("content") == "Let me":
             threading.Timer(0.05, interpreter.cancel).start()
     assert interpreter.computer.run("python", "print('fine')")[0]["content"] == "fine\n"
+
+
+def test_a_cancel_when_there_is_nothing_to_cancel_changes_nothing() -> None:
+    interpreter = OpenInterpreter()
+    interpreter.cancel()
+    ran = [*interpreter.computer.stream("python", "print(6 * 7)")]
+    assert ran[-1]["ended"] == "done" and not interpreter.cancelled
+    interpreter.computer.terminate()

@@ -159,7 +159,7 @@ class Desktop:
         flags = "--no-first-run --no-default-browser-check --disable-gpu --disable-background-networking"
         flags += " --disable-component-update --password-store=basic --force-renderer-accessibility"
         if os.geteuid() == 0:
-            flags += " --no-sandbox"
+            flags += " --no-sandbox --test-type"  # without the bar that says so, which slides in while tests click
         profile = self.folder / f"chromium-{uuid.uuid4().hex[:8]}"
         return self.start(
             "chromium", *flags.split(), f"--user-data-dir={profile}", "--window-size=900,600", address, title=title

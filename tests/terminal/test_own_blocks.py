@@ -9,7 +9,7 @@ import pytest
 
 from interpreter.terminal.own_blocks import is_unfinished, python_of
 from model_server import ModelServer, text, tool_call
-from terminal.person import ALT_ENTER, ENTER, someone
+from terminal.person import ALT_ENTER, CTRL_C, ENTER, someone
 
 pytestmark = pytest.mark.usefixtures("no_strays")
 
@@ -144,3 +144,16 @@ def test_the_code_of_what_is_typed(typed: str, code: str) -> None:
 )
 def test_when_more_is_to_come(typed: str, unfinished: bool) -> None:
     assert is_unfinished(typed) is unfinished
+
+
+def test_ctrl_c_ends_the_one_that_runs_and_no_later_one() -> None:
+    with ModelServer([]) as server, someone(server=server) as person:
+        person.says("!echo beg''un; sleep 1000")
+        person.sees("begun")
+        person.types(CTRL_C)
+        person.sees("Interrupted after")
+        person.says("!sleep 0.1; echo af''ter")
+        person.sees("after")
+        person.says(">>> 'a third one'.upper()")
+        person.sees("A THIRD ONE")
+        assert person.screen.count("Interrupted") == 1

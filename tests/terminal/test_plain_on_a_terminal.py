@@ -27,6 +27,7 @@ def test_a_turn_without_a_single_escape() -> None:
             "```python",
             "print(6 * 7)",
             "```",
+            "undo: yes",
             QUESTION + " y",
             "",
             "42",

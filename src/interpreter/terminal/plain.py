@@ -81,7 +81,8 @@ class PlainDisplay:
             self._say(words.stopped(chunk["content"]))
         elif kind == "confirmation":
             self._end_section()
-            self._say(visible(words.wish(chunk)))
+            if card := words.card(chunk):
+                self.line(card)
 
     def _console(self, chunk: Chunk) -> None:
         if chunk.get("format") == "active_line":
