@@ -61,7 +61,7 @@ def test_what_code_said_before_stays(tmp_path: Path) -> None:
         ("x = 1\nx.y = 2\n", 2, "AttributeError: "),
         ("def f():\n    raise ValueError('no')\n\nf()\n", 2, "ValueError: no"),
         ("a = (\n", 1, "'(' was never closed."),
-        ("interpreter.computer.mouse.click()\n", 1, "computer.mouse is not there yet"),
+        ("interpreter.computer.mouses.click()\n", 1, "There is no computer.mouses. Did you mean computer.mouse?"),
     ],
 )
 def test_a_mistake_names_file_and_line(tmp_path: Path, code: str, line: int, words: str) -> None:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from contextvars import ContextVar
+from difflib import get_close_matches
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.languages import unknown_language
 from interpreter.computer_api.states import States
 from interpreter.computer_api.tools import TOOLS, make
+from interpreter.errors import UnknownSettingError
 
 if TYPE_CHECKING:
     from interpreter.computer_api.answering import Answering
@@ -36,6 +38,8 @@ class Computer(States, group="computer"):
     def __getattr__(self, name: str) -> Any:
         if name in TOOLS:
             return self._tools.get(name) or self._tools.setdefault(name, make(name, self))
+        if close := get_close_matches(name, TOOLS, 1, 0.7):
+            raise UnknownSettingError(f"There is no computer.{name}. Did you mean computer.{close[0]}?")
         return super().__getattr__(name)
 
     def _answering(self) -> Answers:

@@ -56,6 +56,9 @@ class Display(Seeing):
 
     def locate(self, target: Any, screenshot: Any = None) -> list[Match]:
         """All places that are equally good for a text, a description, an element, or the picture of an icon."""
+        return sorted(self._located(target, screenshot), key=lambda match: (match.y, match.x))
+
+    def _located(self, target: Any, screenshot: Any) -> list[Match]:
         if isinstance(target, Match):
             return [target]
         if isinstance(target, dict):
