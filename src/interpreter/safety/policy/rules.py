@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from typing import Literal, get_args
 
 from interpreter.safety.look import Effect, Step
@@ -125,11 +126,13 @@ def _begins(words: Sequence[str], command: str) -> bool:
     return all(fnmatchcase(word, pattern) for word, pattern in zip([program, *words[1:]], wanted, strict=False))
 
 
-def _split(command: str) -> list[str]:
+@lru_cache(1024)
+def _split(command: str) -> tuple[str, ...]:
+    """The words of a rule's command; each statement of a block is held against each rule."""
     try:
-        return shlex.split(command)
+        return tuple(shlex.split(command))
     except ValueError:
-        return command.split()
+        return tuple(command.split())
 
 
 def _any_path(effect: Effect, patterns: Sequence[str], folders: Folders, loosely: bool) -> bool:
