@@ -38,9 +38,12 @@ class Computer(States, group="computer"):
     def __getattr__(self, name: str) -> Any:
         if name in TOOLS:
             return self._tools.get(name) or self._tools.setdefault(name, make(name, self))
-        if close := get_close_matches(name, TOOLS, 1, 0.7):
-            raise UnknownSettingError(f"There is no computer.{name}. Did you mean computer.{close[0]}?")
-        return super().__getattr__(name)
+        try:
+            return super().__getattr__(name)
+        except UnknownSettingError as error:
+            if close := get_close_matches(name, TOOLS, 1, 0.7):
+                raise UnknownSettingError(f"There is no computer.{name}. Did you mean computer.{close[0]}?") from error
+            raise
 
     def _answering(self) -> Answers:
         return self._answers
