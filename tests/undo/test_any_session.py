@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -53,8 +54,15 @@ class World:
         # Not by way of the computer: this look is no block, and leaves no point.
         shell = "".join(str(chunk.get("content")) for chunk in computer._instance("shell").run(SHELL_STATE))
         shared = computer.surroundings
+        # Nobody can be brought back to a folder that was deleted under their feet: where it was counts.
+        cwd = nearest(shared.cwd)
+        shell = shell.replace(f"\n{shared.cwd}\n", f"\n{cwd}\n")
         exported = {name: value for name, value in shared.exported.items() if value is not None}
-        return shape(traveller.root), python, shell, shared.cwd, exported, list(traveller.interpreter.messages)
+        return shape(traveller.root), python, shell, cwd, exported, list(traveller.interpreter.messages)
+
+
+def nearest(folder: str) -> str:
+    return folder if os.path.isdir(folder) else nearest(os.path.dirname(folder))
 
 
 @pytest.fixture(scope="module")
