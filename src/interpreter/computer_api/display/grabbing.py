@@ -45,3 +45,21 @@ class Grabber:
             Monitor(f"screen {number}", Box(each["left"], each["top"], each["width"], each["height"]), number == 0)
             for number, each in enumerate(found)
         ]
+
+
+class GrabbedScreen:
+    """A screen that mss sees, and that says nothing of what changes on it."""
+
+    closed = False
+
+    def __init__(self) -> None:
+        self._grabber = Grabber()
+
+    def monitors(self) -> list[Monitor]:
+        return self._grabber.monitors()
+
+    def grab(self, box: Box) -> Image:
+        return self._grabber.grab(box)
+
+    def watch(self) -> None:
+        return None

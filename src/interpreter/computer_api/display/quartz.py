@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from interpreter.computer_api.display.boxes import Box
 from interpreter.computer_api.display.failures import NoDisplayError, needed
-from interpreter.computer_api.display.grabbing import Grabber
-from interpreter.computer_api.display.screens import Monitor, Window
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
+from interpreter.computer_api.display.grabbing import GrabbedScreen
+from interpreter.computer_api.display.screens import Window
 
 PERMISSIONS = (
     "macOS does not let this program see the screen. Open System Settings > Privacy & Security, allow your terminal "
@@ -19,26 +16,15 @@ PERMISSIONS = (
 )
 
 
-class Quartz:
+class Quartz(GrabbedScreen):
     """The screen of the signed-in user, counted in points as the mouse does."""
-
-    closed = False
 
     def __init__(self) -> None:
         self._quartz: Any = needed("Quartz", "Seeing the screen of macOS")
         if not self._quartz.CGPreflightScreenCaptureAccess():
             self._quartz.CGRequestScreenCaptureAccess()
             raise NoDisplayError(PERMISSIONS)
-        self._grabber = Grabber()
-
-    def monitors(self) -> list[Monitor]:
-        return self._grabber.monitors()
-
-    def grab(self, box: Box) -> Image:
-        return self._grabber.grab(box)
-
-    def watch(self) -> None:
-        return None
+        super().__init__()
 
     def windows(self) -> list[Window]:
         quartz = self._quartz

@@ -3,37 +3,23 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from interpreter.computer_api.display.boxes import Box
-from interpreter.computer_api.display.grabbing import Grabber
-from interpreter.computer_api.display.screens import Monitor, Window
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
+from interpreter.computer_api.display.grabbing import GrabbedScreen
+from interpreter.computer_api.display.screens import Window
 
 
 class _Rectangle(ctypes.Structure):
     _fields_ = [(side, ctypes.c_long) for side in ("left", "top", "right", "bottom")]
 
 
-class WindowsDesktop:
+class WindowsDesktop(GrabbedScreen):
     """The desktop of the signed-in user."""
 
-    closed = False
-
     def __init__(self) -> None:
-        self._grabber = Grabber()
+        super().__init__()
         self._user: Any = vars(ctypes)["windll"].user32
-
-    def monitors(self) -> list[Monitor]:
-        return self._grabber.monitors()
-
-    def grab(self, box: Box) -> Image:
-        return self._grabber.grab(box)
-
-    def watch(self) -> None:
-        return None
 
     def windows(self) -> list[Window]:
         handles: list[int] = []
