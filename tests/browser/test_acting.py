@@ -12,7 +12,6 @@ import pytest
 from browser.web_app import WebApp
 from interpreter.computer_api.browser import BrowserError, BrowserTimeoutError, ElementError
 
-pytest.importorskip("playwright")
 pytestmark = pytest.mark.needs("chromium")
 
 

@@ -92,9 +92,6 @@ def test_profiles_are_private_and_one_browser_s_at_a_time(tmp_path: Path) -> Non
     second.release()
 
 
-pytest.importorskip("playwright")
-
-
 def start(code: str, *arguments: str) -> subprocess.Popen[str]:
     started = subprocess.Popen(
         [sys.executable, "-c", code, *arguments],

@@ -9,7 +9,6 @@ import pytest
 
 from browser.web_app import WebApp
 
-pytest.importorskip("playwright")
 pytestmark = pytest.mark.needs("chromium")
 
 CODE = """

@@ -13,7 +13,6 @@ import pytest
 from browser.web_app import WebApp
 from interpreter.computer_api.browser import BrowserError, BrowserTimeoutError
 
-pytest.importorskip("playwright")
 pytestmark = pytest.mark.needs("chromium")
 
 

@@ -37,9 +37,6 @@ def test_characters_that_nobody_sees_are_left_out() -> None:
     assert inside(framed(f"a{hidden}b\u200dc é漢", "https://x")) == "a[2Jb\u200dc é漢"
 
 
-pytest.importorskip("playwright")
-
-
 @pytest.mark.needs("chromium")
 def test_a_hostile_page_stays_inside_its_frame(browser: Any, app: WebApp) -> None:
     read = inside(browser.read(f"{app.url}/hostile"))

@@ -69,9 +69,6 @@ def test_nothing_is_started_for_an_address_that_is_refused(computer: Any) -> Non
     assert computer.browser._holder._window is None
 
 
-pytest.importorskip("playwright")
-
-
 @pytest.mark.needs("chromium")
 def test_offline_holds_behind_a_redirect_and_in_scripts(computer: Any, browser: Any, app: WebApp) -> None:
     computer.offline = True

@@ -10,7 +10,6 @@ import pytest
 from browser.web_app import CONTROLS, WebApp
 from interpreter.computer_api.browser import BrowserError
 
-pytest.importorskip("playwright")
 pytestmark = pytest.mark.needs("chromium")
 
 MARKDOWN = """# Harvest of *2024*

@@ -17,8 +17,6 @@ from interpreter.computer_api.display.wording import SAME_LETTERS
 from interpreter.computer_api.tool import Picture
 from screen.desktop import Application, Desktop
 
-pytest.importorskip("rapidocr", reason="pip install 'open-interpreter[os]'")
-
 
 @pytest.fixture
 def display() -> Display:

@@ -17,8 +17,6 @@ from screen.desktop import Desktop
 from screen.drawing import Canvas
 from screen.word_page import FONTS, WORDS, word_page
 
-pytest.importorskip("rapidocr", reason="pip install 'open-interpreter[os]'")
-
 
 @pytest.fixture
 def display() -> Display:
