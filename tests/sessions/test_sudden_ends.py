@@ -65,8 +65,10 @@ def test_between_the_look_for_a_worker_and_the_block(
     fresh.variables()  # by then the snapshot is there
     just("after", session_of(fresh), "have_worker", ends, monkeypatch)
     ran = fresh.do("print('never')")
-    assert ran.ended == "died" and ran.stdout == ""
     kept = ends is kill_worker
+    assert ran.ended == "died"
+    # The worker hears of its supervisor's end a moment later: the block may have run by then.
+    assert ran.stdout == "" or (not kept and ran.stdout == "never\n")
     assert ("Only this block is lost" in ran.stderr) == kept
     assert fresh.do("print('n' in globals())").stdout == f"{kept}\n"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -136,6 +137,23 @@ def test_hard_links_stay_linked(bench: Bench) -> None:
     for one, other in ("ab", "cd"):
         assert bench.read(one) == bench.read(other) == "1"
         assert (bench.root / one).samefile(bench.root / other)
+
+
+def test_a_number_that_the_file_system_used_twice_makes_no_hard_link(bench: Bench) -> None:
+    """One file was deleted, another got its inode, then that was deleted too: they were never one file."""
+    contents = {"a": 1_000_000_000, "b": 2_000_000_000}
+    for name, time in contents.items():
+        os.utime(bench.write(name, "the same"), ns=(time, time))
+    before = shape(bench.root)
+    bench.block((bench.root / "a").unlink)
+    bench.block((bench.root / "b").unlink)
+    plan = bench.record.plan_undo(2)
+    number = plan.steps[0].want
+    assert number is not None
+    wants = [step.want._replace(inode=number.inode) for step in plan.steps if step.want is not None]
+    bench.record.undo(replace(plan, steps=tuple(replace(step, want=want) for step, want in zip(plan.steps, wants))))
+    assert shape(bench.root) == before
+    assert not os.path.samefile(bench.root / "a", bench.root / "b")
 
 
 def test_a_stored_copy_is_never_a_link_to_the_live_file(bench: Bench) -> None:

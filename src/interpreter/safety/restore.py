@@ -28,7 +28,7 @@ class Restoration:
         self._root, self._images, self._twin = root, images, twin
         self._passing = (f"{PREFIX}{token}-{number}" for number in count())
         self._seen: set[str] = set()
-        self._made: dict[tuple[int, str | None], str] = {}
+        self._made: dict[Item, str] = {}
         self._opened: dict[str, int] = {}
         self._dated: set[int] = set()
         self._changing: set[str] = set()
@@ -134,13 +134,17 @@ class Restoration:
                 os.unlink(passing)
             raise
         if want.kind == "file":
-            self._made[want.inode, want.content] = step.path
+            self._made[want] = step.path
 
     def _other_name(self, want: Item) -> str | None:
-        """Where the very file is already that is wanted, under another name: a hard link."""
+        """Where the very file is already that is wanted, under another name: a hard link.
+
+        The inode does not tell it alone: what two blocks changed was seen at two times, and in between the file
+        system may have given the number of a deleted file to another one.
+        """
         if want.kind != "file":
             return None
-        return self._made.get((want.inode, want.content)) or self._twin(want, self._changing)
+        return self._made.get(want) or self._twin(want, self._changing)
 
     def _make(self, want: Item, passing: str, twin: str | None) -> None:
         if want.kind == "link":
