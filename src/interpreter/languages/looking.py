@@ -8,6 +8,7 @@ from typing import Any
 
 COMPLETING = 0.25  # seconds: whoever waits for a completion has typed on by then
 LISTING = 2.0
+SAVING = 60.0  # a state with much in it, on a busy machine
 SHOWING = 10.0  # a large figure takes a while to draw
 
 Window = tuple[int, int]
