@@ -151,7 +151,8 @@ def test_a_number_that_the_file_system_used_twice_makes_no_hard_link(bench: Benc
     number = plan.steps[0].want
     assert number is not None
     wants = [step.want._replace(inode=number.inode) for step in plan.steps if step.want is not None]
-    bench.record.undo(replace(plan, steps=tuple(replace(step, want=want) for step, want in zip(plan.steps, wants))))
+    steps = [replace(step, want=want) for step, want in zip(plan.steps, wants, strict=True)]
+    bench.record.undo(replace(plan, steps=tuple(steps)))
     assert shape(bench.root) == before
     assert not os.path.samefile(bench.root / "a", bench.root / "b")
 
