@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from javascript_sessions import JavaScriptSession, fresh, session
+from waiting import until
 
 __all__ = ["fresh", "session"]
 pytestmark = pytest.mark.needs("node")
@@ -151,7 +152,13 @@ def test_an_interrupt_at_any_moment_leaves_a_working_session(session: JavaScript
 
 
 def test_an_interrupt_of_a_first_block_that_starts(fresh: JavaScriptSession) -> None:
-    threading.Timer(0.02, fresh.stop).start()
+    running = fresh.start()
+
+    def press() -> None:
+        until(lambda: running.block is not None, "the block")
+        fresh.stop()
+
+    threading.Thread(target=press).start()
     assert fresh.do("for (;;) await null").ended == "interrupted"
 
 
@@ -176,8 +183,7 @@ def test_a_block_moved_to_the_background(fresh: JavaScriptSession) -> None:
     assert fresh.do("'meanwhile'").text == "'meanwhile'\n"
     (job,) = fresh.jobs
     assert job.running
-    while "tick\ntick\n" not in job.output():
-        threading.Event().wait(0.01)
+    until(lambda: "tick\ntick\n" in job.output(), "two ticks")
     job.stop()
     assert not job.running
 
