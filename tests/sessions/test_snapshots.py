@@ -66,7 +66,7 @@ def test_undo_and_redo_of_a_variable(session: PythonSession, name: str) -> None:
     assert session.do("print(v)").text == after
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(st.one_of(st.integers(0, 99), st.sampled_from(["back", "crash"])), min_size=3, max_size=9))
 def test_any_walk_through_the_states(session: PythonSession, steps: list[int | str]) -> None:
     """Blocks, crashes and returns to random states: the variables are always those of the state."""
