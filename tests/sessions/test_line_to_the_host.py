@@ -29,6 +29,7 @@ def line() -> Iterator[socket.socket]:
     host = threading.Thread(target=answer)
     host.start()
     yield ours
+    ours.shutdown(socket.SHUT_RDWR)
     ours.close()
     host.join()
 

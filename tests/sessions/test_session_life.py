@@ -163,6 +163,7 @@ def test_a_block_times_out(computer: Computer) -> None:
     computer._interpreter.block_timeout = 0.3
     last = list(computer.run("shell", "sleep 1000", stream=True))[-1]
     assert last["ended"] == "timed_out"
+    computer._interpreter.block_timeout = None
     assert text_of(computer.run("shell", "echo fine")) == "fine\n"
 
 
