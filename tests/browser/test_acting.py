@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from browser.web_app import WebApp
 from interpreter.computer_api.browser import BrowserError, BrowserTimeoutError, ElementError
+from ports import free_ports
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -135,8 +135,7 @@ def test_a_file_that_nobody_asked_for_is_told_and_not_kept(browser: Any, app: We
 
 
 def test_an_address_that_leads_nowhere_says_so(browser: Any, app: WebApp) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        port = nobody.getsockname()[1]
+    (port,) = free_ports(1)
     assert "status 404" in browser.go_to_url(f"{app.url}/nothing")
     with pytest.raises(BrowserError, match=r"could not be loaded: .*ERR_CONNECTION_REFUSED"):
         browser.go_to_url(f"localhost:{port}")

@@ -50,8 +50,8 @@ def test_code_may_catch_the_interrupt_and_go_on(desk: Desk) -> None:
 
 
 def test_a_block_that_takes_too_long_in_a_call_times_out(desk: Desk) -> None:
-    desk.interpreter.block_timeout = 1
     desk.do("kept = 1")
+    desk.interpreter.block_timeout = 1
     assert desk.do("computer.gadget.block()").ended == "timed_out"
     desk.interpreter.block_timeout = None
     assert desk.do("print(kept)").text == "1\n"

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
+from ports import free_ports
+
 PROGRAM = shutil.which("dovecot", path=f"{os.environ['PATH']}:/usr/sbin")
 PASSWORD = "pässword"
 DOVECOT = """
@@ -185,12 +187,6 @@ def silent_server() -> Iterator[int]:
     """Takes connections and never says a word."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield listening.getsockname()[1]
-
-
-def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in sockets]
 
 
 def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:

@@ -21,7 +21,8 @@ from interpreter.computer_api.people.errors import (
 )
 from interpreter.errors import ComputerError
 from people.dav_server import CALENDAR, DavServer
-from people.mail_servers import free_ports, silent_server
+from people.mail_servers import silent_server
+from ports import free_ports
 
 DAY = "2026-11-16"
 

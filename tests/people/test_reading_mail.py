@@ -17,7 +17,8 @@ from interpreter.computer_api.people.errors import (
     ServerTimeoutError,
     ServerUnreachableError,
 )
-from people.mail_servers import Certificate, Dovecot, free_ports, silent_server
+from people.mail_servers import Certificate, Dovecot, silent_server
+from ports import free_ports
 
 
 def mail(subject: str, body: str = "Hello.", sender: str = "Ann <ann@example.org>") -> EmailMessage:

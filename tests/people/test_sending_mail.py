@@ -21,7 +21,8 @@ from interpreter.computer_api.people.errors import (
 from interpreter.computer_api.people.mail import Mail
 from interpreter.errors import ComputerError, SandboxUnavailableError
 from interpreter.safety.sandbox import Containment, Sandbox
-from people.mail_servers import Certificate, PostOffice, free_ports, silent_server
+from people.mail_servers import Certificate, PostOffice, silent_server
+from ports import free_ports
 
 
 def account(port: int, certificate: Certificate, **more: Any) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import re
 
 from interpreter.languages.block import Block
 from python_sessions import PythonSession, fresh, session
+from waiting import until
 
 __all__ = ["fresh", "session"]
 
@@ -177,6 +178,7 @@ threading.Thread(target=late).start()
     ran = session.do("go.set()\nprint(gone.wait(20))")
     assert ran.text == "True\n"
     assert block is not None
+    until(lambda: len(block.spool.read()) >= len("late\nlate error\n"), "what it said")
     assert block.spool.read() == "late\nlate error\n"
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
 from pathlib import Path
 
-import psutil
-
 from shell_sessions import ShellSession, bash, fresh, shell
+from waiting import until, until_ended
 
 __all__ = ["bash", "fresh", "shell"]
 
@@ -81,8 +79,7 @@ def test_late_output_stays_with_its_block(fresh: ShellSession, tmp_path: Path) -
     assert fresh.session is not None and fresh.session.block is not None
     first = fresh.session.block
     assert fresh.do(f": > {gate}; cat {ready}; echo own").text == "\nown\n"
-    while first.running:
-        threading.Event().wait(0.01)
+    until(lambda: not first.running, "the end of what it left")
     assert first.spool.read() == "started\nlate\n"
 
 
@@ -92,7 +89,7 @@ def test_a_flood_from_the_background_neither_blocks_nor_leaks(fresh: ShellSessio
     for n in range(5):
         assert fresh.do(f"echo {n}").text == f"{n}\n"
     fresh.do(f"kill -9 {pid}")
-    psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], timeout=10)
+    until_ended([pid])
 
 
 def test_redirecting_the_shell_itself_lasts_for_one_block(shell: ShellSession, tmp_path: Path) -> None:

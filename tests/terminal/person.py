@@ -62,6 +62,10 @@ class Person:
         """Wait until a text is on the screen or above it."""
         self.wait_until(lambda: self.screen.count(text) >= times, text)
 
+    def glimpses(self, text: str) -> None:
+        """Wait until a text was on the screen, for however short a time."""
+        self.wait_until(lambda: text in self.raw, text)
+
     def wait_until(self, condition: Callable[[], bool], what: str) -> None:
         end = time.monotonic() + self._patience
         while not condition():
@@ -77,8 +81,9 @@ class Person:
             text = self._child.read_nonblocking(65536, timeout)
         except (pexpect.TIMEOUT, pexpect.EOF):
             return False
+        since = max(0, len(self.raw) - len(DEVICE_ATTRIBUTES) + 1)  # a question may come in two pieces
         self.raw += text
-        if DEVICE_ATTRIBUTES in text:
+        if DEVICE_ATTRIBUTES in self.raw[since:]:
             self.types(self.answer)  # as any terminal does at once
         self.emulator.feed(text)
         return True

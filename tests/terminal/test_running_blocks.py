@@ -51,7 +51,7 @@ def test_a_second_ctrl_c_does_not_wait() -> None:
         person.says("loop")
         person.sees("stubborn")
         person.types(CTRL_C)
-        person.sees("stopping")
+        person.glimpses("stopping")
         person.types(CTRL_C)
         person.sees("Interrupted")
         person.says("still there?")

@@ -280,6 +280,7 @@ class Session(Processes):
         if block is not None and not block.finished:
             self._tell_exit(block)
         self.snapshots.worker_exited()
+        self.questions.give_up()
         self.ended.set()
 
     def _tell_exit(self, block: Block) -> None:

@@ -18,7 +18,7 @@ from interpreter.languages.displays import console
 from interpreter.languages.frames import Frame
 from interpreter.languages.launch import Launch
 from interpreter.languages.live import HasSurroundings, LiveLanguage, how_it_ended
-from interpreter.languages.looking import LISTING, Completions, Text, Value, Variable, Window
+from interpreter.languages.looking import SAVING, Completions, Text, Value, Variable, Window
 from interpreter.languages.session import Session
 from interpreter.languages.shell.dialect import Dialect, is_whole, state_file
 from interpreter.languages.shell.exports import Exports
@@ -203,7 +203,7 @@ class Shell(LiveLanguage):
             raise NotRestorableError("That state of the shell is not kept any more.")
         self._note_place()
         if session.alive:
-            self._asked(session, {"op": "inspect"}, LISTING)  # from here on the state of the last block is saved
+            self._asked(session, {"op": "inspect"}, SAVING)  # from here on the state of the last block is saved
             session.retire(FAREWELL)
         self._dialect.settle(session.folder)
         self._dialect.choose(self._blocks[state])
@@ -245,7 +245,7 @@ class Shell(LiveLanguage):
         if session is None or session.block is None:
             return self._state
         if session.alive:
-            self._asked(session, {"op": "inspect"}, LISTING)  # from here on the state of the last block is saved
+            self._asked(session, {"op": "inspect"}, SAVING)  # from here on the state of the last block is saved
         state = self._dialect.last_state(session.folder)
         return shared_files.read(state) if state is not None else None
 
