@@ -101,6 +101,7 @@ class Timeline(Points):
             record = self._record()
             restore = record.undo if outlook.files.direction == "undo" else record.redo
             report = restore(outlook.files, overwrite, repositories)
+            self._interpreter.computer.forget_folders()
         self._arrive("files", outlook)
         if outlook.mark is not None:
             self._remember_present()
