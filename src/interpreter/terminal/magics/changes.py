@@ -143,8 +143,7 @@ def _approval(interpreter: OpenInterpreter, point: Point) -> str:
 
 def _block(interpreter: OpenInterpreter, point: Point) -> BlockRecord | None:
     session = interpreter.journal.read() if point.block is not None else None
-    blocks = session.blocks if session is not None else []
-    return next((block for block in blocks if block.number == point.block), None)
+    return session.proposed.get(point.block or 0) if session is not None else None
 
 
 def _request(interpreter: OpenInterpreter, point: Point) -> str:
