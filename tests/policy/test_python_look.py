@@ -77,6 +77,7 @@ def test_a_deletion_is_seen_however_it_is_said(code: str) -> None:
         ("conn.execute('delete from t')", {("database", "a database")}),
         ("df.to_sql('t', engine)", {("database", "a database")}),
         ("import os\nos.kill(1, 9)", {("kill", "process 1")}),
+        ("import os\nos.kill(child.pid, 9)", {("kill", "a process")}),
         ("import shutil\nshutil.rmtree('a')", {("delete", "a")}),
         ("%pip install a b", {("install", "a"), ("install", "b"), ("network", "pypi.org")}),
         ("import sys, subprocess\nsubprocess.run([sys.executable, '-m', 'pip', 'install', 'a'])", {("install", "a"), ("network", "pypi.org")}),

@@ -156,6 +156,11 @@ class Running(Languages):
         if active is not None:
             active.stop()
 
+    def end(self, language: str) -> None:
+        """End the session of one language; its next block begins a new one."""
+        self._end_trial()
+        self._instance(language).terminate()
+
     def terminate(self) -> None:
         """End all sessions and everything they started."""
         self._end_trial()

@@ -70,7 +70,7 @@ def _by_table(program: str, call: Call, doing: Doing) -> None:
         case "copy" | "move":
             _copy(arguments, operands, doing, row.does)
         case "kill":
-            doing.note("kill", " ".join([program, *operands]).replace(HOLE, "*"))
+            doing.note("kill", f"processes ({' '.join([program, *operands])})".replace(HOLE, "*"))
         case "send" | "get":
             doing.network(next(iter(operands), ""), row.does)
         case "system":

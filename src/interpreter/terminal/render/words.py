@@ -66,7 +66,7 @@ def ending(chunk: dict[str, Any], elapsed: float, silent: bool, shell: bool) -> 
         case "timed_out":
             return f"Stopped: it ran into the time limit{took}."
         case "died":
-            return f"The session died{took}."
+            return f"The session died{took}." if silent else ""  # else it was said how, and what is left
         case "background":
             return "Moved to the background."
     if code == 1 and chunk.get("ended") == "error" and not silent and not shell:
