@@ -94,6 +94,10 @@ class Containment:
 
     # -- what sessions call -------------------------------------------------------------------------------------
 
+    @property
+    def only_reads(self) -> bool:
+        return not self.sandbox.writes_workspace
+
     def environment(self, env: dict[str, str]) -> dict[str, str]:
         kept = let_through(env, self.sandbox.env)
         packages = str(self._inside_home() / PACKAGES)
