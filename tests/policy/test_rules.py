@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import pwd
+from dataclasses import replace
+
 import pytest
 
 from interpreter.safety.look import look
@@ -138,3 +142,14 @@ def test_effects_can_be_handed_in() -> None:
     effects = look("shell", "rm x", WORKSPACE)
     policy = Policy(WORKSPACE, (Rule("deny", does=("delete",)),))
     assert policy.judge("shell", "rm x", effects) == policy.judge("shell", "rm x")
+
+
+@pytest.mark.parametrize("code", ["cat {home}/.ssh/id_ed25519", "cat ~{user}/.ssh/id_ed25519", "rm -rf ~{user}"])
+def test_the_accounts_own_home_is_kept_when_home_is_another(code: str) -> None:
+    account = pwd.getpwuid(os.getuid())
+    code = code.format(home=account.pw_dir, user=account.pw_name)
+    assert os.path.realpath(account.pw_dir) != os.path.realpath(os.path.expanduser("~"))
+    policy = Policy.load(WORKSPACE)
+    assert policy.judge("shell", code).decision == "deny"
+    allowed = replace(policy, rules=(Rule("allow", path=("~/**",)),))
+    assert allowed.judge("shell", code).decision == "ask"  # only $HOME's files were meant

@@ -6,6 +6,7 @@ import os
 import re
 from typing import NamedTuple
 
+from interpreter.safety.homes import home, homes
 from interpreter.safety.look.effects import Place
 
 HOLE = "\0"
@@ -79,12 +80,10 @@ def expanded(path: str) -> str:
     """With the home folder in the place of a tilde."""
     if path == "~" or path.startswith("~/"):
         return home() + path[1:]
-    return f"/home/{path[1:]}" if re.match(r"~\w", path) else path
-
-
-def home() -> str:
-    """The user's home folder, links resolved."""
-    return _real(os.path.expanduser("~"))
+    if not re.match(r"~\w", path):
+        return path
+    named = os.path.expanduser(path)  # as the system has it
+    return named if named != path else f"/home/{path[1:]}"
 
 
 def is_secret(full: str) -> bool:
@@ -93,7 +92,10 @@ def is_secret(full: str) -> bool:
         return False
     if _SECRET_ANYWHERE.search(full):
         return True
-    inside = os.path.relpath(full, home()) if _within(full, home()) else "/"
+    return any(_is_secret_in(os.path.relpath(full, folder)) for folder in homes() if _within(full, folder))
+
+
+def _is_secret_in(inside: str) -> bool:
     return any(inside == name.rstrip("/") or (name.endswith("/") and inside.startswith(name)) for name in _SECRET_HOME)
 
 

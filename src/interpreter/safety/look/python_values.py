@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from interpreter.safety.look.places import HOLE, Places, home
+from interpreter.safety.homes import home
+from interpreter.safety.look.places import HOLE, Places
 from interpreter.safety.look.python_table import ALIASES
 
 _DEEPEST = 12

@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
+from interpreter.safety.homes import home
 from interpreter.safety.look.handlers import Call
 from interpreter.safety.look.notes import Notes
-from interpreter.safety.look.places import HOLE, home
+from interpreter.safety.look.places import HOLE
 from interpreter.safety.look.programs import look_at
 from interpreter.safety.look.shell_words import Words
 

@@ -14,10 +14,15 @@ class Folders(NamedTuple):
     workspace: str
     config: str
     home: str
+    account_home: str = ""  # where it is another one: what is forbidden in the one is so in the other
 
 
-def matches_path(path: str, pattern: str, folders: Folders, above_too: bool = False) -> bool:
-    """Is the path one that the pattern means, or, if asked, a folder above one?"""
+def matches_path(path: str, pattern: str, folders: Folders, above_too: bool = False, in_both: bool = False) -> bool:
+    """Is the path one that the pattern means, in both homes if asked, or, if asked, a folder above one?"""
+    if in_both and folders.account_home and pattern.startswith("~"):
+        other = folders._replace(home=folders.account_home)
+        if matches_path(path, pattern, other, above_too):
+            return True
     whole = _whole(pattern, folders)
     if _compiled(whole).fullmatch(path):
         return True

@@ -139,7 +139,7 @@ def _any_path(effect: Effect, patterns: Sequence[str], folders: Folders, loosely
     if not effect.full:
         return False
     whole = loosely and effect.kind == "delete" and effect.how == "tree"
-    return any(matches_path(effect.full, pattern, folders, above_too=whole) for pattern in patterns)
+    return any(matches_path(effect.full, pattern, folders, above_too=whole, in_both=loosely) for pattern in patterns)
 
 
 def _any_host(effect: Effect, patterns: Sequence[str]) -> bool:

@@ -17,6 +17,7 @@ from typing import Any
 from interpreter.errors import SandboxUnavailableError
 from interpreter.languages.containment import Start
 from interpreter.languages.spool import outputs_folder
+from interpreter.safety.homes import homes
 from interpreter.safety.sandbox import bubblewrap, container, seatbelt
 from interpreter.safety.sandbox.addresses import is_listed
 from interpreter.safety.sandbox.cgroups import Groups
@@ -31,6 +32,7 @@ from interpreter.safety.sandbox.seccomp import program
 ENTER = str(Path(__file__).with_name("enter.py"))
 NAME = "interpreter-sandbox-"
 PORT = 41080  # of the proxy, in the sandbox's own network
+STATE = (".config", ".cache", ".local/share")  # where we keep ours in a home that is not $HOME
 PACKAGES = ".local/share/sandbox-packages"  # in the sandbox's home: what pip installs, for all its sessions
 
 
@@ -255,6 +257,7 @@ def own_state() -> tuple[Path, ...]:
         user_config_dir("open-interpreter"),
         user_cache_dir("open-interpreter"),
         user_data_dir("open-interpreter"),
+        *(os.path.join(home, place, "open-interpreter") for home in homes()[1:] for place in STATE),
     )
     return tuple(map(Path, dict.fromkeys(folders)))
 
