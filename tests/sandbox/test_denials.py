@@ -150,3 +150,12 @@ def test_where_nothing_more_is_given_nothing_is_offered(workspace: Path) -> None
     sandbox = Sandbox("workspace", str(workspace), fixed=True)
     (denial,) = blocked(sandbox, places(sandbox, [], []), Block("", errors=error(errno.EROFS, "/etc/hosts")), ())
     assert "needs:" not in str(denial)
+
+
+@pytest.mark.parametrize(
+    "code", ["open('/etc/none_such', 'w')", "open(__import__('os').path.expanduser('~/.ssh/key'))"]
+)
+def test_what_nobody_can_give_is_not_to_be_asked_for(inside: Inside, code: str) -> None:
+    """A rule keeps files in /etc and keys: the model would ask in vain."""
+    told = inside.do("python", code).text
+    assert "locked by the sandbox: " in told and "needs:" not in told

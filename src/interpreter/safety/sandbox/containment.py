@@ -11,6 +11,7 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from interpreter.safety.sandbox.cgroups import Groups
 from interpreter.safety.sandbox.denials import Block, blocked, says_why, to_host
 from interpreter.safety.sandbox.environment import let_through, through_proxy
 from interpreter.safety.sandbox.mountpoints import make_ways
+from interpreter.safety.sandbox.needs import in_vain
 from interpreter.safety.sandbox.places import Places, is_inside, places
 from interpreter.safety.sandbox.proxy import Proxy, Verdict
 from interpreter.safety.sandbox.sandbox import MEGABYTE, Limits, Sandbox, Widening
@@ -138,7 +140,10 @@ class Containment:
             block.errors or block.exit_code or says_why(block.said) or any(not verdict.allowed for verdict in verdicts)
         ):
             return []  # the usual case costs nothing
-        return [str(denial) for denial in blocked(self.sandbox, self.places([]), block, verdicts)]
+        seen = self.places([])
+        found = blocked(self.sandbox, seen, block, verdicts)
+        vain = [in_vain(self.sandbox, seen, self.state, denial.remedy) for denial in found]
+        return [str(replace(each, remedy=None) if no_use else each) for each, no_use in zip(found, vain, strict=True)]
 
     # -- what programs outside call, which keep to the same rules ----------------------------------------------------
 

@@ -83,6 +83,16 @@ def obstacle(sandbox: Sandbox, places: Places, state: tuple[Path, ...], wanted: 
             return no_path(sandbox, places, state, wanted)
 
 
+def in_vain(sandbox: Sandbox, places: Places, state: tuple[Path, ...], wanted: Widening | None) -> bool:
+    """Whether there is no use in asking for it: nobody could give it, or a rule forbids that."""
+    if wanted is None or obstacle(sandbox, places, state, wanted):
+        return True
+    from interpreter.safety.policy import Policy
+    from interpreter.safety.policy.widening import refusal
+
+    return bool(refusal(Policy.load(sandbox.workspace), wanted))
+
+
 def no_host(value: str) -> str:
     host, _ = parted(value)
     if host in NEIGHBOURS or host.endswith((".local", ".localhost", ".internal")) or not is_open(host):
