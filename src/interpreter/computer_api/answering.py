@@ -39,6 +39,8 @@ class Use:
     sends: bool = False
     contained: bool = False
     """The code that calls is in a sandbox."""
+    only_reads: bool = False
+    """And that one is read-only."""
 
     @property
     def tool(self) -> str:
@@ -132,7 +134,8 @@ class Answering:
         if kind is None:
             raise missing([*path, name], owner)
         use = Use(f"computer.{call.path}", call.how, getattr, (owner, name), {}, call.language)
-        use = replace(use, contained=call.is_contained)
+        box = call.containment
+        use = replace(use, contained=box is not None, only_reads=box is not None and box.only_reads)
         match call.how:
             case "call" if kind == "method":
                 function = getattr(owner, name)

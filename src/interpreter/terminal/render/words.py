@@ -94,12 +94,10 @@ def duration(elapsed: float, digits: int = 1) -> str:
 
 
 def decision(kind: str, content: dict[str, Any]) -> str:
-    """A line for a decision that the user did not just take."""
+    """A line for a decision that the user did not just take; why a block did not run comes as its output."""
     reason = content.get("reason") or ""
-    if content.get("by") in ("user", "guard", "scan", "sandbox") or not (reason or kind == "denied"):
-        return ""  # the user knows, and the words of the others come as output
-    if kind == "denied":
-        return f"Not run: {reason or 'it is not allowed'}"
+    if kind == "denied" or content.get("by") == "user" or not reason:
+        return ""
     return f"{kind.capitalize()}: {reason}"
 
 
