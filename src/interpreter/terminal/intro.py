@@ -114,7 +114,7 @@ def _offer_to_keep(interpreter: OpenInterpreter) -> None:
 
     row = ROWS.get(identify(interpreter.llm.model)[0])
     if row is not None and row.key_variables and local.can_ask():
-        setup.offer_to_keep(row, interpreter.llm.api_key)
+        setup.offer_to_keep(row, interpreter.llm.api_key, interpreter.plain_text_display)
 
 
 def explained(error: InterpreterError) -> str:

@@ -13,13 +13,13 @@ _WORTH_TELLING = 3.0  # seconds
 _MOST_FINDINGS = 12
 
 
-def wrapped(text: str, width: int) -> list[str]:
-    """Lines of ours that fit the screen; a continued line is indented like its beginning."""
+def wrapped(text: str, width: int, hanging: int = 0) -> list[str]:
+    """Lines of ours that fit the screen; a continued line is indented like its beginning, and more if `hanging`."""
     from textwrap import wrap
 
     rows: list[str] = []
     for line in text.split("\n"):
-        indent = " " * (len(line) - len(line.lstrip()))
+        indent = " " * (len(line) - len(line.lstrip()) + hanging)
         rows += wrap(line, max(width, 10), subsequent_indent=indent, break_on_hyphens=False) or [""]
     return rows
 
