@@ -158,6 +158,7 @@ class Desktop:
         """Chromium in a window of its own, with a fresh profile."""
         flags = "--no-first-run --no-default-browser-check --disable-gpu --disable-background-networking"
         flags += " --disable-component-update --password-store=basic --force-renderer-accessibility"
+        flags += " --allow-pre-commit-input"  # else it takes no click before it has painted the page
         if os.geteuid() == 0:
             flags += " --no-sandbox --test-type"  # without the bar that says so, which slides in while tests click
         profile = self.folder / f"chromium-{uuid.uuid4().hex[:8]}"

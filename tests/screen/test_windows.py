@@ -68,6 +68,15 @@ def test_launching(desktop: Desktop, computer: Any, home: Path, monkeypatch: pyt
     desktop.until(lambda: not psutil.pid_exists(window["pid"]), "it to end")
 
 
+@pytest.mark.needs("mousepad")
+def test_launching_what_runs_already_and_makes_a_tab(desktop: Desktop, computer: Any) -> None:
+    first = computer.os.launch("mousepad")
+    again = computer.os.launch("mousepad")
+    assert (again["id"], again["active"]) == (first["id"], True) and again["title"] != first["title"]
+    assert computer.os.close_window(again)
+    desktop.until(lambda: not psutil.pid_exists(first["pid"]), "it to end")
+
+
 def test_notices(desktop: Desktop, computer: Any, notices: list[list[Any]]) -> None:
     assert computer.os.notify("Done: 3 files")
     assert computer.os.notify("x" * 500)

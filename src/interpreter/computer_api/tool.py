@@ -37,7 +37,7 @@ class Tool:
 class Picture:
     """A picture as it travels: PNG, and what it is of, so that places in it can be mapped back to the screen."""
 
-    png: bytes
+    png: bytes = field(repr=False)
     width: int
     height: int
     # Where its upper left corner is on the screen, and how many screen pixels one of its pixels is.
