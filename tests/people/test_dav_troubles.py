@@ -21,7 +21,7 @@ from interpreter.computer_api.people.errors import (
 )
 from interpreter.errors import ComputerError
 from people.dav_server import CALENDAR, DavServer
-from people.mail_servers import free_ports, silent_server
+from people.mail_servers import closed_port, silent_server
 
 DAY = "2026-11-16"
 
@@ -47,10 +47,10 @@ def test_no_calendar_at_all_is_told(computer: Computer, dav: DavServer) -> None:
 
 
 def test_a_server_that_is_down_is_told(computer: Computer) -> None:
-    (port,) = free_ports(1)
-    computer.calendar_account = {"url": f"http://127.0.0.1:{port}/"}
-    with pytest.raises(ServerUnreachableError, match=f"127.0.0.1:{port} cannot be reached"):
-        computer.calendar.get_events(DAY)
+    with closed_port() as port:
+        computer.calendar_account = {"url": f"http://127.0.0.1:{port}/"}
+        with pytest.raises(ServerUnreachableError, match=f"127.0.0.1:{port} cannot be reached"):
+            computer.calendar.get_events(DAY)
 
 
 def test_a_server_that_hangs_is_given_up(computer: Computer) -> None:
