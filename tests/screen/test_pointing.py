@@ -28,6 +28,19 @@ def test_the_pointer_is_where_it_was_put(desktop: Desktop, computer: Any) -> Non
     assert desktop.pointer() == (70, 100)
 
 
+def test_an_interrupt_that_took_the_connection_is_nobody_s_error(
+    desktop: Desktop, computer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from interpreter.computer_api.input.hands import hands_of
+
+    computer.mouse.move(x=300, y=200)
+    hands: Any = hands_of(computer)
+    looked = iter([False])  # it is cut off between the look and the question
+    monkeypatch.setattr(type(hands), "is_lost", property(lambda self: next(looked, self._x.is_lost)))
+    hands._x.display.display.close_internal("interrupted")
+    assert computer.mouse.position() == (300, 200) and hands_of(computer) is not hands
+
+
 def test_places_that_are_none(desktop: Desktop, computer: Any) -> None:
     with pytest.raises(ValueError, match="outside of the screen, which is 1280 x 800"):
         computer.mouse.click(x=5000, y=5)
