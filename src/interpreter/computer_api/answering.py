@@ -169,7 +169,13 @@ def missing(path: list[str], owner: Any) -> AttributeError:
 
 
 def asked_first(use: Use, ask: Callable[[str], str | None]) -> str:
-    """Have the user look at what would be sent; PermissionError unless they say yes."""
+    """Have the user look at what would be sent; PermissionError unless they say yes.
+
+    What cannot be sent anyway, since no account is set, is not asked about.
+    """
+    sender = getattr(use.function, "__self__", None)
+    if isinstance(sender, Tool):
+        sender._check_sending()
     parts = [f"  {name}: {cut(shown(value), LONGEST_SHOWN)}" for name, value in use.given.items()]
     answer = ask("\n".join([f"The code wants to send something with {use.name}:", *parts, "Send it? (y/n) "]))
     if answer is None:
