@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import shutil
+import signal
 import sys
 import uuid
 from collections.abc import Iterator
@@ -24,6 +25,8 @@ _PRIVATE_NAMES = ("DISABLE_TELEMETRY", "EDITOR", "VISUAL", "NO_COLOR", "FORCE_CO
 
 def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(_refuse_foreign_address)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background of a script
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     # The same examples in every run, so that a change is judged by what it changed; `make test-full` seeks others.
     # Nothing is timed: how long one takes says how busy the machine is.
     wants_others = "not full" not in config.option.markexpr
