@@ -165,6 +165,13 @@ class Desktop:
             "chromium", *flags.split(), f"--user-data-dir={profile}", "--window-size=900,600", address, title=title
         )
 
+    def tells(self, name: str) -> None:
+        """Wait until a program tells of an element of this name: that comes a moment after its window."""
+        from interpreter import OpenInterpreter
+
+        display = OpenInterpreter().computer.display
+        self.until(lambda: any(element["name"] == name for element in display.elements()), f"the element {name}")
+
     def close_applications(self) -> None:
         while self.applications:
             self.applications.pop().close()

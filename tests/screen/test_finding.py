@@ -24,12 +24,20 @@ def display() -> Display:
     return made
 
 
-def place(desktop: Desktop, application: Application, left: int, top: int) -> None:
-    """Move a window, and wait until it is there."""
+def place(desktop: Desktop, display: Display, application: Application, left: int, top: int) -> None:
+    """Move the window of an order, and wait until it is there and its program tells so."""
+
+    def offset() -> tuple[int, int]:
+        window, button = Box(*display.info()["active_window"]["box"]), in_tree(display, "Save order")[0]
+        return button.x - window.left, button.y - window.top
+
+    desktop.tells("Save order")
+    before = offset()
     window = desktop.x.create_resource_object("window", application.window)
     window.configure(x=left, y=top)
     root = desktop.x.screen().root
     desktop.until(lambda: abs(root.translate_coords(window, 0, 0).x - left) < 40, "the window to have moved")
+    desktop.until(lambda: offset() == before, "the program to know")
 
 
 def in_tree(display: Display, name: str) -> list[Match]:
@@ -49,6 +57,7 @@ def test_a_gtk_program_tells_of_its_menus_when_they_are_open(
     file = tmp_path / "letter.txt"
     file.write_text("Dear reader\n")
     desktop.editor(file)
+    desktop.tells("File")
     found = only(display.locate("File"))
     assert (found.source, found.role, found.similarity) == ("accessibility", "menu", 1.0)
     assert Box(*display.info()["active_window"]["box"]).has(found.x, found.y)
@@ -66,6 +75,7 @@ def test_the_elements_of_a_window_can_be_read_and_written(desktop: Desktop, disp
     file = tmp_path / "letter.txt"
     file.write_text("Dear reader\n")
     desktop.editor(file)
+    desktop.tells("File")
     elements = display.elements()
     names = [element["name"] for element in elements]
     assert names[:2] == ["File", "Edit"]
@@ -84,6 +94,7 @@ def test_the_elements_of_a_window_can_be_read_and_written(desktop: Desktop, disp
 def test_a_qt_program_is_walked(desktop: Desktop, display: Display, tmp_path: Path) -> None:
     result = tmp_path / "order.json"
     desktop.qt_dialog(result)
+    desktop.tells("Save order")
     # A label and the field that it is for have one name: the field is meant.
     field = only(display.locate("Customer"))
     assert (field.source, field.role) == ("accessibility", "text")
@@ -112,7 +123,7 @@ def test_equal_ones_are_all_found_and_numbered(desktop: Desktop, display: Displa
 @pytest.mark.needs("xterm")
 def test_what_another_window_covers_is_not_found(desktop: Desktop, display: Display, tmp_path: Path) -> None:
     dialog = desktop.qt_dialog(tmp_path / "order.json")
-    place(desktop, dialog, 100, 100)
+    place(desktop, display, dialog, 100, 100)
     whole = only(display.locate("Save order"))
     options = ("-T", "cover", "-geometry", f"60x20+{whole.box.left + 30}+{whole.box.top - 40}")
     desktop.start("xterm", *options, title="cover")
@@ -125,7 +136,7 @@ def test_what_another_window_covers_is_not_found(desktop: Desktop, display: Disp
 @pytest.mark.needs("xrandr")
 def test_an_element_on_the_second_monitor(two_monitors: Desktop, display: Display, tmp_path: Path) -> None:
     dialog = two_monitors.qt_dialog(tmp_path / "order.json")
-    place(two_monitors, dialog, 760, 300)
+    place(two_monitors, display, dialog, 760, 300)
     box = Box(*display.info()["active_window"]["box"])
     assert box.left >= 640
     button = only(display.locate("Save order"))

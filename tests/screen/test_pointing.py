@@ -47,6 +47,7 @@ def test_a_button_by_its_text(desktop: Desktop, computer: Any, tmp_path: Path) -
 
 def test_an_element_by_what_the_tree_tells(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
     desktop.qt_dialog(tmp_path / "order.json")
+    desktop.tells("Wrap it as a gift")
     gift = next(element for element in computer.display.elements() if element["name"] == "Wrap it as a gift")
     computer.mouse.click(gift)
     computer.mouse.click(text="Save order")
@@ -55,6 +56,7 @@ def test_an_element_by_what_the_tree_tells(desktop: Desktop, computer: Any, tmp_
 
 def test_what_is_not_there_is_told_with_what_is(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
     desktop.qt_dialog(tmp_path / "order.json")
+    desktop.tells("Save order")
     with pytest.raises(NotFoundOnScreenError, match=r"'Sovi ardir'.*'Save order'"):
         computer.mouse.click("Sovi ardir")
 
@@ -81,7 +83,9 @@ def test_equal_buttons_are_numbered(
 def test_dragging_marks_text(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
     desktop.qt_dialog(tmp_path / "order.json")
     computer.keyboard.write("carry me over")
-    field = next(element for element in computer.display.elements() if element.get("value") == "carry me over")
+    fields = lambda: [each for each in computer.display.elements() if each.get("value") == "carry me over"]  # noqa: E731
+    desktop.until(fields, "the text to be there")
+    field = fields()[0]
     left, top, width, height = field["box"]
     middle = top + height // 2
     computer.mouse.drag((left + width - 4, middle), (left + 2, middle))
@@ -93,7 +97,9 @@ def test_dragging_marks_text(desktop: Desktop, computer: Any, tmp_path: Path) ->
 
 @pytest.mark.needs("chromium")
 def test_buttons_and_wheel(desktop: Desktop, computer: Any, page: Callable[[str], str]) -> None:
-    script = """<title>page</title><body style="height: 5000px" onload="document.title='loaded'"><script>
+    # Before it has drawn something, the browser drops what it is given.
+    script = """<title>page</title><body style="height: 5000px">Words<script>
+    onload = () => requestAnimationFrame(() => requestAnimationFrame(() => { document.title = 'loaded' }))
     for (const kind of ['click', 'dblclick', 'contextmenu'])
       addEventListener(kind, event => { document.title += ' ' + kind + event.detail; event.preventDefault() })
     addEventListener('scroll', () => { document.title = scrollY > 0 ? 'scrolled' : 'top' })
