@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import socket
+from collections.abc import Iterator
 
 
 def free_ports(count: int) -> list[int]:
@@ -15,3 +16,11 @@ def free_ports(count: int) -> list[int]:
         with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
             found.append(port)
     return found
+
+
+@contextlib.contextmanager
+def closed_port() -> Iterator[int]:
+    """A port at which nobody answers, and that nobody else can take meanwhile."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield held.getsockname()[1]

@@ -155,6 +155,23 @@ def test_blocks_follow_their_messages(chatting: Chatting) -> None:
     assert events(interpreter)[-1]["event"] == "undo"
 
 
+def test_blocks_come_again_with_their_messages(chatting: Chatting) -> None:
+    interpreter, _ = chatting(
+        tool_call("echo", "a"), text("A."), tool_call("echo", "b"), text("B."), text("C."), auto_run=True
+    )
+    interpreter.chat("one", display=False)
+    interpreter.chat("two", display=False)
+    before = session_of(interpreter).blocks
+    interpreter.undo()
+    assert session_of(interpreter).blocks == before[:1]
+    interpreter.undo()
+    interpreter.redo(2)
+    assert session_of(interpreter).blocks == before and [block.by for block in before] == ["auto_run", "auto_run"]
+    interpreter.undo()
+    interpreter.chat("three", display=False)
+    assert session_of(interpreter).blocks == before[:1] and list(session_of(interpreter).proposed) == [1, 2]
+
+
 def test_reset_begins_another_session(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("One.").then(usage(10, 1)), text("Two.").then(usage(20, 2)))
     interpreter.chat("first", display=False)

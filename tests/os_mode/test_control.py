@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -202,6 +203,37 @@ def test_only_the_applications_of_the_list_are_used(desktop: Desktop, tmp_path: 
     assert "PermissionError: the desktop is not among" in world.outputs
     assert "PermissionError: xterm is not among" in world.outputs
     assert "all well" in world.outputs
+
+
+def test_a_program_in_the_workspace_is_not_the_one_it_is_called_like(desktop: Desktop, tmp_path: Path) -> None:
+    fake = tmp_path / "mousepad"
+    fake.write_text("#!/bin/sh\nexec xterm\n")
+    fake.chmod(0o755)
+    (tmp_path / "link").symlink_to(fake)
+    codes = [f"computer.os.launch({str(fake)!r})", f"computer.os.launch({str(tmp_path / 'link')!r})"]
+    limits = {"os_apps": ["mouse*", "*pad", str(tmp_path / "other" / "*")]}
+    with at_work(task(*codes, settings=limits), desktop, tmp_path) as world:
+        run_all(world)
+        assert [call["outcome"] for call in world.calls()] == ["refused", "refused"]
+    assert world.outputs.count(f"PermissionError: {fake} is not among the applications") == 2
+
+
+def test_an_application_goes_by_its_name_and_by_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from interpreter.computer_api.desktop.applications import Application, names_of
+
+    there, work = tmp_path / "bin", tmp_path / "work"
+    for folder in (there, work):
+        folder.mkdir()
+        (folder / "paint").write_text("#!/bin/sh\n")
+        (folder / "paint").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{there}:{os.environ['PATH']}")
+    program = str(there / "paint")
+    assert names_of(Application("Paint", ("paint",)), "paint", str(work)) == ("paint", "Paint", "paint", program)
+    assert "paint" in names_of(Application(program, (program,)), program, str(work))
+    copy = str(work / "paint")
+    assert names_of(Application(copy, (copy,)), copy, str(tmp_path / "other")) == (copy,)
+    monkeypatch.setenv("PATH", f"{work}:{os.environ['PATH']}")
+    assert names_of(Application("Paint", ("paint",)), "paint", str(work)) == (copy,)
 
 
 def test_a_turn_has_so_many_actions(desktop: Desktop, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from policy.seeing import WORKSPACE
         ("shell", "echo x > /etc/motd", "not", "writes outside the workspace: /etc/motd"),
         ("shell", "rm /opt/x", "not", "deletes outside the workspace: /opt/x"),
         ("shell", 'rm "$X"', "not", "not known where it deletes *"),
-        ("shell", "kill 7", "not", "ends kill 7"),
+        ("shell", "kill 7", "not", "ends processes (kill 7)"),
         ("shell", "make", "not", "not known what make does"),
         ("python", "eval(x)", "not", "not known: eval() of code that is made when it runs"),
         ("ruby", "puts 1", "not", "not known: ruby code is not looked into"),
@@ -41,7 +41,7 @@ def test_how_much_comes_back(language: str, code: str, kind: str, reason: str) -
 def test_the_worst_counts_and_is_told_first() -> None:
     found = reversibility(look("shell", "echo x > a; curl https://a.example; kill 7", WORKSPACE))
     assert found.kind == "not"
-    assert found.reasons == ("ends kill 7", "asks a.example, which may take note of it")
+    assert found.reasons == ("ends processes (kill 7)", "asks a.example, which may take note of it")
 
 
 def test_the_card() -> None:

@@ -130,3 +130,7 @@ def test_nothing_heavy_is_loaded_for_a_picture() -> None:
     code = "import interpreter.computer_api.display as d, sys; print(*{'numpy', 'cv2', 'PIL', 'mss', 'Xlib', 'rapidocr'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split() == []
+
+
+def test_a_picture_that_is_printed_is_a_line() -> None:
+    assert len(repr(Picture(b"x" * 5000, 10, 20))) < 100

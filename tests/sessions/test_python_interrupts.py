@@ -42,6 +42,7 @@ def test_the_block_ends_and_the_state_stays(session: PythonSession, code: str) -
     assert ran.exit_code == 130
     assert "KeyboardInterrupt" in ran.stderr
     assert "_interpreter_driver" not in ran.stderr
+    assert "ipython-input" not in ran.stderr  # a block is called as in other tracebacks
     assert ("cleaned up" in ran.stdout) == ("cleaned up" in code)
     assert session.do("print(kept)").text == "5\n"
 

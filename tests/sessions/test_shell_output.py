@@ -21,6 +21,15 @@ def test_nothing_but_the_output(shell: ShellSession) -> None:
     assert shell.do("sleep 0.01 & wait; sleep 0.02 & sleep 0.1; echo end").text == "end\n"
 
 
+def test_the_shell_speaks_of_itself_and_not_of_our_files(shell: ShellSession) -> None:
+    kind = shell.kind
+    there = "line 2: no_such_program" if kind == "bash" else "2: command not found: no_such_program"
+    ran = shell.do("printf x\nno_such_program\necho end")
+    assert there in ran.text and ran.text.startswith(f"x{kind}:") and ran.text.endswith("end\n")
+    assert "/block" not in ran.text + shell.do("if then").text
+    assert shell.do('echo "$__oi_folder/block1"').text.endswith("/block1\n")  # what a program prints stays as it is
+
+
 def test_output_streams_line_by_line(shell: ShellSession, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)

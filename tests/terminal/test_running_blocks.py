@@ -82,6 +82,8 @@ def test_ctrl_c_instead_of_an_answer_ends_the_turn() -> None:
         person.says("another thing")
         person.sees("Next.")
         assert "went on" not in person.screen
+        assert "Interrupted after" in person.screen
+        assert "EOFError" not in person.screen  # somebody was there, and said no
         assert len(server.requests) == 2
         assert person.leaves() == 0
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 import pytest
@@ -230,6 +232,42 @@ def test_what_a_block_changed_and_who_let_it(work: Path) -> None:
         person.sees("which you ran yourself at ")
         person.says("%why nothing.txt")
         person.sees("There is no such")
+        assert person.leaves() == 0
+
+
+def test_ctrl_c_in_the_middle_is_told_and_the_same_command_goes_on(work: Path) -> None:
+    with ModelServer([]) as server, someone("-y", server=server) as person:
+        person.says(">>> _ = [open(f'f{number}', 'w').close() for number in range(3000)]")
+        person.sees("files: created")
+        person.at_prompt()
+        person.says("%undo -y")
+        while len(os.listdir(work)) == 3000:
+            time.sleep(0.001)
+        person.types(CTRL_C)
+        person.sees("Interrupted half way.")
+        assert 0 < len(os.listdir(work)) < 3000
+        person.says("%undo -y")
+        person.sees("Taken back")
+        assert not os.listdir(work)
+        assert person.leaves() == 0
+
+
+@pytest.mark.needs("node")
+def test_what_javascript_had_is_run_again(work: Path) -> None:
+    with ModelServer([]) as server, someone("-y", server=server) as person:
+        for code in ("let n = 1; 'one'", "n = 2; 'two'"):
+            (work / "block.js").write_text(code)
+            person.says("%run block.js")
+            person.sees(code[-4:-1])
+        person.says("%undo")
+        person.sees("Not the variables of JavaScript: they cannot be rewound")
+        person.sees("again (%rerun javascript)")
+        assert "Not covered" not in person.screen
+        person.says("%rerun javascript")
+        person.sees("1 of 1 blocks were run again.")
+        (work / "block.js").write_text("`n is ${n}`")
+        person.says("%run block.js")
+        person.sees("n is 1")
         assert person.leaves() == 0
 
 

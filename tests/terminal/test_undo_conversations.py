@@ -253,5 +253,8 @@ def test_who_approved_a_block(chatting: Chatting, work: Path) -> None:
     assert ", edited and approved by you at " in shown
     assert "in answer to: write them\n    write d.txt" in shown
     assert ", not asked about (auto_run), run at " in desk.run(f"%why {work / 'c.txt'}")
+    for command in ("%undo -y", "%redo -y", "%undo --conversation"):
+        desk.run(command)
+    assert ", edited and approved by you at " in desk.run(f"%why {work / 'd.txt'}")
     assert "No block of this conversation made" in desk.run("%why /etc/hostname")
     assert "as in %why out.csv" in desk.run("%why")

@@ -161,7 +161,7 @@ def test_variables_and_what_is_not_covered() -> None:
     shown = outlook_words.lines(outlook(variables=variables, notes=("It sent a mail.",)))
     assert shown == [
         "Variables: Python, Shell",
-        "Not the variables of JavaScript: it cannot",
+        "Not the variables of JavaScript: it cannot (%rerun javascript)",
         "Not covered: It sent a mail.",
     ]
 
@@ -176,7 +176,8 @@ def test_what_was_done() -> None:
     assert outlook_words.done(Undone(outlook())) == "Nothing was to be restored."
     hidden = Undone(outlook(notes=("Known.",), variables=(VariablesOutlook("JavaScript", "it cannot"),)))
     assert outlook_words.sentences(hidden, shown=True) == []
-    assert outlook_words.sentences(hidden, shown=False) == ["Not the variables of JavaScript: it cannot", "Known."]
+    told = ["Not the variables of JavaScript: it cannot (%rerun javascript)", "Known."]
+    assert outlook_words.sentences(hidden, shown=False) == told
     again = Undone(outlook(plan(*steps, direction="redo"), back=False), report)
     assert outlook_words.done(again) == "Done again: 1 file."
 

@@ -10,7 +10,7 @@ import pytest
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
 from interpreter.errors import UndoError
-from model_replies import text
+from model_replies import text, usage
 
 __all__ = ["chatting"]
 
@@ -58,12 +58,13 @@ def test_the_fork_is_in_the_same_place_of_another_folder(work: Path, second: Ope
 
 
 def test_settings_and_conversation_go_along(chatting: Chatting, work: Path) -> None:
-    interpreter, _ = chatting(text("Hello."), workspace=str(work), max_output=1234)
+    interpreter, _ = chatting(text("Hello.").then(usage(1000, 100)), workspace=str(work), max_output=1234)
     interpreter.chat("Hi", display=False)
     child = interpreter.fork()
     assert child.messages == interpreter.messages and child.messages is not interpreter.messages
     assert child.max_output == 1234 and child.llm.model == interpreter.llm.model
     assert child.journal.id not in (None, interpreter.journal.id)
+    assert child.llm.cost == interpreter.llm.cost != 0 and child.journal.usage.tokens == 1100
     child.messages.append({"role": "user", "type": "message", "content": "more"})
     assert len(interpreter.messages) == 2
 
@@ -84,6 +85,25 @@ def test_what_was_kept_can_be_taken_back(work: Path, second: OpenInterpreter) ->
     assert not (work / "a.txt").exists()
     second.undo()
     assert (work / "a.txt").read_text() == "one\n" and not (work / "sub/new.txt").exists()
+
+
+def test_blocks_of_the_fork_are_taken_back_in_the_workspace(work: Path, second: OpenInterpreter) -> None:
+    second.computer.run("python", "x.append(2)")
+    second.keep()
+    second.undo(2)
+    assert said(second, "python", "import os; print(x, os.getcwd())") == f"[1] {work.resolve()}/sub\n"
+
+
+def test_after_it_was_kept_the_model_is_told_where_it_is(chatting: Chatting, work: Path) -> None:
+    interpreter, server = chatting(text("One."), text("Two."), workspace=str(work))
+    child = interpreter.fork()
+    child.chat("Hi", display=False)
+    folder = child.workspace
+    assert f"in {folder}" in server.requests[0].messages[0]["content"]
+    child.keep()
+    child.chat("Hi", display=False)
+    system = server.requests[1].messages[0]["content"]
+    assert f"in {work.resolve()}" in system and folder not in system
 
 
 def test_what_was_changed_on_both_ways_stays(work: Path, first: OpenInterpreter, second: OpenInterpreter) -> None:

@@ -353,6 +353,33 @@ def test_the_shell_and_python_go_back_together(traveller: Traveller) -> None:
     assert traveller.value("seen") == "('one', 'sub')" and traveller.read("told") == "one 1 sub\n"
 
 
+def test_sessions_are_in_the_folder_that_came_back_and_not_in_the_one_that_was_deleted(traveller: Traveller) -> None:
+    traveller.own("import os, shutil; os.makedirs('sub/deep'); os.chdir('sub/deep')")
+    traveller.own(("shell", ":"))
+    traveller.own("os.chdir('../..'); shutil.rmtree('sub')")
+    traveller.interpreter.undo()
+    traveller.own(("shell", "echo shell > told"))
+    assert traveller.read("sub/deep/told") == "shell\n"
+    traveller.own("_ = open('told', 'w').write(os.getcwd())")
+    assert traveller.read("sub/deep/told") == str(traveller.root / "sub/deep")
+
+
+def test_of_a_folder_that_stays_away_the_nearest_one_is_taken(traveller: Traveller) -> None:
+    traveller.own("import os, shutil; os.makedirs('sub/deep'); os.chdir('sub/deep')")
+    traveller.own("os.chdir('../..'); shutil.rmtree('sub')")
+    traveller.interpreter.undo(parts=["variables"])
+    assert traveller.interpreter.computer.surroundings.cwd == str(traveller.root)
+    traveller.own("here = os.getcwd()")
+    assert traveller.value("here") == repr(str(traveller.root))
+
+
+def test_a_block_that_deletes_its_folder_and_dies_leaves_the_nearest_one(traveller: Traveller) -> None:
+    traveller.own("import os; os.mkdir('sub'); os.chdir('sub')")
+    traveller.own("os.rmdir(os.getcwd()); os._exit(1)")
+    traveller.own("here = os.getcwd()")
+    assert traveller.value("here") == repr(str(traveller.root))
+
+
 # -- settings ----------------------------------------------------------------------------------------------------------
 
 

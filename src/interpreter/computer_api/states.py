@@ -63,6 +63,15 @@ class States(Running):
         self.surroundings.return_to(mark.cwd, mark.exported)
         return told
 
+    def forget_folders(self) -> None:
+        """Files were put back: each session is told anew where it is, since its folder may be another of that name."""
+        from interpreter.languages.between_blocks import BetweenBlocks
+
+        self.surroundings.leave_lost_folder()
+        for instance in list(self._running.values()):
+            if isinstance(instance, BetweenBlocks):
+                instance.forget_folder()
+
     def state(self, language: str) -> int | None:
         """The same of one language, which may not have run anything yet; None if it has no return."""
         _ = self.surroundings

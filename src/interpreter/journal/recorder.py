@@ -215,7 +215,8 @@ class Recorder:
         return scribe.folder.name
 
     def fork_from(self, other: Recorder) -> None:
-        """Go on on one's own with a copy of what another recorder has written."""
+        """Go on on one's own with a copy of what another recorder has written, and with what it has cost."""
+        self._before, self._replies = other._before, set(other._replies)
         old = other._scribe
         if old is None:
             return

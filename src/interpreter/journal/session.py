@@ -81,6 +81,9 @@ class Session:
     times: list[float | None] = field(default_factory=list)
     """When each message began."""
     blocks: list[BlockRecord] = field(default_factory=list)
+    """Those of the conversation as it is now."""
+    proposed: dict[int, BlockRecord] = field(default_factory=dict)
+    """All of them by their numbers, also those whose words are gone: their files may still be there."""
     sent: dict[str, Any] = field(default_factory=dict)
     """The forms in which things went to the model."""
     points: list[dict[str, Any]] = field(default_factory=list)
@@ -96,6 +99,7 @@ class Session:
     last_block: int = 0
     """The number of the block that was proposed last, be it taken back."""
     _total: dict[str, Any] = field(default_factory=dict)
+    _waiting: list[BlockRecord] = field(default_factory=list)  # for the messages that were taken back
     damaged: int = 0
     """Lines before the last that could not be read."""
 
@@ -156,7 +160,9 @@ class Session:
         elif event == "block":
             if self.last_block < entry["block"]:
                 self.last_block = entry["block"]
-                self.blocks.append(BlockRecord(entry["block"], entry["at"], entry.get("time")))
+                block = BlockRecord(entry["block"], entry["at"], entry.get("time"))
+                self.proposed[block.number] = block
+                self.blocks.append(block)
         elif event in ("decision", "ended", "call"):
             self._block_event(entry)
         elif event in ("messages_replaced", "undo"):
@@ -180,6 +186,9 @@ class Session:
         self.times.append(entry["time"])
         again = bool(self.taken_back) and self.taken_back[0] == message
         self.taken_back = self.taken_back[1:] if again else []
+        self._waiting = self._waiting if again else []
+        while self._waiting and self._waiting[0].at < len(self.messages):
+            self.blocks.append(self._waiting.pop(0))
 
     def _more(self, entry: file.Entry) -> None:
         message = self.messages[-1]
@@ -194,8 +203,10 @@ class Session:
         at, drop, came = entry["at"], entry["drop"], entry["messages"]
         if entry["event"] == "undo" and not came and at + drop == len(self.messages):
             self.taken_back = self.messages[at:] + self.taken_back
+            self._waiting = [block for block in self.blocks if block.at >= at] + self._waiting
+            self.blocks = [block for block in self.blocks if block.at < at]
         else:
-            self.taken_back = []
+            self.taken_back, self._waiting = [], []
             self._shift_points(at, drop, len(came))
         self.messages[at : at + drop] = [self.blobs.unpacked(packed) for packed in came]
         self.times[at : at + drop] = [entry.get("time")] * len(came)
@@ -225,7 +236,7 @@ class Session:
             self.points = [point for point in self.points if point["point"] < dropped]
         if self.points and self.points[-1]["at"] > entry["at"]:  # the conversation was cut
             self.points = [{**point, "at": min(point["at"], entry["at"])} for point in self.points]
-        self.rewound, self.taken_back = {}, []
+        self.rewound, self.taken_back, self._waiting = {}, [], []
         if entry["event"] == "point":
             self.points.append(entry)
 

@@ -71,7 +71,7 @@ class BetweenBlocks(BaseLanguage):
     def _note_place(self) -> None:
         shared, kept = self.surroundings, {*self._known_states(), self.present}
         self._places = {state: place for state, place in self._places.items() if state in kept}
-        self._places[self.present] = Place(shared.cwd, dict(shared.exported), self._cwd, dict(self._env))
+        self._places[self.present] = Place(shared.cwd, dict(shared.exported), dict(self._env))
 
     def _known_states(self) -> Iterable[int]:
         """Those that may still be returned to."""
@@ -83,7 +83,12 @@ class BetweenBlocks(BaseLanguage):
         place = self._places.get(state)
         if place is not None:
             self.surroundings.return_to(place.cwd, place.exported)
-            self._cwd, self._env = place.own_cwd, dict(place.own_env)
+            self._env = dict(place.own_env)
+        self.forget_folder()
+
+    def forget_folder(self) -> None:
+        """Have the session told where it is: the folder that it is in may be gone, and another have its name."""
+        self._cwd = None
 
     # -- a second one ------------------------------------------------------------------------------------------
 

@@ -165,6 +165,8 @@ class LiveLanguage(BetweenBlocks):
     def _answer(self, event: Frame) -> None:
         asked = self.surroundings.on_input
         answer = asked(event["prompt"], bool(event.get("password"))) if asked else None
+        if answer is None and self._was_stopped():
+            return  # the interrupt is the answer
         reply: Frame = {"eof": True} if answer is None else {"text": answer}
         assert self.session is not None
         self.session.send({"op": "input", "block": event["block"], **reply})

@@ -24,6 +24,7 @@ from interpreter.languages.lines import Control, Data, Startup
 from interpreter.languages.reader import Reader
 from interpreter.languages.snapshots import Snapshots
 from interpreter.languages.split_off import SplitOff
+from interpreter.languages.surroundings import nearest_folder
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 ENDING = 5.0  # seconds for all processes of a session to end
@@ -63,7 +64,8 @@ class Processes:
         """Start the supervisor and a worker; returns before the worker is ready."""
         ours, theirs = socket.socketpair()
         argv = [self.launch.python, str(SUPERVISOR), str(theirs.fileno()), *self.launch.worker]
-        plain = Start(argv, self.launch.env, nearest_folder(self.launch.cwd), [theirs.fileno()])
+        cwd = nearest_folder(self.launch.cwd) if self.launch.cwd is not None else None
+        plain = Start(argv, self.launch.env, cwd, [theirs.fileno()])
         with self._or_nothing(ours) as started, theirs, self._contained(plain) as begin:
             try:
                 self._process = subprocess.Popen(
@@ -275,10 +277,3 @@ def memory_folder() -> str | None:
         if path and os.access(path, os.W_OK | os.X_OK):
             return path
     return None
-
-
-def nearest_folder(path: str | None) -> str | None:
-    """The folder itself, or what is left above it when it was deleted."""
-    while path is not None and not os.path.isdir(path) and os.path.dirname(path) != path:
-        path = os.path.dirname(path)
-    return path

@@ -15,7 +15,6 @@ class Place:
 
     cwd: str  # that all languages share
     exported: dict[str, str | None]
-    own_cwd: str | None  # that the session itself was in
     own_env: dict[str, str | None]  # what it had been told
 
 

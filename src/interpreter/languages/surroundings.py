@@ -16,6 +16,13 @@ if TYPE_CHECKING:
 OnInput = Callable[[str, bool], "str | None"]
 
 
+def nearest_folder(path: str) -> str:
+    """The folder itself, or what is left above it when it was deleted."""
+    while not os.path.isdir(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    return path
+
+
 @dataclass
 class Surroundings:
     """Shared by all languages of a computer; `cd` in one is seen by the others."""
@@ -52,7 +59,13 @@ class Surroundings:
     def return_to(self, cwd: str, exported: dict[str, str | None]) -> None:
         """Have the directory and the exported variables of before; what was exported since is as it was found."""
         self.cwd = cwd
+        self.leave_lost_folder()
         self.exported = {**{name: os.environ.get(name) for name in self.exported}, **exported}
+
+    def leave_lost_folder(self) -> None:
+        """Of a directory that is gone, take what is left above it; from here, nobody can look into a sandbox."""
+        if self.containment is None:
+            self.cwd = nearest_folder(self.cwd)
 
     def news_for(self, seen: dict[str, str | None], cwd: str | None) -> Frame:
         """What a session that knew `seen` and was in `cwd` has to be told before its next block."""

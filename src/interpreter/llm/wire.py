@@ -7,7 +7,7 @@ import json
 import socket
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -46,6 +46,7 @@ class Sent:
     endpoint: Endpoint
     body: dict[str, Any]
     screen: Screen | None = None  # that the model may act on with a tool of its own
+    chat: Sequence[Mapping[str, Any]] = ()  # what the body was made of
 
 
 class WireFormat(Protocol):
@@ -85,7 +86,7 @@ class Wire:
         timeouts: tuple[float, float],
     ) -> Iterator[dict[str, Any]]:
         """The chunks of the answer as they arrive, or a typed error; ends without a word when cancelled."""
-        sent = Sent(endpoint, wire_format.body(endpoint, params), screen_in(params.get("tools")))
+        sent = Sent(endpoint, wire_format.body(endpoint, params), screen_in(params.get("tools")), params["messages"])
         if sent.screen is not None:
             more = headers_for(endpoint.wire, endpoint.model)
             endpoint = replace(endpoint, extra_headers={**endpoint.extra_headers, **more})

@@ -41,7 +41,7 @@ class Limits:
     def _check_application(self, use: Use) -> None:
         allowed = self._interpreter.os_apps
         for names in self._touched(use):
-            if not any(fnmatchcase(name.lower(), pattern.lower()) for name in names for pattern in allowed):
+            if not any(_fits(name.lower(), pattern.lower()) for name in names for pattern in allowed):
                 raise PermissionError(
                     f"{names[0]} is not among the applications that you may use: {', '.join(allowed)}. Ask the user, "
                     "or bring a window of one of them to the front with computer.os.focus."
@@ -92,12 +92,16 @@ class Limits:
         """The application that a call of `computer.os` names, or whose window it names."""
         meant = next(iter(use.given.values()), "")
         if use.name.endswith(".launch"):
-            from interpreter.computer_api.desktop.applications import find
+            from interpreter.computer_api.desktop.applications import find, names_of
 
-            found = find(str(meant))
-            return str(meant), found.name, found.command[0].rpartition("/")[2]
+            return names_of(find(str(meant)), str(meant), self._interpreter.workspace)
         from interpreter.computer_api.desktop.os import one_window
         from interpreter.computer_api.desktop.windows import open_windows
 
         window = one_window(open_windows(), meant)
         return (window.application or window.title,)
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """Whether a name is one of the list; a path only fits a pattern that is meant for paths."""
+    return ("/" in pattern or not name.startswith("/")) and fnmatchcase(name, pattern)

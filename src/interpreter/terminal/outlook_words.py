@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from interpreter.undo import Outlook, Undone
 
 PREVIEW = 30
+_RULED = re.compile("[-=─]{5,} ")  # lines that only divide, as in tracebacks
 _MESSAGES, _FILES, _SENTENCES = 6, 10, 8  # so many are named
 _BACK = {"create": "brought back", "restore": "restored", "delete": "deleted", "attributes": "restored"}
 _AGAIN = {"create": "created again", "restore": "changed again", "delete": "deleted again", "attributes": "set again"}
@@ -47,7 +49,7 @@ def _indented(rows: Iterable[str]) -> list[str]:
 def _preview(message: Message) -> str:
     content = message.get("content")
     text = content if isinstance(content, str) else json.dumps(content, default=str)
-    text = " ".join(text.split())
+    text = _RULED.sub("", " ".join(text.split()))
     text = text if len(text) <= PREVIEW else text[:PREVIEW] + "..."
     return f"{message.get('role', '')} {message.get('type', '')}: {text}"
 
@@ -101,7 +103,10 @@ def _touches(steps: Iterable[Step], verbs: dict[str, str]) -> Iterator[Touch]:
 def _variable_lines(outlook: Outlook) -> Iterator[str]:
     if names := [each.language for each in outlook.variables if each.obstacle is None]:
         yield f"Variables: {', '.join(names)}"
-    yield from (f"Not the variables of {each.language}: {each.obstacle}" for each in outlook.variables if each.obstacle)
+    for each in outlook.variables:
+        if each.obstacle is not None:
+            offer = f" (%rerun {each.language.lower()})" if outlook.back else ""
+            yield f"Not the variables of {each.language}: {each.obstacle}{offer}"
 
 
 # -- afterwards --------------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ _GONE = (
     "[This conversation was taken up again on {date}, in a new process. The live sessions of before are over: "
     "variables, functions and imports are gone, files are still there. {again}The working directory is {folder}.]"
 )
+_ANEW = "[The user has begun the {name} session anew and run {done} of its {all} blocks again that had run well.]"
 _AGAIN = "The user has run {done} of the {all} blocks that had run well again, so what they define is there. "
 
 
@@ -146,20 +147,33 @@ def show(terminal: Terminal, interpreter: OpenInterpreter, session: Session) -> 
     terminal.display.finish()
 
 
-def rerun(terminal: Terminal, interpreter: OpenInterpreter) -> None:
-    """Run the blocks that had run well once more, in order; each is asked about as always."""
+def rerun(terminal: Terminal, interpreter: OpenInterpreter, language: str = "") -> None:
+    """Run the blocks that had run well once more, in order; each is asked about as always.
+
+    With a language only its own, in a new session: so it has the variables of before, where there is no other return.
+    """
+    computer = interpreter.computer
+    wanted = computer.get_language(language) if language else None
+    if language and wanted is None:
+        terminal.display.line(f"{language} is no language here, so nothing is run again.")
+        return
     session = interpreter.journal.read()
     blocks = _blocks(session) if session is not None else _blocks_of_messages(interpreter)
+    if wanted is not None:
+        blocks = [block for block in blocks if computer.get_language(block.language) is wanted]
+        computer.end(wanted.name)
     if not blocks:
-        terminal.display.line("No block of this conversation has run well, so there is nothing to run again.")
+        begun = f"The {wanted.name} session begins anew. " if wanted is not None else ""
+        terminal.display.line(f"{begun}No block of this conversation has run well, so there is nothing to run again.")
         return
     done = 0
     for block in blocks:
         if not _run_again(terminal, interpreter, block):
             break
         done += 1
-    again = _AGAIN.format(done=done, all=len(blocks))
-    interpreter.journal.tell_model(_note(interpreter, again))
+    counts = {"done": done, "all": len(blocks)}
+    anew = _ANEW.format(name=wanted.name, **counts) if wanted is not None else ""
+    interpreter.journal.tell_model(anew or _note(interpreter, _AGAIN.format(**counts)))
     terminal.display.line(f"{done} of {len(blocks)} blocks were run again.")
 
 

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
 QUESTION = "Change these files? [y/N] "
 _DIFFERENCE = 20  # lines of it that are shown with a question
 _REDO = "%redo brings it back, until something else is run."
+_HALF_WAY = (
+    "Interrupted half way. The same command goes on with it; before the next block, the files are finished anyway."
+)
+_IN_PART = "Interrupted: not all of it is done. The same command goes on with it."
 _NOBODY = "Nothing was changed: files would be, and nobody is here to say yes. -y says it beforehand."
 
 
@@ -28,7 +32,11 @@ def carry_out(terminal: Terminal, interpreter: OpenInterpreter, outlook: Outlook
         if agreed is None:
             return
         overwrite = agreed
-    undone = interpreter.timeline.go(outlook, overwrite)
+    try:
+        undone = interpreter.timeline.go(outlook, overwrite)
+    except KeyboardInterrupt:
+        terminal.display.line(_cut_off(interpreter, outlook))
+        return
     listed = not asks and bool(words.lines(outlook))
     if listed:
         _show(terminal, outlook, done=True)
@@ -37,6 +45,16 @@ def carry_out(terminal: Terminal, interpreter: OpenInterpreter, outlook: Outlook
         told.append(_REDO)
     if told:
         terminal.display.line("\n".join(told))
+
+
+def _cut_off(interpreter: OpenInterpreter, outlook: Outlook) -> str:
+    """How far it has come, after Ctrl-C in the middle of it."""
+    timeline = interpreter.timeline
+    record = timeline.record()
+    if record is not None and record.unfinished:
+        return _HALF_WAY
+    moved = any(timeline.places[part] == outlook.to for part in outlook.parts)
+    return _IN_PART if moved else "Nothing was changed."
 
 
 def _show(terminal: Terminal, outlook: Outlook, done: bool) -> None:

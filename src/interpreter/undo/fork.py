@@ -7,7 +7,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,6 +74,7 @@ def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenIn
     child.workspace = str(target)
     child.messages = copy.deepcopy(parent.messages)
     child.last_messages_count = len(child.messages)
+    child.llm.take_up(parent.llm.forms_sent(), parent.llm.usage)
     child.computer.languages = parent.computer.languages
     child.forked = Fork(parent, folder, record, record.items, parent.computer.split(child.computer))
     child.computer.surroundings.cwd = _moved(parent.computer.surroundings.cwd, source, target)
@@ -103,8 +104,7 @@ def keep(child: OpenInterpreter, overwrite: Collection[str] = ()) -> Merged:
     made = _fork_of(child)
     found = plan_keep(child)
     source, target = Path(made.parent.workspace).resolve(), Path(child.workspace).resolve()
-    child.workspace = str(source)
-    child.computer.surroundings.cwd = _moved(child.computer.surroundings.cwd, target, source)
+    _bring_home(child, target, source)
     child.timeline.before_block("fork", "%keep")
     try:
         paths, kept = merge(found, made.record.images, _record_of(child).workspace, overwrite)
@@ -123,6 +123,18 @@ def drop(child: OpenInterpreter) -> None:
     child.forked = None
     child.reset()
     shutil.rmtree(made.folder, ignore_errors=True)
+
+
+def _bring_home(child: OpenInterpreter, target: Path, source: Path) -> None:
+    """Be in the workspace that it came from: the model is told, and so is whoever goes back to a point in the fork."""
+    from interpreter.system_message import SITUATION
+
+    child.workspace = str(source)
+    child.computer.surroundings.cwd = _moved(child.computer.surroundings.cwd, target, source)
+    for point in child.timeline.points:
+        if point.mark is not None:
+            point.mark = replace(point.mark, cwd=_moved(point.mark.cwd, target, source))
+    child._rendered.pop(SITUATION, None)
 
 
 def _fork_of(child: OpenInterpreter) -> Fork:

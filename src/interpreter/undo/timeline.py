@@ -80,7 +80,7 @@ class Timeline(Points):
         for name in dict.fromkeys(point.language for point in passed):
             found = computer.get_language(name) if name else None
             if found is not None and found.name not in mark.states:
-                yield VariablesOutlook(found.name, "its variables cannot be rewound; its blocks can be run again")
+                yield VariablesOutlook(found.name, "they cannot be rewound; its blocks can be run again")
 
     def _mark_at(self, to: int) -> Mark | None:
         """The states of the sessions at a place: as before the first block that came then."""
@@ -101,6 +101,7 @@ class Timeline(Points):
             record = self._record()
             restore = record.undo if outlook.files.direction == "undo" else record.redo
             report = restore(outlook.files, overwrite, repositories)
+            self._interpreter.computer.forget_folders()
         self._arrive("files", outlook)
         if outlook.mark is not None:
             self._remember_present()
@@ -170,4 +171,5 @@ def _lasting(point: Point, workspace: str | None) -> tuple[str, ...]:
     effects = look(point.language, point.code, workspace or ".")
     outside = [effect for effect in effects.of("write", "delete") if effect.place == "outside"]
     certain = (*effects.of("network", "install", "database", "kill"), *outside)
-    return reversibility(replace(effects, steps=(Step(effects.language, "", 0, effects=certain),))).reasons
+    steps = (Step(effects.language, "", 0, effects=certain),)
+    return reversibility(replace(effects, language="", steps=steps)).reasons  # its variables are another matter

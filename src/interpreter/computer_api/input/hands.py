@@ -8,6 +8,8 @@ import time
 import weakref
 from typing import TYPE_CHECKING, Protocol
 
+from interpreter.computer_api.input.errors import HandsLost
+
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
 
@@ -72,6 +74,14 @@ def hands_of(computer: Computer) -> Hands:
         if before is not None:
             made.release()
     return _hands[computer]
+
+
+def position_of(computer: Computer) -> tuple[int, int]:
+    """Where the pointer is, also when an interrupt in another thread has taken the devices away meanwhile."""
+    try:
+        return hands_of(computer).position()
+    except HandsLost:
+        return hands_of(computer).position()
 
 
 def release(computer: Computer) -> None:

@@ -24,8 +24,11 @@ def place(
     icon: str | None = None,
     text: str | None = None,
     screenshot: Any = None,
+    **others: Any,
 ) -> tuple[int, int] | None:
     """The pixel that is meant, None where nothing is named. `size` is the screen's."""
+    if others:
+        raise TypeError(f"A target has no {', '.join(map(repr, others))}. {_HOW}")
     if len(args) == 2 and all(isinstance(value, int | float) for value in args):
         x, y = args
     elif len(args) > 1:

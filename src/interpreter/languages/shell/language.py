@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,7 +89,9 @@ class Shell(LiveLanguage):
     # -- blocks ------------------------------------------------------------------------------------------
 
     def channels(self) -> Channels:
-        return output_terminal(self.surroundings.size)
+        terminal = output_terminal(self.surroundings.size)
+        terminal.plain = partial(self._dialect.plain, self.start().folder)
+        return terminal
 
     def fields(self) -> Frame:
         self._seat_somebody()

@@ -103,8 +103,9 @@ def _address(does: Does, called: Called) -> None:
 
 def _kill(does: Does, called: Called) -> None:
     argument = called.argument(does)
+    number = called.values.text(argument)
     what = "this program" if called.name == "os.abort" else "a process"
-    called.doing.note("kill", what if argument is None else f"process {called.values.text(argument)}")
+    called.doing.note("kill", what if HOLE in number else f"process {number}")
 
 
 def _sql(does: Does, called: Called) -> None:
@@ -230,6 +231,8 @@ KINDS: dict[str, Handler] = {
     "kill": _kill,
     "run": runs.run,
     "runall": runs.run_all,
+    "exec": runs.execute,
+    "execall": runs.execute,
     "shell": runs.shell,
     "code": runs.code,
     "import": runs.imported,

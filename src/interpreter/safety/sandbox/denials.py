@@ -151,12 +151,17 @@ def by_words(sandbox: Sandbox, places: Places, said: str) -> Iterator[Denial]:
     for line in said.splitlines():
         path = next((plain(path) for path in reversed(named_paths(line)) if path[:1] in "/~"), "")
         path = os.path.expanduser(path)
-        if READ_ONLY in line and path and is_kept(sandbox, places, path):
+        if tells(line, READ_ONLY) and path and is_kept(sandbox, places, path):
             yield read_only(sandbox, places, path, certain=False)
-        elif MISSING in line and path and places.is_hidden(path):
+        elif tells(line, MISSING) and path and places.is_hidden(path):
             yield hidden(path)
         elif any(words in line for words in NO_WAY):
             yield replace(DIRECT, certain=False)
+
+
+def tells(line: str, why: str) -> bool:
+    """Whether a program tells of its error so: `touch: /etc/x: WHY`, or in Python's form with the number."""
+    return line.rstrip(" .)\r").endswith(f": {why}") or f"] {why}: " in line
 
 
 def says_why(said: str) -> bool:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _LINES = 200  # of the difference of one file
 _CODE = 8  # lines of it that are shown
+_REQUEST = 500  # characters of it
 _SAID = {
     "user": "{how} by you at {time}",
     "library": "{how} by the program that runs this at {time}",
@@ -143,8 +144,7 @@ def _approval(interpreter: OpenInterpreter, point: Point) -> str:
 
 def _block(interpreter: OpenInterpreter, point: Point) -> BlockRecord | None:
     session = interpreter.journal.read() if point.block is not None else None
-    blocks = session.blocks if session is not None else []
-    return next((block for block in blocks if block.number == point.block), None)
+    return session.proposed.get(point.block or 0) if session is not None else None
 
 
 def _request(interpreter: OpenInterpreter, point: Point) -> str:
@@ -154,7 +154,8 @@ def _request(interpreter: OpenInterpreter, point: Point) -> str:
         return "(not known)"
     said = before[-1].anchor
     content = said.get("content") if said is not None else None
-    return " ".join(content.split()) if isinstance(content, str) else before[-1].label
+    words = " ".join(content.split()) if isinstance(content, str) else before[-1].label
+    return words if len(words) <= _REQUEST else f"{words[:_REQUEST]}..."
 
 
 def _code(point: Point) -> str:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from interpreter.terminal.terminal import Terminal
 
 _SHOWN = 10
+_VERBS = {"create": "create", "restore": "change", "delete": "delete", "attributes": "set the mode of"}
 
 
 def _fork(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -49,7 +50,9 @@ def _keep(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
 
     steps = plan_keep(interpreter)
     parent = interpreter.forked.parent
-    lines = [f"  {step.verb} {step.path}" + ("  (changed there as well)" if step.drift else "") for step in steps]
+    lines = [
+        f"  {_VERBS[step.verb]} {step.path}" + ("  (changed there as well)" if step.drift else "") for step in steps
+    ]
     more = [f"  and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
     terminal.display.line("\n".join([f"In {parent.workspace}:", *(lines[:_SHOWN] or ["  no file changes"]), *more]))
     overwrite: list[str] = []

@@ -60,7 +60,7 @@ def _rename(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> 
 def _rerun(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     from interpreter.terminal.sessions import rerun
 
-    rerun(terminal, interpreter)
+    rerun(terminal, interpreter, argument)
 
 
 COMMANDS = (
@@ -68,5 +68,5 @@ COMMANDS = (
     Command("resume", "[id]", "leave this conversation and take up another one", _resume),
     Command("branch", "[title]", "go on in a new conversation that begins with this one", _branch),
     Command("rename", "[title]", "give this conversation another title", _rename),
-    Command("rerun", "", "run the blocks of this conversation again, to have their variables back", _rerun),
+    Command("rerun", "[language]", "run the blocks of this conversation again, to have their variables back", _rerun),
 )

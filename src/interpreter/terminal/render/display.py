@@ -233,7 +233,7 @@ class Display(Canvas):
         line = words.decision(chunk.get("format", ""), chunk.get("content") or {})
         if line:
             self._close_view()
-            self._put([self.theme.paint(line, "hint")])
+            self._put([self.theme.paint(row, "hint") for row in words.wrapped(visible(line), self.screen.width - 1)])
         if chunk.get("format") in ("approved", "edited"):
             self._running()
 

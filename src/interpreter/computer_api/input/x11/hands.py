@@ -6,7 +6,7 @@ import time
 from threading import RLock
 
 from interpreter.computer_api.display.failures import NoDisplayError
-from interpreter.computer_api.input.errors import NotTyped, UnknownKey
+from interpreter.computer_api.input.errors import HandsLost, NotTyped, UnknownKey
 from interpreter.computer_api.input.keys import keysym_name
 from interpreter.computer_api.input.x11.connection import Connection
 from interpreter.computer_api.input.x11.keymap import Keymap, Stroke, keysym_of
@@ -42,8 +42,13 @@ class X11Hands:
             return size.width, size.height
 
     def position(self) -> tuple[int, int]:
+        from Xlib.error import ConnectionClosedError
+
         with self._lock:
-            where = self._x.root.query_pointer()
+            try:
+                where = self._x.root.query_pointer()
+            except ConnectionClosedError as error:
+                raise HandsLost("The connection to mouse and keyboard has ended. Try again.") from error
             return where.root_x, where.root_y
 
     def move(self, x: int, y: int) -> None:
