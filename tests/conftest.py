@@ -74,7 +74,7 @@ def no_strays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def _assert_none_left(name: str, mark: str) -> None:
-    _, alive = psutil.wait_procs(_marked(name, mark), timeout=30)
+    _, alive = psutil.wait_procs(_marked(name, mark), timeout=60)
     told = [f"{process.pid} {' '.join(_command(process))[:120]}" for process in alive]
     for process in alive:
         process.kill()

@@ -296,7 +296,7 @@ def test_python_in_this_process_uses_the_same_tools_and_asks_too(desk: Desk) -> 
     desk.computer.python = "in-process"
     ran = desk.do("print(computer.gadget.width, computer.gadget.echo(object) is object, computer.emit_images)\n"
                   "computer.gadget.show('words');\ncomputer.gadget.fail('ValueError')")  # fmt: skip
-    assert ran.stdout == "7 True True\nwords\n"
+    assert ran.stdout == "7 True True\nwords\n", ran.chunks
     assert "ValueError: not today" in ran.stderr
     assert "nobody was there to ask" in desk.do(SEND).stderr
     desk.answer_with("y")

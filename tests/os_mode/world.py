@@ -223,4 +223,4 @@ def _texts(message: dict[str, Any]) -> Iterator[str]:
 def clipboard_text(desktop: Desktop) -> str:
     """What is on the clipboard, asked by a program of its own."""
     command = ["xclip", "-selection", "clipboard", "-o"]
-    return subprocess.run(command, env=desktop.env, capture_output=True, text=True, timeout=30).stdout
+    return subprocess.run(command, env=desktop.env, capture_output=True, text=True, timeout=60).stdout

@@ -131,7 +131,7 @@ class Dovecot:
 
     def close(self) -> None:
         self._process.terminate()
-        self._process.wait(30)
+        self._process.wait(60)
 
 
 class PostOffice:
@@ -176,7 +176,7 @@ class PostOffice:
         self._loop.call_soon_threadsafe(self._server.close)
         asyncio.run_coroutine_threadsafe(self._finish(), self._loop).result(30)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(30)
+        self._thread.join(60)
         self._loop.close()
 
     async def _finish(self) -> None:

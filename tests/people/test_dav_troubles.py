@@ -103,7 +103,7 @@ def test_answers_that_make_no_sense_are_told(
                 computer.calendar.get_events(DAY)
         finally:
             server.shutdown()
-            thread.join(30)
+            thread.join(60)
 
 
 def test_a_password_goes_to_servers_of_the_same_domain() -> None:

@@ -24,12 +24,20 @@ def display() -> Display:
     return made
 
 
-def place(desktop: Desktop, application: Application, left: int, top: int) -> None:
-    """Move a window, and wait until it is there."""
+def place(desktop: Desktop, display: Display, application: Application, left: int, top: int) -> None:
+    """Move the window of an order, and wait until it is there and its program tells so."""
+
+    def offset() -> tuple[int, int]:
+        window, button = Box(*display.info()["active_window"]["box"]), in_tree(display, "Save order")[0]
+        return button.x - window.left, button.y - window.top
+
+    told(desktop, display, "Save order")
+    before = offset()
     window = desktop.x.create_resource_object("window", application.window)
     window.configure(x=left, y=top)
     root = desktop.x.screen().root
     desktop.until(lambda: abs(root.translate_coords(window, 0, 0).x - left) < 40, "the window to have moved")
+    desktop.until(lambda: offset() == before, "the program to know")
 
 
 def in_tree(display: Display, name: str) -> list[Match]:
@@ -127,8 +135,7 @@ def test_equal_ones_are_all_found_and_numbered(desktop: Desktop, display: Displa
 @pytest.mark.needs("xterm")
 def test_what_another_window_covers_is_not_found(desktop: Desktop, display: Display, tmp_path: Path) -> None:
     dialog = desktop.qt_dialog(tmp_path / "order.json")
-    place(desktop, dialog, 100, 100)
-    told(desktop, display, "Save order")
+    place(desktop, display, dialog, 100, 100)
     whole = only(display.locate("Save order"))
     options = ("-T", "cover", "-geometry", f"60x20+{whole.box.left + 30}+{whole.box.top - 40}")
     desktop.start("xterm", *options, title="cover")
@@ -141,8 +148,7 @@ def test_what_another_window_covers_is_not_found(desktop: Desktop, display: Disp
 @pytest.mark.needs("xrandr")
 def test_an_element_on_the_second_monitor(two_monitors: Desktop, display: Display, tmp_path: Path) -> None:
     dialog = two_monitors.qt_dialog(tmp_path / "order.json")
-    place(two_monitors, dialog, 760, 300)
-    told(two_monitors, display, "Save order")
+    place(two_monitors, display, dialog, 760, 300)
     box = Box(*display.info()["active_window"]["box"])
     assert box.left >= 640
     button = only(display.locate("Save order"))

@@ -60,7 +60,9 @@ def test_terminal(desktop: Desktop, computer: Any, tmp_path: Path, text: str) ->
 @pytest.mark.needs("chromium")
 def test_browser(desktop: Desktop, computer: Any, page: Callable[[str], str]) -> None:
     says = "document.title = 'has ' + this.value"
-    desktop.browser(page(f'<title>page</title><input autofocus onfocus="{says}" oninput="{says}">'), "has ")
+    # Before it has drawn something, the browser drops what it is given.
+    drawn = "requestAnimationFrame(() => requestAnimationFrame(() => { document.title = 'has ' }))"
+    desktop.browser(page(f'<title>page</title>Words <input autofocus onfocus="{drawn}" oninput="{says}">'), "has ")
     computer.keyboard.write(TEXT)
     desktop.until(lambda: any(title.startswith(f"has {TEXT}") for title in desktop.windows().values()), "the text")
     computer.keyboard.press("ctrl+a")

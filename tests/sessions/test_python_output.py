@@ -166,7 +166,7 @@ def test_a_thread_speaks_for_the_block_that_started_it(session: PythonSession) -
 import sys, threading
 go, gone = threading.Event(), threading.Event()
 def late():
-    go.wait(20)
+    go.wait(60)
     print("late")
     print("late error", file=sys.stderr)
     gone.set()
@@ -175,7 +175,7 @@ threading.Thread(target=late).start()
     )
     assert session.session is not None
     block = session.session.block
-    ran = session.do("go.set()\nprint(gone.wait(20))")
+    ran = session.do("go.set()\nprint(gone.wait(60))")
     assert ran.text == "True\n"
     assert block is not None
     until(lambda: len(block.spool.read()) >= len("late\nlate error\n"), "what it said")

@@ -12,7 +12,7 @@ __all__ = ["fresh", "session"]
 def test_a_pipe_that_is_closed_is_at_its_end(session: PythonSession) -> None:
     session.do("import subprocess; cat = subprocess.Popen(['cat'], stdin=subprocess.PIPE)")
     session.do("n = 1")
-    assert session.do("cat.stdin.close(); print(cat.wait(timeout=20))").text == "0\n"
+    assert session.do("cat.stdin.close(); print(cat.wait(timeout=60))").text == "0\n"
     session.do("import os; reader, writer = os.pipe()")
     assert session.do("os.close(writer); print(os.read(reader, 1))").text == "b''\n"
 

@@ -59,8 +59,8 @@ class Person:
         return "\n".join(self.rows)
 
     def sees(self, text: str, times: int = 1) -> None:
-        """Wait until a text is on the screen or above it."""
-        self.wait_until(lambda: self.screen.count(text) >= times, text)
+        """Wait until a text is on the screen or above it; where its lines break depends on the length of some path."""
+        self.wait_until(lambda: max(self.screen.count(text), " ".join(self.rows).count(text)) >= times, text)
 
     def glimpses(self, text: str) -> None:
         """Wait until a text was on the screen, for however short a time."""
