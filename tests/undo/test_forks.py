@@ -10,7 +10,7 @@ import pytest
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
 from interpreter.errors import UndoError
-from model_replies import text, usage
+from model_replies import text, tool_call, usage
 
 __all__ = ["chatting"]
 
@@ -92,6 +92,16 @@ def test_blocks_of_the_fork_are_taken_back_in_the_workspace(work: Path, second: 
     second.keep()
     second.undo(2)
     assert said(second, "python", "import os; print(x, os.getcwd())") == f"[1] {work.resolve()}/sub\n"
+
+
+def test_of_what_was_before_the_fork_only_the_words_are_taken_back(chatting: Chatting, work: Path) -> None:
+    code = "open('a.txt', 'w').write('two')"
+    interpreter, _ = chatting(tool_call("python", code), text("Done."), workspace=str(work), auto_run=True)
+    interpreter.chat("Hi", display=False)
+    child = interpreter.fork()
+    undone = child.undo()
+    assert child.messages == [] and (Path(child.workspace) / "a.txt").read_text() == "two"
+    assert [words for words in undone.sentences if "stays" in words]
 
 
 def test_after_it_was_kept_the_model_is_told_where_it_is(chatting: Chatting, work: Path) -> None:
