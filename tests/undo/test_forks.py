@@ -88,9 +88,9 @@ def test_what_was_kept_can_be_taken_back(work: Path, second: OpenInterpreter) ->
 
 
 def test_blocks_of_the_fork_are_taken_back_in_the_workspace(work: Path, second: OpenInterpreter) -> None:
-    second.computer.run("python", "x.append(2)")
+    second.computer.run("python", "x.append(2); open('../a.txt', 'w').write('two')")
     second.keep()
-    second.undo(2)
+    assert second.undo(2).sentences == [] and (work / "a.txt").read_text() == "one\n"
     assert said(second, "python", "import os; print(x, os.getcwd())") == f"[1] {work.resolve()}/sub\n"
 
 
@@ -137,6 +137,15 @@ def test_dropping_the_fork_leaves_nothing(work: Path, first: OpenInterpreter, se
     second.drop()
     assert (work / "a.txt").read_text() == "one\n" and not folder.exists()
     assert said(first, "python", "print(x)") == "[1]\n"
+
+
+def test_a_fork_whose_origin_was_dropped_keeps_its_files(second: OpenInterpreter) -> None:
+    third = second.fork()
+    second.drop()
+    with pytest.raises(UndoError, match="is gone"):
+        third.keep()
+    assert (Path(third.workspace) / "a.txt").exists()
+    third.drop()
 
 
 def test_only_a_fork_can_be_kept(first: OpenInterpreter) -> None:
