@@ -36,6 +36,46 @@ def test_it_is_overwritten_on_request_and_saved_first(bench: Bench) -> None:
     assert bench.record.images.read(report.saved["a"]) == b"mine"
 
 
+def test_what_was_overwritten_comes_back_with_the_redo(bench: Bench) -> None:
+    bench.write("a", "before")
+    bench.write("b", "before")
+
+    def act() -> None:
+        bench.write("a", "block")
+        bench.write("b", "block")
+
+    bench.block(act)
+    bench.block(lambda: bench.write("c", "block"))
+    bench.write("a", "mine")
+    (bench.root / "b").unlink()
+    before = shape(bench.root)
+    bench.record.undo(bench.record.plan_undo(2), overwrite={"a", "b"})
+    assert (bench.read("a"), bench.read("b")) == ("before", "before")
+    bench.record = bench.opened()
+    bench.record.redo()
+    assert bench.read("a") == "mine" and not (bench.root / "b").exists()
+    bench.record.redo()
+    assert shape(bench.root) == before
+    assert [step.path for step in bench.record.plan_undo(2).drift] == ["a", "b"]
+
+
+def test_what_a_redo_overwrote_comes_back_with_the_undo(bench: Bench) -> None:
+    bench.write("a", "before")
+    bench.block(lambda: bench.write("a", "block"))
+    bench.record.undo()
+    bench.write("a", "mine")
+    bench.record.redo(overwrite={"a"})
+    assert bench.read("a") == "block"
+    bench.record.trim()
+    bench.record = bench.opened()
+    bench.record.undo()
+    assert bench.read("a") == "mine"
+    bench.write("a", "before")
+    bench.record.redo()
+    bench.record.undo()
+    assert bench.read("a") == "before"
+
+
 def test_an_edit_between_two_blocks_that_are_undone_together(bench: Bench) -> None:
     bench.write("a", "0")
     bench.block(lambda: bench.write("a", "1"))

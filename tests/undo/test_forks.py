@@ -10,7 +10,7 @@ import pytest
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
 from interpreter.errors import UndoError
-from model_replies import text, usage
+from model_replies import text, tool_call, usage
 
 __all__ = ["chatting"]
 
@@ -88,10 +88,20 @@ def test_what_was_kept_can_be_taken_back(work: Path, second: OpenInterpreter) ->
 
 
 def test_blocks_of_the_fork_are_taken_back_in_the_workspace(work: Path, second: OpenInterpreter) -> None:
-    second.computer.run("python", "x.append(2)")
+    second.computer.run("python", "x.append(2); open('../a.txt', 'w').write('two')")
     second.keep()
-    second.undo(2)
+    assert second.undo(2).sentences == [] and (work / "a.txt").read_text() == "one\n"
     assert said(second, "python", "import os; print(x, os.getcwd())") == f"[1] {work.resolve()}/sub\n"
+
+
+def test_of_what_was_before_the_fork_only_the_words_are_taken_back(chatting: Chatting, work: Path) -> None:
+    code = "open('a.txt', 'w').write('two')"
+    interpreter, _ = chatting(tool_call("python", code), text("Done."), workspace=str(work), auto_run=True)
+    interpreter.chat("Hi", display=False)
+    child = interpreter.fork()
+    undone = child.undo()
+    assert child.messages == [] and (Path(child.workspace) / "a.txt").read_text() == "two"
+    assert [words for words in undone.sentences if "stays" in words]
 
 
 def test_after_it_was_kept_the_model_is_told_where_it_is(chatting: Chatting, work: Path) -> None:
@@ -127,6 +137,15 @@ def test_dropping_the_fork_leaves_nothing(work: Path, first: OpenInterpreter, se
     second.drop()
     assert (work / "a.txt").read_text() == "one\n" and not folder.exists()
     assert said(first, "python", "print(x)") == "[1]\n"
+
+
+def test_a_fork_whose_origin_was_dropped_keeps_its_files(second: OpenInterpreter) -> None:
+    third = second.fork()
+    second.drop()
+    with pytest.raises(UndoError, match="is gone"):
+        third.keep()
+    assert (Path(third.workspace) / "a.txt").exists()
+    third.drop()
 
 
 def test_only_a_fork_can_be_kept(first: OpenInterpreter) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ from typing import Any
 from interpreter.safety.appending import append
 from interpreter.safety.items import Item, Pair, packed, repository_of, unpacked
 
+Overwritten = Sequence[Sequence[Any]]
+"""The number of a block, a path, and what somebody else had there."""
 NAME = "files.jsonl"
 INTENT = "intent.json"
 UNTRIMMED = "untrimmed"
@@ -27,6 +29,8 @@ class BlockFiles:
     pairs: dict[str, Pair] = field(default_factory=dict)
     off: str | None = None
     """Why nothing is known, if that is so."""
+    overwritten: dict[str, dict[str, Item | None]] = field(default_factory=dict)
+    """What somebody else had made of its files when they were overwritten on request; by what brings that back."""
 
 
 @dataclass
@@ -57,10 +61,12 @@ class Told:
             case "end":
                 pairs = {path: (unpacked(old), unpacked(new)) for path, (old, new) in entry["changes"].items()}
                 del self.blocks[self.position :]
-                self.blocks.append(BlockFiles(entry["block"], pairs, entry["off"]))
+                back = {way: _unpacked(items) for way, items in entry.get("overwritten", {}).items()}
+                self.blocks.append(BlockFiles(entry["block"], pairs, entry["off"], back))
                 self.position, self.open_block = len(self.blocks), None
                 self._see((path, new) for path, (_, new) in pairs.items())
             case "moved":
+                pass_blocks(self.blocks, self.position, entry["position"], entry.get("overwritten", ()))
                 self.position = entry["position"]
             case "forgot":
                 self.forgotten = entry["block"]
@@ -117,8 +123,9 @@ class Ledger:
     def end(self, files: BlockFiles) -> None:
         self._append(_end(files))
 
-    def moved(self, position: int) -> None:
-        self._append({"event": "moved", "position": position})
+    def moved(self, position: int, overwritten: Overwritten = ()) -> None:
+        more = {"overwritten": overwritten} if overwritten else {}
+        self._append({"event": "moved", "position": position, **more})
 
     def rewrite(self, blocks: list[BlockFiles], position: int, forgotten: str | None) -> None:
         """Write the blocks anew, and forget how the rest of the tree looked."""
@@ -171,6 +178,15 @@ class Ledger:
         self._begun = True
 
 
+def pass_blocks(blocks: list[BlockFiles], position: int, to: int, overwritten: Overwritten) -> None:
+    """Blocks were undone or done again: what that brought back is no news any more, what it has overwritten is."""
+    way, back = ("undo", "redo") if to < position else ("redo", "undo")
+    for files in blocks[min(position, to) : max(position, to)]:
+        files.overwritten.pop(way, None)
+    for index, path, item in overwritten:
+        blocks[index].overwritten.setdefault(back, {})[path] = unpacked(item)
+
+
 def touched(paths: Iterable[str], blocks: int) -> dict[str, int]:
     """The repositories that these paths are in."""
     return {folder: blocks for path in paths if (folder := repository_of(path)) is not None}
@@ -194,7 +210,13 @@ def _told(line: bytes, told: Told) -> bool:
 
 def _end(files: BlockFiles) -> dict[str, Any]:
     changes = {path: [packed(old), packed(new)] for path, (old, new) in files.pairs.items()}
-    return {"event": "end", "block": files.block, "changes": changes, "off": files.off}
+    entry = {"event": "end", "block": files.block, "changes": changes, "off": files.off}
+    back = {way: {path: packed(item) for path, item in items.items()} for way, items in files.overwritten.items()}
+    return {**entry, "overwritten": back} if back else entry
+
+
+def _unpacked(items: dict[str, Any]) -> dict[str, Item | None]:
+    return {path: unpacked(item) for path, item in items.items()}
 
 
 def _line(entry: dict[str, Any]) -> str:

@@ -13,8 +13,8 @@ from interpreter.safety import choice, lines
 from interpreter.safety.block_record import BlockRecord
 from interpreter.safety.changes import Changes, Kept, Report
 from interpreter.safety.coverage import NotCovered
-from interpreter.safety.items import Item, Pair
-from interpreter.safety.ledger import BlockFiles
+from interpreter.safety.items import Item, Pair, packed
+from interpreter.safety.ledger import BlockFiles, pass_blocks
 from interpreter.safety.plan import Direction, Plan, Step, composed, steps
 from interpreter.safety.restore import Restoration, clear_passing
 
@@ -33,8 +33,7 @@ class FileRecord(BlockRecord):
             if not 0 < count <= self._position:
                 raise UndoError(f"There are {self._position} blocks to undo, not {count}.")
             chosen = self._blocks[self._position - count : self._position]
-            maps = [_turned(files.pairs) for files in reversed(chosen)]
-            return self._plan("undo", list(reversed(chosen)), self._position - count, maps)
+            return self._plan("undo", chosen[::-1], self._position - count)
 
     def plan_redo(self, count: int = 1, *, until: str | int | None = None) -> Plan:
         """What would be restored by doing the next blocks again, or all up to that one."""
@@ -46,7 +45,7 @@ class FileRecord(BlockRecord):
             if not 0 < count <= left:
                 raise UndoError(f"There are {left} blocks to redo, not {count}.")
             chosen = self._blocks[self._position : self._position + count]
-            return self._plan("redo", chosen, self._position + count, [files.pairs for files in chosen])
+            return self._plan("redo", chosen, self._position + count)
 
     def undo(
         self, plan: Plan | None = None, overwrite: Collection[str] = (), repositories: Collection[str] = ()
@@ -121,10 +120,10 @@ class FileRecord(BlockRecord):
                 return index
         raise UndoError(f"Nothing is known about the files of block {block}.")
 
-    def _plan(self, direction: Direction, chosen: list[BlockFiles], position: int, maps: list[dict[str, Pair]]) -> Plan:
+    def _plan(self, direction: Direction, chosen: list[BlockFiles], position: int) -> Plan:
         self._see()
         real: set[str] = set()
-        found = steps(composed(maps), lambda path: self._workspace.now(path, real), self._stored)
+        found = steps(composed(_maps(direction, chosen)), lambda path: self._workspace.now(path, real), self._stored)
         first = min(position, self._position)
         foreign = {folder for folder, blocks in self._touched.items() if blocks > first}
         units = tuple(choice.repositories(found, self._workspace, foreign))
@@ -143,17 +142,27 @@ class FileRecord(BlockRecord):
                 except OSError as error:
                     chosen.remove(step)
                     kept.append(Kept(step.path, f"it could not be saved first: {error.strerror}", drift=True))
-            intent = choice.intent(plan, chosen)
+            overwritten = [self._overwritten(plan, step) for step in chosen if step.drift and not step.repository]
+            intent = {**choice.intent(plan, chosen), "overwritten": overwritten}
             self._ledger.intend(intent)
             report = self._restore(intent, chosen)
             return replace(report, kept=(*kept, *report.kept), saved=saved)
 
+    def _overwritten(self, plan: Plan, step: Step) -> list[Any]:
+        """What somebody else has at a path, for the first block of the plan that touched it: it comes back last."""
+        passed = list(range(min(plan.position, self._position), max(plan.position, self._position)))
+        passed = passed[::-1] if plan.direction == "undo" else passed
+        index = next(index for index in passed if step.path in self._blocks[index].pairs)
+        return [index, step.path, packed(step.now)]
+
     def _restore(self, intent: dict[str, Any], chosen: list[Step]) -> Report:
         act = Restoration(self._workspace.root, self.images, intent["token"], self._workspace.twin)
         act.run(chosen, self._breathe)  # if it is broken off there, the rest is done before anything else
-        self._position = intent["position"]
+        before, self._position = self._position, intent["position"]
         self._stamp += 1
-        self._ledger.moved(self._position)
+        overwritten = intent.get("overwritten", ())
+        pass_blocks(self._blocks, before, self._position, overwritten)
+        self._ledger.moved(self._position, overwritten)
         if act.failed:
             self._ledger.intend(intent)  # on a full disk, there was perhaps no room for it before
         else:
@@ -177,6 +186,19 @@ class FileRecord(BlockRecord):
             return Path(self._workspace.full(step.path)).read_bytes()
         except OSError:
             return None
+
+
+def _maps(direction: Direction, chosen: list[BlockFiles]) -> list[dict[str, Pair]]:
+    """What each block did, or its opposite; and then what somebody else had made of it before it was overwritten."""
+    maps: list[dict[str, Pair]] = []
+    last: dict[str, Pair] = {}
+    for files in chosen:
+        pairs = _turned(files.pairs) if direction == "undo" else files.pairs
+        back = files.overwritten.get(direction, {})
+        last = {path: pair for path, pair in last.items() if path not in pairs}
+        last |= {path: (pairs[path][1], item) for path, item in back.items()}
+        maps.append(pairs)
+    return [*maps, last]
 
 
 def _turned(pairs: dict[str, Pair]) -> dict[str, Pair]:

@@ -17,8 +17,9 @@ IMAGES = "images"
 
 def contents_of(blocks: Iterable[BlockFiles]) -> set[str]:
     """The hashes of all that the blocks found or made."""
-    pairs = (pair for files in blocks for pair in files.pairs.values())
-    return {item.content for pair in pairs for item in pair if item is not None and item.content}
+    found = {item for files in blocks for pair in files.pairs.values() for item in pair}
+    found |= {item for files in blocks for back in files.overwritten.values() for item in back.values()}
+    return {item.content for item in found if item is not None and item.content}
 
 
 def oldest_kept(blocks: Sequence[BlockFiles], images: Images, present: set[str], limits: Limits) -> int:

@@ -88,6 +88,9 @@ def plan_keep(child: OpenInterpreter) -> list[Step]:
     from interpreter.safety.merge import merge_steps
 
     made = _fork_of(child)
+    origin = made.parent.workspace
+    if not os.path.isdir(origin):
+        raise UndoError(f"{origin}, where this fork came from, is gone: its files are in {child.workspace}.")
     record = _record_of(made.parent)
     record.prepare()
     made.record.prepare()
@@ -134,6 +137,8 @@ def _bring_home(child: OpenInterpreter, target: Path, source: Path) -> None:
     for point in child.timeline.points:
         if point.mark is not None:
             point.mark = replace(point.mark, cwd=_moved(point.mark.cwd, target, source))
+        if point.workspace == str(target):
+            point.workspace = str(source)  # what its block did there is taken back with what is brought along
     child._rendered.pop(SITUATION, None)
 
 

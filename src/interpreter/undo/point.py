@@ -39,6 +39,8 @@ class Point:
     anchor: Message | None = field(default=None, repr=False)
     """The message that it is before, or if there was none, the one that it is `behind`."""
     behind: int = 0
+    elsewhere: bool = False
+    """A turn that came with the conversation: what its blocks did is not known here."""
 
     @property
     def begins_turn(self) -> bool:
@@ -62,12 +64,13 @@ class Point:
             "language": self.language,
             "block": self.block,
             "workspace": self.workspace,
+            **({"elsewhere": True} if self.elsewhere else {}),
         }
 
     @classmethod
     def from_fields(cls, entry: dict[str, Any]) -> Point:
         """The other way round."""
-        names = ("kind", "at", "label", "language", "block", "time", "workspace")
+        names = ("kind", "at", "label", "language", "block", "time", "workspace", "elsewhere")
         known = {name: entry[name] for name in names if name in entry}
         return cls(id=entry["point"], **known)
 

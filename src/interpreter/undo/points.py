@@ -218,13 +218,13 @@ class Points:
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    def _add(self, kind: Kind, at: int, label: str) -> Point:
+    def _add(self, kind: Kind, at: int, label: str, elsewhere: bool = False) -> Point:
         if kind != "turn":
             self._hear_news()
         dropped = self._forget_taken_back(at)
         self._newest += 1
         self._stamp += 1
-        point = Point(self._newest, kind, at, label)
+        point = Point(self._newest, kind, at, label, elsewhere=elsewhere)
         self._conversation.hold_on(point)
         self.points.append(point)
         self._stay()
@@ -241,9 +241,9 @@ class Points:
             words = news(self.points, self.places, self._opened()[0])
             self._news += [words] if words and words not in self._news else []
 
-    def _add_turn(self, at: int) -> None:
+    def _add_turn(self, at: int, elsewhere: bool = False) -> None:
         messages = self._interpreter.messages
-        self._add("turn", at, label_of(messages[at].get("content")) if at < len(messages) else "")
+        self._add("turn", at, label_of(messages[at].get("content")) if at < len(messages) else "", elsewhere)
 
     def adopt(self) -> None:
         """Make points for what the user said and we know nothing of: a conversation that came from elsewhere."""
@@ -253,11 +253,18 @@ class Points:
         unknown = conversation.unknown_turns(self.points)
         if not any(conversation.find(point) is not None for point in self.points):
             for at in unknown:
-                self._add_turn(at)
+                self._add_turn(at, elsewhere=True)
             return
         whole, lowest = conversation.whole(), self.points[0].id
         self.points[:0] = [
-            Point(lowest - len(unknown) + number, "turn", at, label_of(whole[at].get("content")), anchor=whole[at])
+            Point(
+                lowest - len(unknown) + number,
+                "turn",
+                at,
+                label_of(whole[at].get("content")),
+                anchor=whole[at],
+                elsewhere=True,
+            )
             for number, at in enumerate(unknown)
         ]
         self.places = {part: place + len(unknown) for part, place in self.places.items()}

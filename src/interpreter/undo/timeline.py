@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from interpreter.safety import Changes, FileRecord, Plan
 
 _EARLIER = "Variables of an earlier run of the session cannot be brought back; its blocks can be run again."
+_ELSEWHERE = (
+    "What some of these blocks did to files and variables stays: they ran before this session had the conversation."
+)
 
 
 class Timeline(Points):
@@ -39,6 +42,8 @@ class Timeline(Points):
         if "variables" in chosen and any(point.kind != "turn" and point.mark is None for point in passed):
             notes.append(_EARLIER)
         messages = tuple(self._messages_outlook(to, notes)) if "conversation" in chosen else ()
+        if back and len(chosen) > 1 and any(point.elsewhere for point in passed) and _has_code(messages):
+            notes.append(_ELSEWHERE)
         if "files" in chosen and back:
             notes += dict.fromkeys(words for point in passed for words in _lasting(point, self._store.root))
         point = self.points[to].id if to < self.present else None
@@ -160,6 +165,10 @@ def _not_here(passed: Iterable[Point], workspace: str | None) -> Iterable[str]:
     for other in dict.fromkeys(point.workspace for point in blocks):
         where = f"the workspace was {other} then" if other else "undo of files was off then"
         yield f"Files that some of these blocks changed are left as they are: {where}."
+
+
+def _has_code(messages: Iterable[Message]) -> bool:
+    return any(message.get("type") == "code" for message in messages)
 
 
 def _lasting(point: Point, workspace: str | None) -> tuple[str, ...]:

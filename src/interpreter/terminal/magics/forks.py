@@ -64,6 +64,9 @@ def _keep(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
         overwrite = drifted
     merged = interpreter.keep(overwrite)
     terminal.ways.remove(parent)
+    for way in _from(terminal, parent):
+        assert way.forked is not None
+        way.forked.parent = interpreter  # which is in its place now
     _one_way_left(terminal)
     terminal.display.line("\n".join([_told(merged.paths), *(f"{path}: {why}" for path, why, *_ in merged.kept)]))
 
@@ -83,8 +86,15 @@ def _keep_first(terminal: Terminal, interpreter: OpenInterpreter) -> None:
 
 
 def _drop(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    if not terminal.ways:
+        terminal.display.line("There is only one way: %fork makes another.")
+        return
     if interpreter.forked is None:
         terminal.display.line("This is where you came from: %switch to the way that you want to drop.")
+        return
+    if others := _from(terminal, interpreter):
+        number = terminal.ways.index(others[0]) + 1
+        terminal.display.line(f"Way {number} came from this one: %switch {number}, and keep or drop that one first.")
         return
     if not terminal.confirm(f"Drop this way, and what was done in {interpreter.workspace}?"):
         terminal.display.line("Nothing was done.")
@@ -94,6 +104,11 @@ def _drop(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
     interpreter.drop()
     _one_way_left(terminal)
     terminal.display.line(f"Dropped. You are in {terminal.way.workspace} again.")
+
+
+def _from(terminal: Terminal, interpreter: OpenInterpreter) -> list[OpenInterpreter]:
+    """The ways that began on this one."""
+    return [way for way in terminal.ways if way.forked is not None and way.forked.parent is interpreter]
 
 
 def _one_way_left(terminal: Terminal) -> None:
