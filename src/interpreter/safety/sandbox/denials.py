@@ -153,7 +153,7 @@ def by_words(sandbox: Sandbox, places: Places, block: Block) -> Iterator[Denial]
 
     Never certain: anybody can print such words.
     """
-    for line in block.said.splitlines():
+    for line in filter(says_why, block.said.splitlines()):
         path = next((plain(path) for path in reversed(named_paths(line)) if path[:1] in "/~"), "")
         near = BEFORE_WHY.search(line)
         path = block.full(path or (near[1] if near else ""), sandbox) if path or near else ""
