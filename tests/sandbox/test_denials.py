@@ -162,3 +162,20 @@ def test_what_nobody_can_give_is_not_to_be_asked_for(inside: Inside, code: str) 
     """A rule keeps files in /etc and keys: the model would ask in vain."""
     told = inside.do("python", code).text
     assert "locked by the sandbox: " in told and "needs:" not in told
+
+
+@pytest.mark.parametrize(
+    "said", ["touch: cannot touch 'a b': Read-only file system", "sh: 1: a b: Read-only file system"]
+)
+def test_a_path_without_its_folder_is_in_the_one_that_the_block_is_in(workspace: Path, said: str) -> None:
+    (line,) = told(workspace, exit_code=0, said=said, kind="read-only")
+    assert f"writing {workspace}/a b." in line
+    (line,) = told(workspace, exit_code=0, said=said, cwd="/opt")
+    assert "writing /opt/a b." in line
+    (line,) = told(workspace, errors=error(errno.EROFS, "x"), cwd="/opt")
+    assert line.startswith("Blocked by the sandbox: writing /opt/x.")
+
+
+def test_the_folder_that_a_block_went_to_is_known(inside: Inside) -> None:
+    assert "the sandbox: writing /etc/new." in inside.do("python", "import os; os.chdir('/etc'); open('new', 'w')").text
+    assert "the sandbox: writing /usr/new." in inside.do("shell", "cd /usr && touch new").text

@@ -159,7 +159,9 @@ class LiveLanguage(BetweenBlocks):
         if session is not None and session.launch.containment is not None and session.block is not None:
             block, speaks = session.block, session.launch.dialect is None  # of its errors, in numbers
             said = "" if speaks or block.spool.length > IN_MEMORY else block.spool.read()
-            for line in session.launch.containment.denials(block.code, {**event, "said": said}):
+            for line in session.launch.containment.denials(
+                block.code, {"cwd": self.surroundings.cwd, **event, "said": said}
+            ):
                 yield notice(line + "\n")
 
     def _answer(self, event: Frame) -> None:

@@ -107,6 +107,10 @@ class PlainDisplay:
         silent, self._silent = self._silent, True
         self._end_section()
         self._say(words.ending(dict(chunk), 0.0, silent, self._language in words.SHELLS))
+        self.tell_files()
+
+    def tell_files(self) -> None:
+        """What a block did to files."""
         changed, self._files = self._files, ""
         self._say(changed)
 

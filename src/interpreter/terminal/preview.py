@@ -135,6 +135,7 @@ class Seen:
         if chunk.get("previewed"):
             if "ended" in chunk:
                 self._terminal.display.line(APPLIED)
+                self._terminal.display.tell_files()
             return True
         return False
 

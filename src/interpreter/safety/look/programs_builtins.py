@@ -16,7 +16,7 @@ TELLING = re.compile(
     r"|(VISUAL|EDITOR|PAGER|MANPAGER|BROWSER)"
 )
 # Where the shell expects a variable or a number, it runs the command in such an index, quoted or not.
-_INDEX = re.compile(r"\w\[[^\]]*(\$\(|`)")
+_INDEX = re.compile(r"\w\[[^\]]{0,200}(\$\(|`)")
 
 
 def runs_an_index(text: str) -> bool:

@@ -35,7 +35,7 @@ class Values:
     def __init__(self, nodes: Iterable[ast.AST], places: Places) -> None:
         self.places = places
         self.imports: dict[str, str] = {}
-        self.stars: list[str] = []
+        self.stars: set[str] = set()
         """Modules of which everything was imported."""
         self.assigned: dict[str, ast.expr | None] = {}
         """None: more than once, or by something that is not looked into."""
@@ -199,7 +199,7 @@ class Values:
                     root = alias.name.partition(".")[0]
                     self._import(alias.asname or root, alias.name if alias.asname else root)
             case ast.ImportFrom(module=module, names=names, level=level):
-                self.stars += [module or "" for alias in names if alias.name == "*"]
+                self.stars |= {module or "" for alias in names if alias.name == "*"}
                 for alias in names:
                     self._import(alias.asname or alias.name, _imported("." * level + (module or ""), alias.name))
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):

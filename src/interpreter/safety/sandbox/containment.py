@@ -134,7 +134,9 @@ class Containment:
         return is_inside(Path(path), (*seen.readable, *seen.writable)) and not seen.is_hidden(path)
 
     def denials(self, code: str, done: dict[str, Any]) -> list[str]:
-        block = Block(code, done.get("exit_code"), list(done.get("errors") or ()), done.get("said") or "")
+        block = Block(
+            code, done.get("exit_code"), list(done.get("errors") or ()), done.get("said") or "", done.get("cwd") or ""
+        )
         verdicts = self.last_verdicts = self.proxy.take_verdicts()
         if not (
             block.errors or block.exit_code or says_why(block.said) or any(not verdict.allowed for verdict in verdicts)
