@@ -68,6 +68,13 @@ ERRORS: dict[str, tuple[RawReply, type[ModelError], str]] = {
         RequestRefusedError,
         "Sorry.",
     ),
+    "wrong key at Google": (
+        error(
+            400, [{"error": {"code": 400, "status": "INVALID_ARGUMENT", "details": [{"reason": "API_KEY_INVALID"}]}}]
+        ),
+        WrongKeyError,
+        "--api_key",
+    ),
     "as a word": (error(400, b'{"error": "Sorry."}'), RequestRefusedError, "Sorry."),
 }
 

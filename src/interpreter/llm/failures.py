@@ -28,7 +28,9 @@ from interpreter.llm.providers import Endpoint
 from interpreter.llm.retry import retry_after
 
 _QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "insufficient_balance", "billing_error"})
-_KEY = frozenset({"invalid_api_key", "authentication_error", "invalid_authentication", "permission_error"})
+_KEY = frozenset(
+    {"invalid_api_key", "api_key_invalid", "authentication_error", "invalid_authentication", "permission_error"}
+)
 _MODEL = frozenset({"model_not_found", "model_not_available", "unknown_model", "deploymentnotfound"})
 _CONTEXT = frozenset(
     {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "request_too_large"}
@@ -74,6 +76,7 @@ def failure_of(data: Any, status: int | None = None, headers: Mapping[str, str] 
     inner = data.get("error") or data
     fields = inner if isinstance(inner, dict) else {"message": inner}
     codes = {str(fields.get(key)).lower() for key in ("code", "type", "status") if fields.get(key)}
+    codes |= {str(each["reason"]).lower() for each in _details(fields) if each.get("reason")}
     params = {str(fields["param"])} if fields.get("param") else set()
     detail = data.get("detail")
     if isinstance(detail, list):  # as FastAPI and pydantic tell of fields that they do not know
@@ -84,6 +87,12 @@ def failure_of(data: Any, status: int | None = None, headers: Mapping[str, str] 
     words = message if isinstance(message, str) else json.dumps(message)
     window = fields["n_ctx"] if isinstance(fields.get("n_ctx"), int) else None
     return Failure(status, frozenset(codes), frozenset(params), _short(words), True, headers or {}, window)
+
+
+def _details(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """As Google tells of a key that is wrong, with the status of a request that is."""
+    details = fields.get("details")
+    return [each for each in details if isinstance(each, dict)] if isinstance(details, list) else []
 
 
 def error_for(failure: Failure, endpoint: Endpoint) -> ModelError:
