@@ -35,6 +35,7 @@ _MODEL = frozenset({"model_not_found", "model_not_available", "unknown_model", "
 _CONTEXT = frozenset(
     {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "request_too_large"}
 )
+_CONTEXT_PARAMS = frozenset({"input_tokens", "input_text"})  # of vLLM: no request has such a field
 _RATE = frozenset({"rate_limit_exceeded", "rate_limit_error", "too_many_requests", "rate_limit_reached"})
 _OVERLOADED = frozenset({"overloaded_error", "server_error", "internal_server_error", "api_error", "engine_overloaded"})
 _DECLINED = frozenset({"refusal", "content_filter", "content_policy_violation"})
@@ -102,7 +103,7 @@ def error_for(failure: Failure, endpoint: Endpoint) -> ModelError:
         return _error(ReplyDeclinedError, failure, f"{endpoint.model} declined to answer this. {_REPHRASE}")
     if status == 402 or codes & _QUOTA:
         return _error(QuotaExceededError, failure, f"The account at {endpoint.provider} has no quota left: {_PAY}")
-    if codes & _CONTEXT or status == 413:
+    if codes & _CONTEXT or status == 413 or failure.params & _CONTEXT_PARAMS:
         return _too_long(failure, endpoint)
     if codes & _MODEL or (status == 404 and (failure.is_structured or "model" in failure.params)):
         return _error(UnknownModelError, failure, _unknown_model(endpoint))
