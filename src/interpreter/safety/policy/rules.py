@@ -118,7 +118,9 @@ class Rule:
         return effect.kind in self.does or (effect.kind == "network" and effect.how in self.does)
 
 
-def _begins(words: Sequence[str], command: str) -> bool:
+@lru_cache(1024)
+def _begins(words: tuple[str, ...], command: str) -> bool:
+    """Whether a command begins with these words; a long block has the same few calls again and again."""
     wanted = _split(command)
     if len(words) < len(wanted) or not wanted:
         return False
