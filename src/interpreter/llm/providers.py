@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from interpreter.errors import MissingKeyError, ProviderNotFoundError
-from interpreter.llm.catalogue import PROVIDERS, ROWS, Provider
+from interpreter.errors import LiteLLMMissingError, MissingKeyError, ProviderNotFoundError
+from interpreter.llm.catalogue import PROVIDERS, ROWS, THROUGH_LITELLM, Provider
 
 __all__ = ["PROVIDERS", "Endpoint", "Provider", "identify", "resolve"]
 
@@ -100,6 +100,9 @@ def _through_litellm(model: str, provider: str, api_base: str | None, api_key: s
     """A model that no row claims: LiteLLM may know it, if it is installed."""
     from importlib.util import find_spec
 
+    if find_spec(LITELLM) is None and provider in THROUGH_LITELLM:
+        how = "pip install 'open-interpreter[litellm]'"
+        raise LiteLLMMissingError(f"{model!r} is asked through LiteLLM, which is not installed. Run: {how}")
     if find_spec(LITELLM) is None:
         raise _no_provider(model, provider)
     name = model.removeprefix(f"{LITELLM}/")
