@@ -132,7 +132,7 @@ def test_a_pipe_that_stays_silent_is_told() -> None:
         assert "Reading standard input" in child.stderr.readline()
         os.close(writing)
         out, _ = child.communicate(timeout=60)
-    assert (child.returncode, out) == (0, "\nDone.\n")
+    assert (child.returncode, out) == (0, "Done.\n")
 
 
 def test_too_much_is_refused() -> None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import signal
+import socket
 import threading
+import time
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +57,34 @@ def test_cancel_ends_the_wait_for_the_first_word(asking: Start) -> None:
     assert seen == []
     never.set()
     assert folded(model.chunks()) == ["again"]
+
+
+def test_cancel_ends_the_wait_for_a_connection(asking: Start) -> None:
+    with socket.socket() as full, contextlib.ExitStack() as waiting:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(4):  # more than it takes: whoever comes now is not answered
+            client = waiting.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(full.getsockname())
+        port = full.getsockname()[1]
+        ours = connecting_to(port)
+        model = asking(api_base=f"http://127.0.0.1:{port}/v1", connect_timeout=600)
+        thread = threading.Thread(target=lambda: list(model.stream()), daemon=True)
+        thread.start()
+        end = time.monotonic() + 60
+        while connecting_to(port) <= ours:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        model.llm.cancel()
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def connecting_to(port: int) -> int:
+    """How many connections to this port are asked for and not made."""
+    rows = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
+    return sum(row[2].endswith(f":{port:04X}") and row[3] == "02" for row in rows)
 
 
 def test_cancel_on_a_connection_that_was_used_before(asking: Start) -> None:

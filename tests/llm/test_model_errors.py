@@ -47,6 +47,11 @@ ERRORS: dict[str, tuple[RawReply, type[ModelError], str]] = {
     "payment": (refusal(402), QuotaExceededError, "quota"),
     "context": (refusal(400, code="context_length_exceeded"), ContextTooLongError, "too long"),
     "context of llama.cpp": (refusal(400, type="exceed_context_size_error"), ContextTooLongError, "too long"),
+    "context of vLLM": (
+        refusal(400, type="BadRequestError", param="input_tokens", code=400),
+        ContextTooLongError,
+        "too long",
+    ),
     "too large": (error(413, b""), ContextTooLongError, "too long"),
     "server": (refusal(500), ModelOverloadedError, "HTTP 500"),
     "gateway": (error(502, b"<html>", {"Content-Type": "text/html"}), ModelOverloadedError, "HTTP 502"),
@@ -67,6 +72,11 @@ ERRORS: dict[str, tuple[RawReply, type[ModelError], str]] = {
         error(400, b'[{"error": {"code": 400, "message": "Sorry."}}]'),
         RequestRefusedError,
         "Sorry.",
+    ),
+    "wrong key at Google": (
+        error(400, b'[{"error": {"status": "INVALID_ARGUMENT", "details": [{"reason": "API_KEY_INVALID"}]}}]'),
+        WrongKeyError,
+        "--api_key",
     ),
     "as a word": (error(400, b'{"error": "Sorry."}'), RequestRefusedError, "Sorry."),
 }

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from interpreter.errors import (
     InterpreterError,
+    LiteLLMMissingError,
     MissingKeyError,
     ModelError,
     PolicyError,
@@ -119,7 +120,7 @@ def _offer_to_keep(interpreter: OpenInterpreter) -> None:
 
 def explained(error: InterpreterError) -> str:
     """An error's words, and for a model that cannot be asked what was found and what to do."""
-    if isinstance(error, MissingKeyError | ProviderNotFoundError):
+    if isinstance(error, MissingKeyError | ProviderNotFoundError) and not isinstance(error, LiteLLMMissingError):
         return "\n".join([str(error), found_keys(), WAYS])
     return str(error)
 

@@ -19,8 +19,9 @@ _WIDTH = 120  # of a line that tells of files
 class PlainDisplay:
     """Writes each chunk as it comes; nothing is ever drawn twice."""
 
-    def __init__(self, write: Callable[[str], object], color: bool = False) -> None:
+    def __init__(self, write: Callable[[str], object], color: bool = False, begun: bool = True) -> None:
         self._out = write
+        self._begun = begun  # whether something stands above; what is piped on has no empty line on top
         self._color = color  # whether a program's own colours are passed on
         self._text_form = ""  # of a display that also comes as a page
         self._kind = ""
@@ -142,7 +143,7 @@ class PlainDisplay:
             return
         self._end_section()
         self._kind = kind
-        self._write("\n" + opening)
+        self._write(f"\n{opening}" if self._begun else opening)
 
     def _end_section(self) -> None:
         kind, self._kind = self._kind, ""
@@ -162,6 +163,7 @@ class PlainDisplay:
 
     def _write(self, text: str) -> None:
         if text:
+            self._begun = True
             self._out(text)
             self._line_begun = not text.endswith("\n")
 

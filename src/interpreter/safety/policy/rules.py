@@ -120,7 +120,8 @@ class Rule:
         return effect.kind in self.does or (effect.kind == "network" and effect.how in self.does)
 
 
-def _begins(words: Sequence[str], command: str, loosely: bool) -> bool:
+@lru_cache(1024)  # a long block has the same few calls again and again
+def _begins(words: tuple[str, ...], command: str, loosely: bool) -> bool:
     """`loosely`: a program of that name counts wherever it is; else only where the system has its own."""
     wanted = _split(command)
     if len(words) < len(wanted) or not wanted:
