@@ -236,6 +236,38 @@ def test_an_application_goes_by_its_name_and_by_where_it_is(tmp_path: Path, monk
     assert names_of(Application("Paint", ("paint",)), "paint", str(work)) == (copy,)
 
 
+def terminal_of_ours(desktop: Desktop, monkeypatch: pytest.MonkeyPatch) -> int:
+    """A terminal, as the one that this conversation is held in."""
+    window = desktop.terminal("cat").window
+    monkeypatch.setenv("WINDOWID", str(window))
+    return window
+
+
+def test_who_approves_in_the_terminal_takes_the_keyboard_from_nobody(
+    desktop: Desktop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes = ["computer.os.focus('letter.txt')", "computer.keyboard.write('x')", "computer.keyboard.press('ctrl+s')"]
+    with at_work(task(*codes), desktop, tmp_path) as world:
+        world.interpreter.auto_run = False
+        terminal = terminal_of_ours(desktop, monkeypatch)
+        for chunk in run(world):
+            if chunk["type"] == "confirmation":
+                world.interpreter.computer.os.focus(terminal)
+        assert [call["outcome"] for call in world.calls()] == ["ok"] * 3
+        world.has("letter.txt", "x")
+
+
+def test_nothing_is_typed_into_the_terminal_of_the_conversation(
+    desktop: Desktop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes = ["computer.keyboard.write('y\\n')", "computer.clipboard.paste()", "computer.clipboard.copy('a text')"]
+    with at_work(task(*codes), desktop, tmp_path) as world:
+        terminal_of_ours(desktop, monkeypatch)
+        run_all(world)
+        assert [call["outcome"] for call in world.calls()] == ["refused", "refused", "ok"]
+    assert world.outputs.count("The window in front is the terminal that this conversation is held in") == 2
+
+
 def test_a_turn_has_so_many_actions(desktop: Desktop, tmp_path: Path) -> None:
     code = "for letter in 'abcd':\n    computer.keyboard.write(letter)"
     with at_work(task(code, settings={"os_max_steps": 2}), desktop, tmp_path) as world:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
 
 BUTTONS = ("left", "middle", "right")
+TERMINALS = ("term", "konsole", "alacritty", "kitty", "tilix", "urxvt", "foot", "yakuake", "guake")
 
 
 class Hands(Protocol):
@@ -104,6 +105,11 @@ def kind_of_screen() -> str:
         return "windows"
     wayland = os.environ.get("WAYLAND_DISPLAY") and os.environ.get("XDG_SESSION_TYPE") != "x11"
     return "wayland" if wayland else "x11"
+
+
+def is_terminal(kind: str) -> bool:
+    """Whether the class of a window is that of a terminal."""
+    return any(name in kind.lower() for name in TERMINALS)
 
 
 def open_hands() -> Hands:
