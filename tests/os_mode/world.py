@@ -179,6 +179,23 @@ def carry_out(task: Task, desktop: Desktop, folder: Path) -> None:
         task.check(world)
 
 
+def task(*turns: Any, **more: Any) -> Task:
+    """A task in an editor."""
+    return Task("", "Go", turns, lambda world: None, lambda world: world.editor("letter.txt"), **more)
+
+
+def run(world: World, words: str = "Go") -> Iterator[Chunk]:
+    for chunk in world.interpreter.chat(words, display=False, stream=True):
+        world.chunks.append(chunk)
+        yield chunk
+
+
+def run_all(world: World, words: str = "Go") -> World:
+    for _ in run(world, words):
+        pass
+    return world
+
+
 def _reply(world: World, task: Task, turn: Turn) -> Callable[[dict[str, Any]], AnyReply]:
     def reply(body: dict[str, Any]) -> AnyReply:
         seen = Seen(body)

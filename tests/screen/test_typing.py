@@ -104,6 +104,23 @@ def test_no_key_stays_down(desktop: Desktop, computer: Any) -> None:
     assert not pressed(desktop)
 
 
+def test_no_key_stays_down_when_an_interrupt_took_the_connection(
+    desktop: Desktop, computer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from interpreter.computer_api.input.hands import hands_of, release
+
+    computer.keyboard.down("shift")
+    computer.mouse.down()
+    hands: Any = hands_of(computer)
+    looked = iter([False])  # it is cut off between the look and what is done
+    monkeypatch.setattr(type(hands), "is_lost", property(lambda self: next(looked, self._x.is_lost)))
+    hands._x.display.display.close_internal("interrupted")
+    assert pressed(desktop)
+    release(computer)
+    desktop.until(lambda: not pressed(desktop), "the key to be let go")
+    assert not desktop.x.screen().root.query_pointer().mask
+
+
 @pytest.mark.needs("mousepad")
 def test_keys_of_every_name(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
     file = tmp_path / "letter.txt"

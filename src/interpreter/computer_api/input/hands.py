@@ -6,8 +6,10 @@ import os
 import sys
 import time
 import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
+from interpreter.computer_api.display.failures import NoDisplayError
 from interpreter.computer_api.input.errors import HandsLost
 
 if TYPE_CHECKING:
@@ -87,12 +89,18 @@ def position_of(computer: Computer) -> tuple[int, int]:
 
 def release(computer: Computer) -> None:
     """Let go of what a computer still holds down."""
-    if computer in _hands:
-        hands_of(computer).release()
+    if computer not in _hands:
+        return
+    with suppress(NoDisplayError):  # then there is nothing that could be held
+        hands = hands_of(computer)
+        hands.release()
+        if hands.is_lost:  # an interrupt cut it off meanwhile, and what was down is down
+            hands_of(computer).release()
 
 
 def let_go(computer: Computer) -> None:
     """Close the devices of a computer, if it has any open."""
+    release(computer)
     if _hands.pop(computer, None) is not None:
         _ends.pop(computer)()
 
