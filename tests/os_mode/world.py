@@ -82,7 +82,10 @@ class World:
         return file
 
     def editor(self, name: str = "letter.txt", content: str = "") -> Application:
-        return self.told_of("File", self.desktop.editor(self.file(name, content)))
+        editor = self.told_of("File", self.desktop.editor(self.file(name, content)))
+        display = self.interpreter.computer.display
+        self.until(lambda: any("focused" in e.get("states", ()) for e in display.elements()), "the text to be focused")
+        return editor
 
     def order(self) -> Application:
         return self.told_of("Save order", self.desktop.qt_dialog(self.file()))
