@@ -85,6 +85,10 @@ def test_an_unknown_key_is_told_with_its_neighbours(desktop: Desktop, computer: 
         computer.keyboard.press("entr")
     with pytest.raises(UnknownKey, match="write"):
         computer.keyboard.hotkey("ctrl", "hello")
+    with pytest.raises(UnknownKey, match="Name the keys"):
+        computer.keyboard.press()
+    with pytest.raises(TypeError, match=r"write takes a text, not 5"):
+        computer.keyboard.write(5)
     assert not pressed(desktop)
 
 
