@@ -82,7 +82,10 @@ class World:
         return file
 
     def editor(self, name: str = "letter.txt", content: str = "") -> Application:
-        return self.told_of("File", self.desktop.editor(self.file(name, content)))
+        editor = self.told_of("File", self.desktop.editor(self.file(name, content)))
+        display = self.interpreter.computer.display
+        self.until(lambda: any("focused" in e.get("states", ()) for e in display.elements()), "the text to be focused")
+        return editor
 
     def order(self) -> Application:
         return self.told_of("Save order", self.desktop.qt_dialog(self.file()))
@@ -177,6 +180,23 @@ def carry_out(task: Task, desktop: Desktop, folder: Path) -> None:
     with at_work(task, desktop, folder) as world:
         world.chunks = list(world.interpreter.chat(task.says, display=False, stream=True))
         task.check(world)
+
+
+def task(*turns: Any, **more: Any) -> Task:
+    """A task in an editor."""
+    return Task("", "Go", turns, lambda world: None, lambda world: world.editor("letter.txt"), **more)
+
+
+def run(world: World, words: str = "Go") -> Iterator[Chunk]:
+    for chunk in world.interpreter.chat(words, display=False, stream=True):
+        world.chunks.append(chunk)
+        yield chunk
+
+
+def run_all(world: World, words: str = "Go") -> World:
+    for _ in run(world, words):
+        pass
+    return world
 
 
 def _reply(world: World, task: Task, turn: Turn) -> Callable[[dict[str, Any]], AnyReply]:

@@ -46,6 +46,8 @@ def test_places_that_are_none(desktop: Desktop, computer: Any) -> None:
         computer.mouse.click(x=5000, y=5)
     with pytest.raises(ValueError, match="One target"):
         computer.mouse.click("Save", "Cancel")
+    with pytest.raises(ValueError, match=r"The target is None"):
+        computer.mouse.click(None)
     with pytest.raises(TypeError, match=r"A target has no 'place'\. Give a text"):
         computer.mouse.click(place="Save")
     with pytest.raises(ValueError, match="no mouse button 'big'"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -134,3 +135,9 @@ def test_nothing_heavy_is_loaded_for_a_picture() -> None:
 
 def test_a_picture_that_is_printed_is_a_line() -> None:
     assert len(repr(Picture(b"x" * 5000, 10, 20))) < 100
+
+
+@pytest.mark.parametrize("region", ["all", [1, 2, 3], 7, [0, 0, "10", 10]])
+def test_a_region_that_is_none_is_told(desktop: Desktop, display: Display, region: Any) -> None:
+    with pytest.raises(ValueError, match=r"A region is \[left, top, width, height\]"):
+        display.view(region=region)

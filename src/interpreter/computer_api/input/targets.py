@@ -33,6 +33,8 @@ def place(
         x, y = args
     elif len(args) > 1:
         raise ValueError(f"One target at a time, not {len(args)}. {_HOW}")
+    if args == (None,):
+        raise ValueError(f"The target is None. {_HOW}")  # what was looked for and not found: no click anywhere
     target = next((value for value in (*args, text, icon) if value is not None), None) if x is None else None
     if x is not None or y is not None:
         target = (x, y)
