@@ -233,6 +233,21 @@ def test_a_server_that_wants_its_key_says_so_above_the_list() -> None:
         person.ends_with("LEFT")
 
 
+def test_a_file_may_be_dropped_into_the_terminal(tmp_path: Path) -> None:
+    file = tmp_path / "my model.gguf"
+    file.write_bytes(b"GGUF")
+    person = Person(settings={"offline": True, "hidden": "xllamacpp"})
+    for spelled in (f"'{file}'", str(file).replace(" ", "\\ ") + " ", str(file)):
+        person.sees("A GGUF file of yours")
+        person.presses(ENTER)
+        person.sees("Path of the GGUF file:")
+        person.presses(spelled, ENTER)
+        person.sees("Nothing is downloaded while")  # the engine, which it needs
+    person.sees("A GGUF file of yours")
+    person.presses(CTRL_C)
+    person.ends_with("LEFT")
+
+
 def row(content: bytes, server: RoutedServer) -> list[Any]:
     known = {"name": "tiny", "title": "Tiny", "file": "tiny.gguf", "memory": 1, "licence": "none"}
     sums = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}

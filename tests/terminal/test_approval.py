@@ -113,6 +113,30 @@ def test_e_opens_the_editor_and_runs_what_it_leaves(tmp_path: Path) -> None:
         assert "' walked'" in json.dumps(server.requests[-1].messages)
 
 
+def test_the_editor_has_the_terminal_to_itself(tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    asks = "printf 'Which'; printf ' word? '; read word"
+    editor.write_text(f"#!/bin/sh\ntrap : INT\n{asks} || {{ {asks}; }}\n" + 'sed -i "s/ran/$word/" "$1"\n')
+    editor.chmod(0o755)
+    env = {"EDITOR": str(editor)}
+    with (
+        ModelServer([tool_call("python", CODE), text("Done.")]) as server,
+        someone(server=server, env=env) as person,
+    ):
+        person.says("run")
+        person.answers(QUESTION, "e")
+        person.sees("Which word?")
+        person.types(CTRL_C)  # is for the editor, as in vim
+        person.sees("Which word?", times=2)
+        before = len(person.raw)
+        person.types("walked" + ENTER)
+        person.sees("Done.")
+        assert "it walked" in person.rows
+        assert person.raw[before:].lstrip().startswith("walked")  # shown by the terminal, and nothing was drawn
+        assert "Interrupted" not in person.screen
+        assert person.leaves() == 0
+
+
 def test_an_editor_that_fails_asks_again() -> None:
     env = {"EDITOR": "/nowhere/editor"}
     with ModelServer([tool_call("python", CODE)]) as server, someone(server=server, env=env) as person:

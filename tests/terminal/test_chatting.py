@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+import shlex
 import signal
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
 from model_server import ModelServer, error, reasoning, stall, text, tool_call
-from terminal.person import ALT_ENTER, CTRL_C, CTRL_J, ENTER, someone
+from terminal.person import ALT_ENTER, CTRL_C, CTRL_J, ENTER, PROGRAM, Person, someone
 
 pytestmark = pytest.mark.usefixtures("no_strays")
+CTRL_Z = "\x1a"
 QUESTION = "Would you like to run this code? (y/n)"
 
 
@@ -225,3 +228,23 @@ def test_told_to_end_it_leaves_the_terminal_in_order() -> None:
         person.signals(signal.SIGTERM)
         assert person.ends() == 128 + signal.SIGTERM
         assert person.mode_is_restored
+
+
+def test_ctrl_z_at_the_prompt_goes_to_the_shell_and_fg_comes_back() -> None:
+    with ModelServer([text("Hello.")]) as server:
+        person = Person(["bash", "--norc", "--noprofile", "-i"])
+        try:
+            where = ["--api_base", server.base_url, "--api_key", "key"]
+            person.types(shlex.join([sys.executable, "-c", PROGRAM, *where]) + ENTER)
+            person.at_prompt()
+            person.types("half a")
+            person.sees("> half a")
+            person.types(CTRL_Z)
+            person.sees("Stopped")
+            person.types("fg" + ENTER)
+            person.wait_until(lambda: person.emulator.row == "> half a", "the prompt again")
+            person.types(" word" + ENTER)
+            person.sees("Hello.")
+            assert server.requests[-1].messages[-1]["content"] == "half a word"
+        finally:
+            person.close()

@@ -127,7 +127,8 @@ def _contain(terminal: Terminal, contain: Callable[[], None]) -> bool:
 def edit(terminal: Terminal, pending: PendingBlock) -> bool:
     """Let the user change the code; True if it is to run as it is now."""
     try:
-        code = edited(pending.code, _SUFFIXES.get(pending.language.lower(), ".txt"))
+        with terminal.lent():
+            code = edited(pending.code, _SUFFIXES.get(pending.language.lower(), ".txt"))
     except (OSError, subprocess.CalledProcessError) as error:
         words = f"The editor could not be used: {error}. Set EDITOR to one that is installed."
         terminal.display.line(words, "error")

@@ -28,7 +28,7 @@ def attachments(text: str, folder: str) -> list[Attachment]:
     """What a message names, relative to this folder: whatever stands behind an @, else images alone."""
     found: dict[str, Attachment] = {}
     for match in _NAMED.finditer(text):
-        path = _existing(match["at"] or match["path"], folder)
+        path = existing(match["at"] or match["path"], folder)
         if path is not None and (match["at"] or is_image(path)):
             found.setdefault(path, Attachment(path, is_image(path)))
     if not found and (spaced := _SPACED.search(text)) and os.path.isfile(spaced[0]):
@@ -39,14 +39,14 @@ def attachments(text: str, folder: str) -> list[Attachment]:
 def missing(text: str, folder: str) -> list[str]:
     """What stands behind an @ and looks like a file, and is none."""
     named = [match["at"] for match in _NAMED.finditer(text) if match["at"]]
-    return [name for name in named if re.search(r"[/.]\w", name) and _existing(name, folder) is None]
+    return [name for name in named if re.search(r"[/.]\w", name) and existing(name, folder) is None]
 
 
 def is_image(path: str) -> bool:
     return os.path.splitext(path)[1].lower() in IMAGES and os.path.isfile(path)
 
 
-def _existing(written: str, folder: str) -> str | None:
+def existing(written: str, folder: str) -> str | None:
     """The path that is meant, if it is there; a full stop behind it may belong to the sentence."""
     for spelled in _spellings(written):
         path = os.path.join(folder, os.path.expanduser(spelled))

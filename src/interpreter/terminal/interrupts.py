@@ -17,6 +17,7 @@ class Interrupts:
     def __init__(self, cancel: Callable[[], None], resume: Callable[[], None]) -> None:
         self._cancel, self._resume = cancel, resume
         self._asking = False
+        self._elsewhere = False
         self.count = 0
 
     @contextmanager
@@ -44,7 +45,18 @@ class Interrupts:
         finally:
             self._asking = False
 
+    @contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """While another program has the terminal, Ctrl-C is its business."""
+        self._elsewhere = True
+        try:
+            yield
+        finally:
+            self._elsewhere = False
+
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
+        if self._elsewhere:
+            return
         if self._asking:
             raise KeyboardInterrupt
         self.count += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from interpreter.errors import DownloadError, LocalServerError, ModelError
 from interpreter.llm.local import engine, ollama, programs, servers, weights
+from interpreter.terminal.attachments import existing
 from interpreter.terminal.menu import Menu, ask_plainly, fitting
 from interpreter.terminal.progress import show_download, show_pull
 from interpreter.terminal.tty import Tty
@@ -219,10 +221,10 @@ def _check_online(interpreter: OpenInterpreter) -> None:
 
 def _ask_for_file(interpreter: OpenInterpreter) -> None:
     given = ask_plainly("Path of the GGUF file: ").strip()
-    path = Path(given).expanduser().absolute()
-    if not given or not path.is_file():
+    path = existing(given, os.getcwd()) if given else None  # dropped into a terminal, it comes with quotes or slashes
+    if path is None or not os.path.isfile(path):
         raise LocalServerError(f"There is no file {given!r}.")
-    _use_builtin(interpreter, path)
+    _use_builtin(interpreter, Path(path))
 
 
 # -- words ---------------------------------------------------------------------------------------------------

@@ -120,6 +120,7 @@ def _session(
         output=output,
         color_depth=None if tty.color else ColorDepth.DEPTH_1_BIT,
         enable_history_search=True,
+        enable_suspend=True,  # Ctrl-Z is what it is everywhere
         completer=completer,
         complete_while_typing=False,
         complete_in_thread=True,

@@ -147,6 +147,12 @@ class Terminal:
                 question = self._fitting(question)
             return ask(self, begun + question, password)
 
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Another program draws here and reads the keys, such as an editor."""
+        with self.busy.lent() if self.busy else nullcontext(), self.display.asking():
+            yield
+
     def _fitting(self, question: str) -> str:
         """A question of ours, whose lines end between words."""
         width = self.tty.size()[0]
@@ -203,11 +209,21 @@ class Busy:
         """Somebody else reads the keys."""
         if guarded and self._takes_keys:
             self.keyboard.wait_until_quiet(QUIET)
+        with self._deaf(), self.interrupts.asking():
+            yield
+
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Another program has the whole terminal."""
+        with self._deaf(), self.interrupts.elsewhere():
+            yield
+
+    @contextmanager
+    def _deaf(self) -> Iterator[None]:
         self.keyboard.listen(False)
         self._modes.close()
         try:
-            with self.interrupts.asking():
-                yield
+            yield
         finally:
             self._listen()
 
