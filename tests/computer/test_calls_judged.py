@@ -304,6 +304,17 @@ def test_python_in_this_process_uses_the_same_tools_and_asks_too(desk: Desk) -> 
     assert [call["outcome"] for call in calls_of(ran)] == ["ok", "ok", "ok", "failed"]
 
 
+def test_two_in_this_process_have_each_their_own_computer(desk: Desk) -> None:
+    """They share the variables of the main module."""
+    other = Desk()
+    for each in (desk, other, desk):
+        each.computer.python = "in-process"
+        assert each.do("computer.gadget.show('words');").stdout == "words\n"
+    assert desk.do("computer = 5\nprint(computer)").stdout == "5\n"
+    assert other.do("print(computer)\ndel computer").stdout == "5\n"
+    assert other.do("computer.gadget.show('again');").stdout == "again\n"
+
+
 def test_a_block_that_is_only_tried_out_uses_nothing(desk: Desk) -> None:
     desk.do("width = computer.gadget.width")
     try:

@@ -72,8 +72,7 @@ class InProcessPython(BaseLanguage):
         self._hidden: dict[str, Any] = {"display": self._engine.display}
         if self.surroundings.tools is not None:
             self._hidden["computer"] = self.surroundings.tools.stand_in(self._call)
-        for name, value in self._hidden.items():
-            self.namespace.setdefault(name, value)
+        self._put_in_place()
 
     def run(self, code: str) -> Iterator[Chunk]:
         if self.surroundings.containment is not None:
@@ -144,8 +143,15 @@ class InProcessPython(BaseLanguage):
     def _call(self, path: str, how: str) -> OwnCall:
         return OwnCall(self, self._outlet, path, how)
 
+    def _put_in_place(self) -> None:
+        """Have our names stand for ours; another session may share the variables. What is the user's own stays."""
+        for name, value in self._hidden.items():
+            if name not in self.namespace or _is_such(self.namespace[name], value):
+                self.namespace[name] = value
+
     def _prepare(self) -> None:
         self.block += 1
+        self._put_in_place()
         self._interrupt.begin()
         self._lines.enabled = self.surroundings.active_lines
         self._figures.begin()
@@ -251,6 +257,11 @@ class Outlet:
         self.flush()
         self._chunks.append({"type": "input_request", "content": prompt, "password": password})
         return self._surroundings.on_input(prompt, password) if self._surroundings.on_input else None
+
+
+def _is_such(found: Any, ours: Any) -> bool:
+    """Whether it is what another session has put there."""
+    return type(found) is type(ours) and getattr(found, "__func__", None) is getattr(ours, "__func__", None)
 
 
 def closing(error: BaseException | None) -> Chunk:
