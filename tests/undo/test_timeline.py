@@ -334,7 +334,8 @@ def test_a_language_that_has_no_return_says_so(traveller: Traveller) -> None:
     timeline = traveller.interpreter.timeline
     outlook = timeline.outlook(timeline.back())
     assert [(each.language, each.obstacle is not None) for each in outlook.variables] == [("JavaScript", True)]
-    traveller.interpreter.undo()
+    undone = traveller.interpreter.undo()
+    assert [words for words in undone.sentences if words.startswith("The variables of JavaScript stay: ")]
     assert traveller.read("a") is None
 
 
