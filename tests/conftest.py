@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import shutil
+import signal
 import sys
 import uuid
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
+from hypothesis import HealthCheck, settings
 
 SOURCE = Path(__file__).parent.parent / "src"
 SYSTEM_PACKAGES = {"node": "nodejs", "xrandr": "x11-xserver-utils", "rg": "ripgrep"}
@@ -23,6 +25,14 @@ _PRIVATE_NAMES = ("DISABLE_TELEMETRY", "EDITOR", "VISUAL", "NO_COLOR", "FORCE_CO
 
 def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(_refuse_foreign_address)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background of a script
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    # The same examples in every run, so that a change is judged by what it changed; `make test-full` seeks others.
+    # Nothing is timed: how long one takes says how busy the machine is.
+    wants_others = "not full" not in config.option.markexpr
+    unhurried = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+    settings.register_profile("suite", derandomize=not wants_others, **unhurried)
+    settings.load_profile("suite")
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -64,7 +74,7 @@ def no_strays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def _assert_none_left(name: str, mark: str) -> None:
-    _, alive = psutil.wait_procs(_marked(name, mark), timeout=10)
+    _, alive = psutil.wait_procs(_marked(name, mark), timeout=60)
     told = [f"{process.pid} {' '.join(_command(process))[:120]}" for process in alive]
     for process in alive:
         process.kill()

@@ -121,7 +121,7 @@ class Gizmo(Tool):
 
     def wait_for_gadget(self) -> bool:
         """Wait until somebody waits for the gadget."""
-        return bool(self.computer.gadget.entered.wait(20))
+        return bool(self.computer.gadget.entered.wait(60))
 
 
 class Odd(Exception):
@@ -173,7 +173,7 @@ class Desk:
         """Run a block and say stop, from another thread, when the tool is in the middle of it."""
 
         def stop() -> None:
-            assert getattr(self.gadget, at).wait(20)
+            assert getattr(self.gadget, at).wait(60)
             self.computer.stop()
 
         presser = threading.Thread(target=stop)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -71,6 +72,15 @@ class PythonSession(Python):
     def do(self, code: str) -> Ran:
         """Run a block to its end."""
         return Ran([dict(chunk) for chunk in self.run(code)])
+
+    def interrupted_when_ready(self, code: str) -> Ran:
+        """Run code and press Ctrl-C, in another thread, as soon as it says that it is ready."""
+        ran, presser = Ran(), threading.Thread(target=self.stop)
+        for chunk in self.run(code):
+            ran.chunks.append(dict(chunk))
+            if not presser.ident and ran.stdout.startswith("ready\n"):
+                presser.start()
+        return ran
 
 
 @pytest.fixture(scope="module", params=ENGINES)

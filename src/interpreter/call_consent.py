@@ -58,9 +58,8 @@ class CallConsent:
         return "user"
 
     def _refuse_where_code_only_looks(self, use: Use) -> None:
-        interpreter = self._interpreter
-        reason = PLANNING if mode_of(interpreter) == "plan" else ""
-        if use.contained and interpreter.sandbox == "read-only":
+        reason = PLANNING if mode_of(self._interpreter) == "plan" else ""
+        if use.only_reads:
             reason = reason or READ_ONLY
         if reason:
             raise PermissionError(f"{use.name} was not called: {reason}.")

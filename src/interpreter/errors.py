@@ -91,6 +91,10 @@ class ProviderNotFoundError(ModelError):
     """The model string names a provider that is not known."""
 
 
+class LiteLLMMissingError(ProviderNotFoundError):
+    """The model is asked through LiteLLM, which is not installed."""
+
+
 class MissingKeyError(ModelError):
     """The provider wants a key and there is none."""
 

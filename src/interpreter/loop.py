@@ -280,7 +280,7 @@ class Turn:
 
     def _say(self, text: str, failed: bool = False) -> Generator[Chunk]:
         """Tell the model something in the place of a block's output."""
-        yield {"role": "computer", "type": "console", "format": "output", "content": text}
+        yield {"role": "computer", "type": "console", "format": "output", "content": text, "ours": True}
         last: Chunk = {"role": "computer", "type": "console", "format": "active_line", "content": None}
         yield {**last, "ended": "error"} if failed else last
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import socket
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 
 from browser.web_app import WebApp
 from interpreter.computer_api.browser import BrowserError, BrowserTimeoutError, ElementError
+from ports import closed_port
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -62,7 +62,7 @@ def test_equal_names_are_listed(browser: Any, app: WebApp) -> None:
 
 def test_what_cannot_be_clicked_says_why(browser: Any, app: WebApp) -> None:
     browser.go_to_url(f"{app.url}/changing")
-    browser.setup(timeout=1)
+    browser.setup(timeout=4)
     with pytest.raises(BrowserTimeoutError, match=r"Closed cannot be used at the moment: .*not enabled"):
         browser.click("Closed")
 
@@ -135,8 +135,6 @@ def test_a_file_that_nobody_asked_for_is_told_and_not_kept(browser: Any, app: We
 
 
 def test_an_address_that_leads_nowhere_says_so(browser: Any, app: WebApp) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as nobody:
-        port = nobody.getsockname()[1]
     assert "status 404" in browser.go_to_url(f"{app.url}/nothing")
-    with pytest.raises(BrowserError, match=r"could not be loaded: .*ERR_CONNECTION_REFUSED"):
+    with closed_port() as port, pytest.raises(BrowserError, match=r"could not be loaded: .*ERR_CONNECTION_REFUSED"):
         browser.go_to_url(f"localhost:{port}")

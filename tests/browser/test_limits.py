@@ -87,7 +87,7 @@ def test_a_browser_that_died_is_started_again_and_that_is_said(browser: Any, app
     assert programs
     for each in programs:
         each.kill()
-    psutil.wait_procs(programs, timeout=30)
+    psutil.wait_procs(programs, timeout=60)
     try:
         told = browser.evaluate("1 + 1")
     except BrowserError:  # the word that it died came during the call

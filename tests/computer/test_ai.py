@@ -97,9 +97,9 @@ def test_a_cancelled_question_ends(asking: Any) -> None:
 
     thread = threading.Thread(target=ask)
     thread.start()
-    assert server.stalled.wait(20)
+    assert server.stalled.wait(60)
     interpreter.cancel()
-    thread.join(20)
+    thread.join(60)
     assert caught and "cancelled" in str(caught[0])
 
 
@@ -141,7 +141,7 @@ def test_several_requests_may_be_out_at_once(asking: Any, monkeypatch: pytest.Mo
 
     def answer(body: dict[str, Any]) -> Any:
         if "<part>" in body["messages"][-1]["content"]:
-            together.wait(20)
+            together.wait(60)
         return text("nothing").then(usage(10, 1))
 
     ai, interpreter, server = asking(answer, context_window=16000)

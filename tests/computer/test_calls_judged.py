@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +200,46 @@ def test_where_code_only_looks_nothing_acts(desk: Desk, settings: dict[str, str]
     assert desk.do("print(computer.gadget.width)").text == "7\n"
 
 
+JOB = """
+computer.gadget.wait()
+def told(function, *args):
+    try:
+        return str(function(*args))
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+print(told(computer.files.read, KEY))
+print(told(computer.files.edit, "a.txt", "old", "new"))
+print(told(computer.gadget.press))
+"""
+
+
+@pytest.mark.usefixtures("real")
+@pytest.mark.parametrize(("began", "now"), [("read-only", "off"), ("workspace", "read-only"), ("off", "read-only")])
+def test_a_job_in_the_background_calls_from_the_sandbox_that_it_began_in(
+    desk: Desk, home: Path, tmp_path: Path, began: str, now: str
+) -> None:
+    rules(home, "  - {decision: allow, call: 'computer.gadget.*'}\n")
+    (home / "key").write_text("private")
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "a.txt").write_text("old")
+    desk.interpreter.workspace, desk.interpreter.sandbox = str(tmp_path / "work"), began
+    to_background = threading.Thread(target=lambda: desk.gadget.entered.wait(20) and desk.computer.detach())
+    to_background.start()
+    assert desk.do(f"KEY = {str(home / 'key')!r}\n{JOB}").ended == "background"
+    to_background.join()
+    (job,) = desk.computer.jobs
+    desk.interpreter.sandbox = now
+    desk.do("1")
+    desk.gadget.released.set()
+    deadline = time.monotonic() + 60
+    while job.running and time.monotonic() < deadline:
+        time.sleep(0.01)
+    read, edited, pressed = job.output().splitlines()
+    assert read.startswith("private") == (began == "off")
+    assert ("read-only" in pressed) == (began == "read-only")
+    assert (tmp_path / "work" / "a.txt").read_text() == ("old" if began == "read-only" else "new"), edited
+
+
 # -- in a conversation -------------------------------------------------------------------------------------------------
 
 
@@ -254,7 +296,7 @@ def test_python_in_this_process_uses_the_same_tools_and_asks_too(desk: Desk) -> 
     desk.computer.python = "in-process"
     ran = desk.do("print(computer.gadget.width, computer.gadget.echo(object) is object, computer.emit_images)\n"
                   "computer.gadget.show('words');\ncomputer.gadget.fail('ValueError')")  # fmt: skip
-    assert ran.stdout == "7 True True\nwords\n"
+    assert ran.stdout == "7 True True\nwords\n", ran.chunks
     assert "ValueError: not today" in ran.stderr
     assert "nobody was there to ask" in desk.do(SEND).stderr
     desk.answer_with("y")

@@ -22,7 +22,7 @@ def in_bash(home: Path, *words: str) -> set[str]:
         f"source {file}; COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}; "
         'complete -p interpreter i >/dev/null && _interpreter && printf "%s\\n" "${COMPREPLY[@]}"'
     )
-    done = subprocess.run(["bash", "--norc", "-c", ask], capture_output=True, text=True, timeout=30, cwd=home)
+    done = subprocess.run(["bash", "--norc", "-c", ask], capture_output=True, text=True, timeout=60, cwd=home)
     assert done.stderr == ""
     return set(done.stdout.split())
 

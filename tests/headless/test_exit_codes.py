@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from interpreter.safety.policy.policy import user_file
 from interpreter.terminal.exit_codes import MEANINGS
 from interpreter.terminal.usage import help_text
 from model_server import ModelServer, text, tool_call
@@ -76,6 +77,18 @@ def test_somebody_says_no_and_what_instead() -> None:
         assert person.ends() == 0
 
 
+@pytest.mark.parametrize("how", ["--plain", "--json"])
+def test_a_mistake_in_the_rules_ends_it_before_the_model_is_asked(home: Path, how: str) -> None:
+    user_file().parent.mkdir(parents=True)
+    user_file().write_text("rules: [{decision: deny, comand: rm}]\n")
+    with ModelServer([text("Done.")]) as server:
+        done = interpreter("-y", how, "go", server=server)
+        assert server.requests == []
+    assert done.returncode == 1
+    assert "policy.yaml:1: 'comand' is not known here. Did you mean command?" in done.stderr
+    assert how == "--plain" or "PolicyError" in done.stdout
+
+
 # -- what is piped in ----------------------------------------------------------------------------------------------
 
 
@@ -119,7 +132,7 @@ def test_a_pipe_that_stays_silent_is_told() -> None:
         assert "Reading standard input" in child.stderr.readline()
         os.close(writing)
         out, _ = child.communicate(timeout=60)
-    assert (child.returncode, out) == (0, "\nDone.\n")
+    assert (child.returncode, out) == (0, "Done.\n")
 
 
 def test_too_much_is_refused() -> None:

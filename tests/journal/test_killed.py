@@ -30,7 +30,7 @@ def kills(root: Path, count: int) -> Iterator[tuple[Path, list[Report]]]:
             nursery.stdin.flush()
             yield root / str(number), [json.loads(line) for line in iter(nursery.stdout.readline, "\n")]
         nursery.stdin.close()
-        assert nursery.wait(timeout=30) == 0
+        assert nursery.wait(timeout=60) == 0
 
 
 def recorded(root: Path) -> Session | None:

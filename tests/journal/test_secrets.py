@@ -145,7 +145,7 @@ class Stream:
         self.folder = folder
         redaction = redaction or Redaction(lambda: {"value of DB_PASSWORD": PASSWORD})
         journal, clock = JournalFile(folder), (lambda: self.now)
-        self.scribe = Scribe(journal, folder, Facts(), lambda: self.messages, Usage, clock, redaction)
+        self.scribe = Scribe(journal, folder, Facts(), lambda: self.messages, Usage, clock, redaction, clock)
         self.scribe.write("session", id="x", title="t")
         self.scribe.fold = self._fold = Fold(lambda: self.messages, max_output)
         self._framer = Framer()

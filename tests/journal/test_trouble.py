@@ -97,7 +97,7 @@ def test_a_session_that_another_process_has_is_refused(chatting: Chatting) -> No
         with pytest.raises(ConversationInUseError, match="open"):
             second.journal.resume(name)
         holder.stdin.close()
-        holder.wait(timeout=30)
+        holder.wait(timeout=60)
     assert len(second.journal.resume(name).messages) == 2
     second.journal.close()
 
@@ -142,7 +142,7 @@ def test_the_lock_ends_with_the_process(chatting: Chatting) -> None:
         assert holder.stdout is not None
         assert holder.stdout.readline() == "held\n"
         holder.kill()
-        holder.wait(timeout=30)
+        holder.wait(timeout=60)
     second = OpenInterpreter()
     assert len(second.journal.resume(name).messages) == 2
     second.journal.close()

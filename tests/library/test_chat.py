@@ -68,7 +68,7 @@ def test_a_second_chat_while_one_runs_in_another_thread_is_an_error(chatting: Ch
     go = threading.Event()
     interpreter, server = chatting(stall(go).then(text("Hello.")))
     interpreter.chat("hi", display=False, blocking=False)
-    assert server.stalled.wait(10)
+    assert server.stalled.wait(60)
     with pytest.raises(BusyError):
         interpreter.chat("me too", display=False)
     go.set()

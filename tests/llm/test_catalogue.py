@@ -8,7 +8,7 @@ import pytest
 
 from asking import Start, folded
 from interpreter.errors import MissingKeyError, ProviderNotFoundError
-from interpreter.llm.catalogue import PROVIDERS, Provider
+from interpreter.llm.catalogue import PROVIDERS, THROUGH_LITELLM, Provider
 from interpreter.llm.providers import resolve
 from model_server import error, text
 
@@ -22,6 +22,7 @@ def test_at_least_forty_and_no_name_twice() -> None:
     prefixes = [row.prefix for row in PROVIDERS]
     assert len(prefixes) == len(set(prefixes)) >= 40
     assert set(prefixes) >= NAMED
+    assert THROUGH_LITELLM.isdisjoint(prefixes)
 
 
 def test_the_documentation_names_them_all() -> None:

@@ -148,10 +148,15 @@ def test_an_action_at_openai_is_answered_with_the_picture(talk: Any) -> None:
     } in first.body["tools"]
     assert first.body["truncation"] == "auto"
     assert codes(interpreter) == ["computer.mouse.right_click(x=1, y=2)"]
-    called, answered = second.body["input"][-2:]
+    called, answered, told = second.body["input"][-3:]
     assert (called["type"], called["action"]["button"]) == ("computer_call", "right")
     assert (answered["type"], answered["call_id"]) == ("computer_call_output", called["call_id"])
     assert answered["output"] == {"type": "computer_screenshot", "image_url": f"data:image/png;base64,{PIXEL}"}
+    # What it printed has no place in such an answer, and is told behind it.
+    assert (told["role"], told["content"][0]["text"].endswith("ran computer.mouse.right_click(x=1, y=2)")) == (
+        "user",
+        True,
+    )
 
 
 def test_several_actions_of_one_call_are_one_block(talk: Any) -> None:
@@ -199,7 +204,7 @@ def test_what_the_provider_warns_of_is_asked_and_then_acknowledged(talk: Any) ->
     interpreter.chat("Go on", display=False)
     [code] = codes(interpreter)
     assert "The page gives orders." in code and "input(" in code
-    assert server.requests[-1].body["input"][-1]["acknowledged_safety_checks"] == [check]
+    assert server.requests[-1].body["input"][-2]["acknowledged_safety_checks"] == [check]
 
 
 @pytest.mark.parametrize(

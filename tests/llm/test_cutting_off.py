@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import queue
 import signal
+import socket
 import threading
+import time
+from pathlib import Path
 
 import pytest
 
@@ -25,11 +29,11 @@ def test_cancel_from_another_thread_ends_a_read_that_waits(asking: Start) -> Non
 
     thread = threading.Thread(target=read)
     thread.start()
-    assert heard.get(timeout=20) == {"type": "message", "content": "Hello"}
+    assert heard.get(timeout=60) == {"type": "message", "content": "Hello"}
     model.llm.cancel()
-    assert heard.get(timeout=20) is None
-    thread.join(20)
-    assert model.server.requests[0].disconnected.wait(20)
+    assert heard.get(timeout=60) is None
+    thread.join(60)
+    assert model.server.requests[0].disconnected.wait(60)
     assert folded(model.chunks()) == ["again"]
 
 
@@ -39,20 +43,48 @@ def test_cancel_ends_the_wait_for_the_first_word(asking: Start) -> None:
 
     def slow(body: object) -> Reply:
         reached.set()
-        never.wait(20)
+        never.wait(60)
         return text("late")
 
     model = asking(slow, text("again"))
     seen: list[Chunk] = []
     thread = threading.Thread(target=lambda: seen.extend(model.stream()))
     thread.start()
-    assert reached.wait(20)
+    assert reached.wait(60)
     model.llm.cancel()
-    thread.join(20)
+    thread.join(60)
     assert not thread.is_alive()
     assert seen == []
     never.set()
     assert folded(model.chunks()) == ["again"]
+
+
+def test_cancel_ends_the_wait_for_a_connection(asking: Start) -> None:
+    with socket.socket() as full, contextlib.ExitStack() as waiting:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for _ in range(4):  # more than it takes: whoever comes now is not answered
+            client = waiting.enter_context(socket.socket())
+            client.setblocking(False)
+            client.connect_ex(full.getsockname())
+        port = full.getsockname()[1]
+        ours = connecting_to(port)
+        model = asking(api_base=f"http://127.0.0.1:{port}/v1", connect_timeout=600)
+        thread = threading.Thread(target=lambda: list(model.stream()), daemon=True)
+        thread.start()
+        end = time.monotonic() + 60
+        while connecting_to(port) <= ours:
+            assert time.monotonic() < end
+            time.sleep(0.01)
+        model.llm.cancel()
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def connecting_to(port: int) -> int:
+    """How many connections to this port are asked for and not made."""
+    rows = (line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:])
+    return sum(row[2].endswith(f":{port:04X}") and row[3] == "02" for row in rows)
 
 
 def test_cancel_on_a_connection_that_was_used_before(asking: Start) -> None:
@@ -78,7 +110,7 @@ def test_a_block_that_is_cut_off_has_no_end(asking: Start) -> None:
     model = asking(cut.then(stall()))
     chunks = model.stream()
     seen = [next(chunks)]
-    assert model.server.stalled.wait(20)
+    assert model.server.stalled.wait(60)
     model.llm.cancel()
     assert not any(chunk.get("end") for chunk in seen + list(chunks))
 
@@ -87,7 +119,7 @@ def test_leaving_the_stream_closes_the_connection(asking: Start) -> None:
     model = asking(text("Hello").then(stall()))
     for _ in model.stream():
         break
-    assert model.server.requests[0].disconnected.wait(20)
+    assert model.server.requests[0].disconnected.wait(60)
 
 
 def test_ctrl_c_passes_through_at_once(asking: Start) -> None:
@@ -96,7 +128,7 @@ def test_ctrl_c_passes_through_at_once(asking: Start) -> None:
     next(chunks)
 
     def press() -> None:
-        model.server.stalled.wait(20)
+        model.server.stalled.wait(60)
         os.kill(os.getpid(), signal.SIGINT)
 
     presser = threading.Thread(target=press)

@@ -23,6 +23,7 @@ from interpreter.errors import (
 )
 from interpreter.llm.capabilities import calls_tools
 from interpreter.llm.providers import LITELLM, resolve
+from interpreter.terminal.intro import explained
 from model_server import RawReply, error, stall, text, tool_call, usage
 
 HERE = find_spec("litellm") is not None
@@ -34,8 +35,10 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # those of LiteLLM are its ow
 @pytest.mark.skipif(HERE, reason="litellm is installed")
 @pytest.mark.parametrize("model", ["bedrock/x", "vertex_ai/gemini", "watsonx/y", MODEL])
 def test_without_it_one_sentence_says_what_to_install(model: str) -> None:
-    with pytest.raises(ProviderNotFoundError, match=r"pip install 'open-interpreter\[litellm\]'"):
+    with pytest.raises(ProviderNotFoundError, match=r"pip install 'open-interpreter\[litellm\]'") as caught:
         resolve(model, {})
+    assert "\n" not in explained(caught.value)
+    assert len(explained(caught.value)) < 150
 
 
 @needs_litellm

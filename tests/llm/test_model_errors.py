@@ -47,6 +47,11 @@ ERRORS: dict[str, tuple[RawReply, type[ModelError], str]] = {
     "payment": (refusal(402), QuotaExceededError, "quota"),
     "context": (refusal(400, code="context_length_exceeded"), ContextTooLongError, "too long"),
     "context of llama.cpp": (refusal(400, type="exceed_context_size_error"), ContextTooLongError, "too long"),
+    "context of vLLM": (
+        refusal(400, type="BadRequestError", param="input_tokens", code=400),
+        ContextTooLongError,
+        "too long",
+    ),
     "too large": (error(413, b""), ContextTooLongError, "too long"),
     "server": (refusal(500), ModelOverloadedError, "HTTP 500"),
     "gateway": (error(502, b"<html>", {"Content-Type": "text/html"}), ModelOverloadedError, "HTTP 502"),
@@ -67,6 +72,11 @@ ERRORS: dict[str, tuple[RawReply, type[ModelError], str]] = {
         error(400, b'[{"error": {"code": 400, "message": "Sorry."}}]'),
         RequestRefusedError,
         "Sorry.",
+    ),
+    "wrong key at Google": (
+        error(400, b'[{"error": {"status": "INVALID_ARGUMENT", "details": [{"reason": "API_KEY_INVALID"}]}}]'),
+        WrongKeyError,
+        "--api_key",
     ),
     "as a word": (error(400, b'{"error": "Sorry."}'), RequestRefusedError, "Sorry."),
 }
@@ -112,13 +122,14 @@ def test_an_unknown_provider_is_named_with_the_way_to_those_that_are_known(askin
 
 
 def test_nothing_listens_there(asking: Start) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as closed:
-        port = closed.getsockname()[1]
-    chunks, caught = asking(api_base=f"http://127.0.0.1:{port}/v1").until_error(ModelUnreachableError)
-    assert f"127.0.0.1:{port}" in str(caught)
-    assert chunks == []  # a server on this machine that is not there will not come by waiting
-    _, caught = asking(api_base=f"http://127.0.0.1:{port}", model="ollama/x").until_error(ModelUnreachableError)
-    assert "ollama serve" in str(caught)
+    with socket.socket() as taken:  # so that nobody else comes to listen there
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        chunks, caught = asking(api_base=f"http://127.0.0.1:{port}/v1").until_error(ModelUnreachableError)
+        assert f"127.0.0.1:{port}" in str(caught)
+        assert chunks == []  # a server on this machine that is not there will not come by waiting
+        _, caught = asking(api_base=f"http://127.0.0.1:{port}", model="ollama/x").until_error(ModelUnreachableError)
+        assert "ollama serve" in str(caught)
 
 
 def test_an_address_that_is_none(asking: Start) -> None:
@@ -129,7 +140,7 @@ def test_an_address_that_is_none(asking: Start) -> None:
 def test_a_server_that_says_nothing(asking: Start) -> None:
     silent, late = stall(), text("Hi").then(stall())
     asking(silent, timeout=0.05, max_retries=0).until_error(ModelTimeoutError)
-    chunks, _ = asking(late, timeout=0.2, max_retries=0).until_error(ModelTimeoutError)
+    chunks, _ = asking(late, timeout=2, max_retries=0).until_error(ModelTimeoutError)
     assert folded(chunks) == ["Hi"]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from interpreter.errors import MissingKeyError, ProviderNotFoundError
 from interpreter.llm.capabilities import calls_tools, sees_images
-from interpreter.llm.providers import resolve
+from interpreter.llm.providers import is_loopback, resolve
 
 KEY = {"OPENAI_API_KEY": "sk-1"}
 
@@ -48,11 +48,33 @@ def test_addresses(model: str, api_base: str | None, base_url: str, name: str) -
         ("box", "http://box:11434/v1"),
         ("http://box:99", "http://box:99/v1"),
         ("https://box", "https://box:443/v1"),
+        ("[::1]", "http://[::1]:11434/v1"),
+        ("[::1]:99", "http://[::1]:99/v1"),
         ("http://box:99/ollama", "http://box:99/ollama"),
     ],
 )
 def test_ollama_host_is_read_as_ollama_reads_it(host: str, base_url: str) -> None:
     assert resolve("ollama/x", {"OLLAMA_HOST": host}).base_url == base_url
+
+
+@pytest.mark.parametrize(
+    ("address", "near"),
+    [
+        ("http://localhost:8000/v1", True),
+        ("http://LOCALHOST/v1", True),
+        ("http://127.0.0.1:1/v1", True),
+        ("http://user:word@127.1.2.3/v1", True),
+        ("http://[::1]:8000/v1", True),
+        ("http://0.0.0.0:8000", True),
+        ("http://localhost.example.org/v1", False),
+        ("http://127.0.0.1.example.org/v1", False),
+        ("http://127.0.0.1@example.org/v1", False),
+        ("http://[fe80::1]/v1", False),
+        ("", False),
+    ],
+)
+def test_what_is_on_this_machine(address: str, near: bool) -> None:
+    assert is_loopback(address) is near
 
 
 def test_where_the_address_and_the_key_come_from() -> None:

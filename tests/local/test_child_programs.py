@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -18,6 +17,8 @@ from interpreter.llm.local.child import Child
 from interpreter.llm.local.programs import llamafiles, ollama_program, start_llamafile, start_ollama
 from interpreter.llm.local.servers import KINDS, Kind, look
 from interpreter.llm.local.weights import models_folder
+from ports import free_ports
+from waiting import until_ended
 
 pytestmark = pytest.mark.usefixtures("no_strays")
 
@@ -38,13 +39,6 @@ server = http.server.HTTPServer(("127.0.0.1", PORT), Handler)
 print("listening", file=sys.stderr, flush=True)
 server.serve_forever()
 """
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 def ollama_at(port: int) -> Kind:
@@ -89,7 +83,7 @@ def test_closing_ends_the_program_and_what_it_started() -> None:
     family = psutil.Process(child.pid).children(recursive=True)
     assert len(family) == 3
     child.close()
-    assert not any(process.is_running() for process in family)
+    until_ended(family)
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
@@ -103,12 +97,11 @@ def test_the_program_ends_however_we_end(how: int) -> None:
         assert host.stdout is not None
         supervisor = psutil.Process(int(host.stdout.readline()))
         os.kill(host.pid, how)
-    _, alive = psutil.wait_procs([supervisor], timeout=20)
-    assert not alive  # and what it had started is for no_strays to find
+    until_ended([supervisor])  # and what it had started is for no_strays to find
 
 
 def test_ollama_is_started_and_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    port = free_port()
+    port = free_ports(1)[0]
     make_program(tmp_path / "bin" / "ollama", "int(os.environ['OLLAMA_HOST'].rpartition(':')[2])")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     program = ollama_program()
@@ -128,12 +121,12 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\necho address already in use >&2\nexit 1\n")
     program.chmod(0o755)
     with pytest.raises(LocalServerError, match="address already in use"):
-        start_ollama(ollama_at(free_port()), str(program))
+        start_ollama(ollama_at(free_ports(1)[0]), str(program))
 
 
 def test_a_llamafile_of_the_models_folder_is_started() -> None:
     assert llamafiles() == []
-    port = free_port()
+    port = free_ports(1)[0]
     make_program(models_folder() / "tiny.llamafile", str(port))
     (file,) = llamafiles()
     started = start_llamafile(file, port)

@@ -58,7 +58,7 @@ def test_all_kinds_are_asked_at_the_same_time() -> None:
 
     def when_all_asked(answer: Answer) -> Route:
         def route(asked: Asked) -> Answer:
-            together.wait(20)
+            together.wait(60)
             return answer
 
         return route

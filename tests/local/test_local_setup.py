@@ -88,7 +88,7 @@ class Person:
         self.everyone.append(self)
         env = environment(at, weights or [], settings) | ({"PATH": path} if path else {})
         self.screen = pexpect.spawn(
-            sys.executable, ["-c", PROGRAM], env=env, encoding="utf-8", timeout=30, dimensions=(LINES, 100)
+            sys.executable, ["-c", PROGRAM], env=env, encoding="utf-8", timeout=60, dimensions=(LINES, 100)
         )
 
     def sees(self, words: str) -> None:
@@ -281,7 +281,7 @@ def test_keys_that_are_pressed_while_a_model_loads_are_for_the_list_that_comes_b
 
     def slowly(asked: Any) -> Answer:
         def pieces() -> Iterator[bytes]:
-            came.wait(30)
+            came.wait(60)
             yield content
 
         return Answer(200, pieces(), {"Content-Length": str(len(content))})

@@ -91,7 +91,7 @@ def test_an_engine_that_died_comes_back_with_the_next_question(small: Path) -> N
     assert served is not None
     for process in psutil.Process(served.child.pid).children(recursive=True):
         process.kill()
-        process.wait(10)
+        process.wait(60)
     assert not served.alive
     assert list(interpreter.llm.run([SYSTEM, SAY_HI]))
 
@@ -135,7 +135,7 @@ def test_no_engine_outlives_the_program(small: Path, how: int) -> None:
         family = [supervisor, *supervisor.children(recursive=True)]
         assert len(family) == 2
         os.kill(host.pid, how)
-    _, alive = psutil.wait_procs(family, timeout=20)
+    _, alive = psutil.wait_procs(family, timeout=60)
     assert not alive
 
 

@@ -43,7 +43,7 @@ def test_a_turn_is_announced_and_shown_again(desktop: Desktop, tmp_path: Path, m
         person.says("%replay 7")
         person.sees("Write the number of a turn, as in %replay 1. There are 1 to 1.")
         assert person.leaves() == 0
-    assert file.read_text() == "hello"
+    desktop.until(lambda: file.read_text() == "hello", "the text to be saved")
     assert "computer" in server.requests[0].messages[0]["content"]
 
 

@@ -1,4 +1,4 @@
-"""A turn in OS mode: what the model is shown, how the user stops it, what it may touch, and the sign on the screen."""
+"""A turn in OS mode: what the model is shown, how the user stops it, and the sign on the screen."""
 
 from __future__ import annotations
 
@@ -11,31 +11,13 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.errors import InterpreterError
-from interpreter.messages import Chunk
 from model_server import error, stall, text
-from os_mode.world import Seen, Task, World, at_work
+from os_mode.world import Seen, at_work, run, run_all, task
 from screen.desktop import Desktop
 
 pytestmark = [pytest.mark.needs("mousepad"), pytest.mark.timeout(600)]
 SIGN = "Open Interpreter is in control"
 TYPING = 'computer.keyboard.write("A" * 400, interval=0.1)'
-
-
-def task(*turns: Any, **more: Any) -> Task:
-    """A task in an editor."""
-    return Task("", "Go", turns, lambda world: None, lambda world: world.editor("letter.txt"), **more)
-
-
-def run(world: World, words: str = "Go") -> Iterator[Chunk]:
-    for chunk in world.interpreter.chat(words, display=False, stream=True):
-        world.chunks.append(chunk)
-        yield chunk
-
-
-def run_all(world: World, words: str = "Go") -> World:
-    for _ in run(world, words):
-        pass
-    return world
 
 
 def signs(desktop: Desktop) -> int:
@@ -179,37 +161,6 @@ def test_the_sign_goes_however_a_turn_ends(desktop: Desktop, tmp_path: Path, how
             world.interpreter.cancel()
             list(chunks)
         assert not signs(desktop)
-
-
-# -- limits ------------------------------------------------------------------------------------------------------------
-
-
-def test_only_the_applications_of_the_list_are_used(desktop: Desktop, tmp_path: Path) -> None:
-    codes = [
-        "computer.keyboard.write('x')",
-        "try:\n    computer.mouse.drag(start=(1260, 780), end=(1275, 795))\n"
-        "except PermissionError:\n    computer.mouse.click(x=1275, y=795)",
-        "computer.os.launch('xterm')",
-        "computer.os.focus('letter.txt')\ncomputer.keyboard.write('y')\ncomputer.mouse.click('File')\nprint('all well')",
-    ]
-    with at_work(task(*codes, settings={"os_apps": ["mouse*"]}), desktop, tmp_path) as world:
-        terminal = desktop.terminal("cat")
-        world.interpreter.computer.os.move_window(terminal.window, x=700, y=100)  # nothing is in the lower right corner
-        run_all(world)
-        refused = [(call["call"], call["outcome"]) for call in world.calls()]
-    assert [outcome for _, outcome in refused] == ["refused"] * 4 + ["ok"] * 3
-    assert "XTerm is not among the applications that you may use: mouse*" in world.outputs
-    assert "PermissionError: the desktop is not among" in world.outputs
-    assert "PermissionError: xterm is not among" in world.outputs
-    assert "all well" in world.outputs
-
-
-def test_a_turn_has_so_many_actions(desktop: Desktop, tmp_path: Path) -> None:
-    code = "for letter in 'abcd':\n    computer.keyboard.write(letter)"
-    with at_work(task(code, settings={"os_max_steps": 2}), desktop, tmp_path) as world:
-        run_all(world)
-        assert "There have been 2 actions in this turn, the limit (`os_max_steps`)" in world.outputs
-        assert "= 'ab'" in world.requests[1].all
 
 
 # -- where it cannot be ------------------------------------------------------------------------------------------------

@@ -82,7 +82,10 @@ class World:
         return file
 
     def editor(self, name: str = "letter.txt", content: str = "") -> Application:
-        return self.told_of("File", self.desktop.editor(self.file(name, content)))
+        editor = self.told_of("File", self.desktop.editor(self.file(name, content)))
+        display = self.interpreter.computer.display
+        self.until(lambda: any("focused" in e.get("states", ()) for e in display.elements()), "the text to be focused")
+        return editor
 
     def order(self) -> Application:
         return self.told_of("Save order", self.desktop.qt_dialog(self.file()))
@@ -179,6 +182,23 @@ def carry_out(task: Task, desktop: Desktop, folder: Path) -> None:
         task.check(world)
 
 
+def task(*turns: Any, **more: Any) -> Task:
+    """A task in an editor."""
+    return Task("", "Go", turns, lambda world: None, lambda world: world.editor("letter.txt"), **more)
+
+
+def run(world: World, words: str = "Go") -> Iterator[Chunk]:
+    for chunk in world.interpreter.chat(words, display=False, stream=True):
+        world.chunks.append(chunk)
+        yield chunk
+
+
+def run_all(world: World, words: str = "Go") -> World:
+    for _ in run(world, words):
+        pass
+    return world
+
+
 def _reply(world: World, task: Task, turn: Turn) -> Callable[[dict[str, Any]], AnyReply]:
     def reply(body: dict[str, Any]) -> AnyReply:
         seen = Seen(body)
@@ -223,4 +243,4 @@ def _texts(message: dict[str, Any]) -> Iterator[str]:
 def clipboard_text(desktop: Desktop) -> str:
     """What is on the clipboard, asked by a program of its own."""
     command = ["xclip", "-selection", "clipboard", "-o"]
-    return subprocess.run(command, env=desktop.env, capture_output=True, text=True, timeout=30).stdout
+    return subprocess.run(command, env=desktop.env, capture_output=True, text=True, timeout=60).stdout

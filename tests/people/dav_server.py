@@ -89,5 +89,5 @@ class DavServer:
     def close(self) -> None:
         self._client.close()
         self._server.shutdown()
-        self._thread.join(30)
+        self._thread.join(60)
         self._server.server_close()

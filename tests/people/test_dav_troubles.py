@@ -21,7 +21,8 @@ from interpreter.computer_api.people.errors import (
 )
 from interpreter.errors import ComputerError
 from people.dav_server import CALENDAR, DavServer
-from people.mail_servers import free_ports, silent_server
+from people.mail_servers import silent_server
+from ports import closed_port
 
 DAY = "2026-11-16"
 
@@ -47,10 +48,10 @@ def test_no_calendar_at_all_is_told(computer: Computer, dav: DavServer) -> None:
 
 
 def test_a_server_that_is_down_is_told(computer: Computer) -> None:
-    (port,) = free_ports(1)
-    computer.calendar_account = {"url": f"http://127.0.0.1:{port}/"}
-    with pytest.raises(ServerUnreachableError, match=f"127.0.0.1:{port} cannot be reached"):
-        computer.calendar.get_events(DAY)
+    with closed_port() as port:
+        computer.calendar_account = {"url": f"http://127.0.0.1:{port}/"}
+        with pytest.raises(ServerUnreachableError, match=f"127.0.0.1:{port} cannot be reached"):
+            computer.calendar.get_events(DAY)
 
 
 def test_a_server_that_hangs_is_given_up(computer: Computer) -> None:
@@ -102,15 +103,35 @@ def test_answers_that_make_no_sense_are_told(
                 computer.calendar.get_events(DAY)
         finally:
             server.shutdown()
-            thread.join(30)
+            thread.join(60)
 
 
 def test_a_password_goes_to_servers_of_the_same_domain() -> None:
-    assert is_related("p42-dav.example.org", "dav.example.org")
     assert is_related("dav.example.org", "example.org")
-    assert not is_related("dav.example.org.evil.net", "dav.example.org")
-    assert not is_related("evil-example.org", "example.org")
-    assert not is_related("10.0.0.2", "10.0.0.1")
+    assert is_related("dav.example.co.uk", "example.co.uk")
+    assert is_related("example.org", "www.example.org")
+    assert is_related("p42-caldav.icloud.com", "caldav.icloud.com")
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [
+        ("dav.example.org.evil.net", "dav.example.org"),
+        ("evil-example.org", "example.org"),
+        ("evil.co.uk", "example.co.uk"),
+        ("evil.github.io", "me.github.io"),
+        ("evil.duckdns.org", "dav.duckdns.org"),
+        ("example.org", "dav.example.org"),
+        ("caldav.icloud.com.evil.net", "caldav.icloud.com"),
+        ("caldav.evil-icloud.com", "caldav.icloud.com"),
+        ("caldav.icloud.com", "caldav.evil-icloud.com"),
+        ("evil.nas", "nas"),
+        ("10.0.0.2", "10.0.0.1"),
+        ("1.10.0.0.1", "10.0.0.1"),
+    ],
+)
+def test_a_password_goes_to_nobody_else(host: str, own: str) -> None:
+    assert not is_related(host, own)
 
 
 @pytest.mark.parametrize(

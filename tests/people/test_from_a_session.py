@@ -60,6 +60,27 @@ def test_nobody_there_is_a_no(interpreter: OpenInterpreter, post_office: PostOff
     assert "PermissionError" in printed(interpreter, SEND) and post_office.mails == []
 
 
+@pytest.mark.parametrize(
+    ("code", "account", "words"),
+    [
+        ("mail.send('a@b.org', 'Hi', 'x')", None, "interpreter.computer.mail_account ="),
+        ("mail.send('a@b.org', 'Hi', 'x')", {"imap": "localhost", "user": "me"}, 'computer.mail_account needs "smtp"'),
+        ("mail.send('a@b.org', 'Hi', 'x')", {"smtp": "localhost", "user": "me"}, 'needs "password_variable"'),
+        ("calendar.create_event('A', '2026-11-16', '2026-11-16')", None, "interpreter.computer.calendar_account ="),
+        ("calendar.delete_event('A', '2026-11-16')", {"path": "/nowhere"}, "which is not there"),
+        ("calendar.delete_event('A', '2026-11-16')", {"user": "me"}, 'computer.calendar_account needs "url"'),
+        ("sms.send('+15550100', 'Hi')", None, "Messages is an application of macOS"),
+    ],
+)
+def test_without_an_account_it_is_said_what_to_set_and_nobody_is_asked(
+    interpreter: OpenInterpreter, code: str, account: dict[str, str] | None, words: str
+) -> None:
+    questions: list[str] = []
+    interpreter.computer.on_input = lambda prompt, secret: str(questions.append(prompt))
+    interpreter.computer.mail_account = interpreter.computer.calendar_account = account
+    assert words in printed(interpreter, f"computer.{code}") and questions == []
+
+
 def test_dates_of_python_are_taken(interpreter: OpenInterpreter) -> None:
     interpreter.computer.on_input = lambda prompt, secret: "y"
     code = """

@@ -17,7 +17,8 @@ from interpreter.computer_api.people.errors import (
     ServerTimeoutError,
     ServerUnreachableError,
 )
-from people.mail_servers import Certificate, Dovecot, free_ports, silent_server
+from people.mail_servers import Certificate, Dovecot, silent_server
+from ports import closed_port
 
 
 def mail(subject: str, body: str = "Hello.", sender: str = "Ann <ann@example.org>") -> EmailMessage:
@@ -200,10 +201,10 @@ def test_a_certificate_for_another_name_is_not_trusted(
 
 
 def test_a_server_that_is_down_is_told(computer: Computer, certificate: Certificate) -> None:
-    (port,) = free_ports(1)
-    computer.mail_account = account(port, certificate)
-    with pytest.raises(ServerUnreachableError, match=f"localhost:{port} cannot be reached"):
-        computer.mail.get()
+    with closed_port() as port:
+        computer.mail_account = account(port, certificate)
+        with pytest.raises(ServerUnreachableError, match=f"localhost:{port} cannot be reached"):
+            computer.mail.get()
 
 
 @pytest.mark.parametrize("scheme", ["imap", "imaps"])

@@ -21,7 +21,8 @@ from interpreter.computer_api.people.errors import (
 from interpreter.computer_api.people.mail import Mail
 from interpreter.errors import ComputerError, SandboxUnavailableError
 from interpreter.safety.sandbox import Containment, Sandbox
-from people.mail_servers import Certificate, PostOffice, free_ports, silent_server
+from people.mail_servers import Certificate, PostOffice, silent_server
+from ports import closed_port
 
 
 def account(port: int, certificate: Certificate, **more: Any) -> dict[str, Any]:
@@ -175,10 +176,10 @@ def test_a_certificate_of_nobody_is_not_trusted(
 
 
 def test_a_server_that_is_down_is_told(computer: Computer, certificate: Certificate) -> None:
-    (port,) = free_ports(1)
-    computer.mail_account = account(port, certificate)
-    with pytest.raises(ServerUnreachableError, match="cannot be reached"):
-        computer.mail.send("a@example.org", "Hi", "Hello")
+    with closed_port() as port:
+        computer.mail_account = account(port, certificate)
+        with pytest.raises(ServerUnreachableError, match="cannot be reached"):
+            computer.mail.send("a@example.org", "Hi", "Hello")
 
 
 @pytest.mark.parametrize("scheme", ["smtp", "smtps"])

@@ -44,6 +44,14 @@ from policy.seeing import WORKSPACE, seen
         "get_ipython().system('rm x')",
         "import posix\nposix.remove('x')",
         "import builtins\nbuiltins.exec('import os; os.remove(\"x\")')",
+        "import subprocess\nsubprocess.run('rm x'.split())",
+        "import subprocess, shlex\nwords = shlex.split('rm x')\nsubprocess.run(words)",
+        "import subprocess\nsubprocess.run(' '.join(['rm', 'x']), shell=True)",
+        "import subprocess\nsubprocess.run(['any', 'x'], executable='/bin/rm')",
+        "import os\nos.execvp('rm', ['rm', 'x'])",
+        "import os\nos.spawnlp(os.P_WAIT, 'rm', 'rm', 'x')",
+        "import os\ngetattr(os, 'system')('rm x')",
+        "from os import *\nsystem('rm x')",
         "from threading import Timer\nTimer(1, __import__('os').remove, ['x']) or os.remove('x')",
     ],
 )
@@ -57,6 +65,7 @@ def test_a_deletion_is_seen_however_it_is_said(code: str) -> None:
         ("print(sum(x ** 2 for x in range(10)))", set()),
         ("x = (1\n  % 2)", set()),
         ("open('a')", {("read", "a")}),
+        ("list(map(open, ['a'], ['w']))", {("write", "*")}),
         ("open('a', 'w')", {("write", "a")}),
         ("open('a', mode='r+')", {("write", "a")}),
         ("open(p, m)", {("write", "*")}),
@@ -130,6 +139,9 @@ def test_secrets_are_named() -> None:
     code = "from pathlib import Path\n(Path.home() / '.ssh' / 'id_rsa').read_text()"
     assert look("python", code, WORKSPACE).secrets
     assert not look("python", "open('id_rsa.pub')", WORKSPACE).secrets
+    assert look("python", "import os\nprint(dict(os.environ))", WORKSPACE).secrets
+    asked = "import os\nos.environ['A']\nos.environ.get('B')\n'C' in os.environ\nenv = {**os.environ, 'D': '1'}"
+    assert not look("python", asked, WORKSPACE).secrets
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import pwd
+from dataclasses import replace
+
 import pytest
 
 from interpreter.safety.look import look
@@ -45,6 +49,14 @@ def test_a_block_is_judged_command_by_command() -> None:
         ("rm", "sudo rm x", True),
         ("rm", "bash -c 'rm x'", True),
         ("rm", "echo rm", False),
+        ("rm", "env X=1 rm a", True),
+        ("rm", "ls | xargs rm", True),
+        ("rm", "find . -exec rm {} +", True),
+        ("rm", "alias x='rm a'", True),
+        ("rm", "echo rm a | sh", True),
+        ("rm", "cat <<END | tee log | sh\nrm a\nEND", False),
+        ("rm", "cat <<END | sh\nrm a\nEND", True),
+        ("rm", "/tmp/rm a", True),
     ],
 )
 def test_commands_match_from_their_beginning_word_by_word(command: str, code: str, matches: bool) -> None:
@@ -58,6 +70,12 @@ def test_commands_match_from_their_beginning_word_by_word(command: str, code: st
         ("out/*", "touch out/a/b", False),
         ("out/**", "touch out/a/b", True),
         ("out/**", "rm -rf out", True),
+        ("out/**", "rm -rf o*", True),
+        ("out/**", "rm -f o*", False),
+        ("out/**", "touch o?t/a", True),
+        ("out/**", "touch $X/a", False),
+        ("out/a", "touch out/$X", False),
+        ("out/**", "touch p*/a", False),
         ("out/**", "touch outer", False),
         ("out/keep.txt", "rm -rf out", True),  # it goes with its folder
         ("out/keep.txt", "rm -rf .", True),
@@ -138,3 +156,22 @@ def test_effects_can_be_handed_in() -> None:
     effects = look("shell", "rm x", WORKSPACE)
     policy = Policy(WORKSPACE, (Rule("deny", does=("delete",)),))
     assert policy.judge("shell", "rm x", effects) == policy.judge("shell", "rm x")
+
+
+@pytest.mark.parametrize(
+    ("code", "allowed"),
+    [("ls", True), ("/bin/ls", True), ("./ls", False), ("/tmp/ls", False), ("/bin/../tmp/ls", False)],
+)
+def test_a_program_is_allowed_by_its_name_only_where_the_system_has_it(code: str, allowed: bool) -> None:
+    assert (verdict(code, Rule("allow", command=("ls",))) == "allow") == allowed
+
+
+@pytest.mark.parametrize("code", ["cat {home}/.ssh/id_ed25519", "cat ~{user}/.ssh/id_ed25519", "rm -rf ~{user}"])
+def test_the_accounts_own_home_is_kept_when_home_is_another(code: str) -> None:
+    account = pwd.getpwuid(os.getuid())
+    code = code.format(home=account.pw_dir, user=account.pw_name)
+    assert os.path.realpath(account.pw_dir) != os.path.realpath(os.path.expanduser("~"))
+    policy = Policy.load(WORKSPACE)
+    assert policy.judge("shell", code).decision == "deny"
+    allowed = replace(policy, rules=(Rule("allow", path=("~/**",)),))
+    assert allowed.judge("shell", code).decision == "ask"  # only $HOME's files were meant

@@ -92,7 +92,7 @@ def sessions() -> Iterator[Sessions]:
     shutil.rmtree(folder)
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(steps, max_size=8))
 def test_discarding_leaves_everything_as_it_was(sessions: Sessions, program: list[object]) -> None:
     sessions.begin()
@@ -103,7 +103,7 @@ def test_discarding_leaves_everything_as_it_was(sessions: Sessions, program: lis
     assert ran(interpreter, "python", SHOWN) == "{'u': 5}\n"
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(steps, max_size=8))
 def test_applying_is_as_good_as_running(sessions: Sessions, program: list[object]) -> None:
     sessions.begin()

@@ -14,6 +14,7 @@ import pytest
 
 from interpreter import OpenInterpreter
 from preview.previewing import layers, needs_views, output, ran
+from waiting import until_ended
 
 pytestmark = needs_views
 
@@ -83,6 +84,7 @@ def test_a_time_limit(interpreter: OpenInterpreter) -> None:
     with interpreter.computer.preview("python", "import time; time.sleep(1000)") as preview:
         preview.run()
         assert preview.ended == "timed_out"
+    interpreter.block_timeout = None
     assert ran(interpreter, "python", "print(1)") == "1\n"
 
 
@@ -106,7 +108,7 @@ def test_the_session_dies_meanwhile(interpreter: OpenInterpreter) -> None:
     with interpreter.computer.preview("python", "x = 2") as preview:
         preview.run()
         os.kill(pid, signal.SIGKILL)
-        psutil.Process(pid).wait(60) if psutil.pid_exists(pid) else None
+        until_ended([pid])
         preview.discard()
     assert ran(interpreter, "python", "print('alive')").endswith("alive\n")
 
@@ -155,6 +157,6 @@ def test_a_host_that_is_killed_leaves_no_process(interpreter: OpenInterpreter, w
         below = psutil.Process(host.pid).children(recursive=True)
         host.kill()
     assert len(below) >= 2
-    assert psutil.wait_procs(below, 60)[1] == []
+    until_ended(below)
     with interpreter.computer.preview("python", "1"):
         assert not layers(host.pid)  # the next one clears them away

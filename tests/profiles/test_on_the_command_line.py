@@ -194,7 +194,7 @@ def test_verbose_lasts(home: Path) -> None:
     (folder(home) / "default.yaml").write_text("max_output: 7\n")
     with ModelServer([text("Hello.")]) as server:
         done = interpreter("--verbose", "--plain", "hello", server=server)
-    assert done.stdout == "\nHello.\n"
+    assert done.stdout == "Hello.\n"
     assert "max_output = 7 (profile " in done.stderr
     assert "verbose = True (flag --verbose)" in done.stderr
 
@@ -203,7 +203,7 @@ def test_nothing_but_the_answer_is_in_what_is_piped_on(home: Path) -> None:
     (folder(home) / "default.yaml").write_text("contribute_conversation: true\nuse_containers: true\n")
     with ModelServer([text("Hello.")]) as server:
         done = interpreter("--stdin", server=server, stdin="hi")
-    assert done.stdout == "\nHello.\n"
+    assert done.stdout == "Hello.\n"
     assert "use_containers does nothing" in done.stderr
 
 

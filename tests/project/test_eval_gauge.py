@@ -77,7 +77,7 @@ def test_it_waits_for_a_reply_that_nobody_reads_any_more(server: RoutedServer) -
     def endless(asked: Asked) -> Answer:
         def pieces() -> Iterator[bytes]:
             yield event(1)
-            go_on.wait(30)
+            go_on.wait(60)
             for written in range(2, 200_000):
                 yield event(written)
 

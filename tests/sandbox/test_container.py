@@ -74,7 +74,7 @@ def made(podman: str, place: Path) -> str:
 
 
 def copy_with_libraries(program: str, root: Path) -> None:
-    listed = subprocess.run(["ldd", program], capture_output=True, text=True, timeout=20).stdout.split()
+    listed = subprocess.run(["ldd", program], capture_output=True, text=True, timeout=60).stdout.split()
     for path in [program, *(word for word in listed if word.startswith("/"))]:
         target = root / path.removeprefix(str(root)).lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -117,6 +117,7 @@ def test_a_denial_is_one_line_at_the_end(inside: Inside) -> None:
     [
         ("touch: cannot touch '/opt/new': Read-only file system", "writing /opt/new"),
         ("bash: line 1: /etc/hosts: Read-only file system", "writing /etc/hosts"),
+        ("OSError: [Errno 30] Read-only file system: '/opt/new'", "writing /opt/new"),
         ("ping: example.com: Temporary failure in name resolution", "a direct connection to the network"),
         ("cat: {home}/notes: No such file or directory", "reading {home}/notes"),
     ],
@@ -135,6 +136,8 @@ def test_a_shell_block_that_ends_well_tells_of_what_failed_in_it(
         "touch: cannot touch '{workspace}/x': Read-only file system?",
         "all is well",
         "Read-only file system",
+        "A Read-only file system is mounted at /etc today",
+        "Read-only file system: /etc/passwd",
     ],
 )
 def test_words_about_what_is_in_reach_are_none(workspace: Path, said: str) -> None:
@@ -150,3 +153,29 @@ def test_where_nothing_more_is_given_nothing_is_offered(workspace: Path) -> None
     sandbox = Sandbox("workspace", str(workspace), fixed=True)
     (denial,) = blocked(sandbox, places(sandbox, [], []), Block("", errors=error(errno.EROFS, "/etc/hosts")), ())
     assert "needs:" not in str(denial)
+
+
+@pytest.mark.parametrize(
+    "code", ["open('/etc/none_such', 'w')", "open(__import__('os').path.expanduser('~/.ssh/key'))"]
+)
+def test_what_nobody_can_give_is_not_to_be_asked_for(inside: Inside, code: str) -> None:
+    """A rule keeps files in /etc and keys: the model would ask in vain."""
+    told = inside.do("python", code).text
+    assert "locked by the sandbox: " in told and "needs:" not in told
+
+
+@pytest.mark.parametrize(
+    "said", ["touch: cannot touch 'a b': Read-only file system", "sh: 1: a b: Read-only file system"]
+)
+def test_a_path_without_its_folder_is_in_the_one_that_the_block_is_in(workspace: Path, said: str) -> None:
+    (line,) = told(workspace, exit_code=0, said=said, kind="read-only")
+    assert f"writing {workspace}/a b." in line
+    (line,) = told(workspace, exit_code=0, said=said, cwd="/opt")
+    assert "writing /opt/a b." in line
+    (line,) = told(workspace, errors=error(errno.EROFS, "x"), cwd="/opt")
+    assert line.startswith("Blocked by the sandbox: writing /opt/x.")
+
+
+def test_the_folder_that_a_block_went_to_is_known(inside: Inside) -> None:
+    assert "the sandbox: writing /etc/new." in inside.do("python", "import os; os.chdir('/etc'); open('new', 'w')").text
+    assert "the sandbox: writing /usr/new." in inside.do("shell", "cd /usr && touch new").text

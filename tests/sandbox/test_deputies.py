@@ -7,6 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from interpreter.languages.frames import Lines
 
 from .conftest import Inside
 
@@ -125,3 +129,13 @@ def test_a_listed_path_in_the_workspace_is_not_followed(contained: Any, workspac
     (workspace / "data").symlink_to(home / ".ssh")
     inside = contained(paths=(str(workspace / "data"),))
     assert "the secret" not in inside.do("shell", "cat data/id").text
+
+
+@given(st.lists(st.sampled_from([b"a", b"bcd", b"\n", b"efgh\n", b"\n\nijklmnop"]), max_size=30))
+def test_an_endless_line_does_not_fill_our_memory(pieces: list[bytes]) -> None:
+    lines = Lines(longest=6)
+    read = []
+    for piece in pieces:
+        read += lines.feed(piece)
+        assert len(b"".join(lines._open)) <= 8
+    assert read == [line for line in b"".join(pieces).split(b"\n")[:-1] if len(line) <= 6]

@@ -131,5 +131,5 @@ def test_the_probes_are_real(facts: Facts, tmp_path: Path) -> None:
     blocks = dict(probes.in_python(facts))
     for name in names:
         code = blocks[""] + blocks[name]
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30)
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
         assert "ESCAPED" in done.stdout, (name, done.stdout, done.stderr)

@@ -12,6 +12,7 @@ from interpreter.computer_api import Computer
 from interpreter.errors import SandboxUnavailableError
 from interpreter.languages.python.in_process import InProcessPython
 from interpreter.safety.sandbox import Limits, Sandbox, Widening, containment_for
+from waiting import until
 
 from .conftest import Inside
 
@@ -51,7 +52,7 @@ def test_a_shell_block_writes_to_a_terminal_and_leaves_jobs(inside: Inside) -> N
 def test_the_terminal_of_a_shell_block_is_at_its_end_with_the_block(inside: Inside) -> None:
     inside.do("shell", "echo one")
     inside.do("shell", "echo two")
-    assert not inside["shell"].session._blocks[1].running
+    until(lambda: not inside["shell"].session._blocks[1].running, "the end of its terminal")
 
 
 def test_keys_reach_a_shell_block(inside: Inside) -> None:

@@ -159,7 +159,7 @@ def test_the_line_into_a_container_carries_descriptors(tmp_path: Path) -> None:
             os.close(fd)
         assert os.read(reader, 100) == b"hello\n"
         ours.shutdown(socket.SHUT_RDWR)
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     os.close(reader)
     os.close(held)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pwd
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +55,7 @@ def output(interpreter: OpenInterpreter, code: str, language: str = "python") ->
     return "".join(str(message["content"]) for message in interpreter.computer.run(language, code))
 
 
+ACCOUNT_HOME = os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)  # $HOME is another one in tests
 AUTO: dict[str, Any] = {"sandbox": "workspace", "auto_run": True}
 
 
@@ -170,6 +173,9 @@ def test_a_variable_is_given(chatting: Chatting, monkeypatch: pytest.MonkeyPatch
         ("write /", "is too much"),
         ("write .git/config", "git, editors and Open Interpreter trust"),
         ("read ~/.ssh", "It would read keys or passwords"),
+        (f"read {ACCOUNT_HOME}/.ssh", "It would read keys or passwords"),
+        (f"read {ACCOUNT_HOME}", "is too much"),
+        (f"read {ACCOUNT_HOME}/.config/open-interpreter", "is kept from every sandbox"),
         ("write ~/data/missing/.git", "git, editors and Open Interpreter trust"),
         ("write /none/such", "there is no /none/such"),
         ("env NO_SUCH_VARIABLE", "there is no variable"),

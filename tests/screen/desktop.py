@@ -28,6 +28,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 LIMIT = 60.0
 
 _MARK = "TEST_DESKTOP_MARK"
+_WHOLE = 1 << 14  # a property in one answer, since it may change between two
 _BUS = """<busconfig>
   <type>session</type>
   <listen>unix:dir={folder}</listen>
@@ -158,6 +159,7 @@ class Desktop:
         """Chromium in a window of its own, with a fresh profile."""
         flags = "--no-first-run --no-default-browser-check --disable-gpu --disable-background-networking"
         flags += " --disable-component-update --password-store=basic --force-renderer-accessibility"
+        flags += " --allow-pre-commit-input"  # else it takes no click before it has painted the page
         if os.geteuid() == 0:
             flags += " --no-sandbox --test-type"  # without the bar that says so, which slides in while tests click
         profile = self.folder / f"chromium-{uuid.uuid4().hex[:8]}"
@@ -282,7 +284,7 @@ class Desktop:
         self.until(lambda: self._property(self._root, "_NET_SUPPORTING_WM_CHECK"), "the window manager")
 
     def _property(self, window: Any, name: str) -> list[int]:
-        found = window.get_full_property(self.x.intern_atom(name), 0)
+        found = window.get_full_property(self.x.intern_atom(name), 0, _WHOLE)
         return [] if found is None else list(found.value)
 
     def _title(self, window: int) -> str:
@@ -290,7 +292,7 @@ class Desktop:
 
         resource = self.x.create_resource_object("window", window)
         try:
-            found = resource.get_full_property(self.x.intern_atom("_NET_WM_NAME"), 0)
+            found = resource.get_full_property(self.x.intern_atom("_NET_WM_NAME"), 0, _WHOLE)
             return bytes(found.value).decode() if found else resource.get_wm_name() or ""
         except BadWindow:
             return ""

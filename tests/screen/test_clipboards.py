@@ -24,6 +24,9 @@ def xclip(desktop: Desktop, *options: str, given: bytes | None = None) -> bytes:
     if given is not None:
         # It stays behind to serve what it was given, so its output is not waited for.
         subprocess.run(command, env=desktop.env, input=given, stdout=subprocess.DEVNULL, check=True, timeout=60)
+        # Nor does it wait until the clipboard is its own.
+        asked = lambda: subprocess.run([*command, "-o"], env=desktop.env, capture_output=True, timeout=60)  # noqa: E731
+        desktop.until(lambda: asked().stdout == given, "xclip to have the clipboard")
         return b""
     return subprocess.run([*command, "-o"], env=desktop.env, stdout=subprocess.PIPE, check=True, timeout=60).stdout
 

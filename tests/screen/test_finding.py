@@ -24,17 +24,30 @@ def display() -> Display:
     return made
 
 
-def place(desktop: Desktop, application: Application, left: int, top: int) -> None:
-    """Move a window, and wait until it is there."""
+def place(desktop: Desktop, display: Display, application: Application, left: int, top: int) -> None:
+    """Move the window of an order, and wait until it is there and its program tells so."""
+
+    def offset() -> tuple[int, int]:
+        window, button = Box(*display.info()["active_window"]["box"]), in_tree(display, "Save order")[0]
+        return button.x - window.left, button.y - window.top
+
+    told(desktop, display, "Save order")
+    before = offset()
     window = desktop.x.create_resource_object("window", application.window)
     window.configure(x=left, y=top)
     root = desktop.x.screen().root
     desktop.until(lambda: abs(root.translate_coords(window, 0, 0).x - left) < 40, "the window to have moved")
+    desktop.until(lambda: offset() == before, "the program to know")
 
 
 def in_tree(display: Display, name: str) -> list[Match]:
     """What programs tell of, without a look at the pixels."""
     return named(View(display._screens, Reading()), name, SAME_LETTERS)
+
+
+def told(desktop: Desktop, display: Display, name: str) -> None:
+    """Programs tell of their elements a moment after their window is there."""
+    desktop.until(lambda: in_tree(display, name), f"{name} to be told of")
 
 
 def only(matches: list[Match]) -> Match:
@@ -49,14 +62,20 @@ def test_a_gtk_program_tells_of_its_menus_when_they_are_open(
     file = tmp_path / "letter.txt"
     file.write_text("Dear reader\n")
     desktop.editor(file)
+    told(desktop, display, "File")
     found = only(display.locate("File"))
     assert (found.source, found.role, found.similarity) == ("accessibility", "menu", 1.0)
     assert Box(*display.info()["active_window"]["box"]).has(found.x, found.y)
     assert in_tree(display, "Save As...") == []
     display.activate(found)
     desktop.until(lambda: in_tree(display, "Save As..."), "the menu to be open")
+    display.wait_until_still(timeout=60)
     item = only(display.locate("Save As..."))
     assert item.role == "menu item" and item.y > found.y
+    # In the order in which they stand there, without the room for shortcuts, and the rest of the bar is still there.
+    names = [element["name"] for element in display.elements() if "menu" in element["role"]]
+    assert names[:3] == ["File", "New", "New Window"] and names.index("Save") + 1 == names.index("Save As...")
+    assert names[-1] == "Help"
     picture = display.view()
     assert isinstance(picture, Picture) and picture.height > item.y - picture.top
 
@@ -66,6 +85,8 @@ def test_the_elements_of_a_window_can_be_read_and_written(desktop: Desktop, disp
     file = tmp_path / "letter.txt"
     file.write_text("Dear reader\n")
     desktop.editor(file)
+    focused = lambda: any("focused" in element.get("states", ()) for element in display.elements())  # noqa: E731
+    desktop.until(focused, "the text to have the keyboard")
     elements = display.elements()
     names = [element["name"] for element in elements]
     assert names[:2] == ["File", "Edit"]
@@ -84,6 +105,7 @@ def test_the_elements_of_a_window_can_be_read_and_written(desktop: Desktop, disp
 def test_a_qt_program_is_walked(desktop: Desktop, display: Display, tmp_path: Path) -> None:
     result = tmp_path / "order.json"
     desktop.qt_dialog(result)
+    told(desktop, display, "Save order")
     # A label and the field that it is for have one name: the field is meant.
     field = only(display.locate("Customer"))
     assert (field.source, field.role) == ("accessibility", "text")
@@ -96,6 +118,7 @@ def test_a_qt_program_is_walked(desktop: Desktop, display: Display, tmp_path: Pa
 
 def test_equal_ones_are_all_found_and_numbered(desktop: Desktop, display: Display, tmp_path: Path) -> None:
     desktop.tk_form(tmp_path / "guest.json")
+    desktop.until(lambda: len(display.locate("Choose")) == 3, "the buttons to be painted")
     matches = display.locate("Choose")
     assert len(matches) == 3 and {match.source for match in matches} == {"ocr"}
     assert len({match.y for match in matches}) == 1 or max(m.y for m in matches) - min(m.y for m in matches) < 5
@@ -112,7 +135,7 @@ def test_equal_ones_are_all_found_and_numbered(desktop: Desktop, display: Displa
 @pytest.mark.needs("xterm")
 def test_what_another_window_covers_is_not_found(desktop: Desktop, display: Display, tmp_path: Path) -> None:
     dialog = desktop.qt_dialog(tmp_path / "order.json")
-    place(desktop, dialog, 100, 100)
+    place(desktop, display, dialog, 100, 100)
     whole = only(display.locate("Save order"))
     options = ("-T", "cover", "-geometry", f"60x20+{whole.box.left + 30}+{whole.box.top - 40}")
     desktop.start("xterm", *options, title="cover")
@@ -125,7 +148,7 @@ def test_what_another_window_covers_is_not_found(desktop: Desktop, display: Disp
 @pytest.mark.needs("xrandr")
 def test_an_element_on_the_second_monitor(two_monitors: Desktop, display: Display, tmp_path: Path) -> None:
     dialog = two_monitors.qt_dialog(tmp_path / "order.json")
-    place(two_monitors, dialog, 760, 300)
+    place(two_monitors, display, dialog, 760, 300)
     box = Box(*display.info()["active_window"]["box"])
     assert box.left >= 640
     button = only(display.locate("Save order"))
@@ -137,6 +160,7 @@ def test_an_element_on_the_second_monitor(two_monitors: Desktop, display: Displa
 @pytest.mark.needs("mousepad")
 def test_an_icon_by_its_picture(desktop: Desktop, display: Display, tmp_path: Path) -> None:
     desktop.editor()
+    assert display.wait_until_still(timeout=60), "the frame is drawn"
     left, top, width, _ = display.info()["active_window"]["box"]
     # The button that closes the window, as the window manager draws it.
     corner = (left + width - 20, top + 2, 16, 16)
@@ -163,6 +187,7 @@ def test_without_the_accessibility_bus_the_screen_is_read(
             monkeypatch.delenv("DBUS_SESSION_BUS_ADDRESS")
         else:
             monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", f"unix:path={tmp_path / 'bus'}")
+        display.wait_until_still(timeout=60)
         assert only(display.locate("Save order")).source == "ocr"
         assert "Customer" in display.summary()
     assert not [thread for thread in threading.enumerate() if thread.name == "accessibility"]

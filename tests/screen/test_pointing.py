@@ -28,13 +28,42 @@ def test_the_pointer_is_where_it_was_put(desktop: Desktop, computer: Any) -> Non
     assert desktop.pointer() == (70, 100)
 
 
+def test_an_interrupt_that_took_the_connection_is_nobody_s_error(
+    desktop: Desktop, computer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from interpreter.computer_api.input.hands import hands_of
+
+    computer.mouse.move(x=300, y=200)
+    hands: Any = hands_of(computer)
+    looked = iter([False])  # it is cut off between the look and the question
+    monkeypatch.setattr(type(hands), "is_lost", property(lambda self: next(looked, self._x.is_lost)))
+    hands._x.display.display.close_internal("interrupted")
+    assert computer.mouse.position() == (300, 200) and hands_of(computer) is not hands
+
+
 def test_places_that_are_none(desktop: Desktop, computer: Any) -> None:
     with pytest.raises(ValueError, match="outside of the screen, which is 1280 x 800"):
         computer.mouse.click(x=5000, y=5)
     with pytest.raises(ValueError, match="One target"):
         computer.mouse.click("Save", "Cancel")
+    with pytest.raises(ValueError, match=r"The target is None"):
+        computer.mouse.click(None)
+    with pytest.raises(TypeError, match=r"A target has no 'place'\. Give a text"):
+        computer.mouse.click(place="Save")
     with pytest.raises(ValueError, match="no mouse button 'big'"):
         computer.mouse.click(1, 2, button="big")
+
+
+def element(desktop: Desktop, computer: Any, key: str, value: str) -> dict[str, Any]:
+    """The element of which this is told; programs tell a moment after their window is there."""
+    found: list[dict[str, Any]] = []
+
+    def is_told() -> bool:
+        found[:] = [each for each in computer.display.elements() if each.get(key) == value]
+        return bool(found)
+
+    desktop.until(is_told, f"an element whose {key} is {value}")
+    return found[0]
 
 
 def test_a_button_by_its_text(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
@@ -47,14 +76,14 @@ def test_a_button_by_its_text(desktop: Desktop, computer: Any, tmp_path: Path) -
 
 def test_an_element_by_what_the_tree_tells(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
     desktop.qt_dialog(tmp_path / "order.json")
-    gift = next(element for element in computer.display.elements() if element["name"] == "Wrap it as a gift")
-    computer.mouse.click(gift)
+    computer.mouse.click(element(desktop, computer, "name", "Wrap it as a gift"))
     computer.mouse.click(text="Save order")
     assert saved(desktop, tmp_path / "order.json")["gift"]
 
 
 def test_what_is_not_there_is_told_with_what_is(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
     desktop.qt_dialog(tmp_path / "order.json")
+    element(desktop, computer, "name", "Save order")
     with pytest.raises(NotFoundOnScreenError, match=r"'Sovi ardir'.*'Save order'"):
         computer.mouse.click("Sovi ardir")
 
@@ -81,8 +110,7 @@ def test_equal_buttons_are_numbered(
 def test_dragging_marks_text(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
     desktop.qt_dialog(tmp_path / "order.json")
     computer.keyboard.write("carry me over")
-    field = next(element for element in computer.display.elements() if element.get("value") == "carry me over")
-    left, top, width, height = field["box"]
+    left, top, width, height = element(desktop, computer, "value", "carry me over")["box"]
     middle = top + height // 2
     computer.mouse.drag((left + width - 4, middle), (left + 2, middle))
     desktop.until(lambda: computer.os.get_selected_text() == "carry me over", "the text to be marked")
@@ -93,7 +121,8 @@ def test_dragging_marks_text(desktop: Desktop, computer: Any, tmp_path: Path) ->
 
 @pytest.mark.needs("chromium")
 def test_buttons_and_wheel(desktop: Desktop, computer: Any, page: Callable[[str], str]) -> None:
-    script = """<title>page</title><body style="height: 5000px" onload="document.title='loaded'"><script>
+    script = """<title>page</title><body style="height: 5000px"><script>
+    addEventListener('load', () => requestAnimationFrame(() => requestAnimationFrame(() => document.title = 'loaded')))
     for (const kind of ['click', 'dblclick', 'contextmenu'])
       addEventListener(kind, event => { document.title += ' ' + kind + event.detail; event.preventDefault() })
     addEventListener('scroll', () => { document.title = scrollY > 0 ? 'scrolled' : 'top' })

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -130,3 +131,13 @@ def test_nothing_heavy_is_loaded_for_a_picture() -> None:
     code = "import interpreter.computer_api.display as d, sys; print(*{'numpy', 'cv2', 'PIL', 'mss', 'Xlib', 'rapidocr'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.split() == []
+
+
+def test_a_picture_that_is_printed_is_a_line() -> None:
+    assert len(repr(Picture(b"x" * 5000, 10, 20))) < 100
+
+
+@pytest.mark.parametrize("region", ["all", [1, 2, 3], 7, [0, 0, "10", 10]])
+def test_a_region_that_is_none_is_told(desktop: Desktop, display: Display, region: Any) -> None:
+    with pytest.raises(ValueError, match=r"A region is \[left, top, width, height\]"):
+        display.view(region=region)

@@ -60,7 +60,9 @@ def test_terminal(desktop: Desktop, computer: Any, tmp_path: Path, text: str) ->
 @pytest.mark.needs("chromium")
 def test_browser(desktop: Desktop, computer: Any, page: Callable[[str], str]) -> None:
     says = "document.title = 'has ' + this.value"
-    desktop.browser(page(f'<title>page</title><input autofocus onfocus="{says}" oninput="{says}">'), "has ")
+    # Before it has drawn something, the browser drops what it is given.
+    drawn = "requestAnimationFrame(() => requestAnimationFrame(() => { document.title = 'has ' }))"
+    desktop.browser(page(f'<title>page</title>Words <input autofocus onfocus="{drawn}" oninput="{says}">'), "has ")
     computer.keyboard.write(TEXT)
     desktop.until(lambda: any(title.startswith(f"has {TEXT}") for title in desktop.windows().values()), "the text")
     computer.keyboard.press("ctrl+a")
@@ -85,6 +87,10 @@ def test_an_unknown_key_is_told_with_its_neighbours(desktop: Desktop, computer: 
         computer.keyboard.press("entr")
     with pytest.raises(UnknownKey, match="write"):
         computer.keyboard.hotkey("ctrl", "hello")
+    with pytest.raises(UnknownKey, match="Name the keys"):
+        computer.keyboard.press()
+    with pytest.raises(TypeError, match=r"write takes a text, not 5"):
+        computer.keyboard.write(5)
     assert not pressed(desktop)
 
 
@@ -102,6 +108,23 @@ def test_no_key_stays_down(desktop: Desktop, computer: Any) -> None:
     desktop.until(lambda: not pressed(desktop), "the key to be let go")
     computer.keyboard.press("shift")  # with new hands
     assert not pressed(desktop)
+
+
+def test_no_key_stays_down_when_an_interrupt_took_the_connection(
+    desktop: Desktop, computer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from interpreter.computer_api.input.hands import hands_of, release
+
+    computer.keyboard.down("shift")
+    computer.mouse.down()
+    hands: Any = hands_of(computer)
+    looked = iter([False])  # it is cut off between the look and what is done
+    monkeypatch.setattr(type(hands), "is_lost", property(lambda self: next(looked, self._x.is_lost)))
+    hands._x.display.display.close_internal("interrupted")
+    assert pressed(desktop)
+    release(computer)
+    desktop.until(lambda: not pressed(desktop), "the key to be let go")
+    assert not desktop.x.screen().root.query_pointer().mask
 
 
 @pytest.mark.needs("mousepad")

@@ -52,6 +52,33 @@ def test_a_window_that_asks_before_it_closes(
 
 
 @pytest.mark.needs("xterm")
+def test_a_title_that_changes_while_it_is_read(desktop: Desktop, computer: Any) -> None:
+    from Xlib.display import Display
+
+    terminal, stop = desktop.terminal(), threading.Event()
+    titles = {"short", "a title that is too long for one small answer " * 3, "terminal"}
+
+    def rename() -> None:
+        x = Display(desktop.env["DISPLAY"])
+        window, name = x.create_resource_object("window", terminal.window), x.intern_atom("_NET_WM_NAME")
+        while not stop.is_set():
+            for title in titles:
+                window.change_property(name, x.intern_atom("UTF8_STRING"), 8, title.encode())
+            x.sync()
+        x.close()
+
+    thread = threading.Thread(target=rename)
+    thread.start()
+    try:
+        listed = [computer.os.windows() for _ in range(50)]
+        looked = [computer.display.info()["windows"] for _ in range(50)]
+    finally:
+        stop.set()
+        thread.join()
+    assert all(len(windows) == 1 and windows[0]["title"] in titles for windows in (*listed, *looked))
+
+
+@pytest.mark.needs("xterm")
 def test_launching(desktop: Desktop, computer: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entries = home / ".local/share/applications"
     entries.mkdir(parents=True)
@@ -66,6 +93,15 @@ def test_launching(desktop: Desktop, computer: Any, home: Path, monkeypatch: pyt
         computer.os.launch("false")
     assert computer.os.close_window(window)
     desktop.until(lambda: not psutil.pid_exists(window["pid"]), "it to end")
+
+
+@pytest.mark.needs("mousepad")
+def test_launching_what_runs_already_and_makes_a_tab(desktop: Desktop, computer: Any) -> None:
+    first = computer.os.launch("mousepad")
+    again = computer.os.launch("mousepad")
+    assert (again["id"], again["active"]) == (first["id"], True) and again["title"] != first["title"]
+    assert computer.os.close_window(again)
+    desktop.until(lambda: not psutil.pid_exists(first["pid"]), "it to end")
 
 
 def test_notices(desktop: Desktop, computer: Any, notices: list[list[Any]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from interpreter.languages import between_blocks
 from javascript_sessions import JavaScriptSession
 from javascript_sessions import fresh as javascript  # noqa: F401
 from python_sessions import PythonSession, session  # noqa: F401
@@ -22,6 +23,12 @@ class Thing:
         return self
 thing = Thing()
 """
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is offered, however long a busy machine takes to find it."""
+    monkeypatch.setattr(between_blocks, "COMPLETING", 60.0)
 
 
 @pytest.fixture(autouse=True, scope="module")

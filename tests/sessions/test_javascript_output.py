@@ -10,6 +10,7 @@ import pytest
 
 from javascript_sessions import JavaScriptSession, session
 from python_sessions import Ran
+from waiting import until
 
 __all__ = ["session"]
 pytestmark = pytest.mark.needs("node")
@@ -138,24 +139,23 @@ def test_the_block_waits_for_what_comes_soon(session: JavaScriptSession, code: s
     ],
 )
 def test_the_block_does_not_wait_for_ever(session: JavaScriptSession, code: str) -> None:
-    session.surroundings.timeout = 1.5  # less than it would wait for something that comes soon
-    try:
-        assert session.do(code).ended == "done"
-    finally:
-        session.surroundings.timeout = None
+    waited = "setTimeout(() => console.log('waited'), 1900).unref()"  # less than it would for something that comes soon
+    ran = session.do(f"{code}; {waited}; undefined")
+    assert (ran.text, ran.ended) == ("", "done")
 
 
 def test_late_output_stays_with_its_block(session: JavaScriptSession) -> None:
     session.do("""
 let released; const gate = new Promise((resolve) => { released = resolve })
 async function background() { await gate; console.log('old'); await null; process.stderr.write('old') }
-background(); const tick = setInterval(() => console.log('old'), 1); tick.unref()
+let turns = 0; background(); const tick = setInterval(() => console.log('old', ++turns), 1); tick.unref()
 """)
     old = session.session.block if session.session else None
-    ran = session.do("released(); await new Promise((done) => setTimeout(done, 60)); console.log('new')")
+    wait = "while (turns < 6) await new Promise((done) => setTimeout(done, 5))"
+    ran = session.do(f"released(); {wait}; console.log('new')")
     assert ran.text == "new\n"
     assert old is not None
-    assert old.spool.read().count("old\n") > 5
+    until(lambda: "old 6\n" in old.spool.read() and "old\nold" in old.spool.read(), "its late output")
     session.do("clearInterval(tick)")
     assert session.do("console.log('new')").text == "new\n"
 
@@ -197,8 +197,8 @@ def test_stderr_of_a_failed_command(session: JavaScriptSession) -> None:
     assert ran.ended == "error"
 
 
-def test_late_output_of_a_grandchild_stays_out_of_the_next_block(session: JavaScriptSession) -> None:
-    fifo = f"/tmp/gate-{id(session)}"
+def test_late_output_of_a_grandchild_stays_out_of_the_next_block(session: JavaScriptSession, tmp_path: Path) -> None:
+    fifo = tmp_path / "gate"
     session.do(f"child_process.execSync('mkfifo {fifo}')")
     start = f"child_process.spawn('sh', ['-c', '(read x < {fifo}; echo old; echo old >&2; echo > {fifo}) &'], {{stdio: 'inherit'}}); undefined"
     assert session.do(start).text == ""
@@ -207,8 +207,8 @@ def test_late_output_of_a_grandchild_stays_out_of_the_next_block(session: JavaSc
         f"child_process.execSync('echo go > {fifo}; read x < {fifo}; echo new', {{stdio: 'inherit'}}); undefined"
     )
     assert ran.text == "new\n"
-    session.do(f"fs.unlinkSync('{fifo}')")
     assert old is not None
+    until(lambda: not old.running, "the end of its pipes")
     assert old.spool.read() == "old\nold\n"
 
 

@@ -111,14 +111,14 @@ def test_only_the_calling_thread_is_captured(python: InProcess, capsys: pytest.C
     inside, printed = threading.Event(), threading.Event()
 
     def other() -> None:
-        inside.wait(20)
+        inside.wait(60)
         print("from elsewhere")
         printed.set()
 
     thread = threading.Thread(target=other)
     thread.start()
     python.namespace.update(inside=inside, printed=printed)
-    ran = python.do("print('from the block')\ninside.set()\nprinted.wait(20)\nprint('still')")
+    ran = python.do("print('from the block')\ninside.set()\nprinted.wait(60)\nprint('still')")
     thread.join()
     assert ran.stdout == "from the block\nstill\n"
     assert capsys.readouterr().out == "from elsewhere\n"
@@ -140,7 +140,7 @@ def test_several_threads_at_once() -> None:
 
     def work(number: int) -> None:
         python = InProcess(barrier=barrier, number=number)
-        ran[number] = python.do("for i in range(50):\n    print(number)\nbarrier.wait(20);\nprint(number)")
+        ran[number] = python.do("for i in range(50):\n    print(number)\nbarrier.wait(60);\nprint(number)")
 
     before = sys.stdout
     threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
@@ -193,9 +193,9 @@ def test_stop_in_a_thread_that_is_not_the_main_one(python: InProcess) -> None:
     ran: list[Ran] = []
     thread = threading.Thread(target=lambda: ran.append(python.do("started.set()\nwhile True: pass")))
     thread.start()
-    assert started.wait(20)
+    assert started.wait(60)
     python.stop()
-    thread.join(20)
+    thread.join(60)
     assert ran[0].ended == "interrupted"
 
 

@@ -6,6 +6,7 @@ import re
 
 from interpreter.languages.block import Block
 from python_sessions import PythonSession, fresh, session
+from waiting import until
 
 __all__ = ["fresh", "session"]
 
@@ -165,7 +166,7 @@ def test_a_thread_speaks_for_the_block_that_started_it(session: PythonSession) -
 import sys, threading
 go, gone = threading.Event(), threading.Event()
 def late():
-    go.wait(20)
+    go.wait(60)
     print("late")
     print("late error", file=sys.stderr)
     gone.set()
@@ -174,9 +175,10 @@ threading.Thread(target=late).start()
     )
     assert session.session is not None
     block = session.session.block
-    ran = session.do("go.set()\nprint(gone.wait(20))")
+    ran = session.do("go.set()\nprint(gone.wait(60))")
     assert ran.text == "True\n"
     assert block is not None
+    until(lambda: len(block.spool.read()) >= len("late\nlate error\n"), "what it said")
     assert block.spool.read() == "late\nlate error\n"
 
 

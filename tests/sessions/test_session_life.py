@@ -16,6 +16,7 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.computer_api import Computer
+from waiting import until, until_ended
 
 HOST = """
 import sys, time
@@ -65,16 +66,13 @@ def test_nothing_outlives_the_host(end: str, no_strays: None) -> None:
         numbers = [int(host.stdout.readline().split()[1]) for _ in range(2)]
         if end == "kill -9":
             host.kill()
-    processes = [psutil.Process(number) for number in numbers if psutil.pid_exists(number)]
-    _, alive = psutil.wait_procs(processes, timeout=10)
-    assert not alive
+    until_ended(numbers)
 
 
 def test_terminate_ends_background_processes(computer: Computer, no_strays: None) -> None:
     process = psutil.Process(int(text_of(computer.run("shell", "sleep 1000 & echo $!"))))
     computer.terminate()
-    _, alive = psutil.wait_procs([process], timeout=10)
-    assert not alive
+    until_ended([process])
 
 
 def test_a_killed_supervisor_is_a_session_that_ended(computer: Computer) -> None:
@@ -165,6 +163,7 @@ def test_a_block_times_out(computer: Computer) -> None:
     computer._interpreter.block_timeout = 0.3
     last = list(computer.run("shell", "sleep 1000", stream=True))[-1]
     assert last["ended"] == "timed_out"
+    computer._interpreter.block_timeout = None
     assert text_of(computer.run("shell", "echo fine")) == "fine\n"
 
 
@@ -188,8 +187,7 @@ def test_a_block_in_the_background_goes_on_and_can_be_read_and_stopped(
     assert job.running
     assert text_of(computer.run(language, "print('next')" if language == "python" else "echo next")) == "next\n"
     gate.write_text("later\n")
-    while "later" not in job.output():
-        threading.Event().wait(0.01)
+    until(lambda: "later" in job.output(), "what the job prints")
     job.stop()
     assert not job.running
 

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from shell_sessions import ShellSession, bash, fresh, shell
+from waiting import is_running
 
 __all__ = ["bash", "fresh", "shell"]
 
@@ -79,7 +80,7 @@ def test_jobs_of_earlier_blocks_survive(fresh: ShellSession) -> None:
     time.sleep(0.05)  # process start times are known to a hundredth of a second
     for code in ("sleep 1000", IGNORES):
         fresh.stop_at("1" if code == IGNORES else "begun", f"echo begun; {code}")
-        assert process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+        assert is_running(process)
 
 
 def test_many_interrupts_in_a_row(fresh: ShellSession) -> None:
@@ -154,7 +155,7 @@ def test_options_for_debugging_are_as_before(bash: ShellSession) -> None:
 
 
 def test_a_time_limit(shell: ShellSession) -> None:
-    shell.surroundings.timeout = 0.2
+    shell.surroundings.timeout = 1  # long enough for the first words
     ran = shell.do("echo begun; sleep 1000; echo not reached")
     shell.surroundings.timeout = None
     assert (ran.text, ran.ended) == ("begun\n", "timed_out")

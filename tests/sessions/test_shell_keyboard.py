@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from shell_sessions import SHELLS, ShellSession, bash, shell
+from waiting import is_running
 
 __all__ = ["bash", "shell"]
 
@@ -105,7 +106,7 @@ def test_the_end_of_a_shell_leaves_its_jobs_and_its_keyboard(typed: ShellSession
     process = psutil.Process(int(typed.do("sleep 1000 & echo $!").text))
     typed.do("exit 3")
     typed.do("kill -9 $$")
-    assert process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    assert is_running(process)
     process.kill()
     text, _ = ask(typed, "printf '? '; read a < /dev/tty; echo $a", ("? ", "there\n"))
     assert text == "? there\nthere\n"

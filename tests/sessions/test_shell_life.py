@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import psutil
 import pytest
 
 from shell_sessions import SHELLS, ShellSession, fresh
+from waiting import until, until_ended
 
 __all__ = ["fresh"]
 
@@ -38,8 +38,7 @@ def test_nothing_outlives_a_killed_host(shell: str, keys: str, no_strays: None) 
         family = psutil.Process(host.pid).children(recursive=True)
         assert pid in [process.pid for process in family] and len(family) > 3
         host.kill()
-    _, alive = psutil.wait_procs(family, timeout=10)
-    assert not alive
+    until_ended(family)
     assert not folder.exists()
 
 
@@ -52,8 +51,7 @@ def test_a_block_in_the_background_leaves_its_state_to_the_next(fresh: ShellSess
     assert fresh.do("pwd; echo $word $SHOWN; f").text == f"{tmp_path}\nkept 1\nfun\n"
     (job,) = fresh.jobs
     gate.write_text("opened\n")
-    while job.running:
-        threading.Event().wait(0.01)
+    until(lambda: not job.running, "the end of the job")
     assert job.output() == "begun\nopened\nended\n"
     job.stop()
     fresh.do("exit 1")
@@ -68,6 +66,6 @@ def test_somebody_killed_the_supervisor(fresh: ShellSession) -> None:
     supervisor = worker.parent()
     assert supervisor is not None
     supervisor.kill()
-    psutil.wait_procs([supervisor], timeout=10)
+    until_ended([supervisor])
     fresh.do("true")
     assert fresh.do("echo $word").text == "kept\n"

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import threading
 from pathlib import Path
 
-import psutil
-
 from shell_sessions import ShellSession, bash, fresh, shell
+from waiting import until, until_ended
 
 __all__ = ["bash", "fresh", "shell"]
 
@@ -21,6 +19,15 @@ def test_both_streams_in_true_order(shell: ShellSession) -> None:
 def test_nothing_but_the_output(shell: ShellSession) -> None:
     assert shell.do("x=1\n\ny=2\n").text == ""
     assert shell.do("sleep 0.01 & wait; sleep 0.02 & sleep 0.1; echo end").text == "end\n"
+
+
+def test_the_shell_speaks_of_itself_and_not_of_our_files(shell: ShellSession) -> None:
+    kind = shell.kind
+    there = "line 2: no_such_program" if kind == "bash" else "2: command not found: no_such_program"
+    ran = shell.do("printf x\nno_such_program\necho end")
+    assert there in ran.text and ran.text.startswith(f"x{kind}:") and ran.text.endswith("end\n")
+    assert "/block" not in ran.text + shell.do("if then").text
+    assert shell.do('echo "$__oi_folder/block1"').text.endswith("/block1\n")  # what a program prints stays as it is
 
 
 def test_output_streams_line_by_line(shell: ShellSession, tmp_path: Path) -> None:
@@ -81,8 +88,7 @@ def test_late_output_stays_with_its_block(fresh: ShellSession, tmp_path: Path) -
     assert fresh.session is not None and fresh.session.block is not None
     first = fresh.session.block
     assert fresh.do(f": > {gate}; cat {ready}; echo own").text == "\nown\n"
-    while first.running:
-        threading.Event().wait(0.01)
+    until(lambda: not first.running, "the end of what it left")
     assert first.spool.read() == "started\nlate\n"
 
 
@@ -92,7 +98,7 @@ def test_a_flood_from_the_background_neither_blocks_nor_leaks(fresh: ShellSessio
     for n in range(5):
         assert fresh.do(f"echo {n}").text == f"{n}\n"
     fresh.do(f"kill -9 {pid}")
-    psutil.wait_procs([psutil.Process(pid)] if psutil.pid_exists(pid) else [], timeout=10)
+    until_ended([pid])
 
 
 def test_redirecting_the_shell_itself_lasts_for_one_block(shell: ShellSession, tmp_path: Path) -> None:

@@ -78,6 +78,11 @@ def test_the_oldest_go_first(fresh: ShellSession) -> None:
     assert fresh.do("echo $v").text == "6\n"
 
 
+def test_an_exit_keeps_the_state_where_unset_variables_are_errors(fresh: ShellSession) -> None:
+    fresh.do("pushd / >/dev/null; set -o nounset\nv=kept; exit 0")
+    assert fresh.do('echo "$v"; dirs -p | wc -l').text.split() == ["kept", "2"]
+
+
 def test_an_alias_that_is_gone_stays_gone_after_an_exit(fresh: ShellSession) -> None:
     fresh.do("alias g='echo one'")
     fresh.do("exit 0")

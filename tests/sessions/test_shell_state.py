@@ -8,6 +8,7 @@ import psutil
 import pytest
 
 from shell_sessions import ShellSession, bash, fresh, shell
+from waiting import is_running, until_ended
 
 __all__ = ["bash", "fresh", "shell"]
 
@@ -129,9 +130,9 @@ def test_background_jobs_survive_the_end_of_their_shell(fresh: ShellSession) -> 
     process = psutil.Process(int(fresh.do("sleep 1000 & echo $!").text))
     fresh.do("exit 3")
     fresh.do("kill -9 $$")
-    assert process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    assert is_running(process)
     fresh.do(f"kill {process.pid}")
-    process.wait(10)
+    until_ended([process])
 
 
 def test_aliases_share_one_session() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import select
+import socket
 import sys
 import uuid
 from collections.abc import Iterator
@@ -10,7 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from interpreter.languages import kept_snapshots
 from python_sessions import PythonSession
+from waiting import until
 
 GROUPS = Path("/sys/fs/cgroup")
 LIMIT = 300 << 20
@@ -44,9 +48,8 @@ def session(tmp_path: Path) -> Iterator[PythonSession]:
     python.chmod(0o755)
     session = PythonSession("bare", str(python))
     yield session
-    processes = [psutil.Process(int(pid)) for pid in (group / "cgroup.procs").read_text().split()]
     session.terminate()
-    psutil.wait_procs(processes, timeout=10)
+    until(lambda: not (group / "cgroup.procs").read_text(), "the end of all processes")
     group.rmdir()
 
 
@@ -76,11 +79,35 @@ def test_a_block_that_takes_all_memory_costs_itself_alone(session: PythonSession
     assert session.do("n += 1; print(n)").text == "3\n"
 
 
-def test_a_group_without_a_limit_is_no_reason_to_let_go() -> None:
-    if psutil.virtual_memory().available < psutil.virtual_memory().total / 5:
+@pytest.fixture
+def roomy() -> Iterator[PythonSession]:
+    """Python that may use all memory there is."""
+    if psutil.virtual_memory().available < psutil.virtual_memory().total / 3:
         pytest.skip("memory is really short")
     session = PythonSession("bare")
-    for n in range(6):
-        session.do(f"n = {n}")
-    assert len(session.points()) == 6
+    yield session
     session.terminate()
+
+
+def test_a_group_without_a_limit_is_no_reason_to_let_go(roomy: PythonSession) -> None:
+    for n in range(6):
+        roomy.do(f"n = {n}")
+    assert len(roomy.points()) == 6
+
+
+@pytest.mark.parametrize(("available", "kept"), [(50, 4), (20, 2)])
+def test_programs_that_wait_for_memory_are_a_reason_where_it_is_short(
+    monkeypatch: pytest.MonkeyPatch, available: int, kept: int
+) -> None:
+    """They may be in a group of their own, which has used up what it may use of a machine that has plenty."""
+    monkeypatch.setattr(kept_snapshots, "machine", lambda: (100, available))
+    snapshots = kept_snapshots.Snapshots(select.poll(), lambda said: None, None)
+    snapshots.groups, snapshots.pressure = [], -1
+    lines = [socket.socketpair() for _ in range(4)]
+    for state, (ours, _) in enumerate(lines):
+        snapshots.expect(ours.detach(), str(state), "9")
+    snapshots.listen([-1])
+    assert len(snapshots.kept) == kept
+    snapshots.close()
+    for _, theirs in lines:
+        theirs.close()

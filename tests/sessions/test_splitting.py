@@ -19,6 +19,7 @@ from interpreter.languages.python.language import Python
 from interpreter.languages.states import Restored
 from sessions.test_snapshots import UNSHARE
 from sessions.test_snapshots_libraries import DEFINED, NATIVE_THREAD, SHOWN
+from waiting import is_running, until_ended
 
 Make = Callable[[], Computer]
 
@@ -77,7 +78,7 @@ def test_a_death_of_one_is_not_the_others(make: Make, dies: int) -> None:
         python(both[dies], code)
     assert python(both[1 - dies], "print(same)") == "[1]\n"
     session = both[dies]._running[Python].session  # type: ignore[attr-defined]
-    assert session.control.over.wait(10)
+    assert session.control.over.wait(60)
     assert python(both[dies], "print('same' in globals())") == "False\n"  # its supervisor took everything along
 
 
@@ -112,10 +113,10 @@ def test_processes_belong_to_one(make: Make) -> None:
         psutil.Process(int(python(second, "print(other.pid)"))),
     ]
     first.terminate()
-    psutil.wait_procs(started[:1], timeout=10)
-    assert [process.is_running() for process in started] == [False, True]
+    until_ended(started[:1])
+    assert is_running(started[1])
     second.terminate()
-    assert not psutil.wait_procs(started, timeout=10)[1]
+    until_ended(started)
 
 
 def test_a_fresh_worker_of_the_second_knows_nothing(make: Make) -> None:

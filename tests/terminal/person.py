@@ -59,8 +59,12 @@ class Person:
         return "\n".join(self.rows)
 
     def sees(self, text: str, times: int = 1) -> None:
-        """Wait until a text is on the screen or above it."""
-        self.wait_until(lambda: self.screen.count(text) >= times, text)
+        """Wait until a text is on the screen or above it; where its lines break depends on the length of some path."""
+        self.wait_until(lambda: max(self.screen.count(text), " ".join(self.rows).count(text)) >= times, text)
+
+    def glimpses(self, text: str) -> None:
+        """Wait until a text was on the screen, for however short a time."""
+        self.wait_until(lambda: text in self.raw, text)
 
     def wait_until(self, condition: Callable[[], bool], what: str) -> None:
         end = time.monotonic() + self._patience
@@ -77,8 +81,9 @@ class Person:
             text = self._child.read_nonblocking(65536, timeout)
         except (pexpect.TIMEOUT, pexpect.EOF):
             return False
+        since = max(0, len(self.raw) - len(DEVICE_ATTRIBUTES) + 1)  # a question may come in two pieces
         self.raw += text
-        if DEVICE_ATTRIBUTES in text:
+        if DEVICE_ATTRIBUTES in self.raw[since:]:
             self.types(self.answer)  # as any terminal does at once
         self.emulator.feed(text)
         return True

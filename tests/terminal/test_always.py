@@ -61,3 +61,19 @@ def test_a_projects_rules_are_asked_about_once(answer: str) -> None:
         person.sees("Two.")
         assert person.screen.count(TRUST) == 1
         assert person.leaves() == 0
+
+
+def test_a_mistake_in_the_rules_is_told_before_anything_is_asked() -> None:
+    user_file().parent.mkdir(parents=True)
+    user_file().write_text("rules:\n- decision: allw\n  command: touch\n")
+    with (
+        ModelServer([tool_call("shell", "touch made"), text("Done.")]) as server,
+        someone(server=server, columns=200) as person,
+    ):
+        person.sees("policy.yaml:2: 'allw' is not known here. Did you mean allow?")
+        person.sees("No code runs until that is mended.")
+        user_file().write_text("rules:\n- decision: allow\n  command: touch\n")
+        person.says("run")
+        person.sees("Done.")
+        assert Path("made").exists() and "allw" not in person.screen.split("run")[-1]
+        assert person.leaves() == 0

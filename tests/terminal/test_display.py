@@ -217,12 +217,17 @@ def test_a_rate_limit_counts_down_in_place(stage: Stage) -> None:
 
 def test_reasoning_and_decisions(stage: Stage) -> None:
     stage.show({"type": "reasoning", "content": "Hmm.\nSo"}, {"type": "reasoning", "end": True})
-    denied = {"by": "policy", "reason": "nobody may do this"}
-    plain = {"by": "user", "reason": ""}
-    stage.show({"role": "computer", "type": "decision", "format": "denied", "content": denied})
-    stage.show({"role": "computer", "type": "decision", "format": "declined", "content": plain})
+    allowed = {"by": "policy", "reason": "The package index may be asked, and nobody is asked about that."}
+    decisions = [
+        ("denied", {"by": "policy", "reason": "this comes as output"}),
+        ("approved", allowed),
+        ("declined", {"by": "user", "reason": ""}),
+    ]
+    for kind, content in decisions:
+        stage.show({"role": "computer", "type": "decision", "format": kind, "content": content})
     stage.display.finish()
-    assert stage.rows == ["Hmm.", "So", "Not run: nobody may do this"]
+    assert stage.rows[:2] == ["Hmm.", "So"]
+    assert " ".join(stage.rows[2:]) == f"Approved: {allowed['reason']}"
 
 
 def thoughts(count: int) -> list[dict[str, Any]]:

@@ -82,6 +82,38 @@ def test_one_screen_says_what_the_choices_are() -> None:
         assert "Traceback" not in person.screen
 
 
+def test_on_a_narrow_screen_lines_end_between_words() -> None:
+    with someone(columns=40, lines=40) as person:
+        person.sees("A GGUF file of yours")
+        words = " ".join(person.screen.split())
+        assert "a small model, downloaded once: no key, no account, and nothing that you say leaves this" in words
+        assert "keeps it from all files but those of the folder that you start in, and from the network" in words
+        assert "Which model? Arrow keys and Enter; Escape leaves." in words
+        assert words.count("GB to download)") == 3
+        person.types(DOWN)
+        person.sees("> built-in")
+        person.types(ESCAPE)
+        assert person.ends() == 1
+
+
+@pytest.mark.parametrize(("flag", "term"), [("--plain", "xterm-256color"), ("--no_plain", "dumb")])
+def test_where_nothing_is_drawn_the_choice_is_a_number(groq: ModelServer, flag: str, term: str) -> None:
+    with someone(flag, env={"TERM": term}) as person:
+        person.sees("1. Paste the key of a provider")
+        person.sees("Its number (Enter alone leaves):")
+        person.types("99" + ENTER + "1" + ENTER)
+        person.sees("Key, hidden while you type")
+        person.types(KEY + ENTER)
+        person.sees("1. No: for this session alone")
+        person.types("1" + ENTER)
+        person.sees("Using groq/")
+        person.sees("Ctrl-D leaves.")
+        person.types("Hi" + ENTER)
+        person.sees("Welcome.")
+        assert KEY not in person.raw
+        assert term != "dumb" or "\x1b" not in person.raw
+
+
 def test_without_a_terminal_one_message_says_what_helps() -> None:
     command = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(command, input="Hi\n", capture_output=True, text=True, timeout=60)

@@ -29,4 +29,4 @@ def test_with_a_display_it_is_opened(home: Path, tmp_path: Path) -> None:
     env = {**os.environ, "DISPLAY": ":7", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     with subprocess.Popen(COMMAND, env=env, stdout=subprocess.DEVNULL) as process:
         assert opened.read_text().strip() == str(home / ".config" / "open-interpreter" / "models")
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0

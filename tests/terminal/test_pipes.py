@@ -37,7 +37,7 @@ def test_the_plain_trace(flags: list[str]) -> None:
     with ModelServer(replies) as server:
         done = run(server, *flags, stdin="What is\nsix times seven?\n")
         assert server.requests[0].messages[-1]["content"] == "What is\nsix times seven?"
-    assert done.stdout == "\nI will **run** it.\n\n```python\nprint(6 * 7)\n```\n\n42\n\nIt is 42.\n"
+    assert done.stdout == "I will **run** it.\n\n```python\nprint(6 * 7)\n```\n\n42\n\nIt is 42.\n"
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -70,7 +70,7 @@ def test_words_are_a_message(words: list[str]) -> None:
     with ModelServer([text("Made.")]) as server:
         done = run(server, *words)
         assert server.requests[0].messages[-1]["content"] == "Make a venv"
-    assert done.stdout == "\nMade.\n"
+    assert done.stdout == "Made.\n"
     assert done.returncode == 0
 
 
@@ -119,7 +119,7 @@ def test_input_that_is_not_utf_8() -> None:
     with ModelServer([text("Ünïcode ✓")]) as server:
         done = run(server, stdin=b"caf\xe9")
     assert done.returncode == 0
-    assert done.stdout == "\nÜnïcode ✓\n"
+    assert done.stdout == "Ünïcode ✓\n"
 
 
 def test_an_interrupt_ends_with_130() -> None:
@@ -131,7 +131,7 @@ def test_an_interrupt_ends_with_130() -> None:
         assert server.stalled.wait(60)
         assert child.stdout is not None
         assert child.stderr is not None
-        assert child.stdout.read(6) == b"\nBegun"
+        assert child.stdout.read(5) == b"Begun"
         os.kill(child.pid, signal.SIGINT)
         with child.stdout, child.stderr:
             assert child.stdout.read() == b"\n"
@@ -148,7 +148,6 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
         )
         assert child.stdout is not None
         assert child.stderr is not None
-        child.stdout.readline()
         child.stdout.readline()
         child.stdout.close()
         go_on.set()

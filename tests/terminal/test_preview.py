@@ -41,10 +41,11 @@ def test_it_is_seen_and_applied(workspace: Path) -> None:
         assert not (workspace / "new.txt").exists()
         person.types("y\r")
         person.sees(preview.APPLIED)
+        person.sees("files: created new.txt")
         person.answers(QUESTION, "y", times=2)
         person.sees("still 42")
         person.sees("Done.")
-        assert person.screen.count("it is 42") == 1
+        assert person.screen.count("it is 42") == person.screen.count("files: created") == 1
         assert (workspace / "new.txt").read_text() == "hello\n"
         assert "it is 42" in str(server.requests[1].messages)
 

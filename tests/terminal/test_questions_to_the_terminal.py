@@ -125,7 +125,8 @@ def test_a_figure_in_a_real_turn_and_keys_typed_meanwhile() -> None:
     content = base64.b64encode(png(picture(90, 36))).decode()
     code = f"import base64\nfrom IPython.display import Image\ndisplay(Image(base64.b64decode({content!r})))\nprint('shown')"
     replies = [tool_call("python", code), text("Done.")]
-    with ModelServer(replies) as server, someone("-y", server=server) as person:
+    far = {"SSH_CONNECTION": "it has more time to answer"}
+    with ModelServer(replies) as server, someone("-y", server=server, env=far) as person:
         person.answer = "ke\x1b[?62;4;22cys"  # somebody types while the terminal answers
         person.says("draw")
         person.sees("Done.")

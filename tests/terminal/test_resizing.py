@@ -49,7 +49,7 @@ class Tmux:
                 self._client.expect([".+", pexpect.TIMEOUT], timeout=0.05)
 
     def _tell(self, *command: str) -> str:
-        done = subprocess.run(["tmux", *self._base, *command], capture_output=True, text=True, check=True, timeout=30)
+        done = subprocess.run(["tmux", *self._base, *command], capture_output=True, text=True, check=True, timeout=60)
         return done.stdout
 
     def sees(self, wanted: str) -> None:
@@ -59,7 +59,7 @@ class Tmux:
             self._client.expect(".+")
 
     def close(self) -> None:
-        subprocess.run(["tmux", *self._base, "kill-server"], capture_output=True, timeout=30)
+        subprocess.run(["tmux", *self._base, "kill-server"], capture_output=True, timeout=60)
         self._client.close(force=True)
 
 

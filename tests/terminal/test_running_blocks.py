@@ -51,7 +51,7 @@ def test_a_second_ctrl_c_does_not_wait() -> None:
         person.says("loop")
         person.sees("stubborn")
         person.types(CTRL_C)
-        person.sees("stopping")
+        person.glimpses("stopping")
         person.types(CTRL_C)
         person.sees("Interrupted")
         person.says("still there?")
@@ -82,6 +82,8 @@ def test_ctrl_c_instead_of_an_answer_ends_the_turn() -> None:
         person.says("another thing")
         person.sees("Next.")
         assert "went on" not in person.screen
+        assert "Interrupted after" in person.screen
+        assert "EOFError" not in person.screen  # somebody was there, and said no
         assert len(server.requests) == 2
         assert person.leaves() == 0
 

@@ -39,6 +39,7 @@ def test_b_runs_this_block_and_the_next_in_a_sandbox(home: Path) -> None:
         person.sees("The sandbox has changed")
         person.answers(QUESTION, "b", times=4)  # there is nothing more to turn on
         person.answers(QUESTION, "y", times=5)
+        assert " ".join(person.screen.split()).count("p shows what it would change.") == 1  # not in a sandbox
         person.sees("it ran")
         person.sees("Done.")
         person.at_prompt()

@@ -28,7 +28,7 @@ def test_chat_prints_plainly_and_returns_the_messages(capsys: pytest.CaptureFixt
         interpreter = talking_to(server, auto_run=True)
         messages = interpreter.chat("go")
         interpreter.computer.terminate()
-    assert capsys.readouterr().out == "\n```python\nprint(6 * 7)\n```\n\n42\n\nIt is 42.\n"
+    assert capsys.readouterr().out == "```python\nprint(6 * 7)\n```\n\n42\n\nIt is 42.\n"
     assert [message["type"] for message in messages] == ["code", "console", "message"]
 
 
@@ -39,7 +39,7 @@ def test_chunks_are_the_same_with_and_without_display(capsys: pytest.CaptureFixt
             interpreter = talking_to(server)
             streams.append(list(interpreter.chat("Hi", display=display, stream=True)))
     assert streams[0] == streams[1]
-    assert capsys.readouterr().out == "\nHello there.\n"
+    assert capsys.readouterr().out == "Hello there.\n"
 
 
 def test_approval_is_read_from_standard_input(
@@ -62,7 +62,7 @@ def test_computer_run_shows_and_returns(capsys: pytest.CaptureFixture[str], tmp_
     interpreter = OpenInterpreter(workspace=str(tmp_path))
     messages = interpreter.computer.run("python", "print('out')\n1 + 1", display=True)
     interpreter.computer.terminate()
-    assert capsys.readouterr().out == "\nout\n2\n"
+    assert capsys.readouterr().out == "out\n2\n"
     assert messages[0]["content"] == "out\n2\n"
 
 

@@ -68,6 +68,7 @@ def test_plan_mode_is_a_read_only_sandbox_whatever_the_setting_says() -> None:
 def test_under_the_prompt(columns: int) -> None:
     with ModelServer([text("Hi").then(usage(500, 10))]) as server, someone(server=server, columns=columns) as person:
         person.at_prompt()
+        person.sees("gpt-4o · asks first")
         below = person.emulator.visible[person.emulator.cursor[1] + 1]
         assert below.startswith("gpt-4o · asks first")
         assert person.rows[-1] == below

@@ -10,6 +10,7 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from interpreter import OpenInterpreter
+from interpreter.languages import between_blocks
 from interpreter.terminal.suggestions import Suggestions
 from model_server import ModelServer, text
 from terminal.person import ENTER, someone
@@ -72,7 +73,8 @@ def test_programs(interpreter: OpenInterpreter) -> None:
     assert "!bash" in offered(interpreter, "!bas")
 
 
-def test_live_variables(interpreter: OpenInterpreter) -> None:
+def test_live_variables(interpreter: OpenInterpreter, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(between_blocks, "COMPLETING", 60.0)  # however busy the machine is
     assert offered(interpreter, ">>> siz") == []
     interpreter.computer.run("python", "sizes = {'small': 1}\ndef sizing(): pass")
     interpreter.computer.run("shell", "place=here")

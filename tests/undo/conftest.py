@@ -8,11 +8,18 @@ from typing import Any
 
 import pytest
 
+from interpreter.languages import between_blocks
 from interpreter.safety import Limits
 from undo.traveller import Traveller
 from undo.workbench import Bench
 
 Travelling = Callable[..., Traveller]
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variables are looked at after each step, however busy the machine is."""
+    monkeypatch.setattr(between_blocks, "LISTING", 60.0)
 
 
 @pytest.fixture

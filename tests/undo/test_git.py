@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from undo.trees import Shape, git, shape
+from undo.trees import Shape, clear, git, shape
 from undo.workbench import Bench
 
 pytestmark = pytest.mark.needs("git")
@@ -152,3 +152,19 @@ def test_a_repository_that_a_block_deleted_comes_back(repo: Bench) -> None:
     repo.block(lambda: shutil.rmtree(repo.root / ".git"))
     repo.record.undo()
     assert shape(repo.root) == before and git(repo.root, "fsck") == ""
+
+
+@pytest.mark.parametrize("last", ["HEAD", "config", "objects", "hooks"])
+def test_so_does_one_whose_deletion_was_cut_off(repo: Bench, last: str) -> None:
+    """Git never removes these itself, so what is gone besides them is not git's doing either."""
+    before = shape(repo.root)
+
+    def act() -> None:
+        clear(repo.root / ".git" / "refs" / "heads")
+        clear(repo.root / ".git" / last)
+
+    repo.block(act)
+    repo.record.undo()
+    assert shape(repo.root) == before and git(repo.root, "fsck") == ""
+    repo.record.redo()
+    assert git(repo.root, "fsck") == ""

@@ -61,7 +61,7 @@ def test_a_command_that_the_history_leaves_out_is_not_taken_for_certain(tmp_path
 @pytest.mark.parametrize("name", SHELLS)
 def test_a_second_time_changes_nothing_and_a_script_never_sees_it(name: str, tmp_path: Path) -> None:
     (tmp_path / "hook").write_text(hook(name))
-    done = subprocess.run([name, str(tmp_path / "hook")], capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run([name, str(tmp_path / "hook")], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == done.stderr == ""
     with shell_with_hook(name, tmp_path) as shell:
         shell.types("false once")

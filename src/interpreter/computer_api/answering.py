@@ -39,6 +39,8 @@ class Use:
     sends: bool = False
     contained: bool = False
     """The code that calls is in a sandbox."""
+    only_reads: bool = False
+    """And that one is read-only."""
 
     @property
     def tool(self) -> str:
@@ -132,7 +134,8 @@ class Answering:
         if kind is None:
             raise missing([*path, name], owner)
         use = Use(f"computer.{call.path}", call.how, getattr, (owner, name), {}, call.language)
-        use = replace(use, contained=call.is_contained)
+        box = call.containment
+        use = replace(use, contained=box is not None, only_reads=box is not None and box.only_reads)
         match call.how:
             case "call" if kind == "method":
                 function = getattr(owner, name)
@@ -166,7 +169,13 @@ def missing(path: list[str], owner: Any) -> AttributeError:
 
 
 def asked_first(use: Use, ask: Callable[[str], str | None]) -> str:
-    """Have the user look at what would be sent; PermissionError unless they say yes."""
+    """Have the user look at what would be sent; PermissionError unless they say yes.
+
+    What cannot be sent anyway, since no account is set, is not asked about.
+    """
+    sender = getattr(use.function, "__self__", None)
+    if isinstance(sender, Tool):
+        sender._check_sending()
     parts = [f"  {name}: {cut(shown(value), LONGEST_SHOWN)}" for name, value in use.given.items()]
     answer = ask("\n".join([f"The code wants to send something with {use.name}:", *parts, "Send it? (y/n) "]))
     if answer is None:

@@ -10,6 +10,7 @@ import json
 import subprocess
 import sys
 from contextlib import nullcontext
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -65,7 +66,7 @@ def do(computer: Computer, module: str, function: str, /, **arguments: Any) -> A
     arguments = {"folder": shared.cwd, **arguments}
     if shared.containment is None:
         return getattr(import_module(f"{WORK}.{module}"), function)(**arguments)
-    return _ask(computer, [sys.executable, "-I"], module, function, arguments)
+    return _ask(shared, [sys.executable, "-I"], module, function, arguments)
 
 
 def do_in_python(computer: Computer, module: str, function: str, /, **arguments: Any) -> Any:
@@ -73,19 +74,21 @@ def do_in_python(computer: Computer, module: str, function: str, /, **arguments:
     shared = surroundings(computer)
     asked = None if shared.python == "in-process" else shared.python
     python = which_python(asked, shared.own_environment())
-    return _ask(computer, [python], module, function, {"folder": shared.cwd, **arguments})
+    return _ask(shared, [python], module, function, {"folder": shared.cwd, **arguments})
 
 
 def surroundings(computer: Computer) -> Surroundings:
-    """Those of the sessions, in the sandbox that there is now; code from a sandbox does nothing where none is left."""
-    computer.shut_in()
-    if called_from_sandbox() and computer.surroundings.containment is None:
-        raise ComputerError("The sandbox of this session has been switched off. Run another block.")
-    return computer.surroundings
-
-
-def _ask(computer: Computer, python: list[str], module: str, function: str, arguments: dict[str, Any]) -> Any:
+    """Those of the sessions; for code that calls, in the sandbox that it is in, though there may be another by now."""
+    call = CALL.get()
+    if call is None:
+        computer.shut_in()
     shared = computer.surroundings
+    if call is None or call.containment is shared.containment:
+        return shared
+    return replace(shared, containment=call.containment, exported={})  # what was exported there is not for here
+
+
+def _ask(shared: Surroundings, python: list[str], module: str, function: str, arguments: dict[str, Any]) -> Any:
     plain = Start([*python, "-c", PROGRAM], shared.environment(), shared.cwd)
     request = {"sources": _sources(), "module": module, "function": function, "arguments": arguments}
     contained = shared.containment.wrap(plain) if shared.containment else nullcontext(plain)

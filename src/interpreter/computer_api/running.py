@@ -76,6 +76,11 @@ class Running(Languages):
             raise UsageError("A preview needs an interpreter, whose workspace it is a view of.")
         return self._interpreter._preview(language, code)
 
+    def copies(self, language: str) -> bool:
+        """Whether a session of that language can be copied for a trial, as far as its kind tells."""
+        known = self.get_language(language) is not None
+        return known and type(self._instance(language)).trial is not BaseLanguage.trial
+
     def trial(self, language: str, view: View) -> Trial:
         """A copy of a language's session, in a view of the file system."""
         self.shut_in()

@@ -26,6 +26,9 @@ class Tool:
     def __init__(self, computer: Computer) -> None:
         self.computer = computer
 
+    def _check_sending(self) -> None:
+        """Before the user is asked whether something may be sent: an error if it cannot be, which says what to do."""
+
     def _terminate(self) -> None:
         """The computer ends: end what the tool has started."""
 
@@ -34,7 +37,7 @@ class Tool:
 class Picture:
     """A picture as it travels: PNG, and what it is of, so that places in it can be mapped back to the screen."""
 
-    png: bytes
+    png: bytes = field(repr=False)
     width: int
     height: int
     # Where its upper left corner is on the screen, and how many screen pixels one of its pixels is.

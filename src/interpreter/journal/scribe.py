@@ -42,6 +42,7 @@ class Scribe:
         total: Callable[[], Usage],
         clock: Callable[[], float] = time.monotonic,
         redaction: Redaction | None = None,
+        effort: Callable[[], float] = time.thread_time,
     ) -> None:
         self.folder, self.facts = folder, facts
         self.known: list[Message] = []  # the conversation that is recorded
@@ -53,6 +54,7 @@ class Scribe:
         self._messages, self._total = messages, total
         self._clock = clock
         self._redaction = redaction
+        self._effort = effort  # seconds of work: on a busy machine the clock runs on while others do theirs
         self._last: Message | None = None  # the last message as the record has it, if it was written here
         self._held = False  # its end is not in the record yet
         self._due = 0.0
@@ -139,14 +141,13 @@ class Scribe:
             self._more(self.known[-1], whole=True)
 
     def _form(self, message: Message, whole: bool) -> Message:
-        """The message as it is written down; the longer that took, the longer until the next time."""
+        """The message as it is written down; the more work that was, the longer until the next time."""
         self._due = 0.0
         if self._redaction is None:
             return message
-        began = self._clock()
+        began = self._effort()
         form, self._held = self._redaction.form(message, whole)
-        now = self._clock()
-        self._due = now + _LEISURE * (now - began)
+        self._due = self._clock() + _LEISURE * (self._effort() - began)
         return form
 
     # -- blocks --------------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ import queue
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from interpreter.languages.frames import Frame
@@ -26,6 +27,7 @@ class Channels:
     sends: list[int] = field(default_factory=list)  # go to the driver with the run frame
     held: list[int] = field(default_factory=list)  # kept open here until the block has ended
     fields: Frame = field(default_factory=dict)  # what the driver is told about them
+    plain: Callable[[str], str] = str  # what is written as a reader should see it
 
 
 class Channel:
@@ -33,8 +35,8 @@ class Channel:
 
     order = 1  # what the driver framed before a child wrote comes first
 
-    def __init__(self, block: Block, fd: int, name: str) -> None:
-        self.block, self.fd, self.name = block, fd, name
+    def __init__(self, block: Block, fd: int, name: str, plain: Callable[[str], str] = str) -> None:
+        self.block, self.fd, self.name, self._plain = block, fd, name, plain
         self.before: Channel | None = None  # what arrived there comes first
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         os.set_blocking(fd, False)
@@ -49,9 +51,7 @@ class Channel:
             return True
         except OSError:
             data = b""  # a pseudo-terminal whose last writer left answers with EIO
-        text = self._decoder.decode(data, final=not data)
-        if text:
-            self.block.put({"event": "stream", "name": self.name, "text": text})
+        self._put(self._decoder.decode(data, final=not data))
         return bool(data)
 
     def drain(self) -> None:
@@ -65,7 +65,11 @@ class Channel:
             if not data:
                 return
             taken += len(data)
-            self.block.put({"event": "stream", "name": self.name, "text": self._decoder.decode(data)})
+            self._put(self._decoder.decode(data))
+
+    def _put(self, text: str) -> None:
+        if text:
+            self.block.put({"event": "stream", "name": self.name, "text": self._plain(text)})
 
     def fileno(self) -> int:
         return self.fd

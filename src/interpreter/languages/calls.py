@@ -54,12 +54,16 @@ class Call:
         self.kwargs: dict[str, Any] = frame.get("kwargs") or {}
         self.number: int = frame["call"]
         self.language = session.name
-        self.is_contained = session.launch.containment is not None
+        self.containment = session.launch.containment  # the one it was started in, whatever there is by now
         self.interrupt = Interrupt()
         self.over = False  # nobody waits for its reply any more
         self.about: Frame = {}  # what the record says of it, as soon as it is known what it is
         self._block = block
         self._answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+
+    @property
+    def is_contained(self) -> bool:
+        return self.containment is not None
 
     @property
     def origin(self) -> object:

@@ -32,6 +32,10 @@ class Containment(Protocol):
     def within(self) -> Containment | None:
         """The narrower one that this was made of."""
 
+    @property
+    def only_reads(self) -> bool:
+        """Whether nothing of the user's can be changed from inside."""
+
     def environment(self, env: dict[str, str]) -> dict[str, str]:
         """The variables that go along."""
 

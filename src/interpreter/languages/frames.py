@@ -26,6 +26,9 @@ SAID: dict[str, dict[str, type]] = {
 }
 
 
+LONGEST = 1 << 28  # bytes of a frame
+
+
 def encode(frame: Frame) -> bytes:
     return json.dumps(frame, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
 
@@ -48,15 +51,21 @@ def is_frame(frame: Frame) -> bool:
 class Lines:
     """Splits a byte stream into lines; a long unfinished line is held in pieces, so the cost stays linear."""
 
-    def __init__(self) -> None:
+    def __init__(self, longest: int = LONGEST) -> None:
         self._open: list[bytes] = []
+        self._held, self._longest = 0, longest
 
     def feed(self, data: bytes) -> list[bytes]:
+        """The lines that are whole now; one that is too long is dropped, as code may mean to fill our memory."""
         head, newline, rest = data.partition(b"\n")
+        self._held += len(head)
+        if self._held > self._longest:
+            self._open = []
+        else:
+            self._open.append(head)
         if not newline:
-            self._open.append(data)
             return []
-        lines = [b"".join([*self._open, head]), *rest.split(b"\n")]
-        last = lines.pop()
-        self._open = [last] if last else []
-        return lines
+        begun = [b"".join(self._open)] if self._held <= self._longest else []
+        *whole, last = rest.split(b"\n")
+        self._open, self._held = [last] if last else [], len(last)
+        return [*begun, *whole]

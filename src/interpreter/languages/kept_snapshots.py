@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 PRESSURE = b"some 200000 2000000\0"  # programs waited for memory for 0.2 s within 2 s
 WAITING = 30_000  # milliseconds for a process that has been forked to say so
 SPARE = 10  # of so many parts of the memory, one should be left
+ENOUGH = 4  # while there is one of so many parts, those who wait for memory are in a group that has little of it
 GROUPS = "/sys/fs/cgroup"
 OLD_GROUP = ("memory.limit_in_bytes", "memory.usage_in_bytes", b"total_inactive_file")
 NEW_GROUP = ("memory.max", "memory.current", b"inactive_file")
@@ -117,7 +118,7 @@ class Snapshots:
         for snapshot in list(self.apart):
             if snapshot.socket.fileno() in ready:
                 self.hear(snapshot)
-        if self.pressure is not None and self.pressure in ready:
+        if self.pressure is not None and self.pressure in ready and memory_is_short(self.groups, ENOUGH):
             self.end_oldest()
 
     def has(self, state: str) -> bool:
@@ -248,10 +249,10 @@ def prefer_to_kill(pid: int | None, score: bytes) -> None:
         pass  # gone, or not Linux
 
 
-def memory_is_short(groups: list[tuple[str, str, str, bytes]]) -> bool:
-    """Whether less than a tenth is to be had of the machine's memory, or of what a group of processes may use."""
+def memory_is_short(groups: list[tuple[str, str, str, bytes]], parts: int = SPARE) -> bool:
+    """Whether less than such a part is to be had of the machine's memory, or of what a group of processes may use."""
     total, available = machine()
-    return available * SPARE < total or any(is_short_in(each, total) for each in groups)
+    return available * parts < total or any(is_short_in(each, total, parts) for each in groups)
 
 
 def machine() -> tuple[int, int]:
@@ -263,16 +264,16 @@ def machine() -> tuple[int, int]:
     return total, available
 
 
-def is_short_in(files: tuple[str, str, str, bytes], machine: int) -> bool:
+def is_short_in(files: tuple[str, str, str, bytes], machine: int, parts: int) -> bool:
     """The same of what a control group may use, if that is not all; files in memory go when it is needed."""
     folder, most, used, cached = files
     try:
         total = int(content(folder + most))
         left = total - int(content(folder + used))
-        if (machine and total > machine * 1024) or left * SPARE >= total:
+        if (machine and total > machine * 1024) or left * parts >= total:
             return False
         stat = dict(line.split() for line in content(folder + "memory.stat").splitlines())
-        return (left + int(stat.get(cached, b"0"))) * SPARE < total
+        return (left + int(stat.get(cached, b"0"))) * parts < total
     except (OSError, ValueError):
         return False  # there is no limit
 

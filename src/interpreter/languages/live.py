@@ -159,12 +159,16 @@ class LiveLanguage(BetweenBlocks):
         if session is not None and session.launch.containment is not None and session.block is not None:
             block, speaks = session.block, session.launch.dialect is None  # of its errors, in numbers
             said = "" if speaks or block.spool.length > IN_MEMORY else block.spool.read()
-            for line in session.launch.containment.denials(block.code, {**event, "said": said}):
+            for line in session.launch.containment.denials(
+                block.code, {"cwd": self.surroundings.cwd, **event, "said": said}
+            ):
                 yield notice(line + "\n")
 
     def _answer(self, event: Frame) -> None:
         asked = self.surroundings.on_input
         answer = asked(event["prompt"], bool(event.get("password"))) if asked else None
+        if answer is None and self._was_stopped():
+            return  # the interrupt is the answer
         reply: Frame = {"eof": True} if answer is None else {"text": answer}
         assert self.session is not None
         self.session.send({"op": "input", "block": event["block"], **reply})

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-COMPLETING = 0.25  # seconds: whoever waits for a completion has typed on by then
+COMPLETING = 1.0  # seconds; it is sought in a thread of its own, and whoever has typed on by then does not see it
 LISTING = 2.0
+SAVING = 60.0  # a state with much in it, on a busy machine
 SHOWING = 10.0  # a large figure takes a while to draw
 
 Window = tuple[int, int]

@@ -22,10 +22,10 @@ class Questions:
         self._session = session
         self._asking = threading.Lock()
         self._number = 0  # of the newest one
-        self._answer: queue.SimpleQueue[Frame] = queue.SimpleQueue()  # to that one
+        self._answer: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()  # to that one
 
     def put(self, frame: Frame, patience: float, fds: list[int] | None = None) -> Frame | None:
-        """What the driver says; None if it is busy, or does not answer in time."""
+        """What the driver says; None if it is busy, does not answer in time, or is gone."""
         session = self._session
         with self._asking:
             if session.busy:
@@ -45,10 +45,12 @@ class Questions:
             return self._send(frame).get(timeout=patience)
         return None
 
-    def _send(self, frame: Frame, fds: list[int] | None = None) -> queue.SimpleQueue[Frame]:
+    def _send(self, frame: Frame, fds: list[int] | None = None) -> queue.SimpleQueue[Frame | None]:
         self._number += 1
-        self._answer = answer = queue.SimpleQueue[Frame]()
+        self._answer = answer = queue.SimpleQueue[Frame | None]()
         self._session.send({**frame, "query": self._number}, fds)
+        if not self._session.alive:  # since before there was this question to give up
+            answer.put(None)
         return answer
 
     def answered(self, frame: Frame) -> None:
@@ -56,6 +58,6 @@ class Questions:
         if frame.get("query") == self._number:
             self._answer.put(frame)
 
-    def give_up(self, answer: Frame) -> None:
-        """For the reader's thread: the worker is gone, and this is the answer."""
-        self._answer.put(answer)
+    def give_up(self) -> None:
+        """For the reader's thread: the worker is gone, and nobody need wait for it."""
+        self._answer.put(None)

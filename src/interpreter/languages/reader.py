@@ -31,6 +31,7 @@ class Reader:
         self._selector = selectors.DefaultSelector()
         self._wake, self._waker = os.pipe()
         self._stopped = False
+        self._stopping = threading.Lock()
         self._selector.register(self._wake, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
         self._thread.start()
@@ -41,10 +42,11 @@ class Reader:
 
     def stop(self) -> None:
         """End the thread and wait for it."""
-        if self._stopped:
-            return
-        self._stopped = True
-        os.write(self._waker, b"x")
+        with self._stopping:
+            if self._stopped:
+                return
+            os.write(self._waker, b"x")
+            self._stopped = True  # only now: a thread that is awake closes the pipe as soon as it sees this
         if threading.current_thread() is not self._thread:
             self._thread.join()
 

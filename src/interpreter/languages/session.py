@@ -89,7 +89,7 @@ class Session(Processes):
             self._forget_oldest()
         block.held = channels.held
         for fd, name in channels.reads:
-            channel = Channel(block, fd, name)
+            channel = Channel(block, fd, name, channels.plain)
             channel.before = self._terminal  # the echo of a key before what it led to
             block.channels.append(channel)
             self._reader.watch(channel)
@@ -280,6 +280,7 @@ class Session(Processes):
         if block is not None and not block.finished:
             self._tell_exit(block)
         self.snapshots.worker_exited()
+        self.questions.give_up()
         self.ended.set()
 
     def _tell_exit(self, block: Block) -> None:

@@ -29,7 +29,6 @@ class Snapshots:
         self.states: set[int] = set()  # that there is a snapshot of, or is about to be
         self._promotion: queue.SimpleQueue[tuple[str, list[str]]] = queue.SimpleQueue()  # how it goes
         self._woken: queue.SimpleQueue[Frame] = queue.SimpleQueue()  # what a new worker says of itself
-        self._moving = False  # variables are being moved into a fresh worker
 
     # -- taking ----------------------------------------------------------------------------------------------
 
@@ -106,13 +105,9 @@ class Snapshots:
     def carry(self) -> list[str]:
         """Replace a worker that cannot go on by a fresh one with its variables; what could not be moved."""
         packed = self._session.folder / "variables"
-        self._moving = True
-        try:
-            lost = self._carried({"op": "pack", "path": str(packed)})
-            self._session.spawn()
-            return lost + self._carried({"op": "unpack", "path": str(packed)})
-        finally:
-            self._moving = False
+        lost = self._carried({"op": "pack", "path": str(packed)})
+        self._session.spawn()
+        return lost + self._carried({"op": "unpack", "path": str(packed)})
 
     def carry_to(self, other: Session, folder: Path) -> list[str]:
         """Give a fresh worker of another session the variables of this one, which ends; it can write to the folder."""
@@ -154,5 +149,3 @@ class Snapshots:
 
     def worker_exited(self) -> None:
         self._woken.put({})
-        if self._moving:
-            self._session.questions.give_up({"lost": ALL})

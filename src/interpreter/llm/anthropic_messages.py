@@ -7,11 +7,11 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from interpreter.errors import RequestRefusedError
-from interpreter.llm.anthropic_request import marked, messages_of, system_of, tools_of, unmarked
+from interpreter.llm.anthropic_request import marked, messages_of, system_of, tools_of, unbound, unmarked
 from interpreter.llm.anthropic_stream import MessageReader
 from interpreter.llm.computer_use import kind_of, screen_in
 from interpreter.llm.json_events import objects
-from interpreter.llm.kept import KeptReplies, Prefix
+from interpreter.llm.kept import KeptReplies, Prefix, told_of, unseen
 from interpreter.llm.providers import Endpoint
 from interpreter.llm.wire import Sent
 
@@ -42,7 +42,8 @@ class AnthropicMessages:
         body = {key: value for key, value in params.items() if key not in _HANDLED and value is not None}
         kind, screen = kind_of(endpoint.wire, name), screen_in(params.get("tools"))
         system, tools = system_of(params["messages"]), tools_of(params.get("tools"), _is_claude(name), kind)
-        messages = messages_of(params["messages"], Prefix(endpoint, system, tools), self._replies, screen)
+        prefix = Prefix(endpoint, system, tools)
+        messages = messages_of(params["messages"], prefix, self._replies, screen, unseen(endpoint))
         body |= {
             "model": endpoint.model,
             "max_tokens": params.get("max_tokens") or _first_match(name),
@@ -82,6 +83,8 @@ class AnthropicMessages:
         prefix = Prefix(sent.endpoint, system, tools)
         messages = [{**message, "content": unmarked(message["content"])} for message in body["messages"]]
         self._replies.keep(prefix.at(messages), blocks)
+        if sent.screen is not None:
+            self._replies.keep(unseen(sent.endpoint).at(told_of(sent.chat)), unbound(blocks))
 
 
 def _first_match(name: str) -> int:

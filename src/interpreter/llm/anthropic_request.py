@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from interpreter.llm.computer_use import TOOL, Kind, Screen, as_call, code_of, screen_in
-from interpreter.llm.kept import KeptReplies, Parts, Prefix, call, stretch, words
+from interpreter.llm.kept import KeptReplies, Parts, Prefix, call, stretch, told_of, words
 
 Block = dict[str, Any]
 
@@ -31,10 +31,14 @@ def tools_of(tools: Sequence[Mapping[str, Any]] | None, eager: bool, kind: Kind 
 
 
 def messages_of(
-    chat: Sequence[Mapping[str, Any]], prefix: Prefix, replies: KeptReplies, screen: Screen | None = None
+    chat: Sequence[Mapping[str, Any]],
+    prefix: Prefix,
+    replies: KeptReplies,
+    screen: Screen | None = None,
+    unseen: Prefix | None = None,
 ) -> list[Block]:
     """User and assistant in turn, replies that were kept as they were."""
-    told = [message for message in chat if message["role"] != "system"]
+    told = told_of(chat)
     out: list[Block] = []
     at = 0
     while at < len(told):
@@ -46,6 +50,8 @@ def messages_of(
         if not out:
             _add(out, "user", [_text(GO_ON)])  # a conversation begins with the user
         kept = replies.answer_to(prefix.at(out)) if len(replies) else []
+        if not kept and screen is not None and unseen is not None:
+            kept = replies.answer_to(unseen.at(told[: at - 1]))
         reply = stretch(told, at - 1, _parts(kept, screen)) if kept else None
         if reply is None:
             # Changed since: its thinking still stands before all that was changed.
@@ -71,6 +77,11 @@ def marked(body: Block) -> Block:
     for at in asked[-_BREAKPOINTS:]:
         messages[at] = {**messages[at], "content": _with_mark(messages[at]["content"])}
     return body
+
+
+def unbound(blocks: Sequence[Block]) -> list[Block]:
+    """A reply without what is refused behind anything but what it was made behind."""
+    return [block for block in blocks if block["type"] not in THINKING]
 
 
 def unmarked(blocks: Sequence[Block] | None) -> list[Block]:

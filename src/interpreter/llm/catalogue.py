@@ -129,3 +129,9 @@ PROVIDERS: tuple[Provider, ...] = (
 # fmt: on
 
 ROWS = {row.prefix: row for row in PROVIDERS}
+
+THROUGH_LITELLM = frozenset(
+    "azure_ai bedrock clarifai cloudflare gigachat github_copilot litellm nlp_cloud oci petals predibase "
+    "replicate sagemaker sagemaker_chat snowflake triton vertex_ai vertex_ai_beta watsonx watsonx_text".split()
+)
+"""Some that no row claims and LiteLLM is known to have, so that the advice is short; it has more."""

@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from interpreter.llm.facts import Alive, note_about
+from interpreter.llm.left_out import LEFT_OUT, is_image
 from interpreter.llm.tokens import BYTES_PER_TOKEN, IMAGE_TOKENS, MESSAGE_TOKENS, estimate_text
 from interpreter.messages import EPHEMERAL, Message
 
-LEFT_OUT = "[The image that was here was left out to save room.]"
 _NEWEST_IMAGES = 2
 _LONGEST_NOTE = 1500  # tokens
 _SHORTEST_NOTE = 150
@@ -77,7 +77,7 @@ def without_old_images(messages: Sequence[Message], cut: Cut | None) -> Cut | No
 
 def _old_images(messages: Sequence[Message]) -> frozenset[int]:
     """All but the first and the newest."""
-    images = [at for at, m in enumerate(messages) if m.get("type") == "image" and m.get("format") != "description"]
+    images = [at for at, message in enumerate(messages) if is_image(message)]
     return frozenset(images[1:-_NEWEST_IMAGES])
 
 
@@ -85,7 +85,7 @@ def cost(message: Message, is_blind: bool = False) -> int:
     """About how many tokens a message has."""
     if message.get("recipient", "assistant") != "assistant" or message.get("type") in EPHEMERAL:
         return 0
-    if message.get("type") == "image" and message.get("format") != "description":
+    if is_image(message):
         return MESSAGE_TOKENS + (estimate_text(LEFT_OUT) if is_blind else IMAGE_TOKENS)
     return MESSAGE_TOKENS + estimate_text(str(message.get("content") or ""))
 

@@ -15,12 +15,14 @@ from interpreter.llm.compaction import Cut
 from interpreter.llm.digest import digest, shortened
 from interpreter.llm.images import image_part, image_url
 from interpreter.llm.kept import KeptReplies
+from interpreter.llm.left_out import is_image, left_out_part, old_pictures
 from interpreter.llm.secrets import Redactor
 from interpreter.messages import EPHEMERAL, Message, has_failed
 
 AS_IS = "{content}"
 OWN_BLOCK = "I ran this myself:"
 OWN_OUTPUT = "Its output:"
+_SHOWN_BY_CODE = "This image is part of the output of the last code."
 _NEVER_TOLD = EPHEMERAL | {"error", "command"}
 _ENDED = {
     "interrupted": "interrupted",
@@ -42,6 +44,8 @@ class Forms(NamedTuple):
     shrink_images: bool = True
     vision: bool = False
     detail: str = "low"
+    pictures: int | None = None
+    """So many of those that the computer has shown are sent at most; None is all of them."""
     secrets: Mapping[str, str] | None = None
     """Secrets that are known, by what they are; None lets through whatever code prints."""
     describe: Callable[..., str] | None = None
@@ -87,6 +91,7 @@ def convert(
 ) -> list[dict[str, Any]]:
     """The conversation as chat messages, without what is cut; the work grows with its length, no faster."""
     templates = _templates(messages, forms, memory)
+    old = old_pictures(messages, forms.pictures)
     memory.redactor.begin()
     by_user = False  # the last block was the user's own
     for position, message in enumerate(messages):
@@ -101,6 +106,8 @@ def convert(
         by_user = _is_own_block(message) or (by_user and message.get("role") == "computer")
         if by_user and message.get("type") in ("code", "console"):
             _tell_own_block(message, chat, forms, memory)
+        elif position in old and is_image(message):
+            chat.picture([{"type": "text", "text": _SHOWN_BY_CODE}, left_out_part()], True)
         else:
             _tell(message, chat, forms, memory, templates.get(position, AS_IS))
     return chat.finish()
@@ -213,7 +220,7 @@ def _tell_image(message: Message, chat: Chat, forms: Forms, memory: Memory) -> N
         chat.user(f"[The image {message['content']} could not be read.]")
         return
     about = f"The image at {message['content']}:" if message.get("format") == "path" else None
-    about = "This image is part of the output of the last code." if shown_by_code else about
+    about = _SHOWN_BY_CODE if shown_by_code else about
     parts = [{"type": "text", "text": about}] if about else []
     chat.picture([*parts, image_part(url, forms.detail)], shown_by_code)
 

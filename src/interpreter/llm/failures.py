@@ -28,11 +28,14 @@ from interpreter.llm.providers import Endpoint
 from interpreter.llm.retry import retry_after
 
 _QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "insufficient_balance", "billing_error"})
-_KEY = frozenset({"invalid_api_key", "authentication_error", "invalid_authentication", "permission_error"})
+_KEY = frozenset(
+    {"invalid_api_key", "api_key_invalid", "authentication_error", "invalid_authentication", "permission_error"}
+)
 _MODEL = frozenset({"model_not_found", "model_not_available", "unknown_model", "deploymentnotfound"})
 _CONTEXT = frozenset(
     {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "request_too_large"}
 )
+_CONTEXT_PARAMS = frozenset({"input_tokens", "input_text"})  # of vLLM: no request has such a field
 _RATE = frozenset({"rate_limit_exceeded", "rate_limit_error", "too_many_requests", "rate_limit_reached"})
 _OVERLOADED = frozenset({"overloaded_error", "server_error", "internal_server_error", "api_error", "engine_overloaded"})
 _DECLINED = frozenset({"refusal", "content_filter", "content_policy_violation"})
@@ -74,6 +77,7 @@ def failure_of(data: Any, status: int | None = None, headers: Mapping[str, str] 
     inner = data.get("error") or data
     fields = inner if isinstance(inner, dict) else {"message": inner}
     codes = {str(fields.get(key)).lower() for key in ("code", "type", "status") if fields.get(key)}
+    codes |= {str(each["reason"]).lower() for each in _details(fields) if each.get("reason")}
     params = {str(fields["param"])} if fields.get("param") else set()
     detail = data.get("detail")
     if isinstance(detail, list):  # as FastAPI and pydantic tell of fields that they do not know
@@ -86,6 +90,12 @@ def failure_of(data: Any, status: int | None = None, headers: Mapping[str, str] 
     return Failure(status, frozenset(codes), frozenset(params), _short(words), True, headers or {}, window)
 
 
+def _details(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """As Google tells of a key that is wrong, with the status of a request that is."""
+    details = fields.get("details")
+    return [each for each in details if isinstance(each, dict)] if isinstance(details, list) else []
+
+
 def error_for(failure: Failure, endpoint: Endpoint) -> ModelError:
     """The error to raise."""
     status, codes = failure.status, failure.codes
@@ -93,7 +103,7 @@ def error_for(failure: Failure, endpoint: Endpoint) -> ModelError:
         return _error(ReplyDeclinedError, failure, f"{endpoint.model} declined to answer this. {_REPHRASE}")
     if status == 402 or codes & _QUOTA:
         return _error(QuotaExceededError, failure, f"The account at {endpoint.provider} has no quota left: {_PAY}")
-    if codes & _CONTEXT or status == 413:
+    if codes & _CONTEXT or status == 413 or failure.params & _CONTEXT_PARAMS:
         return _too_long(failure, endpoint)
     if codes & _MODEL or (status == 404 and (failure.is_structured or "model" in failure.params)):
         return _error(UnknownModelError, failure, _unknown_model(endpoint))

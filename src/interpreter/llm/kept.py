@@ -5,6 +5,10 @@ messages before it. So it goes back only where everything before it goes out as 
 exactly that (Anthropic binds a thinking block to its prefix), and after an edit, an undo, a compaction or a
 change of model nothing that would be refused is sent.
 
+In OS mode old pictures are left out as the conversation grows. That replies were actions of the provider's own tool is
+no matter of what went before; so there a reply is kept a second time under the conversation without its pictures, and
+found there goes back without the thinking that was bound to them.
+
 The messages themselves stay as they are, so that users can cut and replace them. What is kept is plain JSON.
 """
 
@@ -15,6 +19,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from interpreter.llm.left_out import without_pictures
 from interpreter.llm.providers import Endpoint
 
 Parts = list[tuple[str, str]]
@@ -48,11 +53,12 @@ class KeptReplies:
 
 
 class Prefix:
-    """The digest of a request, message by message."""
+    """The digest of a request, message by message; with or without what its pictures show."""
 
-    def __init__(self, endpoint: Endpoint, *fixed: Any) -> None:
+    def __init__(self, endpoint: Endpoint, *fixed: Any, sees: bool = True) -> None:
         self._hash = hashlib.sha256()
         self._count = 0
+        self._sees = sees
         self._add([endpoint.wire, endpoint.provider, endpoint.model, *fixed])
 
     def at(self, messages: Sequence[Any]) -> str:
@@ -63,7 +69,18 @@ class Prefix:
         return self._hash.hexdigest()
 
     def _add(self, part: Any) -> None:
+        part = part if self._sees else without_pictures(part)
         self._hash.update(json.dumps(part, sort_keys=True).encode() + b"\n")
+
+
+def told_of(chat: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The conversation without the system part."""
+    return [message for message in chat if message["role"] != "system"]
+
+
+def unseen(endpoint: Endpoint) -> Prefix:
+    """For the conversation without its pictures."""
+    return Prefix(endpoint, "without pictures", sees=False)
 
 
 def parts_of(message: Mapping[str, Any]) -> Parts:

@@ -283,8 +283,9 @@ class Llm(SettingsGroup, group="llm"):
                 yield from chunks
                 if cancelled.is_set():
                     break
-                if any(repetition.feed(chunk["content"]) for chunk in chunks if chunk.get("content")):
-                    raise RepeatingReplyError(_REPEATS_ITSELF)
+                for chunk in chunks:
+                    if "content" in chunk and repetition.feed(chunk["content"]):
+                        raise RepeatingReplyError(_REPEATS_ITSELF)
             ended = not cancelled.is_set()
         except ModelError:
             yield from parser.finish(close=False)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
-from interpreter.errors import MissingKeyError, ProviderNotFoundError
-from interpreter.llm.catalogue import PROVIDERS, ROWS, Provider
+from interpreter.errors import LiteLLMMissingError, MissingKeyError, ProviderNotFoundError
+from interpreter.llm.catalogue import PROVIDERS, ROWS, THROUGH_LITELLM, Provider
 
 __all__ = ["PROVIDERS", "Endpoint", "Provider", "identify", "resolve"]
 
@@ -25,6 +26,7 @@ LITELLM = "litellm"
 AZURE_VERSION = "2024-10-21"
 ANTHROPIC_VERSION = "2023-06-01"
 
+_LOOPBACK = re.compile(r"127(\.\d+){1,3}")
 _RESPONSES = "responses/"  # LiteLLM's way to ask for that wire format: openai/responses/gpt-5
 # What OpenAI serves over Responses and not over Chat Completions.
 _ONLY_RESPONSES = (
@@ -61,8 +63,9 @@ class Endpoint:
 
 def is_loopback(address: str) -> bool:
     """Whether an address leads to this machine."""
-    host = address.partition("://")[2].partition("/")[0]
-    return any(fnmatchcase(host, pattern) for pattern in ("localhost*", "127.*", "[[]::1[]]*", "0.0.0.0*"))
+    place = address.partition("://")[2].partition("/")[0].rpartition("@")[2]
+    host = place.partition("]")[0].removeprefix("[") if place.startswith("[") else place.partition(":")[0]
+    return host.lower() in ("localhost", "::1", "0.0.0.0") or _LOOPBACK.fullmatch(host) is not None
 
 
 def resolve(
@@ -97,6 +100,9 @@ def _through_litellm(model: str, provider: str, api_base: str | None, api_key: s
     """A model that no row claims: LiteLLM may know it, if it is installed."""
     from importlib.util import find_spec
 
+    if find_spec(LITELLM) is None and provider in THROUGH_LITELLM:
+        how = "pip install 'open-interpreter[litellm]'"
+        raise LiteLLMMissingError(f"{model!r} is asked through LiteLLM, which is not installed. Run: {how}")
     if find_spec(LITELLM) is None:
         raise _no_provider(model, provider)
     name = model.removeprefix(f"{LITELLM}/")
@@ -147,7 +153,8 @@ def _ollama_address(host: str) -> str:
     """OLLAMA_HOST is the server's own setting: an address to listen at, with parts left out."""
     scheme, found, rest = host.rpartition("://")
     address, slash, path = rest.partition("/")
-    name, _, port = address.rpartition(":") if ":" in address else (address, "", "")
+    has_port = ":" in address and not address.endswith("]")
+    name, _, port = address.rpartition(":") if has_port else (address, "", "")
     name = "127.0.0.1" if name in ("", "0.0.0.0", "[::]") else name
     port = port or ("443" if scheme == "https" else "80" if found else "11434")
     return f"{scheme or 'http'}://{name}:{port}{slash}{path}"

@@ -97,6 +97,7 @@ def _forms(llm: Llm, messages: Sequence[Message], has_tools: bool) -> Forms:
         shrink_images=interpreter.shrink_images,
         vision=can_see(llm),
         detail="high" if interpreter.os else "low",  # of a screen, small text matters
+        pictures=interpreter.os_max_pictures if interpreter.os and can_see(llm) else None,
         secrets=known_secrets(llm) if interpreter.redact_secrets else None,
         describe=llm.vision_renderer,
         max_output=profile.max_output,

@@ -9,7 +9,7 @@ from typing import Any
 from interpreter.errors import RequestRefusedError
 from interpreter.llm.computer_use import kind_of, screen_in
 from interpreter.llm.json_events import objects
-from interpreter.llm.kept import KeptReplies, Prefix
+from interpreter.llm.kept import KeptReplies, Prefix, told_of, unseen
 from interpreter.llm.providers import Endpoint
 from interpreter.llm.responses_request import input_of, instructions_of, tools_of
 from interpreter.llm.responses_stream import ResponseReader
@@ -51,7 +51,8 @@ class Responses:
         body |= {"model": endpoint.model, "stream": True, "store": False}
         body |= {"instructions": instructions} if instructions else {}
         body |= {"tools": tools} if tools else {}
-        body["input"] = input_of(chat, Prefix(endpoint, instructions, tools), self._replies, screen)
+        prefix = Prefix(endpoint, instructions, tools)
+        body["input"] = input_of(chat, prefix, self._replies, screen, unseen(endpoint))
         if kind is not None and screen is not None and kind.tool == "computer_use_preview":
             body.setdefault("truncation", "auto")  # it takes no request without
         if params.get("max_tokens") is not None:
@@ -89,6 +90,8 @@ class Responses:
         body = sent.body
         prefix = Prefix(sent.endpoint, body.get("instructions", ""), body.get("tools", []))
         self._replies.keep(prefix.at(body["input"]), items)
+        if sent.screen is not None:
+            self._replies.keep(unseen(sent.endpoint).at(told_of(sent.chat)), items)
 
 
 def _place(endpoint: Endpoint) -> tuple[str, str]:

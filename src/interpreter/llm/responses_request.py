@@ -6,7 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from interpreter.llm.computer_use import TOOL, Kind, Screen, as_call, code_of, screen_in
-from interpreter.llm.kept import KeptReplies, Parts, Prefix, Stretch, call, stretch, words
+from interpreter.llm.kept import KeptReplies, Parts, Prefix, Stretch, call, stretch, told_of, words
+from interpreter.llm.left_out import is_left_out, left_out_url
+from interpreter.llm.tool_chat import NO_OUTPUT, SEE_IMAGE, on_this_computer
 
 Item = dict[str, Any]
 
@@ -27,16 +29,22 @@ def tools_of(tools: Sequence[Mapping[str, Any]] | None, kind: Kind | None = None
 
 
 def input_of(
-    chat: Sequence[Mapping[str, Any]], prefix: Prefix, replies: KeptReplies, screen: Screen | None = None
+    chat: Sequence[Mapping[str, Any]],
+    prefix: Prefix,
+    replies: KeptReplies,
+    screen: Screen | None = None,
+    unseen: Prefix | None = None,
 ) -> list[Item]:
     """The items of the conversation, replies that were kept as they were."""
-    told = [message for message in chat if message["role"] != "system"]
+    told = told_of(chat)
     out: list[Item] = []
     at = 0
     while at < len(told):
         message = told[at]
         at += 1
         kept = _kept(message, out, prefix, replies)
+        if not kept and screen is not None and unseen is not None and message["role"] == "assistant":
+            kept = replies.answer_to(unseen.at(told[: at - 1]))
         reply = stretch(told, at - 1, _parts(kept, screen)) if kept else None
         answers = _answers(kept, reply) if reply is not None else None
         if reply is None or answers is None:
@@ -71,21 +79,32 @@ def _answers(kept: Sequence[Item], reply: Stretch) -> list[Item] | None:
     if not pictures:
         return None
     out: list[Item] = []
+    told: list[Item] = []
     for result in reply.results:
         if result["role"] == "tool" and calls[result["tool_call_id"]]["type"] == "computer_call":
             out.append(_seen(result["tool_call_id"], calls[result["tool_call_id"]], pictures[-1]))
+            told += _told(result["content"])
         elif not _pictures(result):
             out += _items(result)
-    return out
+    return out + told
+
+
+def _told(output: str) -> list[Item]:
+    """What an action printed, which the picture that answers it has no place for: what went wrong, what is there."""
+    words = output.strip()
+    return [] if words in ("", NO_OUTPUT, SEE_IMAGE) else _items({"role": "user", "content": on_this_computer(words)})
 
 
 def _pictures(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The pictures of a result, and the words in the place of old ones."""
     content = result["content"]
-    return [] if isinstance(content, str) else [part for part in content or () if part["type"] == "image_url"]
+    parts = () if isinstance(content, str) else content or ()
+    return [part for part in parts if part["type"] == "image_url" or is_left_out(part)]
 
 
 def _seen(call_id: str, item: Item, picture: Mapping[str, Any]) -> Item:
-    output = {"type": "computer_screenshot", "image_url": picture["image_url"]["url"]}
+    url = left_out_url() if is_left_out(picture) else picture["image_url"]["url"]  # it takes nothing but a picture
+    output = {"type": "computer_screenshot", "image_url": url}
     answer = {"type": "computer_call_output", "call_id": call_id, "output": output}
     checks = item.get("pending_safety_checks")
     return answer | ({"acknowledged_safety_checks": checks} if checks else {})

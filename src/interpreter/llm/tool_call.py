@@ -52,14 +52,19 @@ class CallArguments:
         self._word = ""  # the language as far as it has come
         self._early: list[str] = []  # code that came before its language
         self._blank = True
+        self._in_code = False  # all so far is settled, and code goes on
         self._out: list[Chunk] = []
 
     def feed(self, text: str) -> list[Chunk]:
         """The chunks that this piece makes certain."""
+        if self._in_code and text and self._quote not in text and "\\" not in text:
+            return [{"type": "code", "format": self._language or DEFAULT_LANGUAGE, "content": text}]  # nearly always
         self._text = self._text[self._at :] + text
         self._at = 0
         while self._step():
             pass
+        code_goes_on = self._key == "code" and self._step == self._string_value
+        self._in_code = code_goes_on and not self._blank and self._at == len(self._text)
         return self._take()
 
     def finish(self, close: bool = True) -> list[Chunk]:

@@ -45,7 +45,7 @@ class ToolChat:
             waiting = (call for call in self._calls if call.results is None)
             next(waiting, self._calls[-1]).add(text)
         elif text:
-            self.user(f"Output on this computer:\n{text}")
+            self.user(on_this_computer(text))
 
     def picture(self, parts: list[dict[str, Any]], shown_by_code: bool) -> None:
         if not shown_by_code or not self._calls:
@@ -80,6 +80,11 @@ class ToolChat:
             results.append(call.as_result(call_id))
         self._messages += [message, *results, *self._pictures]
         self._said, self._calls, self._pictures = [], [], []
+
+
+def on_this_computer(text: str) -> str:
+    """Output that answers no call."""
+    return f"Output on this computer:\n{text}"
 
 
 class _Call:

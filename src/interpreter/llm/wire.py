@@ -7,8 +7,9 @@ import json
 import socket
 import threading
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from interpreter.errors import (
@@ -22,6 +23,7 @@ from interpreter.errors import (
 from interpreter.llm.computer_use import Screen, headers_for, screen_in
 from interpreter.llm.failures import error_for, failure_of, not_a_stream, read_failure
 from interpreter.llm.providers import Endpoint
+from interpreter.llm.sending import Sending
 from interpreter.llm.sse import event_data
 from interpreter.llm.unreachable import unreachable
 from interpreter.version import __version__
@@ -46,6 +48,7 @@ class Sent:
     endpoint: Endpoint
     body: dict[str, Any]
     screen: Screen | None = None  # that the model may act on with a tool of its own
+    chat: Sequence[Mapping[str, Any]] = ()  # what the body was made of
 
 
 class WireFormat(Protocol):
@@ -72,6 +75,7 @@ class Wire:
     def __init__(self) -> None:
         self._clients: dict[tuple[bool, bool], httpx.Client] = {}
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._sendings: set[Sending] = set()
         self.direct = False  # whether no proxy may be asked for anything
         self._lock = threading.RLock()  # a signal handler may cut off the thread that holds it
         weakref.finalize(self, _close_all, self._clients)
@@ -85,7 +89,7 @@ class Wire:
         timeouts: tuple[float, float],
     ) -> Iterator[dict[str, Any]]:
         """The chunks of the answer as they arrive, or a typed error; ends without a word when cancelled."""
-        sent = Sent(endpoint, wire_format.body(endpoint, params), screen_in(params.get("tools")))
+        sent = Sent(endpoint, wire_format.body(endpoint, params), screen_in(params.get("tools")), params["messages"])
         if sent.screen is not None:
             more = headers_for(endpoint.wire, endpoint.model)
             endpoint = replace(endpoint, extra_headers={**endpoint.extra_headers, **more})
@@ -104,6 +108,8 @@ class Wire:
         with self._lock:
             for connection in list(self._sockets):
                 _shut(connection)
+            for sending in list(self._sendings):
+                sending.give_up()
 
     @contextlib.contextmanager
     def _open(
@@ -131,9 +137,26 @@ class Wire:
                 timeout=httpx.Timeout(silence, connect=connecting, pool=None),
                 extensions={"trace": lambda event, info: self._note_socket(event, info, cancelled)},
             )
-            response = client.send(request, stream=True)
-            with contextlib.closing(response):
+            with contextlib.closing(self._sent(partial(client.send, request, stream=True), cancelled)) as response:
                 yield response
+
+    def _sent(self, send: Callable[[], httpx.Response], cancelled: threading.Event) -> httpx.Response:
+        """The beginning of the answer; an error as soon as it is cut off."""
+        sending = Sending(send)
+        self._sendings.add(sending)
+        if cancelled.is_set():
+            sending.give_up()
+        try:
+            response = sending.response()
+        except (KeyboardInterrupt, SystemExit):
+            sending.give_up()
+            self.cut()  # or its thread would wait on
+            raise
+        finally:
+            self._sendings.discard(sending)
+        if response is None:
+            raise BrokenStreamError("The request was given up.")
+        return response
 
     def client(self, endpoint: Endpoint) -> httpx.Client:
         """The client for an endpoint; the first one costs a moment, since it loads httpx."""

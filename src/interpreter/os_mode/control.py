@@ -77,6 +77,7 @@ class Control:
         self._sign.show()  # above what has come up meanwhile
         sees = self._interpreter.llm.vision
         seen = self._sight.look(about, sees)
+        self._limits.front.note()
         picture = seen.picture
         self._interpreter.screen = Screen(
             picture.width, picture.height, picture.scale, picture.left, picture.top, platform.system().lower()

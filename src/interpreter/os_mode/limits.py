@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import LimitReachedError
+from interpreter.os_mode.front import Front
 
 if TYPE_CHECKING:
     from interpreter.computer_api.answering import Use
@@ -22,6 +23,7 @@ class Limits:
     def __init__(self, interpreter: OpenInterpreter, stopping: Stopping) -> None:
         self._interpreter = interpreter
         self._stopping = stopping
+        self.front = Front()
         self.steps = 0
 
     def check(self, use: Use) -> None:
@@ -33,6 +35,7 @@ class Limits:
             raise LimitReachedError(
                 f"There have been {most} actions in this turn, the limit (`os_max_steps`). Say how far you got."
             )
+        self.front.types() if _types(use) else self.front.acts()
         if self._interpreter.os_apps:
             self._check_application(use)
         self.steps += 1
@@ -41,7 +44,7 @@ class Limits:
     def _check_application(self, use: Use) -> None:
         allowed = self._interpreter.os_apps
         for names in self._touched(use):
-            if not any(fnmatchcase(name.lower(), pattern.lower()) for name in names for pattern in allowed):
+            if not any(_fits(name.lower(), pattern.lower()) for name in names for pattern in allowed):
                 raise PermissionError(
                     f"{names[0]} is not among the applications that you may use: {', '.join(allowed)}. Ask the user, "
                     "or bring a window of one of them to the front with computer.os.focus."
@@ -59,10 +62,9 @@ class Limits:
                 yield self._application_at(*self._place(use, use.given["element"]))
             case "os":
                 yield self._named(use)
-            case "clipboard" if use.given.get("text") is not None:
-                return  # a text that nobody is given yet
             case "keyboard" | "clipboard":
-                yield self._in_front()
+                if _types(use):
+                    yield self._in_front()
             case tool:
                 yield (tool,)
 
@@ -92,12 +94,21 @@ class Limits:
         """The application that a call of `computer.os` names, or whose window it names."""
         meant = next(iter(use.given.values()), "")
         if use.name.endswith(".launch"):
-            from interpreter.computer_api.desktop.applications import find
+            from interpreter.computer_api.desktop.applications import find, names_of
 
-            found = find(str(meant))
-            return str(meant), found.name, found.command[0].rpartition("/")[2]
+            return names_of(find(str(meant)), str(meant), self._interpreter.workspace)
         from interpreter.computer_api.desktop.os import one_window
         from interpreter.computer_api.desktop.windows import open_windows
 
         window = one_window(open_windows(), meant)
         return (window.application or window.title,)
+
+
+def _types(use: Use) -> bool:
+    """Whether it is for the window in front; what is only put on the clipboard, nobody is given yet."""
+    return use.tool == "keyboard" or (use.tool == "clipboard" and use.given.get("text") is None)
+
+
+def _fits(name: str, pattern: str) -> bool:
+    """Whether a name is one of the list; a path only fits a pattern that is meant for paths."""
+    return ("/" in pattern or not name.startswith("/")) and fnmatchcase(name, pattern)

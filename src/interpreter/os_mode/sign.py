@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from typing import Any
@@ -33,10 +34,15 @@ class Sign:
         return True
 
     def hide(self) -> None:
-        """Take it away."""
-        display, self._display, self._windows = self._display, None, []
+        """Take it away: nobody sees it any more when this returns."""
+        display, windows = self._display, self._windows
+        self._display, self._windows = None, []
         if display is not None:
-            display.close()  # its windows go with it
+            with contextlib.suppress(*_x_errors()):  # the screen may be gone
+                for window in windows:
+                    window.destroy()
+                display.sync()
+            display.close()
 
     def _draw(self) -> None:
         from Xlib import display as xlib

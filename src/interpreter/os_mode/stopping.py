@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from interpreter.computer_api.input.hands import hands_of, kind_of_screen
+from interpreter.computer_api.input.hands import kind_of_screen, position_of
 from interpreter.computer_api.input.stop import STOP_KEY, StopWatch
 from interpreter.errors import InterpreterError
 
@@ -48,7 +48,7 @@ class Stopping:
 
     def ends(self) -> None:
         """An action of ours is over, and has left the mouse where it is now."""
-        self._left_at = hands_of(self._computer).position() if self._watchers else None
+        self._left_at = position_of(self._computer) if self._watchers else None
         self._acting = max(0, self._acting - 1)
 
     def rests(self) -> None:
@@ -64,5 +64,5 @@ class Stopping:
 
     def _in_corner(self) -> None:
         """The mouse is in a corner. If that was we, nothing is meant by it; while we act, each action looks itself."""
-        if not self._acting and hands_of(self._computer).position() != self._left_at:
+        if not self._acting and position_of(self._computer) != self._left_at:
             self._stop(BY_CORNER)

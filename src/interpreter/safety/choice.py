@@ -13,6 +13,9 @@ from interpreter.safety.items import Item, alike, packed, same, unpacked
 from interpreter.safety.plan import Plan, Repository, Step
 from interpreter.safety.workspace import Workspace
 
+_LASTING = {"HEAD", "config", "description", "hooks", "info", "info/exclude", "objects", "refs"}
+"""What is in a `.git` folder as long as it is one."""
+
 
 def chosen(plan: Plan, overwrite: Collection[str], repositories: Collection[str]) -> tuple[list[Step], list[Kept]]:
     """The steps that are to be done; the others with the reason why not."""
@@ -37,7 +40,7 @@ def repositories(found: list[Step], workspace: Workspace, touched: Collection[st
         ours = [step for step in found if step.repository == folder]
         itself = next((step for step in ours if step.path == folder), None)
         goes = itself is not None and itself.want is None
-        comes = itself is not None and itself.now is None
+        comes = (itself is not None and itself.now is None) or any(map(_is_torn_out, ours))
         in_use = folder in touched or any(step.drift or step.impossible for step in ours) or _locked(folder, workspace)
         if goes:
             leaving = {step.path for step in ours if step.want is None}
@@ -79,6 +82,12 @@ def _left(unit: Repository, overwrite: Collection[str], named: Collection[str]) 
 def _is_object(step: Step) -> bool:
     """Is it a part of a commit that should go? A later one may stand on it; git removes what nothing stands on."""
     return step.want is None and step.path.startswith(f"{step.repository}/objects/")
+
+
+def _is_torn_out(step: Step) -> bool:
+    """Is it gone, and git itself never removes it? Then a deletion of the whole folder was cut off."""
+    inside = step.path.removeprefix(f"{step.repository}/")
+    return step.now is None and step.want is not None and (inside in _LASTING or inside.startswith("hooks/"))
 
 
 def _locked(folder: str, workspace: Workspace) -> bool:

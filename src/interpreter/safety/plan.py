@@ -47,7 +47,7 @@ class Repository(NamedTuple):
 
     folder: str
     comes_or_goes: bool
-    """The blocks made or removed it. Any other one is only touched on request."""
+    """The blocks made it, removed it or took it apart. Any other one is only touched on request."""
     in_use: bool
     """Somebody else has worked in it since, or git is at work in it."""
 

@@ -557,6 +557,12 @@ SETTINGS: tuple[Setting, ...] = (
         COMPUTER, optional=True, minimum=1, flag="--os_max_steps",
     ),
     Setting(
+        "os_max_pictures", "int", 8,
+        "In OS mode, so many pictures of the screen go to the model at most, the newest; when there are more, half of "
+        "them are left out at once. None is all of them.",
+        COMPUTER, optional=True, minimum=1,
+    ),
+    Setting(
         "os_apps", "list of str", Default(list, "an empty list"),
         "In OS mode, the applications that may be used, such as `mousepad` or `chromium*`; none named is all of them.",
         COMPUTER,

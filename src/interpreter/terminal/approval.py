@@ -18,6 +18,7 @@ from interpreter.terminal.always import always, offer_trust
 if TYPE_CHECKING:
     from interpreter.blocks import PendingBlock
     from interpreter.messages import Chunk
+    from interpreter.terminal.preview import Trying
     from interpreter.terminal.terminal import Terminal
 
 QUESTION = "Would you like to run this code? (y/n)"
@@ -33,8 +34,8 @@ _EDITORS = ("vim", "nano", "vi")
 _SUFFIXES = {"python": ".py", "shell": ".sh", "bash": ".sh", "sh": ".sh", "zsh": ".sh", "javascript": ".js"}
 
 
-def approve(terminal: Terminal, pending: PendingBlock, preview: Callable[[], bool] | None = None) -> bool:
-    """Ask until there is an answer; True if the block is to run. `preview` tries it out, True if that is to be kept."""
+def approve(terminal: Terminal, pending: PendingBlock, trying: Trying | None = None) -> bool:
+    """Ask until there is an answer; True if the block is to run, or was tried out and that is to be kept."""
     if pending.rules is not None:
         offer_trust(terminal, pending.rules)
     if pending.offers_scan and not _offer_scan(terminal, pending):
@@ -55,8 +56,8 @@ def approve(terminal: Terminal, pending: PendingBlock, preview: Callable[[], boo
         if (no := _NO.fullmatch(word)) and "\n" not in answer:
             pending.decline((no["words"] or "").strip() or None)
             return False
-        if word.lower() in ("p", "preview") and preview is not None:
-            if preview() or pending.declined:
+        if word.lower() in ("p", "preview") and trying is not None:
+            if trying.look() or pending.declined:
                 return not pending.declined
         elif word.lower() in ("s", "scan"):
             if not _scan(terminal, pending):
@@ -73,8 +74,9 @@ def approve(terminal: Terminal, pending: PendingBlock, preview: Callable[[], boo
         elif pending.asks_for_more:
             terminal.display.line(widening.EXPLANATION)
         else:
-            offers = ((_TRY, preview), (_ALWAYS, pending.rules), (_BOX, pending.contain))
-            terminal.display.line(_EXPLANATION + "".join(words for words, offered in offers if offered is not None))
+            tries = trying is not None and trying.may_work
+            offers = ((_TRY, tries), (_ALWAYS, pending.rules), (_BOX, pending.contain))
+            terminal.display.line(_EXPLANATION + "".join(words for words, offered in offers if offered))
 
 
 def _ask(terminal: Terminal, question: str) -> str | None:

@@ -20,15 +20,15 @@ def ask(terminal: Terminal, question: str, password: bool = False) -> str | None
         from interpreter.terminal.prompt import ask_line
 
         return ask_line(terminal.tty, question, password)
-    terminal.tty.write(question)
-    line = _read_hidden(terminal) if password else _read(terminal)
+    line = _read_hidden(terminal, question) if password else _read(terminal, question)
     if line is None:
         terminal.unanswered = terminal.unanswered or not terminal.tty.can_type
         terminal.tty.write("\n")
     return line
 
 
-def _read(terminal: Terminal) -> str | None:
+def _read(terminal: Terminal, question: str) -> str | None:
+    terminal.tty.write(question)
     line = read_line(terminal.tty)
     if not line:
         return None
@@ -39,10 +39,11 @@ def _read(terminal: Terminal) -> str | None:
     return line.rstrip("\r\n")
 
 
-def _read_hidden(terminal: Terminal) -> str | None:
+def _read_hidden(terminal: Terminal, question: str) -> str | None:
     if not terminal.tty.can_type:
-        return _read(terminal)
+        return _read(terminal, question)
     with terminal.tty.hidden():
+        terminal.tty.write(question)
         line = read_line(terminal.tty)
     terminal.tty.write("\n")
     return line.rstrip("\r\n") if line else None

@@ -26,6 +26,7 @@ _FOR_THE_SHELL = re.compile(r"interpreter\s+--?\w|pip3?\s+install\s[^\n]*\bopen-
 
 def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk]:
     """Ask for messages and answer them; yields every chunk of every turn."""
+    intro.tell_of_rules(terminal, interpreter)
     reader, warm_up = reader_for(terminal, interpreter), WarmUp()
     reader.when_ready(warm_up.begin)
     while (text := _next_message(terminal, reader)) is not None:

@@ -138,7 +138,9 @@ def _talk(parsed: Parsed) -> int:
         if message is None and schema is None:
             return _chat(terminal, interpreter, session)
         from interpreter.terminal.headless import say
+        from interpreter.terminal.intro import check_rules
 
+        check_rules(interpreter)
         return say(terminal, interpreter, _said(message, "--output_schema"), schema)
     finally:
         _end(interpreter)
@@ -151,6 +153,7 @@ def _talk_as_events(parsed: Parsed) -> int:
     from interpreter.errors import InterpreterError
     from interpreter.terminal import sessions
     from interpreter.terminal.headless import say_as_events, standard_events
+    from interpreter.terminal.intro import check_rules
     from interpreter.terminal.terminal import Terminal
     from interpreter.terminal.tty import Tty
 
@@ -164,6 +167,7 @@ def _talk_as_events(parsed: Parsed) -> int:
         message = _said(_message(parsed, terminal), "--json")
         with redirect_stdout(sys.stderr):
             _model_ready(parsed, terminal, interpreter)
+        check_rules(interpreter)
         return say_as_events(terminal, interpreter, message, schema, events)
     except InterpreterError as error:
         events.error(error)

@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 
 from interpreter.errors import (
     InterpreterError,
+    LiteLLMMissingError,
     MissingKeyError,
     ModelError,
+    PolicyError,
     ProviderNotFoundError,
 )
 
@@ -44,6 +46,26 @@ def greet(terminal: Terminal, interpreter: OpenInterpreter) -> None:
     if interpreter.os:
         _tell_of_the_screen(terminal, interpreter)
     terminal.display.finish()
+
+
+def tell_of_rules(terminal: Terminal, interpreter: OpenInterpreter) -> None:
+    """A mistake in the rules, before somebody has written a message."""
+    try:
+        check_rules(interpreter)
+    except PolicyError as error:
+        terminal.tell(f"{error} No code runs until that is mended.", "error")
+        terminal.display.finish()
+
+
+def check_rules(interpreter: OpenInterpreter) -> None:
+    """PolicyError if the rules have a mistake, before it stops the first block; nothing is loaded if there are none."""
+    from platformdirs import user_config_dir
+
+    places = (user_config_dir("open-interpreter"), os.path.join(interpreter.workspace, ".interpreter"))
+    if any(os.path.lexists(os.path.join(place, "policy.yaml")) for place in places):
+        from interpreter.safety.policy import Policy
+
+        Policy.load(interpreter.workspace)
 
 
 def _tell_of_the_screen(terminal: Terminal, interpreter: OpenInterpreter) -> None:
@@ -93,12 +115,12 @@ def _offer_to_keep(interpreter: OpenInterpreter) -> None:
 
     row = ROWS.get(identify(interpreter.llm.model)[0])
     if row is not None and row.key_variables and local.can_ask():
-        setup.offer_to_keep(row, interpreter.llm.api_key)
+        setup.offer_to_keep(row, interpreter.llm.api_key, interpreter.plain_text_display)
 
 
 def explained(error: InterpreterError) -> str:
     """An error's words, and for a model that cannot be asked what was found and what to do."""
-    if isinstance(error, MissingKeyError | ProviderNotFoundError):
+    if isinstance(error, MissingKeyError | ProviderNotFoundError) and not isinstance(error, LiteLLMMissingError):
         return "\n".join([str(error), found_keys(), WAYS])
     return str(error)
 

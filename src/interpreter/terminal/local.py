@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from interpreter.errors import DownloadError, LocalServerError, ModelError
 from interpreter.llm.local import engine, ollama, programs, servers, weights
-from interpreter.terminal.menu import Menu
+from interpreter.terminal.menu import Menu, ask_plainly, fitting
 from interpreter.terminal.progress import show_download, show_pull
 from interpreter.terminal.tty import Tty
 
@@ -25,7 +25,8 @@ OLLAMA = "ollama"
 # Offered for Ollama besides what it has; any other name can be typed.
 SUGGESTED = ("qwen2.5-coder:7b", "llama3.1", "codestral", "gemma2", "mistral-nemo", "phi3")
 
-_QUESTION = "Which model? Arrow keys and Enter; Escape leaves.\n"
+_QUESTION = "Which model?"
+_LEAVES = "leaves"
 
 
 @dataclass(frozen=True)
@@ -55,15 +56,16 @@ def choose(interpreter: OpenInterpreter, others: Sequence[Choice] = ()) -> Choic
         found = servers.find()
         for server in found:
             if server.problem:
-                print(server.problem)
+                print(fitting(server.problem))
         choices = [*_served(found), *others, *_startable(found), *_builtin()]
-        taken = choices[Menu(_QUESTION, [choice.label for choice in choices]).choose()]
+        plain = interpreter.plain_text_display
+        taken = choices[Menu(_QUESTION, [choice.label for choice in choices], _LEAVES, plain).choose()]
         try:
-            with _unseen_keys():
+            with _unseen_keys(plain):
                 taken.take(interpreter)
             return taken
         except (ModelError, DownloadError) as error:
-            print(f"{error}\n")  # and the list again: another choice may work
+            print(f"{fitting(str(error))}\n")  # and the list again: another choice may work
 
 
 def start_again(interpreter: OpenInterpreter, program: str, model: str) -> bool:
@@ -75,10 +77,13 @@ def start_again(interpreter: OpenInterpreter, program: str, model: str) -> bool:
     return False
 
 
-def _unseen_keys() -> AbstractContextManager[None]:
-    """Keys that are pressed meanwhile are for the next list: not echoed, and Enter stays what it is."""
+def _unseen_keys(plain: bool) -> AbstractContextManager[None]:
+    """Keys that are pressed meanwhile are for the next list: not echoed, and Enter stays what it is.
+
+    Not where a line is read as the terminal lets it be edited: it would have no end.
+    """
     tty = Tty()
-    return tty.keys(marks=False) if tty.in_foreground else nullcontext()
+    return tty.keys(marks=False) if tty.in_foreground and tty.can_draw and not plain else nullcontext()
 
 
 def _take_only_one(interpreter: OpenInterpreter) -> Choice:
@@ -141,7 +146,8 @@ def _use_server_model(server: servers.Server, model: servers.Model) -> Callable[
             llm.context_window = window
         if server.kind.prefix == "openai/" and llm.api_key is None:
             llm.api_key = "local"  # or OpenAI's own key would go to this server
-        print(f"Using {model.name} at {server.kind.title}" + (f", window {window:,} tokens." if window else "."))
+        told = f", window {window:,} tokens." if window else "."
+        print(fitting(f"Using {model.name} at {server.kind.title}{told}"))
 
     return use
 
@@ -150,8 +156,8 @@ def _get_for_ollama(interpreter: OpenInterpreter, server: servers.Server) -> Non
     had = {model.name for model in server.models}
     names = [name for name in SUGGESTED if name not in had]
     rows = [*names, "Another one: type its name (they are listed at https://ollama.com/library)"]
-    number = Menu("Which model should Ollama get?\n", rows).choose()
-    name = names[number] if number < len(names) else _ask("Model: ")
+    number = Menu("Which model should Ollama get?", rows, plain=interpreter.plain_text_display).choose()
+    name = names[number] if number < len(names) else ask_plainly("Model: ")
     if not name:
         raise LocalServerError("No model was named.")
     _check_online(interpreter)
@@ -171,7 +177,8 @@ def _start(interpreter: OpenInterpreter, wanted: str = "", *, start: Callable[[]
         _use_server_model(server, known[0])(interpreter)
     elif known:
         labels = [_model_label(server, model) for model in server.models]
-        _use_server_model(server, server.models[Menu(_QUESTION, labels).choose()])(interpreter)
+        number = Menu(_QUESTION, labels, _LEAVES, interpreter.plain_text_display).choose()
+        _use_server_model(server, server.models[number])(interpreter)
     else:
         _get_for_ollama(interpreter, server)
 
@@ -196,8 +203,9 @@ def _use_builtin(interpreter: OpenInterpreter, what: weights.Weights | Path) -> 
 
 def _install_engine() -> None:
     command = engine.install_command()
-    print(f"The built-in model needs llama.cpp, which comes as a ready-made package:\n  {' '.join(command)}")
-    if not sys.stdin.isatty() or _ask("Install it now? [Y/n] ").strip().lower() not in ("", "y", "yes"):
+    print(fitting("The built-in model needs llama.cpp, which comes as a ready-made package:"))
+    print(f"  {' '.join(command)}")
+    if not sys.stdin.isatty() or ask_plainly("Install it now? [Y/n] ").strip().lower() not in ("", "y", "yes"):
         raise LocalServerError(f"Not installed. To do it yourself, run: {' '.join(command)}")
     done = subprocess.run(command, stdin=subprocess.DEVNULL, check=False)
     if done.returncode or not engine.is_installed():
@@ -210,7 +218,7 @@ def _check_online(interpreter: OpenInterpreter) -> None:
 
 
 def _ask_for_file(interpreter: OpenInterpreter) -> None:
-    given = _ask("Path of the GGUF file: ").strip()
+    given = ask_plainly("Path of the GGUF file: ").strip()
     path = Path(given).expanduser().absolute()
     if not given or not path.is_file():
         raise LocalServerError(f"There is no file {given!r}.")
@@ -218,15 +226,6 @@ def _ask_for_file(interpreter: OpenInterpreter) -> None:
 
 
 # -- words ---------------------------------------------------------------------------------------------------
-
-
-def _ask(question: str) -> str:
-    from prompt_toolkit import prompt
-
-    try:
-        return prompt(question)
-    except EOFError:
-        return ""
 
 
 def _model_label(server: servers.Server, model: servers.Model) -> str:

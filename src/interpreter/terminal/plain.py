@@ -19,8 +19,9 @@ _WIDTH = 120  # of a line that tells of files
 class PlainDisplay:
     """Writes each chunk as it comes; nothing is ever drawn twice."""
 
-    def __init__(self, write: Callable[[str], object], color: bool = False) -> None:
+    def __init__(self, write: Callable[[str], object], color: bool = False, begun: bool = True) -> None:
         self._out = write
+        self._begun = begun  # whether something stands above; what is piped on has no empty line on top
         self._color = color  # whether a program's own colours are passed on
         self._text_form = ""  # of a display that also comes as a page
         self._kind = ""
@@ -107,6 +108,10 @@ class PlainDisplay:
         silent, self._silent = self._silent, True
         self._end_section()
         self._say(words.ending(dict(chunk), 0.0, silent, self._language in words.SHELLS))
+        self.tell_files()
+
+    def tell_files(self) -> None:
+        """What a block did to files."""
         changed, self._files = self._files, ""
         self._say(changed)
 
@@ -138,7 +143,7 @@ class PlainDisplay:
             return
         self._end_section()
         self._kind = kind
-        self._write("\n" + opening)
+        self._write(f"\n{opening}" if self._begun else opening)
 
     def _end_section(self) -> None:
         kind, self._kind = self._kind, ""
@@ -158,6 +163,7 @@ class PlainDisplay:
 
     def _write(self, text: str) -> None:
         if text:
+            self._begun = True
             self._out(text)
             self._line_begun = not text.endswith("\n")
 

@@ -32,6 +32,11 @@ class Trying:
     def __init__(self, terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBlock) -> None:
         self._terminal, self._interpreter, self._pending = terminal, interpreter, pending
 
+    @property
+    def may_work(self) -> bool:
+        """Whether there is a way: none in a sandbox, and none for a language whose variables cannot be copied."""
+        return self._interpreter.sandbox_now() is None and self._interpreter.computer.copies(self._pending.language)
+
     def look(self) -> bool:
         """Run it where nothing lasts and ask what then; True if it is to be made real."""
         pending = self._pending
@@ -130,6 +135,7 @@ class Seen:
         if chunk.get("previewed"):
             if "ended" in chunk:
                 self._terminal.display.line(APPLIED)
+                self._terminal.display.tell_files()
             return True
         return False
 

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 from interpreter.errors import LocalServerError, NoModelError
 from interpreter.llm import keys
 from interpreter.settings import apply, sources
+from interpreter.terminal.menu import Menu, fitting
+from interpreter.terminal.render.words import wrapped
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
@@ -15,16 +17,18 @@ if TYPE_CHECKING:
     from interpreter.terminal.remembered import Remembered
     from interpreter.terminal.terminal import Terminal
 
-FIRST_RUN = """\
-No model is set up yet. Choose one; the next start takes it without asking.
-  a key     of OpenAI, Anthropic, Google or another provider; one in the
-            environment (OPENAI_API_KEY, ANTHROPIC_API_KEY, ...) is found there
-  a server  Ollama, LM Studio, Jan, llama.cpp, vLLM: what runs here is listed
-  built-in  a small model, downloaded once: no key, no account, and nothing
-            that you say leaves this machine
-You are asked before code runs. `interpreter --sandbox workspace` (in the chat:
-%sandbox workspace) also keeps it from all files but those of the folder that
-you start in, and from the network: recommended."""
+_NO_MODEL = "No model is set up yet. Choose one; the next start takes it without asking."
+_KINDS = {
+    "a key": "of OpenAI, Anthropic, Google or another provider; one in the environment (OPENAI_API_KEY, "
+    "ANTHROPIC_API_KEY, ...) is found there",
+    "a server": "Ollama, LM Studio, Jan, llama.cpp, vLLM: what runs here is listed",
+    "built-in": "a small model, downloaded once: no key, no account, and nothing that you say leaves this machine",
+}
+_CAUTION = (
+    "You are asked before code runs. `interpreter --sandbox workspace` (in the chat: %sandbox workspace) also keeps it "
+    "from all files but those of the folder that you start in, and from the network: recommended."
+)
+_WIDEST = 79
 
 NOBODY_TO_ASK = """\
 No model is set up, and there is no terminal to choose one at. One of these helps:
@@ -141,9 +145,9 @@ def _use_again(interpreter: OpenInterpreter, chosen: Remembered) -> str:
 def _choose(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
     from interpreter.terminal import local, remembered
 
-    print(FIRST_RUN)
+    print("\n".join(_first_words(min(terminal.tty.size()[0] - 1, _WIDEST))))
     for row, variable in keys.in_environment(os.environ):
-        print(f"{variable} is set: --model {keys.starting_model(row) or f'{row.prefix}/NAME'} uses it.")
+        print(fitting(f"{variable} is set: --model {keys.starting_model(row) or f'{row.prefix}/NAME'} uses it."))
     print()
     paste = _PastedKey(terminal)
     try:
@@ -153,6 +157,14 @@ def _choose(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
     if taken.label != _PASTE or paste.is_kept:
         remembered.remember(interpreter, taken.program)
     return True
+
+
+def _first_words(width: int) -> list[str]:
+    """What there is to choose from, in one screen."""
+    rows = wrapped(_NO_MODEL, width)
+    for kind, told in _KINDS.items():
+        rows += wrapped(f"  {kind:<9} {told}", width, hanging=10 if width >= _WIDEST else 2)
+    return rows + wrapped(_CAUTION, width)
 
 
 _PASTE = "Paste the key of a provider"
@@ -172,33 +184,30 @@ class _PastedKey:
         row = keys.provider_of(key) or self._whose()
         model = keys.starting_model(row)
         interpreter.llm.model, interpreter.llm.api_base, interpreter.llm.api_key = model, None, key
-        self.is_kept = offer_to_keep(row, key)
-        print(f"Using {model} with this key. --model names another model.")
+        self.is_kept = offer_to_keep(row, key, self._terminal.plain)
+        print(fitting(f"Using {model} with this key. --model names another model."))
 
     def _whose(self) -> Provider:
         from interpreter.llm.catalogue import ROWS
-        from interpreter.terminal.menu import Menu
 
         rows = [ROWS[prefix] for prefix in keys.STARTING_MODELS]
         labels = [f"{row.prefix}  ({row.key_variables[0]})" for row in rows]
         try:
-            return rows[Menu("Whose key is it? Arrow keys and Enter; Escape goes back.\n", labels).choose()]
+            return rows[Menu("Whose key is it?", labels, "goes back", self._terminal.plain).choose()]
         except KeyboardInterrupt:
             raise NoModelError("The key is not used.") from None
 
 
-def offer_to_keep(row: Provider, key: str) -> bool:
+def offer_to_keep(row: Provider, key: str, plain: bool) -> bool:
     """Keep a key for the next start if the user says so; in a file of theirs, and nowhere else."""
-    from interpreter.terminal.menu import Menu
-
     answers = ["No: for this session alone", f"Yes: in {keys.file()}, which only you can read"]
     try:
-        wanted = Menu("Keep the key for the next start?\n", answers).choose() == 1
+        wanted = Menu("Keep the key for the next start?", answers, plain=plain).choose() == 1
         path = keys.keep(row.key_variables[0], key) if wanted else None
     except KeyboardInterrupt:
         return False
     except OSError as error:
-        print(f"It could not be kept in {keys.file()}: {error.strerror}.")
+        print(fitting(f"It could not be kept in {keys.file()}: {error.strerror}."))
         return False
     if path is not None:
         print(f"The key is kept in {path}.")

@@ -50,7 +50,7 @@ class Terminal:
     @property
     def display(self) -> Display | PlainDisplay:
         if self._display is None:
-            self._display = PlainDisplay(self.tty.write, self._colors_anyway) if self.plain else self._drawn()
+            self._display = self._written() if self.plain else self._drawn()
         return self._display
 
     @property
@@ -61,6 +61,9 @@ class Terminal:
     @property
     def _colors_anyway(self) -> bool:
         return self.tty.forced_color and not self._wanted_plain
+
+    def _written(self) -> PlainDisplay:
+        return PlainDisplay(self.tty.write, self._colors_anyway, begun=self.tty.can_show)
 
     def _drawn(self) -> Display:
         from interpreter.terminal.render.display import Display

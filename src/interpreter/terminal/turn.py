@@ -58,7 +58,7 @@ def _approve(terminal: Terminal, interpreter: OpenInterpreter, busy: Busy) -> No
         return
     trying = Trying(terminal, interpreter, pending)
     kept = interpreter.preview and trying.look()
-    if not (kept or pending.declined) and approve(terminal, pending, trying.look) and pending.preview is None:
+    if not (kept or pending.declined) and approve(terminal, pending, trying) and pending.preview is None:
         busy.block_runs(pending.language)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from collections.abc import Iterator
@@ -42,8 +41,9 @@ class Profile:
         return self.path.name == "profile"
 
     def release(self) -> None:
-        with contextlib.suppress(OSError):
-            os.close(self._lock)
+        lock, self._lock = self._lock, -1  # closed twice, it might be somebody else's by then
+        if lock != -1:
+            os.close(lock)
 
 
 def free(root: Path) -> Iterator[tuple[Path, int]]:

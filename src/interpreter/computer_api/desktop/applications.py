@@ -47,6 +47,23 @@ def find(name: str) -> Application:
     raise NoApplication(f"No application is called {name!r}." + (f" Near are: {', '.join(names)}." if names else ""))
 
 
+def names_of(application: Application, called: str, workspace: str) -> tuple[str, ...]:
+    """What an application that would be started may go by: its names, and where its program is.
+
+    A path is no name, unless the program's name leads there as well. In the workspace no program has a name: code can
+    put there whatever it likes.
+    """
+    if sys.platform == "darwin":  # `open` finds it, by name or path
+        return (os.path.realpath(called) if "/" in called else called,)
+    program = os.path.realpath(which(application.command[0]) or application.command[0])
+    folder, bare = os.path.realpath(workspace), os.path.basename(application.command[0])
+    if folder != "/" and Path(program).is_relative_to(folder):
+        return (program,)
+    if "/" in called and os.path.realpath(which(bare) or "") != program:
+        return (program,)
+    return called.strip(), application.name, bare, program
+
+
 def entries() -> Iterator[tuple[Application, list[str]]]:
     """The desktop's entries, and the names under which each is known; the user's own first."""
     seen: set[str] = set()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable
 from typing import Any
 
 from interpreter.computer_api.desktop.applications import Application
@@ -15,6 +14,7 @@ from interpreter.errors import ComputerError
 _LIMIT = 5.0
 _MOVE_LIMIT = 2.0
 _START_LIMIT = 60.0
+_HANDED_OVER = 3.0  # for a new window of a program that runs already; it may make a tab instead
 _FROM_USER = 2
 _FLAGS = {"x": 1 << 8, "y": 1 << 9, "width": 1 << 10, "height": 1 << 11}
 _STATIC_GRAVITY = 10
@@ -56,50 +56,72 @@ class X11Windows:
 
     def launch(self, application: Application, args: list[str]) -> Window:
         with Connection() as x:
-            before, front = set(_clients(x)), _active(x)
-            process = subprocess.Popen(
-                [*application.command, *args],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-                cwd=os.path.expanduser("~"),
-            )
-            found = 0
+            return _Launch(x, application, args).window()
 
-            def shown() -> bool:
-                nonlocal found
-                new = [window for window in _clients(x) if window not in before]
-                # A program that runs already may come to the front instead.
-                found = new[-1] if new else _active(x) if process.poll() is not None and _active(x) != front else 0
-                return bool(found) or process.poll() not in (None, 0)
 
-            return self._launched(x, application, process, shown, lambda: found)
+class _Launch:
+    """A program that has been started, and the window that comes of it."""
 
-    def _launched(
-        self,
-        x: Connection,
-        application: Application,
-        process: subprocess.Popen[bytes],
-        shown: Callable[[], bool],
-        found: Callable[[], int],
-    ) -> Window:
+    def __init__(self, x: Connection, application: Application, args: list[str]) -> None:
+        self._x, self._application = x, application
+        self._before, self._front = set(_clients(x)), _active(x)
+        self._runs_already = any(_is_of(window, application) for window in _all(x))
+        self._process = subprocess.Popen(
+            [*application.command, *args],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            cwd=os.path.expanduser("~"),
+        )
+
+    def window(self) -> Window:
+        """The window, when it is there; an error in words if none comes."""
         from interpreter.computer_api.desktop.applications import leave
 
-        exits = os.pidfd_open(process.pid)
+        x, name = self._x, self._application.name
+        exits = os.pidfd_open(self._process.pid)
         try:
-            x.wait(shown, _START_LIMIT, exits)
+            x.wait(lambda: bool(self._shown()) or self._is_over(), _START_LIMIT, exits)
         finally:
             os.close(exits)
-        ended = process.poll()
-        leave(process)
-        window = _window(x, found()) if found() else None
+        ended = self._process.poll()
+        if ended == 0 and self._runs_already:
+            x.wait(lambda: bool(self._shown()), _HANDED_OVER)
+        leave(self._process)
+        found = self._shown() or (self._the_running_one() if ended == 0 else 0)
+        window = _window(x, found) if found else None
         if window is None and ended:
-            raise ComputerError(f"{application.name} ended at once with {ended}. Start it in the shell to see why.")
+            raise ComputerError(f"{name} ended at once with {ended}. Start it in the shell to see why.")
         if window is None:
-            raise ComputerError(f"{application.name} was started, but has shown no window in {_START_LIMIT:g} seconds.")
+            raise ComputerError(f"{name} was started, but has shown no window in {_START_LIMIT:g} seconds.")
         x.wait(lambda: _active(x) == window.id, _LIMIT)
         return _window(x, window.id) or window
+
+    def _shown(self) -> int:
+        """A new window; or one that came to the front, of a program that runs already."""
+        new = [window for window in _clients(self._x) if window not in self._before]
+        if new:
+            return new[-1]
+        active = _active(self._x)
+        return active if self._process.poll() is not None and active != self._front else 0
+
+    def _is_over(self) -> bool:
+        """Whether nothing is to be waited for: it failed, or left it to one that runs already."""
+        ended = self._process.poll()
+        return bool(ended) or (ended == 0 and self._runs_already)
+
+    def _the_running_one(self) -> int:
+        """The window of the one that runs already and shows what was asked for in a tab; the one in front first."""
+        own = [window for window in _all(self._x) if _is_of(window, self._application)]
+        return next((window.id for window in own if window.active), own[-1].id if own else 0)
+
+
+def _is_of(window: Window, application: Application) -> bool:
+    """Whether a window is, as far as its class tells, one of an application."""
+    kind = window.application.casefold()
+    names = (application.name.casefold(), os.path.basename(application.command[0]).casefold())
+    return len(kind) > 2 and any(kind in name or name in kind for name in names if len(name) > 2)
 
 
 def _clients(x: Connection) -> list[int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Box(NamedTuple):
@@ -13,6 +13,14 @@ class Box(NamedTuple):
     top: int
     width: int
     height: int
+
+    @classmethod
+    def given(cls, region: Any) -> Box:
+        """A region as somebody has named it."""
+        numbers = [] if isinstance(region, str) or not isinstance(region, Iterable) else list(region)
+        if len(numbers) != 4 or not all(isinstance(number, int | float) for number in numbers):
+            raise ValueError(f"A region is [left, top, width, height] in pixels of the screen, not {region!r:.80}.")
+        return cls(*(round(number) for number in numbers))
 
     @classmethod
     def between(cls, left: float, top: float, right: float, bottom: float) -> Box:

@@ -41,11 +41,12 @@ class Element:
         """It as a value: what a model needs to choose it, and to name it in a call."""
         box = self.box or Box(0, 0, 0, 0)
         x, y = box.center
-        told: dict[str, Any] = {"ref": ref, "role": self.role, "name": self.name, "x": x, "y": y, "box": list(box)}
+        name, description = self.name.strip(), self.description.strip()  # GTK puts room for a shortcut behind them
+        told: dict[str, Any] = {"ref": ref, "role": self.role, "name": name, "x": x, "y": y, "box": list(box)}
         if self.value is not None:
             told["value"] = self.value
-        if self.description and self.description != self.name:
-            told["description"] = self.description
+        if description and description != name:
+            told["description"] = description
         states = [state for state in _TOLD if state in self.states]
         if "enabled" not in self.states and "sensitive" not in self.states:
             states.append("disabled")
@@ -90,4 +91,16 @@ class Tree:
                 continue
             seen.add(element.key)
             yield element
-            waiting += sorted(children.get(element.key, ()), key=lambda child: -child.index)
+            waiting += reversed(_in_order(children.get(element.key, [])))
+
+    def uncounted(self) -> list[Element]:
+        """Those on the screen whose program does not say which of its siblings is the first."""
+        parents = {element.parent for element in self.elements.values() if element.index < 0}
+        return [element for element in self.elements.values() if element.showing and element.parent in parents]
+
+
+def _in_order(siblings: list[Element]) -> list[Element]:
+    """As their program counts them; GTK does not count the items of a menu, so these go by their places."""
+    if all(element.index >= 0 for element in siblings):
+        return sorted(siblings, key=lambda element: element.index)
+    return sorted(siblings, key=lambda element: (element.box.top, element.box.left) if element.box else (0, 0))

@@ -21,10 +21,14 @@ def outline(view: View, window: Window | None, limit: int) -> tuple[list[tuple[E
     top = _top_of(view.tree, window)
     if top is None:
         return [], 0
-    telling = [element for element in view.tree.below(top) if _tells(view.tree, element)]
-    asked, left = telling[:limit], len(telling) - limit
+    asked: list[Element] = []
+    left = 0
 
     async def ask(asking: Asking) -> None:
+        nonlocal asked, left
+        await asking.boxes(view.tree.uncounted()[:limit])
+        telling = [element for element in view.tree.below(top) if _tells(view.tree, element)]
+        asked, left = telling[:limit], len(telling) - limit
         await asking.boxes([top, *asked])
         await asking.values([element for element in asked if _has_value(element)])
 

@@ -78,6 +78,12 @@ def desktop_box(screens: Screens) -> Box:
     return around(monitor.box for monitor in screens.monitors())
 
 
+def desktop_size() -> tuple[int, int]:
+    """Width and height of all monitors together."""
+    box = desktop_box(open_screens())
+    return box.width, box.height
+
+
 def open_screens() -> Screens:
     """The screen of the system that this runs on, or one sentence on why there is none."""
     if sys.platform == "darwin":

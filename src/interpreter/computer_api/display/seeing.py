@@ -83,7 +83,7 @@ class Seeing(Tool):
     ) -> Box:
         whole = desktop_box(self._screens)
         if region is not None:
-            box = Box(*(round(number) for number in region)).within(whole)
+            box = Box.given(region).within(whole)
             if not box.area:
                 raise ValueError(
                     f"The region is not on the screen, which is {list(whole)} as [left, top, width, height]."
@@ -152,7 +152,7 @@ class Seeing(Tool):
 
     def wait_until_still(self, seconds: float = 0.3, timeout: float = 10, region: Sequence[int] | None = None) -> bool:
         """Wait until nothing has changed for some seconds; False if it has not come to rest in time."""
-        box = Box(*region) if region is not None else desktop_box(self._screens)
+        box = Box.given(region) if region is not None else desktop_box(self._screens)
         return settling.wait_until_still(self._screens, box, seconds, timeout)
 
     def changed_since(self, picture: Picture) -> list[list[int]]:

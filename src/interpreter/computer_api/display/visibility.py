@@ -32,7 +32,9 @@ def seen(tree: Tree, element: Element, windows: Sequence[Window], desktop: Box) 
     if element.box is None or not element.showing:
         return None
     box = _shifted(tree, element, windows).within(desktop)
-    popping = element.role in POPPING
+    parent = tree.elements.get(element.parent)
+    # The menus of a bar stand in the window, also while one of them is open.
+    popping = element.role in POPPING and (parent is None or parent.role != "menu bar")
     for ancestor in tree.ancestors(element):
         if ancestor.role == "combo box" and "expanded" not in ancestor.states:
             return None

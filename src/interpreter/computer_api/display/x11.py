@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 SEEING = "Seeing the screen"
 # How often a window is asked for its parent before it counts as one without.
 _DEPTH = 10
+WHOLE = 1 << 14
+"""So many words of a property are asked for at once: between two questions it may have become shorter."""
 
 
 class X11:
@@ -152,11 +154,11 @@ class X11:
         return Box(place.x - edge, place.y - edge, size.width + 2 * edge, size.height + 2 * edge)
 
     def _property(self, window: Any, name: str) -> list[int] | None:
-        found = window.get_full_property(self._x.intern_atom(name), 0)
+        found = window.get_full_property(self._x.intern_atom(name), 0, WHOLE)
         return None if found is None or found.format != 32 else list(found.value)
 
     def _text(self, window: Any, name: str) -> str:
-        found = window.get_full_property(self._x.intern_atom(name), 0)
+        found = window.get_full_property(self._x.intern_atom(name), 0, WHOLE)
         if found is None or found.format != 8:
             return ""
         raw = found.value if isinstance(found.value, bytes) else str(found.value).encode()

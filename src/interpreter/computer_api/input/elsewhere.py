@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from interpreter.computer_api.display.failures import needed
+from interpreter.computer_api.display.screens import desktop_size
 from interpreter.computer_api.input.errors import UnknownKey
 
 _USING = "Using mouse and keyboard"
@@ -48,10 +49,7 @@ class PynputHands:
         self._buttons: set[str] = set()
 
     def size(self) -> tuple[int, int]:
-        from interpreter.computer_api.display.screens import desktop_box, open_screens
-
-        box = desktop_box(open_screens())
-        return box.width, box.height
+        return desktop_size()
 
     def position(self) -> tuple[int, int]:
         x, y = self._pointer.position

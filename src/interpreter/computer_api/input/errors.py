@@ -20,6 +20,10 @@ class UnknownKey(ComputerError, ValueError):
     """A name that no key has."""
 
 
+class HandsLost(ComputerError):
+    """The connection to mouse and keyboard has ended: an interrupt cut it off, or the display is gone."""
+
+
 class NotTyped(ComputerError):
     """Text or keys that no application can have received."""
 

@@ -6,12 +6,17 @@ import os
 import sys
 import time
 import weakref
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
+
+from interpreter.computer_api.display.failures import NoDisplayError
+from interpreter.computer_api.input.errors import HandsLost
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
 
 BUTTONS = ("left", "middle", "right")
+TERMINALS = ("term", "konsole", "alacritty", "kitty", "tilix", "urxvt", "foot", "yakuake", "guake")
 
 
 class Hands(Protocol):
@@ -74,14 +79,28 @@ def hands_of(computer: Computer) -> Hands:
     return _hands[computer]
 
 
+def position_of(computer: Computer) -> tuple[int, int]:
+    """Where the pointer is, also when an interrupt in another thread has taken the devices away meanwhile."""
+    try:
+        return hands_of(computer).position()
+    except HandsLost:
+        return hands_of(computer).position()
+
+
 def release(computer: Computer) -> None:
     """Let go of what a computer still holds down."""
-    if computer in _hands:
-        hands_of(computer).release()
+    if computer not in _hands:
+        return
+    with suppress(NoDisplayError):  # then there is nothing that could be held
+        hands = hands_of(computer)
+        hands.release()
+        if hands.is_lost:  # an interrupt cut it off meanwhile, and what was down is down
+            hands_of(computer).release()
 
 
 def let_go(computer: Computer) -> None:
     """Close the devices of a computer, if it has any open."""
+    release(computer)
     if _hands.pop(computer, None) is not None:
         _ends.pop(computer)()
 
@@ -94,6 +113,11 @@ def kind_of_screen() -> str:
         return "windows"
     wayland = os.environ.get("WAYLAND_DISPLAY") and os.environ.get("XDG_SESSION_TYPE") != "x11"
     return "wayland" if wayland else "x11"
+
+
+def is_terminal(kind: str) -> bool:
+    """Whether the class of a window is that of a terminal."""
+    return any(name in kind.lower() for name in TERMINALS)
 
 
 def open_hands() -> Hands:

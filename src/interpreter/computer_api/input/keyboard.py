@@ -18,6 +18,8 @@ class Keyboard(Tool):
     @acts
     def write(self, text: str, interval: float | None = None, delay: float = 0.30, **kw: Any) -> None:
         """Type any text; a line break presses Enter. `interval`: seconds between characters."""
+        if not isinstance(text, str):
+            raise TypeError(f"write takes a text, not {text!r:.60}: write(str(...)).")
         with acting(self.computer) as hands:
             # A long text is pasted; `delay` is how long the program has until the clipboard is given back.
             if interval or not hands.pastes(text) or not self.computer.clipboard._paste_once(text, delay):

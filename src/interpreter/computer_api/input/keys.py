@@ -142,6 +142,8 @@ def chords(names: Iterable[str | Iterable[str]]) -> list[list[str]]:
     found: list[list[str]] = []
     for name in names:
         found += [chord(name)] if isinstance(name, str) else chords(name)
+    if not found:
+        raise UnknownKey("Name the keys: press('enter'), hotkey('ctrl', 's').")
     return found
 
 

@@ -6,7 +6,7 @@ import time
 from typing import Any
 
 from interpreter.computer_api.input.errors import PointerElsewhere
-from interpreter.computer_api.input.hands import BUTTONS, Hands, hands_of, let_go
+from interpreter.computer_api.input.hands import BUTTONS, Hands, let_go, position_of
 from interpreter.computer_api.input.stop import acting
 from interpreter.computer_api.input.targets import place
 from interpreter.computer_api.tool import Tool, acts
@@ -27,7 +27,7 @@ class Mouse(Tool):
 
     def position(self) -> tuple[int, int]:
         """Where the pointer is, in pixels of the screen."""
-        return hands_of(self.computer).position()
+        return position_of(self.computer)
 
     @acts
     def move(

@@ -24,12 +24,17 @@ def place(
     icon: str | None = None,
     text: str | None = None,
     screenshot: Any = None,
+    **others: Any,
 ) -> tuple[int, int] | None:
     """The pixel that is meant, None where nothing is named. `size` is the screen's."""
+    if others:
+        raise TypeError(f"A target has no {', '.join(map(repr, others))}. {_HOW}")
     if len(args) == 2 and all(isinstance(value, int | float) for value in args):
         x, y = args
     elif len(args) > 1:
         raise ValueError(f"One target at a time, not {len(args)}. {_HOW}")
+    if args == (None,):
+        raise ValueError(f"The target is None. {_HOW}")  # what was looked for and not found: no click anywhere
     target = next((value for value in (*args, text, icon) if value is not None), None) if x is None else None
     if x is not None or y is not None:
         target = (x, y)

@@ -6,6 +6,7 @@ import subprocess
 import time
 from shutil import which
 
+from interpreter.computer_api.display.screens import desktop_size
 from interpreter.computer_api.input.keys import keysym_name
 from interpreter.errors import ComputerError
 
@@ -31,10 +32,7 @@ class WaylandHands:
         self._buttons: set[str] = set()
 
     def size(self) -> tuple[int, int]:
-        from interpreter.computer_api.display.screens import desktop_box, open_screens
-
-        box = desktop_box(open_screens())
-        return box.width, box.height
+        return desktop_size()
 
     def position(self) -> tuple[int, int]:
         """Where we put it: nothing else can be known."""

@@ -63,6 +63,13 @@ class Account:
     def path(self, key: str) -> Path:
         return Path(os.path.expanduser(self.get(key)))
 
+    def check_login(self) -> None:
+        """Whether name and password can be had, as far as that shows before a command is asked for it."""
+        self.get("user")
+        if not self.values.get("password_variable") and self.values.get("password_command"):
+            return
+        self.password()
+
     def password(self) -> str:
         """The password, from where the settings say it is."""
         if name := self.values.get("password_variable"):

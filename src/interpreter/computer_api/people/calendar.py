@@ -13,7 +13,7 @@ from interpreter.computer_api.people.account import Account, not_configured
 from interpreter.computer_api.people.apple import calendar as apple_calendar
 from interpreter.computer_api.people.apple.script import has_apple_script
 from interpreter.computer_api.people.collection import Collection, Item, local_collections
-from interpreter.computer_api.people.dav import CALENDARS, remote_collections
+from interpreter.computer_api.people.dav import CALENDARS, checked, remote_collections
 from interpreter.computer_api.people.errors import NotFoundError
 from interpreter.computer_api.people.moments import Given, beginning, day_of, moment, span
 from interpreter.computer_api.tool import Tool, sends
@@ -83,6 +83,17 @@ class Calendar(Tool):
             return apple_calendar.first()
         with opened(account) as calendars:
             return chosen(calendars, account.values.get("calendar"))[0].name
+
+    def _check_sending(self) -> None:
+        account = self._account()
+        if account is None:
+            return
+        if account.values.get("path"):
+            local_collections(account, ".ics")
+        else:
+            checked(account, account.get("url"))
+            if account.values.get("user"):
+                account.check_login()
 
     def _account(self) -> Account | None:
         """The account of the settings; None for Calendar on macOS."""

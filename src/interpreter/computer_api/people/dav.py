@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 DAV = "{DAV:}"
 REDIRECTIONS = 5
+PROVIDERS = ("icloud.com",)  # domains of one provider, with several servers for one account
 MOST_BYTES = 64 * 1024 * 1024
 
 
@@ -232,14 +233,19 @@ def checked(account: Account, url: str) -> None:
 
 
 def is_related(host: str, own: str) -> bool:
-    """Whether it is the same server, or one of the same domain: providers have several for one account."""
-    if host == own:
+    """Whether it is the same server, or one whose name is below its own, or another of the same provider.
+
+    Who else has a name beside it cannot be told from the name: of co.uk or github.io that may be anybody.
+    """
+    if host == own or host == own.removeprefix("www."):
         return True
-    if is_loopback(own) or own.replace(".", "").isdigit():
+    if is_loopback(own) or "." not in own or own.replace(".", "").isdigit():
         return False
-    above = own.partition(".")[2]
-    domain = above if "." in above else own
-    return host == domain or host.endswith(f".{domain}")
+    return any(host.endswith(f".{domain}") for domain in (own, *_providers(own)))
+
+
+def _providers(own: str) -> list[str]:
+    return [domain for domain in PROVIDERS if own == domain or own.endswith(f".{domain}")]
 
 
 def answers(url: str, xml: bytes) -> list[Answer]:

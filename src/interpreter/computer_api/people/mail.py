@@ -68,6 +68,11 @@ class Mail(Tool):
         """A path as a file in AppleScript, quoted so that nothing in it is code."""
         return f"POSIX file {quoted(file_path)}"
 
+    def _check_sending(self) -> None:
+        if (account := self._account()) is not None:
+            mail_servers.server(account, "smtp")
+            account.check_login()
+
     def _account(self) -> Account | None:
         """The account of the settings; None for Mail on macOS."""
         account = Account.of(self.computer, "mail_account", mail_servers.KEYS)

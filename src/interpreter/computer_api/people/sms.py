@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from interpreter.computer_api.people.apple import messages
+from interpreter.computer_api.people.apple.script import program
 from interpreter.computer_api.people.errors import NotPermittedError
 from interpreter.computer_api.tool import Tool, acts, sends
 from interpreter.errors import ComputerError
@@ -25,6 +26,9 @@ class SMS(Tool):
             raise ValueError(f"{to!r} is no number. Ask computer.contacts.get_phone_number(name) for one.")
         messages.send(to.strip(), message)
         return f"Messages was told to send it to {to.strip()}."
+
+    def _check_sending(self) -> None:
+        program("Messages")
 
     def get(self, contact: str | None = None, limit: int = 10, substring: str | None = None) -> list[dict[str, Any]]:
         """The newest messages (date, from, text), with a person (number, address or name) or with words in them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from interpreter.computer_api.at_session import surroundings
 from interpreter.languages.python import Python
 
 if TYPE_CHECKING:
@@ -24,8 +25,7 @@ class Beside:
 
 def failure(computer: Computer, *blocks: str) -> str | None:
     """What went wrong when the blocks ran, one after the other; None if nothing did."""
-    computer.shut_in()
-    shared = computer.surroundings
+    shared = surroundings(computer)
     python = None if shared.python == "in-process" else shared.python
     alone = replace(shared, python=python, on_input=None, keyboard=False, snapshots=0, timeout=SECONDS)
     session = Python(Beside(alone))

@@ -191,6 +191,7 @@ class OwnCall:
 
     args: Sequence[Any] = ()
     kwargs: Mapping[str, Any] = MappingProxyType({})
+    containment = None
     is_contained = False
 
     def __init__(self, language: InProcessPython, outlet: Outlet, path: str, how: str) -> None:

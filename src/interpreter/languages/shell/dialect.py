@@ -106,6 +106,12 @@ class Dialect:
         self._files += [file for _, file in written]
         return written
 
+    def plain(self, folder: Path, text: str) -> str:
+        """What the shell says of a block, with its own name in the place of the file that the block was put into."""
+        if str(folder) not in text:
+            return text
+        return re.sub(rf"{re.escape(str(folder))}/block\d+(?:\.\d+)?(?=:)", self.kind, text)
+
     # -- from the shell --------------------------------------------------------------------------------------
 
     def report(self, folder: Path) -> bytes | None:

@@ -154,7 +154,8 @@ __oi_peel() {
   while IFS= builtin read -r __oi_name; do
     for ((__oi_layer = 0; __oi_layer <= $1; __oi_layer++)); do
       builtin declare -p "$__oi_name" || break
-      [[ $__oi_name != __oi_* && $__oi_name != PWD ]] && builtin unset -v "$__oi_name" || break
+      [[ $__oi_name != __oi_* && $__oi_name != PWD && $__oi_name != DIRSTACK ]] || break # what is needed below
+      builtin unset -v "$__oi_name" || break
     done
   done <"$__oi_folder/names" >|"$__oi_folder/layers" 2>/dev/null
   IFS= builtin read -r -d '' __oi_layers <"$__oi_folder/layers"

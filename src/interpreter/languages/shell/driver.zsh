@@ -95,6 +95,7 @@ __oi_exit() {
 __oi_save() {
   {
     builtin printf 'builtin unsetopt aliases\nbuiltin cd -- %q\n' $PWD
+    builtin printf 'dirstack=(%s)\n' "${(j: :)${(@q)dirstack}}"
     __oi_names=(${(k)parameters[(R)*(special|local)*]} ${(M)${(k)parameters}:#__oi_*})
     builtin typeset -p ${${(k)parameters}:|__oi_names} ${(k)parameters[(I)(${(j:|:)~__oi_kept})]}
     builtin typeset -p __oi_status __oi_users_exit

@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from interpreter.languages.displays import console
 from interpreter.languages.frames import Frame
 from interpreter.languages.launch import Launch
 from interpreter.languages.live import HasSurroundings, LiveLanguage, how_it_ended
-from interpreter.languages.looking import LISTING, Completions, Text, Value, Variable, Window
+from interpreter.languages.looking import SAVING, Completions, Text, Value, Variable, Window
 from interpreter.languages.session import Session
 from interpreter.languages.shell.dialect import Dialect, is_whole, state_file
 from interpreter.languages.shell.exports import Exports
@@ -88,7 +89,9 @@ class Shell(LiveLanguage):
     # -- blocks ------------------------------------------------------------------------------------------
 
     def channels(self) -> Channels:
-        return output_terminal(self.surroundings.size)
+        terminal = output_terminal(self.surroundings.size)
+        terminal.plain = partial(self._dialect.plain, self.start().folder)
+        return terminal
 
     def fields(self) -> Frame:
         self._seat_somebody()
@@ -203,7 +206,7 @@ class Shell(LiveLanguage):
             raise NotRestorableError("That state of the shell is not kept any more.")
         self._note_place()
         if session.alive:
-            self._asked(session, {"op": "inspect"}, LISTING)  # from here on the state of the last block is saved
+            self._asked(session, {"op": "inspect"}, SAVING)  # from here on the state of the last block is saved
             session.retire(FAREWELL)
         self._dialect.settle(session.folder)
         self._dialect.choose(self._blocks[state])
@@ -245,7 +248,7 @@ class Shell(LiveLanguage):
         if session is None or session.block is None:
             return self._state
         if session.alive:
-            self._asked(session, {"op": "inspect"}, LISTING)  # from here on the state of the last block is saved
+            self._asked(session, {"op": "inspect"}, SAVING)  # from here on the state of the last block is saved
         state = self._dialect.last_state(session.folder)
         return shared_files.read(state) if state is not None else None
 

@@ -14,7 +14,7 @@ from interpreter.errors import BusyError, NotPreviewableError
 from interpreter.languages import python, shared_files
 from interpreter.languages.block import Block
 from interpreter.languages.launch import Launch
-from interpreter.languages.looking import LISTING
+from interpreter.languages.looking import SAVING
 from interpreter.languages.shell.dialect import state_file
 from interpreter.languages.shell.language import FAREWELL, Shell
 from interpreter.languages.spool import Spool, outputs_folder
@@ -124,7 +124,7 @@ def last_state(shell: Shell) -> bytes | None:
     if session is None or session.block is None:
         return None
     if session.alive:
-        shell._asked(session, {"op": "inspect"}, LISTING)  # from here on the state of the last block is saved
+        shell._asked(session, {"op": "inspect"}, SAVING)  # from here on the state of the last block is saved
     state = shell._dialect.last_state(session.folder)
     return shared_files.read(state) if state is not None else None
 

@@ -43,11 +43,7 @@ class Aside:
     def leave_view(self, patience: float) -> list[str] | None:
         """Have the copy come back to the real files; what it could not bring along, None if it did not come."""
         session = self._session
-        session.snapshots._moving = True
-        try:
-            answer = session.questions.put_early({"op": "leave_view"}, patience)
-        finally:
-            session.snapshots._moving = False
+        answer = session.questions.put_early({"op": "leave_view"}, patience)
         return list(answer["lost"]) if answer is not None and session.alive else None
 
     def settle(self, keep: bool, place: int = 0) -> None:

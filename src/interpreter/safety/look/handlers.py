@@ -18,6 +18,8 @@ class Call(NamedTuple):
     """What it reads, where the text tells."""
     functions: Iterable[str] = ()
     """Names that the code itself has defined; what they do was looked at there."""
+    piped: str = ""
+    """What another command seems to print for it to read."""
 
     @property
     def arguments(self) -> list[str]:

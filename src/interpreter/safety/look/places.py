@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
+from interpreter.safety.homes import home, homes
 from interpreter.safety.look.effects import Place
 
 HOLE = "\0"
@@ -20,10 +22,12 @@ _SECRET_HOME = (
     ".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials", ".password-store/", ".mozilla/", ".vault-token",
     ".config/google-chrome/", "Library/Keychains/", ".local/share/keyrings/", ".config/open-interpreter/keys",
 )  # fmt: skip
+_SECRET_SYSTEM = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers")
 _SECRET_ANYWHERE = re.compile(
     r"/(\.env(\.(?!example|sample|template)[^/]*)?|id_(rsa|dsa|ecdsa|ed25519)[^/]*|[^/]*\.(pem|p12|pfx|kdbx|keystore))$"
     r"|^/etc/(shadow|gshadow|sudoers)\b|^/proc/[^/]+/environ$"
 )
+_SYSTEM = re.compile(r"(?:(?:/usr)?(?:/local)?/s?bin|/opt/homebrew/bin)/[^/]+")
 _NOT_SECRET = re.compile(r"(\.pub|/known_hosts|/\.ssh/config)$")
 
 
@@ -79,22 +83,42 @@ def expanded(path: str) -> str:
     """With the home folder in the place of a tilde."""
     if path == "~" or path.startswith("~/"):
         return home() + path[1:]
-    return f"/home/{path[1:]}" if re.match(r"~\w", path) else path
+    if not re.match(r"~\w", path):
+        return path
+    named = os.path.expanduser(path)  # as the system has it
+    return named if named != path else f"/home/{path[1:]}"
 
 
-def home() -> str:
-    """The user's home folder, links resolved."""
-    return _real(os.path.expanduser("~"))
+def is_of_system(program: str) -> bool:
+    """Is this where the system keeps its own programs?"""
+    return bool(_SYSTEM.fullmatch(os.path.normpath(program)))
 
 
 def is_secret(full: str) -> bool:
     """Is this where keys and passwords are kept?"""
     if _NOT_SECRET.search(full):
         return False
-    if _SECRET_ANYWHERE.search(full):
+    if _SECRET_ANYWHERE.search(full) or any(_stars(full, path) for path in _SECRET_SYSTEM):
         return True
-    inside = os.path.relpath(full, home()) if _within(full, home()) else "/"
-    return any(inside == name.rstrip("/") or (name.endswith("/") and inside.startswith(name)) for name in _SECRET_HOME)
+    return any(_is_secret_in(os.path.relpath(full, folder)) for folder in homes() if _within(full, folder))
+
+
+def _is_secret_in(inside: str) -> bool:
+    return any(
+        inside == name.rstrip("/") or (name.endswith("/") and inside.startswith(name)) or _stars(inside, name)
+        for name in _SECRET_HOME
+    )
+
+
+def _stars(path: str, name: str) -> bool:
+    """Could a path with stars in it be this one, or in it? A star does not stand for a dot at the beginning."""
+    if "*" not in path and "?" not in path and "[" not in path:
+        return False
+    given, wanted = path.split("/"), name.rstrip("/").split("/")
+    return len(given) >= len(wanted) and all(
+        fnmatchcase(meant, part) and (not meant.startswith(".") or part.startswith("."))
+        for part, meant in zip(given, wanted, strict=False)
+    )
 
 
 def _within(path: str, folder: str) -> bool:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from interpreter.safety.look import program_table as table
 
 # They enter themselves into the table of handlers.
 from interpreter.safety.look import (
+    programs_builtins,
     programs_developing,
     programs_files,
     programs_git,
@@ -17,9 +16,17 @@ from interpreter.safety.look import (
 from interpreter.safety.look.arguments import Arguments
 from interpreter.safety.look.handlers import HANDLERS, Call
 from interpreter.safety.look.notes import Doing, Notes
-from interpreter.safety.look.places import HOLE
+from interpreter.safety.look.places import HOLE, is_of_system
 
-__all__ = ["look_at", "programs_developing", "programs_files", "programs_git", "programs_network", "programs_starting"]
+__all__ = [
+    "look_at",
+    "programs_builtins",
+    "programs_developing",
+    "programs_files",
+    "programs_git",
+    "programs_network",
+    "programs_starting",
+]
 
 
 def look_at(call: Call, notes: Notes) -> None:
@@ -35,7 +42,7 @@ def look_at(call: Call, notes: Notes) -> None:
         doing.unknown("a command whose name is only known when it runs")
         return
     known = program in table.KNOWN or program in HANDLERS
-    local = "/" in name and not re.match(r"(/usr)?(/local)?/s?bin/|/opt/homebrew/bin/", name)
+    local = "/" in name and not is_of_system(name)
     if program not in table.BUILTINS:
         doing.program(program if not local else name, known=known and not local)
     if local:

@@ -149,12 +149,6 @@ def print_environment(call: Call, doing: Doing, notes: Notes) -> None:
     doing.note("secret", "the environment")
 
 
-@handles("alias")
-def alias(call: Call, doing: Doing, notes: Notes) -> None:
-    if any("=" in word for word in call.arguments):
-        doing.unknown("an alias changes what a command means")
-
-
 def _is_device(path: str) -> bool:
     return path.startswith("/dev/")
 

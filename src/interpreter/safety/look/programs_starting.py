@@ -18,7 +18,7 @@ _WRAPPERS = {
     "ltrace": "-e -o", "catchsegv": "", "numactl": "", "sudo": "-u -g -h -p -C -U -D", "doas": "-u -C",
     "env": "-u -C -S --unset --chdir --split-string", "chroot": "", "watch": "-n -d --interval", "entr": "",
     "flock": "-w -E", "script": "-c", "xvfb-run": "-s -a", "dbus-run-session": "", "busybox": "",
-    "toybox": "",
+    "toybox": "", "unshare": "-S -G -R -w", "fakeroot": "", "systemd-run": "-p -u --unit --property", "prlimit": "",
 }  # fmt: skip
 _LEADING = {"timeout": 1, "chrt": 1, "chroot": 1, "flock": 1, "taskset": 1}
 _ROOT = ("sudo", "doas", "chroot")
@@ -36,9 +36,9 @@ def wrapper(call: Call, doing: Doing, notes: Notes) -> None:
         doing.unknown(f"{words[0].partition('=')[0]} is set for a command") if _telling(words[0]) else None
         words = words[1:]
     if not words and call.stdin is not None:
-        _nested(call.stdin, call, notes)
+        nested(call.stdin, call, notes)
     for text in arguments.value("-S", "--split-string", "-c"):
-        _nested(text, call, notes)
+        nested(text, call, notes)
     if name == "env" and not words:
         doing.note("secret", "the environment")
     if name in _ROOT:
@@ -50,7 +50,7 @@ def wrapper(call: Call, doing: Doing, notes: Notes) -> None:
 
 
 def _telling(word: str) -> bool:
-    from interpreter.safety.look.shell import TELLING
+    from interpreter.safety.look.programs_builtins import TELLING
 
     return bool(TELLING.fullmatch(word.partition("=")[0]))
 
@@ -73,18 +73,19 @@ def shell(call: Call, doing: Doing, notes: Notes) -> None:
         doing.unknown("su: with other rights than yours")
     if codes := arguments.value("-c", "--command"):
         for code in codes:
-            _nested(code, call, notes)
+            nested(code, call, notes)
     elif arguments.operands and call.words[0] != "su":
         _script(arguments.operands[0], call, doing)
     elif call.stdin is not None:
-        _nested(call.stdin, call, notes)
+        nested(call.stdin, call, notes)
     elif not arguments.has("--version", "--help"):
         doing.unknown(f"{call.words[0]} runs what it reads")
+        nested(call.piped, call, notes)
 
 
 @handles("eval")
 def evaluate(call: Call, doing: Doing, notes: Notes) -> None:
-    _nested(" ".join(call.arguments), call, notes)
+    nested(" ".join(call.arguments), call, notes)
 
 
 @handles("source", ".")
@@ -95,7 +96,7 @@ def source(call: Call, doing: Doing, notes: Notes) -> None:
 @handles("trap")
 def trap(call: Call, doing: Doing, notes: Notes) -> None:
     if len(call.arguments) > 1 and call.arguments[0] not in ("-", "", "-p", "-l"):
-        _nested(call.arguments[0], call, notes)
+        nested(call.arguments[0], call, notes)
 
 
 @handles("python", "python3", "python2", "ipython", "pypy3", "python3.11", "python3.12", "python3.13", "python3.14")
@@ -114,6 +115,7 @@ def python(call: Call, doing: Doing, notes: Notes) -> None:
         look_at_python(call.stdin, call.line + 1, notes)
     elif not arguments.has("--version", "-V", "-h", "--help"):
         doing.unknown("python runs what it reads")
+        look_at_python(call.piped, call.line, notes) if call.piped else None
 
 
 def _code_and_rest(words: Sequence[str], option: str) -> tuple[str, list[str]]:
@@ -178,7 +180,7 @@ def look_into(code: str, line: int, notes: Notes) -> None:
     look_at_shell(code.replace(HOLE, "${_}"), line, notes)
 
 
-def _nested(code: str, call: Call, notes: Notes) -> None:
+def nested(code: str, call: Call, notes: Notes) -> None:
     before = notes.places.cwd
     look_into(code, call.line, notes)
     if call.words[0] not in ("eval", "trap"):
@@ -191,6 +193,6 @@ def _inner(words: list[str], call: Call, notes: Notes) -> None:
     if notes.too_deep:
         return notes.not_known("shell", "a command inside a command inside a command", call.line)
     notes.depth += 1
-    look_at(Call(words, call.line, " ".join(words), call.stdin, call.functions), notes)
+    look_at(Call(words, call.line, " ".join(words), call.stdin, call.functions, call.piped), notes)
     notes.depth -= 1
     return None

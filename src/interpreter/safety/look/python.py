@@ -88,6 +88,7 @@ class _Look:
         # within loops that have no known end
         self.loops = {id(node) for loop in nodes if isinstance(loop, ast.While) for node in everything(loop)}
         self.modules: dict[str, tuple[Effect, ...]] = {}
+        self.asked = {id(part) for node in nodes for part in _asked(node)}
 
     def walk(self) -> None:
         left: list[ast.AST] = [self.tree]
@@ -201,9 +202,11 @@ class _Look:
         if self._is_the_computers(name) and computer.how_of(name) in ("acts", "sends"):
             computer.note(self._step(node, name), name)
             return
+        if name == "os.environ" and id(node) not in self.asked:
+            self._step(node, name).note("secret", "the environment")
         effects = calls().get(name)
         if effects and (
-            isinstance(node, ast.Attribute) or node.id in self.values.imports or node.id in ("eval", "exec")
+            isinstance(node, ast.Attribute) or node.id in self.values.imports or node.id in ("eval", "exec", "open")
         ):
             apply(effects, Called(name, None, self.values, self._step(node, name), self.notes, in_loop=False))
 
@@ -244,6 +247,18 @@ def _magic(magic: Magic, offset: int, notes: Notes) -> None:
         notes.step("python", f"%%{name}: shown, not run", line)
     elif name not in _HARMLESS_MAGICS:
         notes.step("python", f"%{name} {magic.rest}", line, [f"%{name}"]).unknown(f"what %{name} does")
+
+
+def _asked(node: ast.AST) -> list[ast.expr]:
+    """Whose single items are asked for, or what is handed to a program: of the environment, that is no secret."""
+    match node:
+        case ast.Subscript(value=value) | ast.keyword(arg="env", value=value):
+            return [value]
+        case ast.Attribute(value=value, attr=attr) if attr not in ("items", "values"):
+            return [value]
+        case ast.Compare(comparators=values) | ast.Dict(values=values):
+            return values
+    return []
 
 
 def _is_dict(node: ast.expr) -> bool:

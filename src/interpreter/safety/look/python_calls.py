@@ -231,6 +231,8 @@ KINDS: dict[str, Handler] = {
     "kill": _kill,
     "run": runs.run,
     "runall": runs.run_all,
+    "exec": runs.execute,
+    "execall": runs.execute,
     "shell": runs.shell,
     "code": runs.code,
     "import": runs.imported,

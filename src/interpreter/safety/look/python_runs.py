@@ -22,6 +22,8 @@ def run(does: Does, called: Called) -> None:
         called.notes.places.move(called.values.text(folder))
     if _through_shell(called):
         look_into(words[0] if words else called.values.text(argument), called.doing.line, called.notes)
+    elif (program := called.keyword("executable")) is not None:
+        _command([called.values.text(program), *(words or [HOLE, HOLE])[1:]], called)
     elif words is None:
         _split(called.values.text(argument), called)
     else:
@@ -32,6 +34,16 @@ def run(does: Does, called: Called) -> None:
 def run_all(does: Does, called: Called) -> None:
     """The words are the arguments."""
     _command([called.values.text(each) for each in called.node.args] if called.node else [HOLE], called)
+
+
+def execute(does: Does, called: Called) -> None:
+    """`os.execvp(file, words)` and its like; with `all`, the words are arguments."""
+    given = called.node.args[does.at :] if called.node else []
+    if does.kind == "execall":
+        words = [called.values.text(each) for each in given[1:]]
+    else:
+        words = called.values.words(given[1] if len(given) > 1 else None) or [HOLE, HOLE]
+    _command([called.values.text(given[0] if given else None), *words[1:]], called)
 
 
 def shell(does: Does, called: Called) -> None:

@@ -38,9 +38,10 @@ operator.methodcaller operator.attrgetter: unknown
 os.kill os.killpg os.abort: kill 0:pid
 os.system os.popen: shell 0:command
 os.startfile: program 0
-os.posix_spawn os.posix_spawnp: unknown
-os.execl os.execle os.execlp os.execlpe os.execv os.execve os.execvp os.execvpe: unknown
-os.spawnl os.spawnle os.spawnlp os.spawnlpe os.spawnv os.spawnve os.spawnvp os.spawnvpe: unknown
+os.posix_spawn os.posix_spawnp os.execv os.execve os.execvp os.execvpe: exec 0
+os.spawnv os.spawnve os.spawnvp os.spawnvpe: exec 1
+os.execl os.execle os.execlp os.execlpe: execall 0
+os.spawnl os.spawnle os.spawnlp os.spawnlpe: execall 1
 os.setuid os.setgid os.chroot os.mount: unknown
 subprocess.run subprocess.call subprocess.check_call subprocess.check_output subprocess.Popen: run 0:args
 subprocess.getoutput subprocess.getstatusoutput: shell 0:cmd
@@ -107,6 +108,8 @@ pandas.read_sql pandas.read_sql_query pandas.read_sql_table: sql 0:sql
 pandas.read_csv pandas.read_excel pandas.read_json pandas.read_parquet pandas.read_html: fetch 0
 pandas.read_table pandas.read_feather pandas.read_xml pandas.read_fwf pandas.read_hdf: fetch 0
 polars.read_csv polars.read_parquet polars.scan_csv polars.scan_parquet polars.read_json: fetch 0
+yaml.unsafe_load: unknown
+cProfile.run profile.run: code 0
 pandas.read_pickle joblib.load torch.load pickle.load pickle.loads marshal.loads dill.load dill.loads: unknown
 shelve.open: write 0:filename
 pandas.ExcelWriter pandas.HDFStore: write 0:path
@@ -121,7 +124,7 @@ torch.hub.load torch.hub.download_url_to_file nltk.download: get
 tensorflow.keras.models.save_model: write 1
 zipfile.ZipFile tarfile.open: opened 0:file 1:mode
 zipfile.ZipFile().extractall zipfile.ZipFile().extract tarfile.open().extractall tarfile.open().extract: extract
-gzip.open bz2.open lzma.open codecs.open io.open tarfile.TarFile h5py.File netCDF4.Dataset: opened 0 1:mode
+gzip.open bz2.open lzma.open codecs.open io.open io.FileIO tarfile.TarFile h5py.File netCDF4.Dataset: opened 0 1:mode
 fitz.open PIL.Image.open: fetch 0
 logging.FileHandler logging.handlers.RotatingFileHandler: write 0:filename
 logging.basicConfig: write -1:filename

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from interpreter.safety.look.places import HOLE, Places, home
-from interpreter.safety.look.python_table import ALIASES
+from interpreter.safety.homes import home
+from interpreter.safety.look.places import HOLE, Places
+from interpreter.safety.look.python_table import ALIASES, calls
 
 _DEEPEST = 12
 _JOINING = ("os.path.join", "pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath")
@@ -34,6 +35,8 @@ class Values:
     def __init__(self, nodes: Iterable[ast.AST], places: Places) -> None:
         self.places = places
         self.imports: dict[str, str] = {}
+        self.stars: set[str] = set()
+        """Modules of which everything was imported."""
         self.assigned: dict[str, ast.expr | None] = {}
         """None: more than once, or by something that is not looked into."""
         self.iterated: dict[str, ast.expr] = {}
@@ -60,7 +63,7 @@ class Values:
                 base = self.name(func, depth + 1)
                 if base in ("__import__", "importlib.import_module"):
                     return self.text(node.args[0]) if node.args and HOLE not in self.text(node.args[0]) else ""
-                return _result(base)
+                return self._attribute(node.args, depth) if base == "getattr" else _result(base)
             case ast.BinOp(left=left, op=ast.Div()):
                 return "pathlib.Path()" if self.name(left, depth + 1) == "pathlib.Path()" else ""
             case ast.Await(value=value) | ast.NamedExpr(value=value):
@@ -98,16 +101,30 @@ class Values:
                 return self._text_of_call(node, depth)
         return HOLE
 
+    def _attribute(self, args: list[ast.expr], depth: int) -> str:
+        """`getattr(os, "remove")` is `os.remove`."""
+        owner, name = (self.name(args[0], depth + 1), self.text(args[1])) if len(args) > 1 else ("", HOLE)
+        return f"{owner}.{name}" if owner and HOLE not in name else ""
+
     def words(self, node: ast.AST | None) -> list[str] | None:
-        """The words of a list or tuple; None if it is something else."""
+        """The words of a list or tuple, or of a text that is split; None if it is something else."""
         if isinstance(node, ast.Name):
             node = self.assigned.get(node.id)
+        if isinstance(node, ast.Call):
+            return self._split(node)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
             left, right = self.words(node.left), self.words(node.right)
             return None if left is None and right is None else (left or [HOLE]) + (right or [HOLE])
         if not isinstance(node, ast.List | ast.Tuple):
             return None
         return [self._word(item) for item in node.elts]
+
+    def _split(self, node: ast.Call) -> list[str] | None:
+        if self.name(node.func) == "shlex.split" and node.args:
+            return self.text(node.args[0]).split()
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "split" and not node.args:
+            return self.text(node.func.value).split() or None
+        return None
 
     def _word(self, node: ast.expr) -> str:
         return "python" if self.name(node) == "sys.executable" else self.text(node)
@@ -120,7 +137,10 @@ class Values:
         if name in self.assigned:
             value = self.assigned[name]
             return self.name(value, depth + 1) if value is not None else ""
-        return "" if name in self.defined else ALIASES.get(name, name)
+        if name in self.defined:
+            return ""
+        everything = (f"{module}.{name}" for module in self.stars)
+        return next((full for full in everything if full in calls()), ALIASES.get(name, name))
 
     def _text_of(self, name: str, depth: int) -> str:
         if name in self.iterated:
@@ -163,6 +183,8 @@ class Values:
             return parts[0].rpartition("/")[0] or HOLE
         if isinstance(node.func, ast.Attribute) and node.func.attr == "format":
             return owner.split("{")[0] + HOLE
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "join" and node.args:
+            return owner.join(self.words(node.args[0]) or [HOLE])
         return HOLE
 
     def _fixed(self, name: str) -> str:
@@ -177,6 +199,7 @@ class Values:
                     root = alias.name.partition(".")[0]
                     self._import(alias.asname or root, alias.name if alias.asname else root)
             case ast.ImportFrom(module=module, names=names, level=level):
+                self.stars |= {module or "" for alias in names if alias.name == "*"}
                 for alias in names:
                     self._import(alias.asname or alias.name, _imported("." * level + (module or ""), alias.name))
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):

@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import TYPE_CHECKING
 
+from interpreter.safety.homes import home
 from interpreter.safety.look.handlers import Call
 from interpreter.safety.look.notes import Notes
-from interpreter.safety.look.places import HOLE, home
+from interpreter.safety.look.places import HOLE
 from interpreter.safety.look.programs import look_at
+from interpreter.safety.look.programs_builtins import TELLING, note_changed, runs_an_index
+from interpreter.safety.look.shell_pipes import Pipes, last_command
 from interpreter.safety.look.shell_words import Words
 
 if TYPE_CHECKING:
@@ -30,11 +33,6 @@ _PERHAPS = frozenset(
     }
 )
 _WRITING = frozenset({">", ">>", "&>", "&>>", ">|", ">&", "<>"})
-# A change of these changes what other commands do.
-TELLING = re.compile(
-    r"PATH|IFS|ENV|SHELLOPTS|BASH\w*|LD_\w+|DYLD_\w+|PYTHON\w+|PERL\w+|RUBY\w+|NODE_\w+|GIT_\w+|PROMPT_COMMAND|PS[0-4]"
-    r"|(VISUAL|EDITOR|PAGER|MANPAGER|BROWSER)"
-)
 _FILLING = (b"read", b"mapfile", b"readarray", b"printf", b"getopts", b"eval", b"local")
 _LONGEST = 100_000
 _LONGEST_BOMB = 300
@@ -100,6 +98,7 @@ class Shell:
         self.more: dict[int, list[Node]] = {}
         """Arguments that stand after a redirection, by the id of their command."""
         self.stdin: dict[int, str] = {}
+        self.pipes = Pipes(self.words, self.stdin)
 
     def walk(self, root: Node) -> None:
         if root.has_error:
@@ -130,8 +129,14 @@ class Shell:
                 self._loop(node)
             case "function_definition":
                 self._function(node)
+            case "pipeline":
+                self.pipes.see(node)
+            case "expansion" if self.words.text(node).endswith("@P}"):
+                self.notes.not_known("shell", "text that is expanded as a prompt", self._line(node))
             case "declaration_command" | "unset_command" | "test_command":
-                self.notes.step("shell", self.words.beginning(node), self._line(node), self._plain(node))
+                doing = self.notes.step("shell", self.words.beginning(node), self._line(node), self._plain(node))
+                if runs_an_index(self.words.text(node)):
+                    doing.unknown("a command in an index")
 
     def _after(self, node: Node) -> Callable[[], None] | None:
         """What is left of a part when it is over: its folder and variables are its own, or are not known."""
@@ -158,7 +163,7 @@ class Shell:
             if child.type == "variable_assignment":
                 self._environment(child, line)
         text = " ".join([self.words.beginning(node), *map(self.words.text, self.more.get(node.id, ()))])
-        call = Call(words, line, text, self.stdin.get(node.id), self.functions)
+        call = Call(words, line, text, self.stdin.get(node.id), self.functions, self.pipes.to(node))
         look_at(call, self.notes)
         self.variables["PWD"] = self.notes.places.cwd or HOLE
 
@@ -189,13 +194,16 @@ class Shell:
         text = self.words.beginning(node)
         name = re.split(r"[\[+=]", text, maxsplit=1)[0]
         doing = self.notes.step("shell", text, line, [f"{name}="])
-        if TELLING.fullmatch(name):
-            doing.unknown(f"{name} is changed, and with it what commands do")
+        note_changed(name, doing)
+        if runs_an_index(self.words.text(node)):
+            doing.unknown("a command in an index")
 
     def _loop(self, node: Node) -> None:
         """`for f in *.txt`: what the variable may be, if it is told in one word."""
         name, values = node.child_by_field_name("variable"), node.children_by_field_name("value")
         words = [word for value in values for word in self.words.expanded(value)]
+        if name is not None and TELLING.fullmatch(self.words.text(name)):
+            self.notes.not_known("shell", f"{self.words.text(name)} is changed in a loop", self._line(node))
         if name is not None and self.settled.get(self.words.text(name)):
             self.variables[self.words.text(name)] = words[0] if len(words) == 1 else _common(words)
 
@@ -240,7 +248,7 @@ class Shell:
                 self._settle(part, once=False)
 
     def _redirections(self, node: Node) -> None:
-        owner = node if node.type == "command" else _last_command(node.child_by_field_name("body"))
+        owner = node if node.type == "command" else last_command(node.child_by_field_name("body"))
         if owner is None:
             return
         for redirect in node.children_by_field_name("redirect"):
@@ -250,6 +258,7 @@ class Shell:
                 self.more.setdefault(owner.id, []).extend(redirect.children_by_field_name("argument"))
                 body = next((part for part in redirect.children if part.type == "heredoc_body"), None)
                 self.stdin[owner.id] = self.words.text(body) if body else ""
+                self.pipes.go_on(owner, redirect)
             elif redirect.type == "herestring_redirect":
                 self.stdin[owner.id] = self.words.word(redirect.children[-1])
 
@@ -276,13 +285,3 @@ def _all(root: Node) -> Iterator[Node]:
 
 def _first_error(root: Node) -> int:
     return next((int(node.start_point[0]) for node in _all(root) if node.is_error or node.is_missing), 0)
-
-
-def _last_command(node: Node | None) -> Node | None:
-    """The command that a redirection after a list or a pipeline belongs to."""
-    while node is not None and node.type != "command":
-        if node.type not in ("list", "pipeline", "negated_command", "redirected_statement"):
-            return None
-        body = node.child_by_field_name("body")
-        node = body if body is not None else next((part for part in reversed(node.children) if part.is_named), None)
-    return node

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _MOST_BRACES = 64
 _SHOWN = 500
 _BRACES = re.compile(r"\{([^{}\s]*,[^{}\s]*)\}")
+_ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|([0-7]{1,3})|(.))", re.DOTALL)
 _ANSI = {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
 
 
@@ -41,7 +42,7 @@ class Words:
             case "raw_string":
                 return self.text(node)[1:-1]
             case "ansi_c_string":
-                return re.sub(r"\\(.)", lambda found: _ANSI.get(found[1], HOLE), self.text(node)[2:-1], flags=re.DOTALL)
+                return _ESCAPE.sub(_unescaped, self.text(node)[2:-1])
             case "concatenation" | "command_name":
                 return "".join(map(self.word, node.children))
             case "simple_expansion":
@@ -89,3 +90,11 @@ def braced(word: str) -> Iterator[str]:
     parts = _BRACES.split(word)
     choices = [part.split(",") if at % 2 else [part] for at, part in enumerate(parts)]
     yield from map("".join, islice(product(*choices), _MOST_BRACES))
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    """A character of `$'...'`."""
+    for digits, base in ((found[1] or found[2], 16), (found[3], 8)):
+        if digits:
+            return chr(int(digits, base)) if int(digits, base) else HOLE
+    return _ANSI.get(found[4], HOLE)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from interpreter.safety.homes import homes
 from interpreter.safety.look import Effects, Step, look
 from interpreter.safety.policy.grants import Grant
 from interpreter.safety.policy.patterns import Folders
@@ -117,7 +118,8 @@ def builtin(workspace: str) -> PolicyFile:
 
 def folders(workspace: str) -> Folders:
     config = os.path.realpath(config_folder())
-    return Folders(os.path.realpath(workspace), config, os.path.realpath(os.path.expanduser("~")))
+    own, *account = homes()
+    return Folders(os.path.realpath(workspace), config, own, *account)
 
 
 def config_folder() -> Path:

@@ -14,7 +14,8 @@ from functools import lru_cache
 from typing import Literal, get_args
 
 from interpreter.safety.look import Effect, Step
-from interpreter.safety.policy.patterns import Folders, above, matches_path
+from interpreter.safety.look.places import is_of_system
+from interpreter.safety.policy.patterns import Folders, above, matches_path, may_be
 
 Decision = Literal["allow", "ask", "deny"]
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
@@ -73,9 +74,10 @@ class Rule:
         """Does the rule speak of this step?"""
         if self.language and step.language not in self.language:
             return False
-        if self.command and not any(_begins(step.words, command) for command in self.command):
+        loosely = self.decision != "allow"
+        if self.command and not any(_begins(step.words, command, loosely) for command in self.command):
             return False
-        if self.decision != "allow":
+        if loosely:
             return self._touches(step, folders)
         return (step.fixed or not self.command) and all(self._covers(effect, folders) for effect in step.effects)
 
@@ -118,11 +120,14 @@ class Rule:
         return effect.kind in self.does or (effect.kind == "network" and effect.how in self.does)
 
 
-def _begins(words: Sequence[str], command: str) -> bool:
+@lru_cache(1024)  # a long block has the same few calls again and again
+def _begins(words: tuple[str, ...], command: str, loosely: bool) -> bool:
+    """`loosely`: a program of that name counts wherever it is; else only where the system has its own."""
     wanted = _split(command)
     if len(words) < len(wanted) or not wanted:
         return False
-    program = words[0].rsplit("/", 1)[-1] if "/" not in wanted[0] else words[0]
+    named = "/" not in wanted[0] and (loosely or is_of_system(words[0]))
+    program = words[0].rsplit("/", 1)[-1] if named else words[0]
     return all(fnmatchcase(word, pattern) for word, pattern in zip([program, *words[1:]], wanted, strict=False))
 
 
@@ -139,7 +144,10 @@ def _any_path(effect: Effect, patterns: Sequence[str], folders: Folders, loosely
     if not effect.full:
         return False
     whole = loosely and effect.kind == "delete" and effect.how == "tree"
-    return any(matches_path(effect.full, pattern, folders, above_too=whole) for pattern in patterns)
+    if any(matches_path(effect.full, pattern, folders, above_too=whole, in_both=loosely) for pattern in patterns):
+        return True
+    # `rm -r da*`; what only the run tells is not known well enough to be denied
+    return loosely and effect.known and any(may_be(effect.full, pattern, folders, whole) for pattern in patterns)
 
 
 def _any_host(effect: Effect, patterns: Sequence[str]) -> bool:

@@ -42,4 +42,6 @@ def lies_in(rule: Rule, policy: Policy, wanted: Widening) -> bool:
         return False
     if rule.does and not set(rule.does) & set(KINDS[wanted.kind]):
         return False
-    return any(matches_path(wanted.value, pattern, policy.folders, above_too=True) for pattern in rule.path)
+    return any(
+        matches_path(wanted.value, pattern, policy.folders, above_too=True, in_both=True) for pattern in rule.path
+    )

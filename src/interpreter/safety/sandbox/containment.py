@@ -11,18 +11,21 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from interpreter.errors import SandboxUnavailableError
 from interpreter.languages.containment import Start
 from interpreter.languages.spool import outputs_folder
+from interpreter.safety.homes import homes
 from interpreter.safety.sandbox import bubblewrap, container, seatbelt
 from interpreter.safety.sandbox.addresses import is_listed
 from interpreter.safety.sandbox.cgroups import Groups
 from interpreter.safety.sandbox.denials import Block, blocked, says_why, to_host
 from interpreter.safety.sandbox.environment import let_through, through_proxy
 from interpreter.safety.sandbox.mountpoints import make_ways
+from interpreter.safety.sandbox.needs import in_vain
 from interpreter.safety.sandbox.places import Places, is_inside, places
 from interpreter.safety.sandbox.proxy import Proxy, Verdict
 from interpreter.safety.sandbox.sandbox import MEGABYTE, Limits, Sandbox, Widening
@@ -31,6 +34,7 @@ from interpreter.safety.sandbox.seccomp import program
 ENTER = str(Path(__file__).with_name("enter.py"))
 NAME = "interpreter-sandbox-"
 PORT = 41080  # of the proxy, in the sandbox's own network
+STATE = (".config", ".cache", ".local/share")  # where we keep ours in a home that is not $HOME
 PACKAGES = ".local/share/sandbox-packages"  # in the sandbox's home: what pip installs, for all its sessions
 
 
@@ -94,6 +98,10 @@ class Containment:
 
     # -- what sessions call -------------------------------------------------------------------------------------
 
+    @property
+    def only_reads(self) -> bool:
+        return not self.sandbox.writes_workspace
+
     def environment(self, env: dict[str, str]) -> dict[str, str]:
         kept = let_through(env, self.sandbox.env)
         packages = str(self._inside_home() / PACKAGES)
@@ -126,13 +134,18 @@ class Containment:
         return is_inside(Path(path), (*seen.readable, *seen.writable)) and not seen.is_hidden(path)
 
     def denials(self, code: str, done: dict[str, Any]) -> list[str]:
-        block = Block(code, done.get("exit_code"), list(done.get("errors") or ()), done.get("said") or "")
+        block = Block(
+            code, done.get("exit_code"), list(done.get("errors") or ()), done.get("said") or "", done.get("cwd") or ""
+        )
         verdicts = self.last_verdicts = self.proxy.take_verdicts()
         if not (
             block.errors or block.exit_code or says_why(block.said) or any(not verdict.allowed for verdict in verdicts)
         ):
             return []  # the usual case costs nothing
-        return [str(denial) for denial in blocked(self.sandbox, self.places([]), block, verdicts)]
+        seen = self.places([])
+        found = blocked(self.sandbox, seen, block, verdicts)
+        vain = [in_vain(self.sandbox, seen, self.state, denial.remedy) for denial in found]
+        return [str(replace(each, remedy=None) if no_use else each) for each, no_use in zip(found, vain, strict=True)]
 
     # -- what programs outside call, which keep to the same rules ----------------------------------------------------
 
@@ -251,6 +264,7 @@ def own_state() -> tuple[Path, ...]:
         user_config_dir("open-interpreter"),
         user_cache_dir("open-interpreter"),
         user_data_dir("open-interpreter"),
+        *(os.path.join(home, place, "open-interpreter") for home in homes()[1:] for place in STATE),
     )
     return tuple(map(Path, dict.fromkeys(folders)))
 

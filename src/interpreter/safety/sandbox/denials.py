@@ -26,6 +26,7 @@ MOST_TOLD = 3
 OPERATORS = re.compile(r"[;&|<>()\n]")
 ADDRESS = re.compile(r"\b(?:https?|ftp|ssh|git)://(?:[^/@\s]*@)?([\w.-]+)")
 LOCAL = ("localhost", "127.0.0.1", "::1")
+BEFORE_WHY = re.compile(r"(?:['‘]|: )([^'’‘:]+)['’]?: [A-Z][a-z -]+\.?\s*$")
 # What programs print for the system's numbers, in a session whose language is English.
 READ_ONLY, MISSING = os.strerror(errno.EROFS), os.strerror(errno.ENOENT)
 NO_WAY = (os.strerror(errno.ENETUNREACH), "name resolution", "Could not resolve host", "Name or service not known")
@@ -63,6 +64,11 @@ class Block:
     exit_code: int | None = None
     errors: list[dict[str, Any]] = field(default_factory=list)
     said: str = ""
+    cwd: str = ""  # where it has ended
+
+    def full(self, path: str, sandbox: Sandbox) -> str:
+        """A path that it names."""
+        return os.path.normpath(os.path.join(self.cwd or sandbox.workspace, os.path.expanduser(path)))
 
 
 DIRECT = Denial("a direct connection to the network", "connections go through the proxy, to hosts in sandbox_hosts")
@@ -78,11 +84,11 @@ def blocked(sandbox: Sandbox, places: Places, block: Block, verdicts: Iterable[V
 
 def stopped(sandbox: Sandbox, places: Places, block: Block, verdicts: list[Verdict]) -> Iterator[Denial]:
     refused = [verdict for verdict in verdicts if not verdict.allowed]
-    found = [*by_proxy(refused), *by_error(sandbox, places, block.errors)]
-    found += by_words(sandbox, places, block.said)
+    found = [*by_proxy(refused), *by_error(sandbox, places, block)]
+    found += by_words(sandbox, places, block)
     if not found and not block.errors and block.exit_code:
         reached = {verdict.host for verdict in verdicts} | {*sandbox.hosts, *LOCAL}
-        found += by_name(sandbox, places, block.code, reached)
+        found += by_name(sandbox, places, block, reached)
     yield from found
 
 
@@ -101,17 +107,16 @@ def to_host(host: str, port: int = 443, certain: bool = True) -> Denial:
     )
 
 
-def by_error(sandbox: Sandbox, places: Places, errors: Iterable[dict[str, Any]]) -> Iterator[Denial]:
-    for error in errors:
+def by_error(sandbox: Sandbox, places: Places, block: Block) -> Iterator[Denial]:
+    for error in block.errors:
         number, path = int(error.get("number") or 0), str(error.get("path") or "")
         if path and (number in REFUSED or number == errno.ENOENT):
-            yield from for_path(sandbox, places, path, number)
+            yield from for_path(sandbox, places, block.full(path, sandbox), number)
         elif number in UNREACHABLE or error.get("kind") == "gaierror":
             yield DIRECT
 
 
 def for_path(sandbox: Sandbox, places: Places, path: str, number: int) -> Iterator[Denial]:
-    path = os.path.normpath(os.path.join(sandbox.workspace, path))
     if number == errno.ENOENT and places.is_hidden(path):
         yield hidden(path)
     elif number == errno.EROFS:
@@ -143,20 +148,26 @@ def there(path: str) -> str:
     return path
 
 
-def by_words(sandbox: Sandbox, places: Places, said: str) -> Iterator[Denial]:
+def by_words(sandbox: Sandbox, places: Places, block: Block) -> Iterator[Denial]:
     """Programs of a shell say in the system's words why they failed, whether or not the block goes on.
 
     Never certain: anybody can print such words.
     """
-    for line in said.splitlines():
+    for line in filter(says_why, block.said.splitlines()):
         path = next((plain(path) for path in reversed(named_paths(line)) if path[:1] in "/~"), "")
-        path = os.path.expanduser(path)
-        if READ_ONLY in line and path and is_kept(sandbox, places, path):
+        near = BEFORE_WHY.search(line)
+        path = block.full(path or (near[1] if near else ""), sandbox) if path or near else ""
+        if tells(line, READ_ONLY) and path and is_kept(sandbox, places, path):
             yield read_only(sandbox, places, path, certain=False)
-        elif MISSING in line and path and places.is_hidden(path):
+        elif tells(line, MISSING) and path and places.is_hidden(path):
             yield hidden(path)
         elif any(words in line for words in NO_WAY):
             yield replace(DIRECT, certain=False)
+
+
+def tells(line: str, why: str) -> bool:
+    """Whether a program tells of its error so: `touch: /etc/x: WHY`, or in Python's form with the number."""
+    return line.rstrip(" .)\r").endswith(f": {why}") or f"] {why}: " in line
 
 
 def says_why(said: str) -> bool:
@@ -172,13 +183,14 @@ def plain(path: str) -> str:
     return os.path.normpath(path.strip("'\"`:,;‘’“”"))
 
 
-def by_name(sandbox: Sandbox, places: Places, code: str, reached: set[str]) -> Iterator[Denial]:
+def by_name(sandbox: Sandbox, places: Places, block: Block, reached: set[str]) -> Iterator[Denial]:
     """A command failed: what does the block name that is out of reach?"""
+    code = block.code
     for host in ADDRESS.findall(code):
         if host not in reached:
             yield to_host(host, certain=False)
     for path in named_paths(code):
-        full = os.path.normpath(os.path.join(sandbox.workspace, os.path.expanduser(path)))
+        full = block.full(path, sandbox)
         if places.is_hidden(full):
             yield hidden(full)
         elif is_written(code, path) and not is_temporary(sandbox, full) and not places.is_writable(full):

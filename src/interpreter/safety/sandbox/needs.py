@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from interpreter.safety.homes import homes
 from interpreter.safety.sandbox.addresses import is_listed, is_public
 from interpreter.safety.sandbox.environment import LEADING_OUT, is_harmless
 from interpreter.safety.sandbox.places import PACKAGE, TRUSTED, Places, is_inside
@@ -82,6 +83,16 @@ def obstacle(sandbox: Sandbox, places: Places, state: tuple[Path, ...], wanted: 
             return no_path(sandbox, places, state, wanted)
 
 
+def in_vain(sandbox: Sandbox, places: Places, state: tuple[Path, ...], wanted: Widening | None) -> bool:
+    """Whether there is no use in asking for it: nobody could give it, or a rule forbids that."""
+    if wanted is None or obstacle(sandbox, places, state, wanted):
+        return True
+    from interpreter.safety.policy import Policy
+    from interpreter.safety.policy.widening import refusal
+
+    return bool(refusal(Policy.load(sandbox.workspace), wanted))
+
+
 def no_host(value: str) -> str:
     host, _ = parted(value)
     if host in NEIGHBOURS or host.endswith((".local", ".localhost", ".internal")) or not is_open(host):
@@ -102,14 +113,14 @@ def no_path(sandbox: Sandbox, places: Places, state: tuple[Path, ...], wanted: W
         return "the sandbox is read-only; only the user can choose another one"
     if is_inside(path, state) or is_inside(path, APART[2:]):
         return f"{path} is kept from every sandbox"
-    if places.home.is_relative_to(path):
+    if any(Path(home).is_relative_to(path) for home in homes()):
         return f"{path} is too much: name a folder in it"
     ours = (Path(sys.prefix), PACKAGE)
     if writes and (is_inside(path, (*places.protected, *ours)) or set(path.parts) & set(TRUSTED)):
         return "what git, editors and Open Interpreter trust cannot be written"
     if is_inside(path, places.writable):
         return f"{path} is kept from every sandbox"  # what is masked in there; code could put a link in its place
-    if not path.exists() and not places.is_hidden(path):
+    if not os.path.exists(path) and not places.is_hidden(path):
         return f"there is no {path}; a folder that is there can be asked for"
     return ""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import glob
 import os
-import pwd
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -12,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from interpreter.errors import SandboxUnavailableError
+from interpreter.safety.homes import homes
 from interpreter.safety.sandbox.sandbox import WRITABLE, Sandbox
 
 PACKAGE = Path(__file__).parents[2]
@@ -67,24 +67,24 @@ class Places:
 def places(sandbox: Sandbox, programs: Iterable[str], state: Iterable[Path]) -> Places:
     """The places for these programs; `state` is our own, and nobody's inside."""
     workspace = Path(sandbox.workspace)
-    home = Path(os.path.realpath(os.path.expanduser("~")))
+    home = Path(homes()[0])
     refuse_too_wide(workspace, home)
     asked = [path for path in sandbox.paths if not is_inside(unresolved(path), [workspace])]  # code can put links there
     more = replace(sandbox, paths=tuple(asked))
     writable = [*more.writable, *([workspace] if sandbox.writes_workspace else [])]
-    hidden = hidden_folders(home)
+    hidden = hidden_folders()
     needed = [*programs_of(programs, workspace), *DRIVERS, *useful(home), *more.readable]
     readable = [*needed, *([] if sandbox.writes_workspace else [workspace])]
     seen = [*readable, *writable]
-    masked = [path for path in private(home, state) if is_inside(path, seen) or not is_inside(path, hidden)]
+    masked = [path for path in private(state) if is_inside(path, seen) or not is_inside(path, hidden)]
     own = [place for place in (Path(sys.prefix), PACKAGE) if is_inside(place, writable)]
     trusted = [path for place in writable for path in trusted_in(place)]
     wanted = {*more.readable, *more.writable}
     return Places(
         home,
         tuple(hidden),
-        tuple(dict.fromkeys(path for path in readable if path.exists())),
-        tuple(dict.fromkeys(path for path in writable if path.exists())),
+        tuple(dict.fromkeys(path for path in readable if os.path.exists(path))),
+        tuple(dict.fromkeys(path for path in writable if os.path.exists(path))),
         tuple(dict.fromkeys([*trusted, *own])),
         tuple(path for path in dict.fromkeys(masked) if path not in wanted),
     )
@@ -103,17 +103,9 @@ def refuse_too_wide(workspace: Path, home: Path) -> None:
         )
 
 
-def hidden_folders(home: Path) -> list[Path]:
-    owners = Path(os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)) if knows_user() else home
-    found = [Path(place) for place in HOMES] + [owners, home]
-    return [place for place in dict.fromkeys(found) if place.is_dir() and place != Path("/")]
-
-
-def knows_user() -> bool:
-    try:
-        return bool(pwd.getpwuid(os.getuid()))
-    except KeyError:
-        return False
+def hidden_folders() -> list[Path]:
+    found = map(Path, (*HOMES, *reversed(homes())))
+    return [place for place in dict.fromkeys(found) if os.path.isdir(place) and place != Path("/")]
 
 
 def programs_of(programs: Iterable[str], workspace: Path) -> Iterator[Path]:
@@ -154,9 +146,11 @@ def useful(home: Path) -> Iterator[Path]:
         yield from map(Path, glob.glob(str(home / pattern)))
 
 
-def private(home: Path, state: Iterable[Path]) -> list[Path]:
-    paths = [Path(path) for path in (*KEYS, *system_keys())] + [home / name for name in PRIVATE]
-    return [path for path in (*paths, *map(resolved, state)) if path.exists()]
+def private(state: Iterable[Path]) -> list[Path]:
+    paths = [Path(path) for path in (*KEYS, *system_keys())] + [
+        Path(home, name) for home in homes() for name in PRIVATE
+    ]
+    return [path for path in (*paths, *map(resolved, state)) if os.path.exists(path)]
 
 
 @cache

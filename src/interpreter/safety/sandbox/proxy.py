@@ -74,7 +74,7 @@ class Proxy:
             if self._thread is None:
                 self._thread = threading.Thread(target=self._serve, name="sandbox proxy", daemon=True)
                 self._thread.start()
-        os.write(self._waker, b".")
+            os.write(self._waker, b".")
         return theirs
 
     def listen(self) -> int:
@@ -101,8 +101,13 @@ class Proxy:
         return taken
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):
-            os.close(self._waker)
+        with self._lock:
+            waker, self._waker = self._waker, -1  # closed twice, it might be somebody else's by then
+            never_began = self._thread is None
+        if waker != -1:
+            os.close(waker)
+            if never_began:
+                os.close(self._wake)
 
     def _serve(self) -> None:
         listening: list[socket.socket] = []

@@ -218,7 +218,7 @@ class Display(Canvas):
         silent = self._output.empty
         self._put(self._output.close(chunk.get("truncated")))
         ending = words.ending(dict(chunk), elapsed, silent, self._language in words.SHELLS)
-        files_line, self._files = files.line(self._files, self.screen.width - 1, self.theme.symbol("dot")), {}
+        files_line = self._taken_files()
         if ending and not (files_line and ending == words.SILENT):
             good = chunk.get("ended", "done") in ("done", "background") and not chunk.get("exit_code")
             self._put([self.theme.paint(ending, "hint" if good else "error")])
@@ -227,13 +227,22 @@ class Display(Canvas):
         self._output, self._view, self._kind = None, None, ""
         self.status.begin("thinking", self._clock(), self.model)
 
+    def tell_files(self) -> None:
+        """What a block did to files whose end is not shown."""
+        if line := self._taken_files():
+            self.line(line)
+
+    def _taken_files(self) -> str:
+        changed, self._files = self._files, {}
+        return files.line(changed, self.screen.width - 1, self.theme.symbol("dot"))
+
     # -- words of ours -------------------------------------------------------------------------------------
 
     def _decision(self, chunk: Chunk) -> None:
         line = words.decision(chunk.get("format", ""), chunk.get("content") or {})
         if line:
             self._close_view()
-            self._put([self.theme.paint(line, "hint")])
+            self._put([self.theme.paint(row, "hint") for row in words.wrapped(visible(line), self.screen.width - 1)])
         if chunk.get("format") in ("approved", "edited"):
             self._running()
 

@@ -11,8 +11,9 @@ _END = "\x1b]8;;\x1b\\"
 _PROGRAMS = frozenset(
     {"iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "mintty", "rio", "Tabby", "WarpTerminal", "zed"}
 )
-_TERMS = ("xterm-kitty", "xterm-ghostty", "alacritty", "foot", "contour", "wezterm", "tmux")
-_SIGNS = ("KITTY_WINDOW_ID", "WT_SESSION", "KONSOLE_VERSION", "ALACRITTY_WINDOW_ID", "WEZTERM_PANE", "TMUX")
+_TERMS = ("xterm-kitty", "xterm-ghostty", "alacritty", "foot", "contour", "wezterm")
+_SIGNS = ("KITTY_WINDOW_ID", "WT_SESSION", "KONSOLE_VERSION", "ALACRITTY_WINDOW_ID", "WEZTERM_PANE")
+_BETWEEN = ("TMUX", "STY")  # tmux and screen: what is behind them may not get a link, and its address would be gone
 _FIRST_VTE = 5000  # the first version that has links
 _SAFE = re.compile(r"(?:https?|mailto|file):[!-~]+", re.IGNORECASE)
 # As IPython writes a frame, and as Python does; a style may stand between the words.
@@ -21,10 +22,12 @@ _FRAME = re.compile(rf'^({_STYLE}File {_STYLE}|\s*{_STYLE}File {_STYLE}")((?:/|~
 
 
 def has_links(environ: Mapping[str, str]) -> bool:
-    """Whether the terminal is known to have links, or to pass over them in silence."""
+    """Whether the terminal is known to have links."""
     forced = environ.get("FORCE_HYPERLINK")
     if forced:
         return forced != "0"
+    if any(environ.get(sign) for sign in _BETWEEN) or environ.get("TERM", "").startswith(("tmux", "screen")):
+        return False
     if environ.get("TERM_PROGRAM") in _PROGRAMS or environ.get("LC_TERMINAL") == "iTerm2":
         return True
     vte = environ.get("VTE_VERSION", "")

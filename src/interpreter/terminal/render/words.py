@@ -13,13 +13,13 @@ _WORTH_TELLING = 3.0  # seconds
 _MOST_FINDINGS = 12
 
 
-def wrapped(text: str, width: int) -> list[str]:
-    """Lines of ours that fit the screen; a continued line is indented like its beginning."""
+def wrapped(text: str, width: int, hanging: int = 0) -> list[str]:
+    """Lines of ours that fit the screen; a continued line is indented like its beginning, and more if `hanging`."""
     from textwrap import wrap
 
     rows: list[str] = []
     for line in text.split("\n"):
-        indent = " " * (len(line) - len(line.lstrip()))
+        indent = " " * (len(line) - len(line.lstrip()) + hanging)
         rows += wrap(line, max(width, 10), subsequent_indent=indent, break_on_hyphens=False) or [""]
     return rows
 
@@ -94,12 +94,10 @@ def duration(elapsed: float, digits: int = 1) -> str:
 
 
 def decision(kind: str, content: dict[str, Any]) -> str:
-    """A line for a decision that the user did not just take."""
+    """A line for a decision that the user did not just take; why a block did not run comes as its output."""
     reason = content.get("reason") or ""
-    if content.get("by") in ("user", "guard", "scan", "sandbox") or not (reason or kind == "denied"):
-        return ""  # the user knows, and the words of the others come as output
-    if kind == "denied":
-        return f"Not run: {reason or 'it is not allowed'}"
+    if kind == "denied" or content.get("by") == "user" or not reason:
+        return ""
     return f"{kind.capitalize()}: {reason}"
 
 

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from interpreter.computer_api.display.failures import NoDisplayError
 from interpreter.computer_api.display.screens import NOTHING
-from interpreter.computer_api.display.x11 import connect
+from interpreter.computer_api.display.x11 import WHOLE, connect
 
 
 class Connection:
@@ -58,7 +58,7 @@ class Connection:
         from Xlib.error import XError
 
         try:
-            found = window.get_full_property(self.atom(name), 0)
+            found = window.get_full_property(self.atom(name), 0, WHOLE)
         except XError:
             return None
         return None if found is None else found.value

@@ -6,7 +6,8 @@ import time
 from threading import RLock
 
 from interpreter.computer_api.display.failures import NoDisplayError
-from interpreter.computer_api.input.errors import NotTyped, UnknownKey
+from interpreter.computer_api.input.errors import HandsLost, NotTyped, UnknownKey
+from interpreter.computer_api.input.hands import is_terminal
 from interpreter.computer_api.input.keys import keysym_name
 from interpreter.computer_api.input.x11.connection import Connection
 from interpreter.computer_api.input.x11.keymap import Keymap, Stroke, keysym_of
@@ -18,7 +19,6 @@ _UP, _DOWN, _LEFT, _RIGHT = 4, 5, 6, 7
 _PORTION = 400
 # Longer texts are pasted where that is possible.
 _LONG = 1500
-_TERMINALS = ("term", "konsole", "alacritty", "kitty", "tilix", "urxvt", "foot", "yakuake", "guake")
 _ANSWER_LIMIT = 10.0
 
 
@@ -42,8 +42,13 @@ class X11Hands:
             return size.width, size.height
 
     def position(self) -> tuple[int, int]:
+        from Xlib.error import ConnectionClosedError
+
         with self._lock:
-            where = self._x.root.query_pointer()
+            try:
+                where = self._x.root.query_pointer()
+            except ConnectionClosedError as error:
+                raise HandsLost("The connection to mouse and keyboard has ended. Try again.") from error
             return where.root_x, where.root_y
 
     def move(self, x: int, y: int) -> None:
@@ -98,7 +103,7 @@ class X11Hands:
         with self._lock:
             found = self._x.property(self._x.window(self._active()), "WM_CLASS") if self._active() else None
             words = found.decode("latin-1") if isinstance(found, bytes) else str(found or "")
-            return any(name in words.lower() for name in _TERMINALS)
+            return is_terminal(words)
 
     def settle(self) -> None:
         with self._lock:

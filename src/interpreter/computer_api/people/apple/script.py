@@ -94,15 +94,20 @@ def read_stamp(text: str) -> datetime | None:
     return (datetime(year, month, day) + timedelta(seconds=seconds)).astimezone()
 
 
+def program(application: str) -> str:
+    """What runs scripts; an error on another system."""
+    found = shutil.which("osascript")
+    if found is None:
+        raise ComputerError(f"{application} is an application of macOS, and this is another system.")
+    return found
+
+
 def run(script: str, application: str) -> str:
     """Run a script that speaks to an application; what it returns, as text."""
-    program = shutil.which("osascript")
-    if program is None:
-        raise ComputerError(f"{application} is an application of macOS, and this is another system.")
     try:
         # On standard input, so that no value is seen in the list of processes.
         done = subprocess.run(
-            [program, "-"], input=HANDLERS + script, capture_output=True, encoding="utf-8", timeout=TIMEOUT
+            [program(application), "-"], input=HANDLERS + script, capture_output=True, encoding="utf-8", timeout=TIMEOUT
         )
     except subprocess.TimeoutExpired:
         raise ServerTimeoutError(f"{application} did not answer within {TIMEOUT} seconds.") from None

@@ -33,14 +33,14 @@ class Channel:
         self._interrupts = interrupts
         self._main = get_ident()
         self._lock = RLock()
-        self._receiving = Turn()
+        self._receiving = RLock()
         self._outgoing: Deque[bytes] = deque()
         self._writing = False
         self._unfinished: List[bytes] = []
         self._frames: Deque[Frame] = deque()
         self._descriptors: Deque[int] = deque()
         self._replies: Dict[int, Reply] = {}  # those that are waited for
-        self._wanted = False  # the main thread waits until another one has stopped reading
+        self._wanted = 0  # how often the main thread waits, in signal handlers too, until another has stopped reading
         self._readable = select.poll()
         self._readable.register(fd, select.POLLIN)
 
@@ -79,8 +79,8 @@ class Channel:
 
     def sync(self) -> None:
         """Have the host read what is in the block's pipes; not from a thread while the main one receives."""
-        if self._receiving.is_mine():
-            return  # a finalizer or a signal handler, while this thread waits for an answer
+        if self._is_in_the_middle():
+            return
         with self._interrupts:
             if self.take_turn():
                 try:
@@ -91,6 +91,10 @@ class Channel:
 
     # -- whose turn it is to read ----------------------------------------------------------------------------
 
+    def _is_in_the_middle(self) -> bool:
+        """Whether this is a finalizer or a signal handler, while its thread waits for an answer or writes a frame."""
+        return is_owned(self._receiving) or is_owned(self._lock)
+
     def take_turn(self) -> bool:
         """Read from now on: the main thread as soon as another one has stopped, others only if nobody does."""
         is_main = get_ident() == self._main
@@ -98,10 +102,10 @@ class Channel:
             return True
         if not is_main:
             return False
-        self._wanted = True
+        self._wanted += 1
         self.send({"event": "turn"})  # what comes back wakes the one that reads
         self._receiving.acquire()
-        self._wanted = False
+        self._wanted -= 1
         return True
 
     def leave_turn(self) -> None:
@@ -123,8 +127,8 @@ class Channel:
         reply = self._replies[number]
         with self._interrupts:
             while not reply.is_there:
-                if self._receiving.is_mine():
-                    return None  # a finalizer or a signal handler, while this thread waits for something else
+                if self._is_in_the_middle():
+                    return None
                 if not self.take_turn():
                     reply.wait()
                     continue
@@ -214,33 +218,13 @@ class Channel:
         self._unfinished.clear()
         self._outgoing.clear()
         self._replies.clear()
-        self._lock, self._receiving, self._writing, self._wanted = RLock(), Turn(), False, False
+        self._lock, self._receiving, self._writing, self._wanted = RLock(), RLock(), False, 0
 
     def leave(self) -> None:
         """In a process that the user's code forked: this line is not ours there."""
         self._lock = RLock()
         self._outgoing.clear()
         self._socket.close()
-
-
-class Turn:
-    """A lock that knows whose turn it is."""
-
-    def __init__(self) -> None:
-        self._lock, self._owner = allocate_lock(), 0
-
-    def is_mine(self) -> bool:
-        return self._owner == get_ident()
-
-    def acquire(self, wait: bool = True) -> bool:
-        if self._lock.acquire(wait):
-            self._owner = get_ident()
-            return True
-        return False
-
-    def release(self) -> None:
-        self._owner = 0
-        self._lock.release()
 
 
 class Reading:
@@ -279,6 +263,11 @@ class Reply:
 
     def wait(self) -> None:
         self._lock.acquire()
+
+
+def is_owned(lock: RLock) -> bool:
+    """Whether this thread has it: known from the moment that it is taken, when a signal handler may cut in."""
+    return bool(lock._is_owned())  # type: ignore[attr-defined]
 
 
 def encoded(frame: Frame) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import os
+import re
 from contextlib import contextmanager
 from functools import partial
 from subprocess import CalledProcessError
@@ -38,6 +39,7 @@ if hasattr(interactiveshell, "PickleShareDB"):
     interactiveshell.PickleShareDB = lambda path: {}  # older ones make a folder for it at once
 
 HIDDEN = (OURS, os.path.dirname(os.path.abspath(IPython.__file__)) + os.sep)
+OF_A_BLOCK = re.compile(r'^  File "<ipython-input-(\d+)-\w+>", line (\d+)(?:, in <module>)?', re.MULTILINE)
 LONGEST_TRACEBACK = 100  # frames; IPython takes a millisecond for each
 
 
@@ -202,7 +204,8 @@ class Shell(InteractiveShell):  # type: ignore[misc]
         """Say what went wrong."""
         if isinstance(error, KeyboardInterrupt):
             self.report.flush()
-            self.report.stream("stderr", formatted(error, HIDDEN))  # the host waits, and IPython takes its time
+            plain = formatted(error, HIDDEN)  # the host waits, and IPython takes its time
+            self.report.stream("stderr", OF_A_BLOCK.sub(r"Cell In[\1], line \2", plain))
         elif not isinstance(error, SystemExit):
             self.showtraceback((type(error), error, error.__traceback__), running_compiled_code=True)
         elif exit_code(error) == 1 and not isinstance(error.code, int):

@@ -101,10 +101,10 @@ class Report:
         self._send(encoded({"event": "input_request", "block": self.number, "prompt": prompt, "password": password}))
         while True:
             frame = self._channel.wait_for("input")
-            if frame is None or frame.get("eof"):
+            if frame is None:
                 return None
             if frame.get("block") == self.number:  # else the answer to a question that was interrupted
-                return str(frame.get("text", ""))
+                return None if frame.get("eof") else str(frame.get("text", ""))
 
     def call(self, what: Frame) -> Any:
         """Have the computer's tools do something, from any thread of a running block: what came of it."""

@@ -1,0 +1,104 @@
+"""What the model may touch in a turn: applications by their names, so many actions, and never the user's terminal."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from os_mode.world import at_work, run, run_all, task
+from screen.desktop import Desktop
+
+pytestmark = [pytest.mark.needs("mousepad"), pytest.mark.timeout(600)]
+
+
+def test_only_the_applications_of_the_list_are_used(desktop: Desktop, tmp_path: Path) -> None:
+    codes = [
+        "computer.keyboard.write('x')",
+        "try:\n    computer.mouse.drag(start=(1260, 780), end=(1275, 795))\n"
+        "except PermissionError:\n    computer.mouse.click(x=1275, y=795)",
+        "computer.os.launch('xterm')",
+        "computer.os.focus('letter.txt')\ncomputer.keyboard.write('y')\ncomputer.mouse.click('File')\nprint('all well')",
+    ]
+    with at_work(task(*codes, settings={"os_apps": ["mouse*"]}), desktop, tmp_path) as world:
+        terminal = desktop.terminal("cat")
+        world.interpreter.computer.os.move_window(terminal.window, x=700, y=100)  # nothing is in the lower right corner
+        run_all(world)
+        refused = [(call["call"], call["outcome"]) for call in world.calls()]
+    assert [outcome for _, outcome in refused] == ["refused"] * 4 + ["ok"] * 3
+    assert "XTerm is not among the applications that you may use: mouse*" in world.outputs
+    assert "PermissionError: the desktop is not among" in world.outputs
+    assert "PermissionError: xterm is not among" in world.outputs
+    assert "all well" in world.outputs
+
+
+def test_a_program_in_the_workspace_is_not_the_one_it_is_called_like(desktop: Desktop, tmp_path: Path) -> None:
+    fake = tmp_path / "mousepad"
+    fake.write_text("#!/bin/sh\nexec xterm\n")
+    fake.chmod(0o755)
+    (tmp_path / "link").symlink_to(fake)
+    codes = [f"computer.os.launch({str(fake)!r})", f"computer.os.launch({str(tmp_path / 'link')!r})"]
+    limits = {"os_apps": ["mouse*", "*pad", str(tmp_path / "other" / "*")]}
+    with at_work(task(*codes, settings=limits), desktop, tmp_path) as world:
+        run_all(world)
+        assert [call["outcome"] for call in world.calls()] == ["refused", "refused"]
+    assert world.outputs.count(f"PermissionError: {fake} is not among the applications") == 2
+
+
+def test_an_application_goes_by_its_name_and_by_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from interpreter.computer_api.desktop.applications import Application, names_of
+
+    there, work = tmp_path / "bin", tmp_path / "work"
+    for folder in (there, work):
+        folder.mkdir()
+        (folder / "paint").write_text("#!/bin/sh\n")
+        (folder / "paint").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{there}:{os.environ['PATH']}")
+    program = str(there / "paint")
+    assert names_of(Application("Paint", ("paint",)), "paint", str(work)) == ("paint", "Paint", "paint", program)
+    assert "paint" in names_of(Application(program, (program,)), program, str(work))
+    copy = str(work / "paint")
+    assert names_of(Application(copy, (copy,)), copy, str(tmp_path / "other")) == (copy,)
+    monkeypatch.setenv("PATH", f"{work}:{os.environ['PATH']}")
+    assert names_of(Application("Paint", ("paint",)), "paint", str(work)) == (copy,)
+
+
+def terminal_of_ours(desktop: Desktop, monkeypatch: pytest.MonkeyPatch) -> int:
+    """A terminal, as the one that this conversation is held in."""
+    window = desktop.terminal("cat").window
+    monkeypatch.setenv("WINDOWID", str(window))
+    return window
+
+
+def test_who_approves_in_the_terminal_takes_the_keyboard_from_nobody(
+    desktop: Desktop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes = ["computer.os.focus('letter.txt')", "computer.keyboard.write('x')", "computer.keyboard.press('ctrl+s')"]
+    with at_work(task(*codes), desktop, tmp_path) as world:
+        world.interpreter.auto_run = False
+        terminal = terminal_of_ours(desktop, monkeypatch)
+        for chunk in run(world):
+            if chunk["type"] == "confirmation":
+                world.interpreter.computer.os.focus(terminal)
+        assert [call["outcome"] for call in world.calls()] == ["ok"] * 3
+        world.has("letter.txt", "x")
+
+
+def test_nothing_is_typed_into_the_terminal_of_the_conversation(
+    desktop: Desktop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    codes = ["computer.keyboard.write('y\\n')", "computer.clipboard.paste()", "computer.clipboard.copy('a text')"]
+    with at_work(task(*codes), desktop, tmp_path) as world:
+        terminal_of_ours(desktop, monkeypatch)
+        run_all(world)
+        assert [call["outcome"] for call in world.calls()] == ["refused", "refused", "ok"]
+    assert world.outputs.count("The window in front is the terminal that this conversation is held in") == 2
+
+
+def test_a_turn_has_so_many_actions(desktop: Desktop, tmp_path: Path) -> None:
+    code = "for letter in 'abcd':\n    computer.keyboard.write(letter)"
+    with at_work(task(code, settings={"os_max_steps": 2}), desktop, tmp_path) as world:
+        run_all(world)
+        assert "There have been 2 actions in this turn, the limit (`os_max_steps`)" in world.outputs
+        assert "= 'ab'" in world.requests[1].all
