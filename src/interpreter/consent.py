@@ -188,7 +188,7 @@ class Consent:
         if pending.scanned is not None:
             question["findings"] = pending.scanned.as_data()["findings"]
         if pending.effects is not None:
-            undo = reversibility(pending.effects)
+            undo = reversibility(pending.effects, self._interpreter.timeline.left_out)
             question["undo"] = {"kind": undo.kind, "reasons": list(undo.reasons)}
             question["effects"] = pending.effects.lines()
         if pending.reason:

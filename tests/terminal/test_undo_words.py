@@ -63,7 +63,9 @@ def test_a_renamed_folder_is_one() -> None:
 def test_nothing_to_tell() -> None:
     assert told() == ""
     lost = line({"changed": [], "not_covered": [["big.bin", "too large", 10]]}, 79)
-    assert lost.startswith("files: not restorable: big.bin")
+    assert lost == "files: not restorable: big.bin"
+    changed = line({"changed": [change("changed", "big.bin")], "not_covered": [["big.bin", "too large", 10]]}, 79)
+    assert changed == "files: changed big.bin · not restorable: big.bin"
 
 
 def test_what_git_writes_is_one_word() -> None:

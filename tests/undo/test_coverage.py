@@ -33,6 +33,18 @@ def test_a_large_file_is_named(limited: Bench) -> None:
     assert again.sentences == [] and [each.path for each in again.not_covered] == ["big.bin"]
 
 
+def test_what_was_found_while_nobody_waited_is_told_before_the_block(limited: Bench) -> None:
+    limited.write("small", "x")
+    limited.write("big.bin", b"x" * 5_000)
+    limited.record.look_ahead()
+    limited.record.prepare()
+    coverage = limited.record.before(1)
+    assert coverage.sentences == ["not covered: big.bin (4.9 KB)"] and coverage.copied_files == 1
+    limited.record.after(1)
+    again = limited.record.before(2)
+    assert again.sentences == [] and again.copied_files == 0
+
+
 def test_what_cannot_be_restored_is_kept_and_said(limited: Bench) -> None:
     limited.write("big.bin", b"x" * 5_000)
     limited.write("a", "1")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import threading
+from typing import Any
 
 import pytest
 
 from interpreter.errors import BusyError, UndoError, UsageError
+from model_server import text, tool_call
 from undo.conftest import Travelling
 from undo.traveller import Traveller, step
 
@@ -334,7 +336,8 @@ def test_a_language_that_has_no_return_says_so(traveller: Traveller) -> None:
     timeline = traveller.interpreter.timeline
     outlook = timeline.outlook(timeline.back())
     assert [(each.language, each.obstacle is not None) for each in outlook.variables] == [("JavaScript", True)]
-    traveller.interpreter.undo()
+    undone = traveller.interpreter.undo()
+    assert [words for words in undone.sentences if words.startswith("The variables of JavaScript stay: ")]
     assert traveller.read("a") is None
 
 
@@ -428,6 +431,25 @@ def test_what_was_not_covered_is_said_before_the_block_and_named_once_after_the_
     assert told[0] == "not covered: big (100 bytes)"
     undone = traveller.interpreter.undo()
     assert undone.sentences == ["big cannot be restored: its content is not stored."] and traveller.read("big") == "1"
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind", "reason"),
+    [
+        ({}, "reversible", ""),
+        ({"undo_max_file_bytes": 3}, "not", "a: it is too large for undo"),
+        ({"undo_files": False}, "not", "a: undo of files is off"),
+    ],
+)
+def test_what_undo_does_not_cover_is_said_with_the_question(
+    travelling: Travelling, settings: dict[str, Any], kind: str, reason: str
+) -> None:
+    traveller: Traveller = travelling(auto_run=False, **settings)
+    traveller.write("a", "long")
+    traveller.server.add(tool_call("python", "_ = open('a', 'w').write('b')"), text("Done."))
+    chunks = traveller.interpreter.chat("go", display=False, stream=True)
+    (question,) = [dict(chunk) for chunk in chunks if chunk["type"] == "confirmation"]
+    assert question["undo"] == {"kind": kind, "reasons": [reason] if reason else []}
 
 
 def test_no_undo_while_a_block_runs(traveller: Traveller) -> None:

@@ -52,6 +52,7 @@ class BlockRecord:
         self._named: set[NotCovered] = set()
         self._stamp = 0
         self._told_off: str | None = None
+        self._ahead = Coverage(None, False)  # what was done while nobody waited, until it is told
         self.off = refusal(root)
         """Why there is no file undo, if that is so."""
         told = self._ledger.read()
@@ -94,7 +95,7 @@ class BlockRecord:
         return self._workspace.looked or self.off is not None
 
     def prepare(self) -> Coverage:
-        """Look at the workspace and store what is not stored yet."""
+        """Look at the workspace and store what is not stored yet; what is news stays so until a block begins."""
         with self._lock, self._hold:
             begin = time.perf_counter()
             self._settle()
@@ -106,12 +107,14 @@ class BlockRecord:
     def look_ahead(self) -> None:
         """The same in the background: what goes wrong goes wrong again when it is needed, and is told then."""
         with contextlib.suppress(Abandoned, OSError, UndoError):
-            self.prepare()
+            self._ahead = self.prepare()
 
     def before(self, block: str | int) -> Coverage:
         """A block is about to run: say what is covered. Blocks that were undone cannot be done again from here on."""
         with self._lock, self._hold:
-            coverage = self.prepare()
+            coverage = self.prepare().after(self._ahead)
+            self._named.update(coverage.news)
+            self._told_off, self._ahead = self.off, Coverage(None, False)
             self._stamp += 1
             self._open = str(block)
             del self._blocks[self._position :]
@@ -238,12 +241,10 @@ class BlockRecord:
         here = self._workspace
         not_covered = tuple(here.not_covered[path] for path in sorted(here.not_covered))
         news = tuple(each for each in not_covered if each not in self._named)
-        self._named.update(news)
         seconds = time.perf_counter() - begin
         trouble = self._ledger.trouble
-        told, self._told_off = self._told_off, self.off
         if self.off is not None:
-            return Coverage(self.off, self.off != told, seconds=seconds, trouble=trouble)
+            return Coverage(self.off, self.off != self._told_off, seconds=seconds, trouble=trouble)
         copied = (here.copied_files, here.copied_bytes)
         return Coverage(None, False, here.files, here.bytes, *copied, seconds, not_covered, news, trouble)
 

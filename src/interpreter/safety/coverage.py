@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,6 +78,11 @@ class Coverage:
         if self.trouble:
             words.append(f"File undo will not outlive this session: {self.trouble}")
         return words
+
+    def after(self, ahead: Coverage) -> Coverage:
+        """The same, with what an earlier look has copied."""
+        files, size = self.copied_files + ahead.copied_files, self.copied_bytes + ahead.copied_bytes
+        return replace(self, copied_files=files, copied_bytes=size, seconds=self.seconds + ahead.seconds)
 
     @property
     def cost(self) -> str:

@@ -139,10 +139,13 @@ def sentences(undone: Undone, shown: bool = True) -> list[str]:
     """What did not go as one might think, as far as it was not `shown` before."""
     outlook = undone.outlook
     obstacles = [each for each in outlook.variables if each.obstacle]
+    others = tuple(each for each in obstacles if each.language not in undone.variables)
+    twice = {each.sentence for each in others}
     if not shown:
-        others = replace(outlook, variables=tuple(each for each in obstacles if each.language not in undone.variables))
-        return _some([*_variable_lines(others), *undone.sentences], _SENTENCES, "of these")
-    before = {f"{each.language}: " for each in obstacles}
+        lines = _variable_lines(replace(outlook, variables=others))
+        more = [words for words in undone.sentences if words not in twice]
+        return _some([*lines, *more], _SENTENCES, "of these")
+    before = {*twice, *(f"{each.language}: " for each in obstacles)}
     before |= {f"{each.folder} is left" for each in (outlook.files.repositories if outlook.files else ())}
     told = [words for words in undone.sentences if words not in outlook.notes]
     return _some([words for words in told if not words.startswith(tuple(before))], _SENTENCES, "of these")

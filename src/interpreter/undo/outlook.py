@@ -22,6 +22,11 @@ class VariablesOutlook(NamedTuple):
     obstacle: str | None = None
     """Why they stay as they are, if that is so."""
 
+    @property
+    def sentence(self) -> str:
+        """The same as people say it."""
+        return f"The variables of {self.language} stay: {self.obstacle}."
+
 
 @dataclass(frozen=True)
 class Outlook:
@@ -98,6 +103,9 @@ class Undone:
         for language, how in self.variables.items():
             if words := str(how):
                 yield f"{language}: {words}"
+        for each in self.outlook.variables:
+            if each.obstacle is not None and each.language not in self.variables:
+                yield each.sentence
 
     def _about_files(self) -> Iterable[str]:
         if self.files is None or self.outlook.files is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -143,6 +144,17 @@ class Timeline(Points):
         block = self._record().why(path, line)
         found = (point for point in self.points if block is not None and point.id == int(block))
         return next(found, None)
+
+    def left_out(self, path: str) -> str | None:
+        """Why a file of the workspace would not come back with an undo, if that is so."""
+        record, _ = self._opened()
+        if record is None or record.off is not None:
+            return "undo of files is off"
+        try:
+            too_large = os.path.isfile(path) and os.path.getsize(path) > record.limits.file_bytes
+        except OSError:
+            return None  # it went just now
+        return "it is too large for undo" if too_large else None
 
     def changes(self, point: int) -> Changes | None:
         """What a block changed; None if that is not known."""

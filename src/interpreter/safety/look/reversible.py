@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -27,9 +27,14 @@ class Reversibility:
         return f"{word}: {told}" if told else word
 
 
-def reversibility(effects: Effects) -> Reversibility:
-    """What an undo of the block would bring back: the worst of its effects counts."""
+def reversibility(effects: Effects, left_out: Callable[[str], str | None] = lambda path: None) -> Reversibility:
+    """What an undo of the block would bring back: the worst of its effects counts.
+
+    `left_out` tells of a path of the workspace why it does not come back, if that is so.
+    """
     found = [judged for effect in effects.all for judged in _judged(effect)]
+    written = [effect for effect in effects.of("write", "delete") if effect.place == "workspace"]
+    found += [("not", f"{effect}: {why}") for effect in written if (why := left_out(effect.full)) is not None]
     if effects.language == "javascript":
         found.append(("partly", "JavaScript's variables cannot be rewound"))
     worst = max((_ORDER.index(degree) for degree, _ in found), default=0)

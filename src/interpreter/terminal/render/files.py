@@ -100,6 +100,9 @@ def line(content: dict[str, Any], width: int, dot: str = "·", hint: str = HINT)
     lost = [Group("not restorable", _shown(str(each[0]))) for each in content.get("not_covered") or ()]
     if not groups and not lost:
         return ""
+    gone = {str(each[0]) for each in content.get("not_covered") or ()}
+    if all(each["path"] in gone for each in content.get("changed") or ()):
+        hint = ""  # nothing of it comes back
     drafts = list(_drafts([*groups, *lost], dot))
     ended = [draft + end for end in (hint, _SHORT_HINT) for draft in drafts[: len(_NAMES)]] if hint else []
     return next((text for text in [*ended, *drafts] if cells(text) <= width), clip(drafts[-1], width))
