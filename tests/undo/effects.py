@@ -140,4 +140,4 @@ def _joined(path: str) -> str:
 
 
 def _quoted(path: str) -> str:
-    return f'"$ROOT/{path}"'
+    return f'"${{ROOT:-/dev/null}}/{path}"'  # where the block that set it was taken back, nothing is touched
