@@ -120,7 +120,7 @@ def no_path(sandbox: Sandbox, places: Places, state: tuple[Path, ...], wanted: W
         return "what git, editors and Open Interpreter trust cannot be written"
     if is_inside(path, places.writable):
         return f"{path} is kept from every sandbox"  # what is masked in there; code could put a link in its place
-    if not path.exists() and not places.is_hidden(path):
+    if not os.path.exists(path) and not places.is_hidden(path):
         return f"there is no {path}; a folder that is there can be asked for"
     return ""
 

@@ -83,8 +83,8 @@ def places(sandbox: Sandbox, programs: Iterable[str], state: Iterable[Path]) -> 
     return Places(
         home,
         tuple(hidden),
-        tuple(dict.fromkeys(path for path in readable if path.exists())),
-        tuple(dict.fromkeys(path for path in writable if path.exists())),
+        tuple(dict.fromkeys(path for path in readable if os.path.exists(path))),
+        tuple(dict.fromkeys(path for path in writable if os.path.exists(path))),
         tuple(dict.fromkeys([*trusted, *own])),
         tuple(path for path in dict.fromkeys(masked) if path not in wanted),
     )
@@ -150,7 +150,7 @@ def private(state: Iterable[Path]) -> list[Path]:
     paths = [Path(path) for path in (*KEYS, *system_keys())] + [
         Path(home, name) for home in homes() for name in PRIVATE
     ]
-    return [path for path in (*paths, *map(resolved, state)) if path.exists()]
+    return [path for path in (*paths, *map(resolved, state)) if os.path.exists(path)]  # to whom it may be seen
 
 
 @cache
