@@ -54,6 +54,19 @@ PYTHON = {
     "see host processes": "os.path.exists('/proc/%d/environ' % HOST) and got('seen')",
     "signal a host process": "os.kill(HOST, 0); got('signalled')",
     "trace a host process": "libc.ptrace(16, HOST, 0, 0) == 0 and got('traced')",
+    "trace the first process": "libc.ptrace(16, 1, 0, 0) == 0 and got('traced')",
+    "descriptors of the first process": """
+        first = os.pidfd_open(1)
+        for number in range(64):
+            libc.syscall(438, first, number, 0) >= 0 and got('taken')
+    """,
+    "memory of the first process": "open('/proc/1/mem', 'r+b'); got('opened')",
+    "memory of its threads": "open('/proc/1/task/1/mem', 'r+b'); got('opened')",
+    "limits of the first process": """
+        import resource
+        resource.prlimit(1, resource.RLIMIT_NOFILE, (3, 3))
+        got('changed')
+    """,
     "secrets in variables": "SECRET in str(dict(os.environ)) and got('found')",
     "secrets in the first process": "SECRET.encode() in open('/proc/1/environ', 'rb').read() and got('found')",
     "secrets in the command line": "SECRET.encode() in open('/proc/1/cmdline', 'rb').read() and got('found')",

@@ -67,26 +67,32 @@ class Control:
             data = self.socket.recv(READ_SIZE)
         except OSError:
             data = b""
-        for line in self._lines.feed(data):
-            match line.decode().split():
-                case ["spawned", pid]:
-                    self.session.pid = int(pid)
-                case ["exited", pid, code] if int(pid) == self.session.pid:
-                    self.session.worker_exited(int(code))
-                case ["gone", state]:
-                    self.session.snapshots.gone(int(state))
-                case ["left" | "promoted" | "split" | "missing" | "settled" as what, *words]:
-                    self.session.snapshots.promotion_said(what, words)
-                case ["staying"]:
-                    self.stays = True
-                    self._gone()  # a wrapper around it may hold the line
-                case ["obeyed"]:
-                    self._confirm(1)
+        try:
+            for line in self._lines.feed(data):
+                self._heard(line.decode().split())
+        except ValueError:
+            data = b""  # no supervisor says that: code has got hold of it
         if not data:
             self._gone()
             if self.session.alive:
                 self.session.worker_exited(-9)
         return bool(data)
+
+    def _heard(self, words: list[str]) -> None:
+        match words:
+            case ["spawned", pid]:
+                self.session.pid = int(pid)
+            case ["exited", pid, code] if int(pid) == self.session.pid:
+                self.session.worker_exited(int(code))
+            case ["gone", state]:
+                self.session.snapshots.gone(int(state))
+            case ["left" | "promoted" | "split" | "missing" | "settled" as what, *words]:
+                self.session.snapshots.promotion_said(what, words)
+            case ["staying"] if self.session.first.parts:  # they need it
+                self.stays = True
+                self._gone()  # a wrapper around it may hold the line
+            case ["obeyed"]:
+                self._confirm(1)
 
     def _gone(self) -> None:
         self.over.set()

@@ -208,6 +208,16 @@ class Processes:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
+    def _wait_for_end(self) -> None:
+        """The line to the supervisor is closed: it ends by itself, or is not ours any more."""
+        assert self._process is not None
+        try:
+            self._process.wait(ENDING)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
     @property
     def first(self) -> Processes:
         """The session that this one, and maybe others before it, split off from; or itself."""

@@ -65,8 +65,7 @@ class Session(Processes):
     def have_worker(self) -> None:
         """Start what is not there, or not any more."""
         if self._process is not None and (self.control.lost or self._process.poll() is not None):
-            self._process.wait()
-            self._process = None
+            self._wait_for_end()
             self._reader.stop()
             self.snapshots.states.clear()
         if self._process is None:

@@ -19,7 +19,7 @@ class SplitOff:
     def poll(self) -> int | None:
         return 0 if self._control.lost else None
 
-    def wait(self) -> int:
+    def wait(self, timeout: float | None = None) -> int:
         self._control.over.wait()
         self._origin.part_ended(self)
         return 0

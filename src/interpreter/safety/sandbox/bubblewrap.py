@@ -22,6 +22,8 @@ MEMORY_FOLDER = 1024 * MEGABYTE  # /dev/shm
 EMPTY_FOLDER = 64 * MEGABYTE
 # Of the kernel's own files, those that tell root more than it has to know in there.
 KERNEL = ("kcore", "keys", "timer_list", "sched_debug", "latency_stats", "acpi", "scsi", "asound")
+# Through these its memory could be written to, and the first process is our supervisor.
+FIRST_PROCESS = ("1/mem", "1/task")
 # Enters the control groups, then starts bubblewrap and waits for it: killing this shell ends the sandbox.
 SHELL = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ >"$1" || exit 125; shift; n=$((n - 1)); done; "$@"; exit $?'
 APART = tuple(map(Path, ("/tmp", "/var/tmp", "/run", "/var/run", "/dev", "/proc")))  # others are mounted there
@@ -74,7 +76,7 @@ def system() -> Iterator[str]:
     """Devices, processes and run-time files of its own."""
     yield from ("--dev", "/dev", "--size", str(MEMORY_FOLDER), "--perms", "1777", "--tmpfs", "/dev/shm")
     yield from ("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys")
-    for name in KERNEL:
+    for name in (*KERNEL, *FIRST_PROCESS):
         if os.path.exists(f"/proc/{name}"):
             yield from masked(Path("/proc", name))
     yield from ("--tmpfs", "/run")
