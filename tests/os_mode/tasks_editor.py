@@ -122,7 +122,9 @@ TASKS = [
         [
             lambda seen: line_of(
                 seen,
-                "computer.mouse.move(x=x, y=y + 100)\ncomputer.mouse.scroll(-400)\n"
+                # A text that has just been loaded grows while it is laid out: a second time for what came late.
+                "computer.mouse.move(x=x, y=y + 100)\ncomputer.mouse.scroll(-400)\ncomputer.display.wait_until_still()\n"
+                "computer.mouse.scroll(-400)\ncomputer.display.wait_until_still()\n"
                 f'computer.mouse.click(x=x, y=y + 100)\ncomputer.keyboard.write("HERE")\n{SAVE}',
             )
         ],

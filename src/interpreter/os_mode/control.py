@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Generator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.input.errors import StoppedByUser
-from interpreter.computer_api.input.hands import release
+from interpreter.computer_api.input.hands import hands_of, release
+from interpreter.errors import InterpreterError
 from interpreter.llm.computer_use import Screen
 from interpreter.messages import Chunk
 from interpreter.os_mode.limits import Limits
@@ -36,6 +38,8 @@ class Control:
     def begin(self) -> Generator[Chunk]:
         """Take control, and show the model where it is."""
         self._interpreter.computer.display.size()  # where there is no screen, this says so
+        with suppress(InterpreterError):  # what is missing for the hands is told when they are used
+            hands_of(self._interpreter.computer)  # opened here, where no interrupt of a block can strike
         keys = self._stopping.start()
         self._interpreter._os_limits = self._limits
         shown = self._sign.show()

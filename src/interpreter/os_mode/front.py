@@ -5,10 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from interpreter.computer_api.desktop.windows import Window, open_windows
+from interpreter.computer_api.desktop.windows import open_windows
+from interpreter.computer_api.display.screens import Window
 from interpreter.computer_api.input.hands import is_terminal
-from interpreter.errors import InterpreterError
+
+if TYPE_CHECKING:
+    from interpreter.computer_api.display import Display
 
 OWN_TERMINAL = (
     "The window in front is the terminal that this conversation is held in, and what you type there would be taken for "
@@ -19,14 +23,15 @@ OWN_TERMINAL = (
 class Front:
     """Remembers the window in front, and gives the keyboard back to it."""
 
-    def __init__(self) -> None:
+    def __init__(self, display: Display) -> None:
+        self._display = display  # whose connection is open: one that is interrupted while it opens leaves its socket
         self._window: int | None = None
         self._is_fresh = True  # since the last look, the model has done nothing
 
     def note(self) -> None:
         """This is how the model sees the screen: what is in front now is what it means."""
         self._is_fresh = True
-        self._window = _active(_windows())
+        self._window = self._active()
 
     def acts(self) -> None:
         """The model does something, from which on it says itself what is in front."""
@@ -34,28 +39,21 @@ class Front:
 
     def types(self) -> None:
         """The model is about to type; an error if that would go to our own terminal."""
-        windows = _windows()
-        if self._is_fresh and _active(windows) != self._window and _active(windows) in _ours(windows):
+        windows, active = self._display._screens.windows(), self._active()
+        if self._is_fresh and active != self._window and active in _ours(windows):
             self._give_back(windows)
-            windows = _windows()
+            active = self._active()
         self.acts()
-        if _active(windows) is not None and _active(windows) == _own_terminal(windows):
+        if active is not None and active == _own_terminal(windows):
             raise PermissionError(OWN_TERMINAL)
+
+    def _active(self) -> int | None:
+        active = self._display._screens.active_window()
+        return active.id if active is not None else None
 
     def _give_back(self, windows: list[Window]) -> None:
         if self._window is not None and any(window.id == self._window for window in windows):
             open_windows().focus(self._window)
-
-
-def _windows() -> list[Window]:
-    try:
-        return open_windows().all()
-    except InterpreterError:  # a system that tells nothing of windows
-        return []
-
-
-def _active(windows: list[Window]) -> int | None:
-    return next((window.id for window in windows if window.active), None)
 
 
 def _ours(windows: list[Window]) -> list[int]:
@@ -69,7 +67,7 @@ def _own_terminal(windows: list[Window]) -> int | None:
     told = os.environ.get("WINDOWID")
     if any(str(window.id) == told for window in windows):
         return int(told or 0)
-    ours = [window for window in windows if window.id in _ours(windows)]
+    ours = [window for window in windows if not window.popup and window.id in _ours(windows)]
     return ours[0].id if len(ours) == 1 and is_terminal(ours[0].application) else None
 
 

@@ -23,7 +23,7 @@ class Limits:
     def __init__(self, interpreter: OpenInterpreter, stopping: Stopping) -> None:
         self._interpreter = interpreter
         self._stopping = stopping
-        self.front = Front()
+        self.front = Front(interpreter.computer.display)
         self.steps = 0
 
     def check(self, use: Use) -> None:
