@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable
 
 import psutil
 
+from interpreter.languages.session import Session
+
 LIMIT = 60.0  # seconds: only something that never comes takes so long
 
 
@@ -28,6 +30,13 @@ def until_ended(processes: Iterable[psutil.Process | int]) -> None:
         return not left
 
     until(have_ended, f"the end of {left}")
+
+
+def worker_of(session: Session | None) -> psutil.Process:
+    """The worker of a session: a supervisor that waits for its turn may name it later than its first block ends."""
+    assert session is not None
+    until(lambda: session.pid is not None, "the number of the worker")
+    return psutil.Process(session.pid)
 
 
 def is_running(process: psutil.Process | int) -> bool:

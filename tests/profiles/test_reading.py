@@ -42,6 +42,10 @@ def mistake(text: str, kind: str = ".yaml", **environ: str) -> str:
         ("version: 0.2.5\nwtf:\n  model: x\n", {}),
         ("version: 0.1.0\nverbose: true\n", {"verbose": True}),
         ("loop_breakers: [a, b]\n", {"loop_breakers": ["a", "b"]}),
+        (
+            "computer:\n  mail_account:\n    imap: imap.example.org\n    timeout: 5\n",
+            {"computer.mail_account": {"imap": "imap.example.org", "timeout": 5}},
+        ),
         ("", {}),
         ("# nothing\n", {}),
         (
@@ -116,6 +120,11 @@ def test_a_mistake_names_file_line_and_key(text: str, kind: str, words: str) -> 
     assert mistake(text, kind).startswith(words)
 
 
+def test_an_account_in_json() -> None:
+    text = json.dumps({"computer": {"mail_account": {"imap": "imap.example.org"}}})
+    assert settings(text, ".json") == {"computer.mail_account": {"imap": "imap.example.org"}}
+
+
 def test_all_mistakes_are_told_at_once() -> None:
     told = mistake("autorun: true\nllm:\n  modle: x\n").splitlines()
     assert [line.split(":")[0] for line in told] == ["p.yaml, line 1", "p.yaml, line 3"]
@@ -149,6 +158,8 @@ def test_a_profile_that_grows_without_end_is_refused() -> None:
 )
 def test_variables_are_filled_in(written: str, filled: str) -> None:
     assert settings(f"llm:\n  api_key: '{written}'\n", KEY="s3cret") == {"llm.api_key": filled}
+    account = f"computer:\n  mail_account:\n    user: '{written}'\n"
+    assert settings(account, KEY="s3cret") == {"computer.mail_account": {"user": filled}}
 
 
 def test_a_variable_can_hold_a_number_or_a_switch() -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import socket
-import sys
 import threading
-from collections.abc import Iterator
-from types import FrameType
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
+from interpreter.languages.python.driver import channel
 from interpreter.languages.python.driver.channel import Channel
 from interpreter.languages.python.driver.interrupts import Interrupts
 
@@ -34,25 +33,49 @@ def line() -> Iterator[socket.socket]:
     host.join()
 
 
+class Cut:
+    """Does what another one does; right after the first call of one method, something cuts in."""
+
+    def __init__(self, whole: Any, method: str, cut_in: Callable[[], None]) -> None:
+        self._whole, self._method, self._cut_in = whole, method, cut_in
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._whole, name)
+        return self._called if name == self._method else found
+
+    def _called(self, *arguments: Any) -> Any:
+        result = getattr(self._whole, self._method)(*arguments)
+        cut_in, self._cut_in = self._cut_in, lambda: None
+        cut_in()
+        return result
+
+
 @pytest.mark.parametrize(
-    ("doing", "moment"), [("sync", "acquire"), ("sync", "poll"), ("sync", "release"), ("send", "write")]
+    ("doing", "part", "moment"),
+    [
+        ("sync", "_receiving", "acquire"),
+        ("sync", "_readable", "poll"),
+        ("sync", "_receiving", "release"),
+        ("send", "os", "write"),
+    ],
 )
-def test_nothing_waits_for_itself(line: socket.socket, doing: str, moment: str) -> None:
+def test_nothing_waits_for_itself(
+    line: socket.socket, doing: str, part: str, moment: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     times: list[str] = []
 
     def wait() -> None:
-        channel = Channel(line.fileno(), Interrupts())
+        line_to_host = Channel(line.fileno(), Interrupts())
 
-        def cut_in(frame: FrameType, event: str, called: Any) -> None:
-            if event == "c_return" and called.__name__ == moment:
-                sys.setprofile(None)
-                channel.sync()
-                times.append("within")
+        def cut_in() -> None:
+            line_to_host.sync()
+            times.append("within")
 
-        sys.setprofile(cut_in)
-        channel.sync() if doing == "sync" else channel.send({"event": "stream"})
+        owner = channel if part == "os" else line_to_host
+        monkeypatch.setattr(owner, part, Cut(getattr(owner, part), moment, cut_in))
+        line_to_host.sync() if doing == "sync" else line_to_host.send({"event": "stream"})
         times.append("after")
-        channel._socket.detach()
+        line_to_host._socket.detach()
 
     driver = threading.Thread(target=wait, daemon=True)
     driver.start()

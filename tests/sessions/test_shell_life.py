@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from shell_sessions import SHELLS, ShellSession, fresh
-from waiting import until, until_ended
+from waiting import until, until_ended, worker_of
 
 __all__ = ["fresh"]
 
@@ -61,9 +61,7 @@ def test_a_block_in_the_background_leaves_its_state_to_the_next(fresh: ShellSess
 def test_somebody_killed_the_supervisor(fresh: ShellSession) -> None:
     fresh.do("word=kept")
     fresh.do("true")  # the first block's state is saved for certain by now
-    assert fresh.session is not None and fresh.session.pid is not None
-    worker = psutil.Process(fresh.session.pid)
-    supervisor = worker.parent()
+    supervisor = worker_of(fresh.session).parent()
     assert supervisor is not None
     supervisor.kill()
     until_ended([supervisor])

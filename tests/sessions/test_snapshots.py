@@ -18,7 +18,7 @@ from interpreter.computer_api import Computer
 from interpreter.errors import BusyError, NotRestorableError
 from interpreter.languages.python.in_process import InProcessPython
 from python_sessions import PythonSession, fresh, session
-from waiting import until, until_ended
+from waiting import until, until_ended, worker_of
 
 __all__ = ["fresh", "session"]
 
@@ -188,8 +188,7 @@ def test_when_memory_runs_out_the_newest_should_live(fresh: PythonSession) -> No
     scores = "print(open('/proc/{pid}/oom_score_adj').read())"
     fresh.do("n = 1")
     fresh.do("n = 2")
-    assert fresh.session is not None and fresh.session.pid is not None
-    worker = psutil.Process(fresh.session.pid)
+    worker = worker_of(fresh.session)
     older = min(worker.children(), key=lambda each: (each.create_time(), each.pid))
     assert fresh.do(scores.replace("{pid}", str(older.pid))).text == "1000\n\n"
     own = fresh.do(scores.replace("{pid}", "self")).text
@@ -224,8 +223,7 @@ def test_two_thousand_blocks(fresh: PythonSession) -> None:
         if n % 400 == 399:
             assert fresh.session is not None and fresh.session._process is not None
             family = psutil.Process(fresh.session._process.pid)
-            assert fresh.session.pid is not None
-            worker = psutil.Process(fresh.session.pid)
+            worker = worker_of(fresh.session)
             sizes.append((family.memory_info().rss, worker.memory_info().rss))
             counts.append((len(family.children(recursive=True)), family.num_fds(), worker.num_fds()))
     print(sizes, counts)
@@ -333,9 +331,9 @@ def test_javascript_says_that_it_cannot(computer: Computer) -> None:
 def test_a_death_between_blocks_costs_nothing(fresh: PythonSession) -> None:
     fresh.do("n = [1]")
     fresh.do("n.append(2)")
-    assert fresh.session is not None and fresh.session.pid is not None
+    assert fresh.session is not None
     fresh.variables()  # by then the snapshot is there
-    psutil.Process(fresh.session.pid).kill()
+    worker_of(fresh.session).kill()
     assert fresh.session.ended.wait(60)
     ran = fresh.do("print(n)")
     assert ran.stdout == "[1, 2]\n"

@@ -7,12 +7,12 @@ import subprocess
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import psutil
 import pytest
 
 from interpreter.languages.session import Session
 from interpreter.languages.trials.aside import Aside
 from python_sessions import PythonSession
+from waiting import worker_of
 
 pytestmark = pytest.mark.timeout(60)  # a wait that never ends is what could go wrong
 
@@ -25,8 +25,7 @@ def fresh() -> Iterator[PythonSession]:
 
 
 def kill_worker(session: Session) -> None:
-    assert session.pid is not None
-    psutil.Process(session.pid).kill()
+    worker_of(session).kill()
     assert session.ended.wait(30)
 
 

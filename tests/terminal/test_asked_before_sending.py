@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+
 from model_replies import text, tool_call
 from model_server import ModelServer
 from terminal.person import CTRL_C, someone
@@ -11,9 +15,25 @@ CODE = (
     "except PermissionError as error:\n    print('Not sent' + ':', error)"
 )
 
+ACCOUNT = """\
+computer:
+  mail_account: {smtp: smtp.example.org, user: me@example.org, password_variable: MAIL_PASSWORD}
+"""
 
-def test_a_no_sends_nothing_and_the_code_hears_of_it() -> None:
-    with ModelServer([tool_call("python", CODE), text("I see.")]) as server, someone("-y", server=server) as person:
+
+@pytest.fixture
+def profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """With an account: without one, nobody would be asked."""
+    monkeypatch.setenv("MAIL_PASSWORD", "word")
+    (tmp_path / "account.yaml").write_text(ACCOUNT)
+    return str(tmp_path / "account.yaml")
+
+
+def test_a_no_sends_nothing_and_the_code_hears_of_it(profile: str) -> None:
+    with (
+        ModelServer([tool_call("python", CODE), text("I see.")]) as server,
+        someone("-y", "-p", profile, server=server) as person,
+    ):
         person.says("write to Ann")
         person.sees("to: 'ann@example.com'")
         person.answers("Send it? (y/n)", "n")
@@ -24,8 +44,11 @@ def test_a_no_sends_nothing_and_the_code_hears_of_it() -> None:
         assert person.leaves() == 0
 
 
-def test_ctrl_c_instead_of_an_answer_ends_the_turn() -> None:
-    with ModelServer([tool_call("python", CODE), text("Next.")]) as server, someone("-y", server=server) as person:
+def test_ctrl_c_instead_of_an_answer_ends_the_turn(profile: str) -> None:
+    with (
+        ModelServer([tool_call("python", CODE), text("Next.")]) as server,
+        someone("-y", "-p", profile, server=server) as person,
+    ):
         person.says("write to Ann")
         person.sees("Send it? (y/n)")
         person.types(CTRL_C)

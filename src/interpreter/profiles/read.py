@@ -102,6 +102,8 @@ class _Reading:
             value = value if row.kind == "str or False" and value is False else entry.word
         if isinstance(value, list):
             return [self._expanded(row, item) if isinstance(item, str) else item for item in value]
+        if isinstance(value, dict):
+            return {name: self._expanded(row, item) if isinstance(item, str) else item for name, item in value.items()}
         if not isinstance(value, str):
             return value
         filled = self._expanded(row, value)

@@ -8,7 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from interpreter.errors import ProfileError
+from interpreter.settings import SETTINGS
 
+WHOLE = frozenset({"wtf", *(row.name for row in SETTINGS if row.kind == "dict")})
+"""What is under these is one value."""
 MOST = 20_000  # values in one profile, aliases written out: more is no profile but an attack
 
 
@@ -71,7 +74,7 @@ def _walk(loader: Any, node: Any, prefix: str) -> Iterator[Entry]:
     loader.flatten_mapping(node)
     for key_node, value_node in node.value:
         key = prefix + str(key_node.value)
-        if isinstance(value_node, yaml.MappingNode) and value_node.value and key != "wtf":
+        if isinstance(value_node, yaml.MappingNode) and value_node.value and key not in WHOLE:
             yield from _walk(loader, value_node, f"{key}.")
             continue
         bare = isinstance(value_node, yaml.ScalarNode) and not value_node.style
@@ -92,7 +95,7 @@ def _check_size(node: Any, name: str) -> None:
 
 def _flat(data: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
     for key, value in data.items():
-        if isinstance(value, dict) and value and prefix + key != "wtf":
+        if isinstance(value, dict) and value and prefix + key not in WHOLE:
             yield from _flat(value, f"{prefix}{key}.")
         else:
             yield prefix + key, value
