@@ -130,8 +130,8 @@ NONSENSE = """
 import ctypes, os, socket, stat, time
 libc, sent = ctypes.CDLL(None), 0
 supervisor = os.pidfd_open(os.getppid())
-for number in range(3, 60):
-    fd = libc.syscall(438, supervisor, number, 0)  # pidfd_getfd
+for number in os.listdir(f"/proc/{os.getppid()}/fd"):
+    fd = libc.syscall(438, supervisor, int(number), 0)  # pidfd_getfd
     if fd >= 0 and stat.S_ISSOCK(os.fstat(fd).st_mode):
         sent += socket.socket(fileno=fd).send(b"spawned nobody\\n")
 time.sleep(1000 if sent else 0)
