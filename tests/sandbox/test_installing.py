@@ -97,7 +97,7 @@ def test_pip_does_not_without_its_host(contained: Any, registry: int) -> None:
     inside = with_registry(contained, registry, "another.example")
     ran = inside.do("shell", f"T=$PIP_TARGET; {pip(registry)}")
     assert ran.ended == "error"
-    assert f"ask for: host registry.example:{registry}" in ran.text
+    assert f"`needs: host registry.example:{registry}`" in ran.text
 
 
 @pytest.mark.needs("npm", "node")
