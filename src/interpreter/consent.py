@@ -258,7 +258,7 @@ class RulesAtHand:
     def give_always(self, wish: Wish) -> Path:
         """Add what a block asks its sandbox for to the user's file; where that is."""
         from interpreter.safety.policy.grants import save_grant
-        from interpreter.safety.policy.policy import user_file
+        from interpreter.safety.rule_files import user_file
 
         for wanted in wish.wanted:
             save_grant(wanted, self.workspace)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from interpreter import OpenInterpreter
 from interpreter.errors import NotPreviewableError
 from interpreter.journal import Session
 from model_server import text, tool_call
+from waiting import until
 
 __all__ = ["chatting", "desk"]
 SEND = "computer.gadget.mail('ann@example.com', text='Hello Ann')"
@@ -22,7 +22,7 @@ SEND = "computer.gadget.mail('ann@example.com', text='Hello Ann')"
 
 def rules(home: Path, words: str) -> None:
     """The user's own policy file."""
-    from interpreter.safety.policy.policy import user_file
+    from interpreter.safety.rule_files import user_file
 
     user_file().parent.mkdir(parents=True, exist_ok=True)
     user_file().write_text("rules:\n" + words)
@@ -231,9 +231,7 @@ def test_a_job_in_the_background_calls_from_the_sandbox_that_it_began_in(
     desk.interpreter.sandbox = now
     desk.do("1")
     desk.gadget.released.set()
-    deadline = time.monotonic() + 60
-    while job.running and time.monotonic() < deadline:
-        time.sleep(0.01)
+    until(lambda: not job.running, "the end of the job")
     read, edited, pressed = job.output().splitlines()
     assert read.startswith("private") == (began == "off")
     assert ("read-only" in pressed) == (began == "read-only")

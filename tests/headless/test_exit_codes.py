@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.safety.policy.policy import user_file
+from interpreter.safety.rule_files import user_file
 from interpreter.terminal.exit_codes import MEANINGS
 from interpreter.terminal.usage import help_text
 from model_server import ModelServer, text, tool_call

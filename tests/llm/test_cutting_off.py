@@ -8,7 +8,6 @@ import queue
 import signal
 import socket
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -16,6 +15,7 @@ import pytest
 from asking import Start, folded
 from interpreter.messages import Chunk
 from model_server import Reply, stall, text, tool_call
+from waiting import until
 
 
 def test_cancel_from_another_thread_ends_a_read_that_waits(asking: Start) -> None:
@@ -72,10 +72,7 @@ def test_cancel_ends_the_wait_for_a_connection(asking: Start) -> None:
         model = asking(api_base=f"http://127.0.0.1:{port}/v1", connect_timeout=600)
         thread = threading.Thread(target=lambda: list(model.stream()), daemon=True)
         thread.start()
-        end = time.monotonic() + 60
-        while connecting_to(port) <= ours:
-            assert time.monotonic() < end
-            time.sleep(0.01)
+        until(lambda: connecting_to(port) > ours, "the connection on its way")
         model.llm.cancel()
         thread.join(60)
         assert not thread.is_alive()

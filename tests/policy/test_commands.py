@@ -9,7 +9,8 @@ import pytest
 from interpreter.safety.look import look, reversibility
 from interpreter.safety.policy import Policy
 from interpreter.safety.policy.examples import check_examples
-from interpreter.safety.policy.policy import builtin, user_file
+from interpreter.safety.policy.policy import builtin
+from interpreter.safety.rule_files import user_file
 from policy.table import HERE, Row, rows, sections
 
 WORDS = {"reversible": "yes", "partly": "partly", "not": "no"}

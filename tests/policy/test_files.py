@@ -11,9 +11,9 @@ import pytest
 
 from interpreter.errors import PolicyError
 from interpreter.safety.policy import Policy, Rule, propose_rule, save_rule, trust
-from interpreter.safety.policy.policy import user_file
 from interpreter.safety.policy.read import read_text
 from interpreter.safety.policy.save import rule_text
+from interpreter.safety.rule_files import user_file
 from policy.table import HERE
 
 PROJECT = """\

@@ -83,7 +83,6 @@ def pip(port: int) -> str:
 
 
 def test_pip_installs_for_all_sessions(contained: Any, registry: int) -> None:
-    pytest.importorskip("pip")
     inside = with_registry(contained, registry, f"registry.example:{registry}")
     inside.do("python", "import sys")
     ran = inside.do("shell", f"T=$PIP_TARGET; {pip(registry)}")
@@ -93,7 +92,6 @@ def test_pip_installs_for_all_sessions(contained: Any, registry: int) -> None:
 
 @pytest.mark.full
 def test_pip_does_not_without_its_host(contained: Any, registry: int) -> None:
-    pytest.importorskip("pip")
     inside = with_registry(contained, registry, "another.example")
     ran = inside.do("shell", f"T=$PIP_TARGET; {pip(registry)}")
     assert ran.ended == "error"

@@ -12,7 +12,7 @@ import pytest
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
 from interpreter.errors import UsageError
-from interpreter.safety.policy.policy import user_file
+from interpreter.safety.rule_files import user_file
 from interpreter.safety.sandbox.needs import needs
 from model_server import text, tool_call
 

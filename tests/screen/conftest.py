@@ -14,7 +14,6 @@ from screen.desktop import Desktop, missing
 
 @pytest.fixture(scope="session")
 def _desktop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desktop]:
-    pytest.importorskip("Xlib", reason="python-xlib is not installed: pip install 'open-interpreter[os]'")
     if packages := missing():
         pytest.skip(f"a desktop needs packages: apt-get install {' '.join(packages)}")
     made = Desktop(tmp_path_factory.mktemp("desktop"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.safety.policy.policy import user_file
+from interpreter.safety.rule_files import user_file
 from interpreter.terminal.always import SAVE, TRUST
 from interpreter.terminal.approval import QUESTION
 from model_server import ModelServer, text, tool_call

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from interpreter.errors import SandboxUnavailableError
-from interpreter.safety.policy.policy import user_file
+from interpreter.safety.rule_files import user_file
 from interpreter.safety.sandbox import bubblewrap
 from interpreter.terminal.widening import QUESTION, SAVE
 from model_server import ModelServer, text, tool_call

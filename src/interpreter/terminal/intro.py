@@ -59,10 +59,9 @@ def tell_of_rules(terminal: Terminal, interpreter: OpenInterpreter) -> None:
 
 def check_rules(interpreter: OpenInterpreter) -> None:
     """PolicyError if the rules have a mistake, before it stops the first block; nothing is loaded if there are none."""
-    from platformdirs import user_config_dir
+    from interpreter.safety import rule_files
 
-    places = (user_config_dir("open-interpreter"), os.path.join(interpreter.workspace, ".interpreter"))
-    if any(os.path.lexists(os.path.join(place, "policy.yaml")) for place in places):
+    if rule_files.are_there(interpreter.workspace):
         from interpreter.safety.policy import Policy
 
         Policy.load(interpreter.workspace)

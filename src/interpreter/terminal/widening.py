@@ -32,7 +32,7 @@ def given(terminal: Terminal, pending: PendingBlock, word: str) -> bool | None:
 def _always(terminal: Terminal, pending: PendingBlock) -> bool:
     """Show what would be saved, and save it if that is wanted."""
     from interpreter.safety.policy.grants import grant_text
-    from interpreter.safety.policy.policy import user_file
+    from interpreter.safety.rule_files import user_file
 
     assert pending.widening is not None and pending.rules is not None
     lines = [grant_text(wanted, pending.rules.workspace).rstrip() for wanted in pending.widening.wanted]

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from interpreter.safety.policy.patterns import above
+from interpreter.safety.rule_files import project_file, user_file
 
 if TYPE_CHECKING:
     from interpreter.safety.policy.policy import Policy
@@ -32,10 +33,10 @@ _known: dict[tuple[str, str], tuple[object, tuple[Widening, ...]]] = {}  # what 
 
 def given_always(workspace: str) -> tuple[Widening, ...]:
     """What sandboxes have in this workspace beyond the settings; not what a rule denies."""
-    from interpreter.safety.policy.policy import Policy, user_file
+    from interpreter.safety.policy.policy import Policy
 
     path = user_file()
-    stamp = stamped(path), stamped(Path(workspace, ".interpreter", "policy.yaml"))
+    stamp = stamped(path), stamped(project_file(workspace))
     if stamp[0] is None:
         return ()
     key = (str(path), workspace)

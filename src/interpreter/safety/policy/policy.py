@@ -15,6 +15,7 @@ from interpreter.safety.policy.patterns import Folders
 from interpreter.safety.policy.read import PolicyFile, read_file, read_text
 from interpreter.safety.policy.rules import DECISIONS, Decision, Rule
 from interpreter.safety.policy.trust import ProjectRules, project_rules
+from interpreter.safety.rule_files import config_folder, user_file
 
 BUILTIN = Path(__file__).parent / "builtin.yaml"
 NO_RULE = "no rule speaks of it"
@@ -120,14 +121,3 @@ def folders(workspace: str) -> Folders:
     config = os.path.realpath(config_folder())
     own, *account = homes()
     return Folders(os.path.realpath(workspace), config, own, *account)
-
-
-def config_folder() -> Path:
-    """Where the user's own rules are."""
-    from platformdirs import user_config_dir
-
-    return Path(user_config_dir("open-interpreter"))
-
-
-def user_file() -> Path:
-    return config_folder() / "policy.yaml"

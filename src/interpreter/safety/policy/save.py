@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import PolicyError
+from interpreter.safety.rule_files import user_file
 
 if TYPE_CHECKING:
     from interpreter.safety.policy.read import PolicyFile
@@ -38,8 +39,6 @@ def save_rule(rule: Rule, workspace: str) -> Path:
 
 def save_item(key: str, text: str, workspace: str, expected: Callable[[PolicyFile], PolicyFile]) -> Path:
     """Add an item to a list of the user's file, which must then say what is expected; returns where that is."""
-    from interpreter.safety.policy.policy import user_file
-
     path = Path(os.path.realpath(user_file()))  # it may be a link into somebody's collection of such files
     with _alone(path.parent):
         _save(path, key, text, workspace, expected)

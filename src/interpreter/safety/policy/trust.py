@@ -9,8 +9,8 @@ from pathlib import Path
 
 from interpreter.errors import PolicyError
 from interpreter.safety.policy.save import write_whole
+from interpreter.safety.rule_files import config_folder, project_file
 
-NAME = Path(".interpreter") / "policy.yaml"
 STORE = "trusted-policies.json"
 _LARGEST = 200_000
 
@@ -40,7 +40,7 @@ class ProjectRules:
 
 def project_rules(folder: str, config: Path) -> ProjectRules | None:
     """The project's file, if it has one."""
-    path = Path(folder) / NAME
+    path = project_file(folder)
     try:
         with path.open("rb") as file:
             data = file.read(_LARGEST + 1)
@@ -53,8 +53,6 @@ def project_rules(folder: str, config: Path) -> ProjectRules | None:
 
 def trust(project: ProjectRules) -> None:
     """Remember that the user trusts this text in this folder."""
-    from interpreter.safety.policy.policy import config_folder
-
     store = config_folder() / STORE
     stored = _stored(store) | {project.folder: project.digest}
     write_whole(store, json.dumps(stored, indent=1, sort_keys=True) + "\n")

@@ -1,0 +1,29 @@
+"""Where rules are: the user's own file, and that of a project. Knowing whether there are any costs next to nothing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+NAME = "policy.yaml"
+
+
+def config_folder() -> Path:
+    """Where the user's own rules are."""
+    from platformdirs import user_config_dir
+
+    return Path(user_config_dir("open-interpreter"))
+
+
+def user_file() -> Path:
+    return config_folder() / NAME
+
+
+def project_file(folder: str) -> Path:
+    """Of the project in this folder."""
+    return Path(folder, ".interpreter", NAME)
+
+
+def are_there(folder: str) -> bool:
+    """Whether anybody has written rules for this folder, be they trusted or not."""
+    return any(map(os.path.lexists, (user_file(), project_file(folder))))
