@@ -38,6 +38,14 @@ def snapshots(subject: Subject) -> dict[str, Any]:
 
 
 @once
+def kernel(subject: Subject) -> dict[str, Any]:
+    if subject.is_original:
+        raise ProbeFailure("has none")
+    runs = [probe(subject.python, "kernel") for _ in range(3)]
+    return {"added": sorted(run["added"] for run in runs)[1]}  # a difference: the least one would be the luckiest
+
+
+@once
 def sandbox(subject: Subject) -> dict[str, Any]:
     if subject.is_original:
         raise ProbeFailure("has none")
@@ -81,6 +89,7 @@ MEASUREMENTS = [
         )
         for language, label in LANGUAGES.items()
     ),
+    Measurement("what the session kernel adds to a block", "s", lambda it: kernel(it)["added"], budget=0.0003),
     Measurement("warm Python block without a snapshot", "s", lambda it: snapshots(it)["without"], budget=0.002),
     Measurement("the same a tenth of a second after the last", "s", lambda it: snapshots(it)["paused"]),
     Measurement("what a snapshot adds to a block", "s", lambda it: snapshots(it)["added"], budget=0.003),

@@ -162,6 +162,14 @@ def first_request(subject: Subject) -> tuple[float, float]:
     return best
 
 
+@once
+def request_modules(subject: Subject) -> dict[str, Any]:
+    """Of a chat with one Python block: our modules that are loaded after it, and files that a second one executes."""
+    turn = [tool_call("python", "1 + 1"), text("Two.")]
+    with ModelServer([*turn, *turn]) as server:
+        return probe(subject.python, "modules", api_base=server.base_url)
+
+
 def prompt_tokens(subject: Subject) -> float:
     """System message and tools of the first request, at four bytes a token."""
     _, server = with_server([], lambda server: probe(subject.python, "warm", api_base=server.base_url))
@@ -183,4 +191,6 @@ MEASUREMENTS = [
     Measurement("chat() to request with 800 messages", "s", history, budget=0.030),
     Measurement("the same when half of them have to go", "s", lambda it: history(it, 30_000)),
     Measurement("system message and tools, tokens (4 bytes each)", "", prompt_tokens, budget=700),
+    Measurement("modules of ours after a request with a block", "", lambda it: request_modules(it)["in_request"]),
+    Measurement("files of ours that a warm request executes", "", lambda it: request_modules(it)["executed"]),
 ]

@@ -40,6 +40,17 @@ def start_to_prompt(subject: Subject) -> float:
     return min(_start_once(command) for _ in range(1 if subject.is_original else 5))
 
 
+def modules_at_prompt(subject: Subject) -> float:
+    """How many of our modules are loaded when the prompt takes a key."""
+    flags = "--model openai/none --api_base http://127.0.0.1:9/v1 --api_key x --offline"
+    with new_folder() as home:
+        told = Path(home) / "imports"
+        script = f'exec "{subject.python}" -X importtime "{subject.program}" {flags} 2>"{told}"'
+        _prompt_in(environment(home), ["/bin/sh", "-c", script])
+        names = [line.rpartition("|")[2].strip() for line in told.read_text().splitlines()]
+    return sum(name.split(".")[0] == "interpreter" for name in names)
+
+
 def bare_prompt() -> float:
     code = "from prompt_toolkit import PromptSession; PromptSession().prompt('> ')"
     return min(_start_once([sys.executable, "-c", code]) for _ in range(5))
@@ -132,6 +143,8 @@ MEASUREMENTS = [
         budget=40,
     ),
     Measurement("start to a prompt that takes a key", "s", start_to_prompt, bare_prompt, budget=0.35),
+    Measurement("modules of ours at import", "", lambda it: float(probe(it.python, "modules")["at_import"])),
+    Measurement("modules of ours at the prompt", "", modules_at_prompt),
 ]
 
 INSTALL = [

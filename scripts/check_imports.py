@@ -12,8 +12,9 @@ PACKAGE = Path(__file__).parent.parent / "src" / "interpreter"
 
 # From the ground up. A part may use the parts below its own floor.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("errors", "version", "messages", "console_text", "settings"),
+    ("errors", "version", "messages", "console_text", "settings", "sigint", "tools"),
     ("languages", "llm"),
+    ("session",),
     ("computer_api",),
     ("journal", "profiles", "safety"),
     (
@@ -21,13 +22,14 @@ FLOORS: tuple[tuple[str, ...], ...] = (
         *("reply", "system_message", "sandbox_words", "wishes", "frontend", "__init__"),
     ),
     ("export",),
+    ("app",),
     ("terminal",),
     ("__main__",),
 )
 FLOOR = {part: number for number, floor in enumerate(FLOORS) for part in floor}
 FRONT_ENDS = ("terminal", "__main__")
 # On these floors the parts are one thing and may use each other; elsewhere neighbours do not meet.
-OPEN_FLOORS = (0, 4)
+OPEN_FLOORS = (0, 5)
 # Anyone may call this one from inside a function: it is the lazy way up to the terminal.
 SEAM = "frontend"
 # Programs of their own, which run in another process than the library.

@@ -1,4 +1,4 @@
-"""Writes the generated pages of docs/ from the table of settings; with --check, says which ones are stale."""
+"""Writes the generated pages of docs/ from the declared settings; with --check, says which ones are stale."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ sys.path.insert(0, str(ROOT / "src"))
 from interpreter.settings import SETTINGS, Setting  # noqa: E402  (needs the path above)
 from interpreter.terminal.usage import help_text  # noqa: E402
 
-NOTICE = "<!-- Written by `make docs` from the table of settings: change it there. -->"
+NOTICE = "<!-- Written by `make docs` from src/interpreter/settings/declared.py: change it there. -->"
 
 SETTINGS_INTRODUCTION = """\
 # Settings
@@ -30,6 +30,8 @@ interpreter.autorun = True
 interpreter.llm.max_tokens = "4096"
 # SettingTypeError: llm.max_tokens takes int or None, not '4096' (str).
 ```
+
+mypy and pyright report both lines before you run them.
 
 *Headless* means that nobody is there to ask: standard input is no terminal, or `--stdin`.
 """

@@ -40,7 +40,12 @@ def redacted(data: str) -> Steps:
 
 
 def use(language: str, code: str, split: Split = None, call_id: str = "toolu_01A", name: str = "execute") -> Steps:
-    arguments = json.dumps({"language": language, "code": code})
+    return use_tool(name, {"language": language, "code": code}, call_id, split)
+
+
+def use_tool(name: str, given: dict[str, Any], call_id: str = "toolu_01A", split: Split = None) -> Steps:
+    """A call of any tool."""
+    arguments = json.dumps(given)
     deltas = [{"type": "input_json_delta", "partial_json": part} for part in ["", *pieces(arguments, split)]]
     return [{"type": "tool_use", "id": call_id, "name": name, "input": {}}, *deltas]
 

@@ -7,10 +7,12 @@ import sys
 import threading
 import types
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
+from answering import allowing_calls
 from interpreter import OpenInterpreter
 from interpreter.computer_api.tool import Picture, Tool, acts, sends
 from interpreter.computer_api.tools import TOOLS
@@ -150,6 +152,7 @@ class Desk:
         self.interpreter = OpenInterpreter(**settings)
         self.computer = self.interpreter.computer
         self.asked: list[str] = []
+        self._answering = ExitStack()
 
     @property
     def gadget(self) -> Gadget:
@@ -161,13 +164,14 @@ class Desk:
         return Ran([dict(chunk) for chunk in self.computer.stream(language, code)])
 
     def answer_with(self, answer: str | None) -> None:
-        """Whoever is asked says this."""
+        """Whoever is asked about a call says this."""
 
-        def on_input(prompt: str, password: bool) -> str | None:
-            self.asked.append(prompt)
-            return answer
+        def allow(words: str) -> bool | None:
+            self.asked.append(words)
+            return None if answer is None else answer in ("y", "yes")
 
-        self.computer.on_input = on_input
+        self._answering.close()
+        self._answering.enter_context(allowing_calls(self.interpreter, allow))
 
     def interrupted(self, code: str, language: str = "python", at: str = "entered") -> Ran:
         """Run a block and say stop, from another thread, when the tool is in the middle of it."""

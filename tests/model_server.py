@@ -93,7 +93,7 @@ class ModelServer:
         replies: Iterable[Scripted] = (),
         *,
         api_key: str | None = None,
-        models: Sequence[str] = ("scripted",),
+        models: Sequence[str | dict[str, Any]] = ("scripted",),
         port: int = 0,
         pace: float = 0,
         repeat: bool = False,
@@ -229,7 +229,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._record({})
         if self.path.rstrip("/").endswith("/models"):
-            models = [{"id": name, "object": "model"} for name in self.server.script.models]
+            rows = [{"id": row} if isinstance(row, str) else row for row in self.server.script.models]
+            models = [{"object": "model", **row} for row in rows]
             self._send_whole(200, json.dumps({"object": "list", "data": models}).encode())
         else:
             self._send_whole(404, b'{"error": {"message": "no such path", "type": "invalid_request_error"}}')

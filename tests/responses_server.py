@@ -59,7 +59,12 @@ def reasoning(*summaries: str, encrypted: str | None = "Z2FpYQ==", split: Split 
 
 
 def call(language: str, code: str, split: Split = None, call_id: str = "call_1", name: str = "execute") -> Steps:
-    arguments = json.dumps({"language": language, "code": code})
+    return call_of(name, {"language": language, "code": code}, call_id, split)
+
+
+def call_of(name: str, given: dict[str, Any], call_id: str = "call_1", split: Split = None) -> Steps:
+    """A call of any tool."""
+    arguments = json.dumps(given)
     added = {"type": "function_call", "id": "fc_1", "call_id": call_id, "name": name, "arguments": ""}
     deltas = [{"type": "response.function_call_arguments.delta", "delta": piece} for piece in pieces(arguments, split)]
     done = {"type": "response.function_call_arguments.done", "arguments": arguments}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import psutil
 
@@ -19,6 +20,21 @@ def until(condition: Callable[[], object], what: str, limit: float = LIMIT) -> N
     while not condition():
         assert time.monotonic() < end, f"waited {limit:g} s for {what}"
         threading.Event().wait(0.01)
+
+
+def in_thread(function: Callable[..., Any], *args: Any, **named: Any) -> tuple[threading.Thread, list[Any]]:
+    """Call a function in a thread; its result comes into the list, or the error that it raised."""
+    found: list[Any] = []
+
+    def run() -> None:
+        try:
+            found.append(function(*args, **named))
+        except BaseException as error:
+            found.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    return thread, found
 
 
 def until_ended(processes: Iterable[psutil.Process | int]) -> None:

@@ -10,6 +10,7 @@ from common import tell
 from interpreter import OpenInterpreter
 from interpreter.errors import InterpreterError
 from interpreter.safety.sandbox import Widening
+from interpreter.session import Block
 from interpreter.wishes import Wish
 
 CODE = {"python": "open('made', 'w').write('x')", "shell": "echo x >made"}
@@ -44,7 +45,13 @@ def widened():
     computer, path = interpreter.computer, tempfile.mkdtemp(prefix="bench-given-")
     computer.run("python", "kept = list(range(1000))")
     wish = Wish((Widening("read", path),), granted="block")
-    given = [timed(lambda: list(computer.stream_widened("python", "kept", wish)))[1] for _ in range(TIMES)]
+
+    def with_path():
+        block = Block(computer, "python", "kept")
+        block.widening = wish
+        interpreter.session.perform(block, interpreter.user).result()
+
+    given = [timed(with_path)[1] for _ in range(TIMES)]
     plain = [timed(lambda: computer.run("python", "kept"))[1] for _ in range(TIMES)]
     interpreter.reset()
     return statistics.median(given) - statistics.median(plain)

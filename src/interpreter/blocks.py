@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import UsageError
+from interpreter.session import APPROVE, EDIT, REFUSE, Answer, Question
 from interpreter.wishes import SCOPES, Scope, Wish
 
 if TYPE_CHECKING:
@@ -17,7 +18,11 @@ if TYPE_CHECKING:
 
 
 class PendingBlock:
-    """A block that waits for the user's word; going on without one is consent."""
+    """A block that waits for a decision: the subject of a question of the session, and a way to answer it.
+
+    If only the permission mode asks, going on without an answer is consent. If a rule, a scan or a sandbox request
+    asks, it is not.
+    """
 
     def __init__(self, language: str, code: str, scan: Callable[[str, str], Scan] | None = None) -> None:
         self.language, self.code = language, code
@@ -33,14 +38,19 @@ class PendingBlock:
         self.scanned: Scan | None = None
         self.offers_scan = False  # the user is to be asked about a scan first
         self.contain: Callable[[], None] | None = None  # have it, and what follows, run in a sandbox; None if it does
+        self.question: Question | None = None  # the one that is open
         self._scan = scan
         self.rules: RulesAtHand | None = None  # for whoever wants to add to them
         self.widening: Wish | None = None  # what it asks its sandbox for
         self.only_widening = False  # nobody would be asked if it were not for that
         self.preview: Preview | None = None  # it was tried out, and that is to be applied
 
+    def approve(self) -> None:
+        """Run it."""
+        self._answer(Answer(APPROVE))
+
     def edit(self, code: str) -> None:
-        """Run this instead."""
+        """Have this instead; it is judged, and asked about, again."""
         self.code = code
         self.edited = True
 
@@ -48,11 +58,21 @@ class PendingBlock:
         """Do not run it; words, if given, go to the model at once."""
         self.declined = True
         self.words = words
+        self._answer(Answer(REFUSE, words))
 
-    def nobody_there(self) -> None:
-        """Nobody can be asked: do not run it."""
-        self.decline()
-        self.nobody = True
+    def take(self, answer: Answer) -> None:
+        """What an answer, from whichever front end, means for it; `preview` in its details is what is applied."""
+        self.preview = answer.details.get("preview", self.preview)
+        if answer.choice == REFUSE:
+            self.declined, self.words, self.nobody = True, answer.text, answer.by == "nobody"
+        elif answer.choice == EDIT and answer.text is not None:
+            self.edit(answer.text)
+        elif answer.choice == "grant":
+            self.grant(answer.details.get("scope", "block"))
+
+    def _answer(self, answer: Answer) -> None:
+        if self.question is not None and self.question.is_open:
+            self.question.settle(answer)
 
     def deny(self, reason: str, by_rule: bool = True) -> None:
         """It does not run, whatever anybody says: as a rule, since the rules do not allow it."""
@@ -66,6 +86,7 @@ class PendingBlock:
             assert self.rules is not None
             self.rules.give_always(self.widening)
         self.widening.granted = scope
+        self._answer(Answer(APPROVE))
 
     @property
     def asks_for_more(self) -> bool:
@@ -90,6 +111,25 @@ class PendingBlock:
             self._scan = scan
         self.scanned = self._scan(self.language, self.code)
         return self.scanned
+
+
+class PendingCall:
+    """A tool call of a block's code that waits for a yes; going on without an answer is a no."""
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+        self.name: str = question.subject.name
+        """What is called: `computer.mail.send`."""
+        self.words: str = question.subject.prompt
+        """What it would do, and why somebody is asked."""
+
+    def approve(self) -> None:
+        """Let the code make it."""
+        self._question.settle(Answer(APPROVE))
+
+    def decline(self) -> None:
+        """Do not let it."""
+        self._question.settle(Answer(REFUSE))
 
 
 @dataclass(frozen=True)

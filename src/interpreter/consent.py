@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from interpreter.blocks import PendingBlock
 from interpreter.errors import InterpreterError
 from interpreter.messages import Chunk, Message
+from interpreter.session import APPROVE, EDIT, REFUSE, Block, Question
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
@@ -26,18 +27,21 @@ NOBODY_THERE = "somebody has to say yes to this code, and nobody was there."
 class Consent:
     """Asks those who have a say, for the blocks of one turn."""
 
-    def __init__(self, interpreter: OpenInterpreter) -> None:
+    def __init__(self, interpreter: OpenInterpreter, stored: bool = True) -> None:
         self._interpreter = interpreter
+        self._is_stored = stored  # whether the block is the last message
+        self.pending: PendingBlock | None = None  # the block that is being judged
+        self._asked = False  # and somebody was asked about it
 
     @property
     def workspace(self) -> str:
-        return str(self._interpreter.workspace)
+        return self._interpreter.workspace
 
     @cached_property
     def _policy(self) -> Policy:
         from interpreter.safety.policy import Policy
 
-        return Policy.load(self.workspace)
+        return Policy.load(self.workspace, self._interpreter.computer.registry)
 
     @property
     def policy(self) -> Policy:
@@ -48,8 +52,42 @@ class Consent:
         """Have them read again."""
         self.__dict__.pop("_policy", None)
 
-    def obtain(self, pending: PendingBlock, stored: bool = True) -> Generator[Chunk]:
-        """Ask whoever has to be asked; `pending` knows the answer then. `stored`: it is the last message."""
+    # -- for the pipeline ------------------------------------------------------------------------------------------
+
+    def judge(self, block: Block) -> Iterator[Chunk | Question]:
+        """Find out whether a block may run, and ask whoever has to be asked; it knows the answer then."""
+        if self.pending is None:
+            self.pending = PendingBlock(block.language, block.code, lambda *code: self._interpreter.scanner.scan(*code))
+        pending = self.pending
+        yield from self.obtain(pending)
+        block.refused = pending.denied is not None or pending.declined
+        block.code, block.widening = pending.code, pending.widening
+        block.runner = self._interpreter.runtimes  # the sandbox may have been changed with the answer
+        if pending.preview is not None:
+            block.replay = pending.preview.replay
+        asked_about = pending.effects.calls if pending.asked_by_rule and pending.effects is not None else ()
+        block.approved_calls = frozenset(effect.what for effect in asked_about)
+        if not block.refused and pending.effects is not None:
+            self._interpreter._defined |= pending.effects.defines
+
+    def still_allowed(self, block: Block) -> bool:
+        """Whether nothing that happened meanwhile speaks against a block that was approved.
+
+        A yes covers what was shown: the code has not changed since, but rules, folders and functions may have.
+        """
+        pending = self.pending
+        assert pending is not None
+        by_rule, shown = pending.asked_by_rule, pending.effects
+        self.rules_changed()
+        outcome = self._judged(pending)
+        block.runner = self._interpreter.runtimes
+        if outcome.action != "ask":
+            return outcome.action == "run"
+        same = shown is not None and pending.effects is not None and shown.lines() == pending.effects.lines()
+        return self._asked and same and pending.asked_by_rule <= by_rule
+
+    def obtain(self, pending: PendingBlock) -> Iterator[Chunk | Question]:
+        """Ask whoever has to be asked; `pending` knows the answer then."""
         interpreter = self._interpreter
         pending.offers_scan = interpreter.safe_mode == "ask"
         if interpreter.safe_mode == "auto" and not interpreter.cancelled:
@@ -64,9 +102,13 @@ class Consent:
         elif pending.widening is not None and pending.widening.refusal:
             yield from self._denied(pending, pending.widening.refusal, by="sandbox")
         elif not pending.only_widening or pending.asks_for_more:
-            yield from self._ask(pending, last_code(interpreter.messages) if stored else None)
+            yield from self._ask(pending, self._stored(pending))
         elif pending.allowed_by:
             yield decision("approved", "policy", pending.allowed_by)
+
+    def _stored(self, pending: PendingBlock) -> Message | None:
+        """The message of the block that is being asked about, which scripts may rewrite."""
+        return last_code(self._interpreter.messages) if self._is_stored else None
 
     def _judged(self, pending: PendingBlock) -> Outcome:
         """What the rules and the mode make of the code as it is now."""
@@ -109,12 +151,9 @@ class Consent:
 
     def _can_be_held(self, pending: PendingBlock) -> bool:
         """Whether the block runs in a process of its own: a language of somebody's own may do anything."""
-        from interpreter.languages.live import LiveLanguage
-
-        computer = self._interpreter.computer
+        computer = self._interpreter.runtimes
         language = computer.get_language(pending.language)
-        in_process = language is not None and language.name == "Python" and computer.python == "in-process"
-        return language is not None and issubclass(language, LiveLanguage) and not in_process
+        return language is not None and language.variant(computer.surroundings).sandboxable
 
     def _wish(self, pending: PendingBlock) -> Wish | None:
         """What the block asks its sandbox for."""
@@ -122,7 +161,7 @@ class Consent:
             return None
         from interpreter.wishes import wish_of
 
-        computer = self._interpreter.computer
+        computer = self._interpreter.runtimes
         computer.shut_in()
         containment: Any = computer.surroundings.containment
         return wish_of(containment, self._policy, pending.code) if containment is not None else None
@@ -132,44 +171,60 @@ class Consent:
         interpreter = self._interpreter
         interpreter.sandbox = "workspace"
         try:
-            interpreter.computer.shut_in()
+            interpreter.runtimes.shut_in()
         except InterpreterError:
             interpreter.sandbox = "off"
             raise
 
-    def _ask(self, pending: PendingBlock, message: Message | None) -> Generator[Chunk]:
+    def _ask(self, pending: PendingBlock, message: Message | None) -> Iterator[Chunk | Question]:
+        """Ask until the answer is about the code as it is: an edit is judged and asked about again."""
         interpreter = self._interpreter
-        interpreter.pending = pending
         policy = self._policy
         pending.rules = RulesAtHand(self)
         if interpreter.sandbox == "off" and self._mode != "plan" and self._can_be_held(pending):
             pending.contain = self._contain
-        shown: Chunk = {"type": "code", "format": pending.language, "content": pending.code}
-        yield self._question(pending, shown)
-        interpreter.pending = None
-        if message is not None:
-            if not pending.edited:
+        while True:
+            shown = pending.code
+            pending.edited = False
+            question = self._question(pending)
+            self._asked, pending.question = True, question
+            yield question
+            pending.question = None
+            if message is not None and not pending.edited:
                 pending.code = message["content"]  # the original's way: scripts rewrite the stored message
-            message["content"] = pending.code
-        yield from self._answered(pending, str(shown["content"]), is_new=self._policy is not policy)
-
-    def _answered(self, pending: PendingBlock, shown: str, is_new: bool) -> Generator[Chunk]:
-        """What was decided, and whether that holds: of code that was changed, and with rules that are new."""
-        wish = pending.widening
-        if pending.nobody and wish is not None and wish.is_open and pending.only_widening:
-            pending.declined = False  # the model can go on without it
-            yield from self._denied(pending, wish.not_given("nobody was there to give it"), by="sandbox")
-        elif pending.declined and pending.nobody and pending.needs_somebody:
-            yield decision("denied", "scan" if pending.has_findings else "policy", NOBODY_THERE)
-        elif pending.declined:
-            yield decision("declined", "user", pending.words or "")
-        else:
+            if question.answer is not None and not (pending.code != shown and question.answer.by == "nobody"):
+                pending.take(question.answer)
+            if message is not None:
+                message["content"] = pending.code
+            if question.withdrawn and not interpreter.cancelled:
+                pending.declined = True
+            if pending.declined:
+                yield from self._refused(pending)
+                return
+            chose_edit = question.answer is not None and question.answer.choice == EDIT
+            if pending.code == shown and self._policy is policy and not chose_edit:
+                break
             if pending.code != shown:
                 yield decision("edited", "user", "")
-            if pending.code != shown or is_new:
-                yield from self._judge_again(pending)
-            if pending.denied is None:
-                yield from self._widened(pending)
+                yield from self._scan_again(pending)
+            asks = yield from self._judge_again(pending)
+            if pending.denied is not None:
+                return
+            if not asks or (pending.code == shown and not chose_edit) or pending.preview is not None:
+                break
+            policy = self._policy
+        yield from self._widened(pending)
+
+    def _refused(self, pending: PendingBlock) -> Iterator[Chunk]:
+        wish = pending.widening
+        only_sandbox = not (pending.asked_by_rule or pending.has_findings)
+        if pending.nobody and wish is not None and wish.is_open and only_sandbox:
+            pending.declined = False  # the model can go on without it
+            yield from self._denied(pending, wish.not_given("nobody was there to give it"), by="sandbox")
+        elif pending.nobody and pending.needs_somebody:
+            yield decision("denied", "scan" if pending.has_findings else "policy", NOBODY_THERE)
+        else:
+            yield decision("declined", "user", pending.words or "")
 
     def _widened(self, pending: PendingBlock) -> Generator[Chunk]:
         """A block that asks for more does not run without it."""
@@ -181,24 +236,26 @@ class Consent:
         else:
             yield decision("approved", "user", f"given for {SCOPE_WORDS[wish.granted]}: {wish}")
 
-    def _question(self, pending: PendingBlock, shown: Chunk) -> Chunk:
+    def _question(self, pending: PendingBlock) -> Question:
         from interpreter.safety.look import reversibility
 
-        question: Chunk = {"role": "computer", "type": "confirmation", "format": "execution", "content": shown}
+        shown: Chunk = {"type": "code", "format": pending.language, "content": pending.code}
+        chunk: Chunk = {"role": "computer", "type": "confirmation", "format": "execution", "content": shown}
         if pending.scanned is not None:
-            question["findings"] = pending.scanned.as_data()["findings"]
+            chunk["findings"] = pending.scanned.as_data()["findings"]
         if pending.effects is not None:
             undo = reversibility(pending.effects, self._interpreter.timeline.left_out)
-            question["undo"] = {"kind": undo.kind, "reasons": list(undo.reasons)}
-            question["effects"] = pending.effects.lines()
+            chunk["undo"] = {"kind": undo.kind, "reasons": list(undo.reasons)}
+            chunk["effects"] = pending.effects.lines()
         if pending.reason:
-            question["reason"] = pending.reason
+            chunk["reason"] = pending.reason
         if pending.asks_for_more and pending.widening is not None:
-            question["widening"] = pending.widening.lines
-        return question
+            chunk["widening"] = pending.widening.lines
+        choices = (APPROVE, REFUSE, EDIT, *(["grant"] if pending.asks_for_more else []))
+        return Question("block", pending, chunk, choices, continuing_is_consent=not pending.needs_somebody)
 
-    def _judge_again(self, pending: PendingBlock) -> Generator[Chunk]:
-        """What somebody else than the model wrote must not break a rule either, nor a rule that is new."""
+    def _judge_again(self, pending: PendingBlock) -> Generator[Chunk, None, bool]:
+        """Of code that was changed, and with rules that are new: whether somebody has to be asked about it."""
         outcome = self._judged(pending)
         before, pending.widening = pending.widening, self._wish(pending)
         wish = pending.widening
@@ -208,12 +265,19 @@ class Consent:
             yield from self._denied(pending, outcome.reason)
         elif wish is not None and wish.refusal:
             yield from self._denied(pending, wish.refusal, by="sandbox")
+        return outcome.action == "ask" or pending.asks_for_more
 
     def _denied(self, pending: PendingBlock, reason: str, by: str = "policy") -> Generator[Chunk]:
         pending.deny(reason if by == "policy" else f"Not run: {reason}", by_rule=by == "policy")
         if pending.preview is not None:
             pending.preview.discard()
         yield decision("denied", by, reason)
+
+    def _scan_again(self, pending: PendingBlock) -> Generator[Chunk]:
+        """What a scan found is about the code as it was."""
+        pending.scanned = None
+        if self._interpreter.safe_mode == "auto":
+            yield from self._scan(pending)
 
     def _scan(self, pending: PendingBlock) -> Generator[Chunk]:
         """Look for dangers in the block, and tell what was found."""
@@ -277,14 +341,14 @@ def looked_at(interpreter: OpenInterpreter, language: str, code: str) -> Effects
     """What code would do, from its text, where the sessions are now and with the functions that they have."""
     from interpreter.safety.look import look
 
-    shared = interpreter.computer.surroundings
-    return look(language, code, interpreter.workspace, cwd=shared.cwd, known=interpreter._defined)
+    runtimes = interpreter.runtimes
+    cwd, registry = runtimes.surroundings.cwd, runtimes.registry
+    return look(language, code, interpreter.workspace, cwd=cwd, known=interpreter._defined, registry=registry)
 
 
 def mode_of(interpreter: OpenInterpreter) -> Mode:
     """The mode that holds: the one that is set, else what `auto_run` means."""
-    mode: Mode | None = interpreter.mode
-    return mode or ("auto" if interpreter.auto_run else "ask")
+    return interpreter.mode or ("auto" if interpreter.auto_run else "ask")
 
 
 def decision(outcome: str, by: str, reason: str) -> Chunk:

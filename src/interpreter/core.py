@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import BusyError, NotPreviewableError, UsageError
-from interpreter.settings import SettingsGroup, apply, from_environment
+from interpreter.settings import InterpreterSettings, apply, from_environment
 
 if TYPE_CHECKING:
-    from interpreter.blocks import PendingBlock
+    from interpreter.blocks import PendingBlock, PendingCall
     from interpreter.call_consent import CallConsent
     from interpreter.computer_api import Computer
     from interpreter.computer_api.answering import Use
@@ -24,39 +25,51 @@ if TYPE_CHECKING:
     from interpreter.safety.look import Effect
     from interpreter.safety.sandbox import Containment, Sandbox
     from interpreter.safety.scan import Scanner
+    from interpreter.session import Action, Actor, Event, Session
+    from interpreter.session.actions import Kind as ActorKind
+    from interpreter.tools import Toolbox
     from interpreter.undo import Fork, Merged, Part, Point, Timeline, Undone, Way
 
 
-class OpenInterpreter(SettingsGroup, group=""):
+MADE_ON_USE = frozenset({"llm", "computer", "session", "user", "agent", "journal", "timeline", "scanner", "tools"})
+
+
+class OpenInterpreter(InterpreterSettings, closed=True):
     """Says to a model what you want, and runs the code that the model writes.
 
     Every setting of docs/settings.md is an argument and an attribute. `messages` is a plain list that you may
     read, assign and change between turns.
     """
 
-    messages: list[Message]
-    llm: Llm
-    computer: Computer
     journal: Recorder
     timeline: Timeline
     forked: Fork | None
     scanner: Scanner
-    pending: PendingBlock | None
+    session: Session
+    user: Actor
+    agent: Actor
+    tools: Toolbox
     responding: bool
     last_messages_count: int
     screen: Screen | None
-    conversation_filename: str | None
 
-    def __init__(
-        self,
-        messages: list[Message] | None = None,
-        llm: Llm | None = None,
-        computer: Computer | None = None,
-        **settings: Any,
+    if not TYPE_CHECKING:  # type checkers make the constructor from the declared settings
+
+        def __init__(self, messages=None, llm=None, computer=None, **settings):
+            self._begin(messages, llm, computer, settings)
+
+        def __getattr__(self, name):
+            if name not in MADE_ON_USE:
+                return super().__getattr__(name)
+            with self._making:  # several threads may be the first to ask
+                return vars(self)[name] if name in vars(self) else self._make_part(name)
+
+    def _begin(
+        self, messages: list[Message] | None, llm: Llm | None, computer: Computer | None, settings: dict[str, Any]
     ) -> None:
+        self._making = threading.RLock()
         if messages is not None:
             self.messages = messages
-        self.pending = None
         self.forked = None
         self.responding = False
         self.last_messages_count = 0
@@ -64,14 +77,17 @@ class OpenInterpreter(SettingsGroup, group=""):
         self._os_limits: Limits | None = None
         self._rendered: dict[str, str] = {}
         self._defined: dict[str, tuple[Effect, ...]] = {}  # what functions of blocks that ran would do
-        self._approved_calls: frozenset[str] = frozenset()  # that the user has seen in the block, and said yes to
         self._call_consent: tuple[object, CallConsent] | None = None
         self._cancel = threading.Event()
         self._cancelling = threading.RLock()
         self._idle = threading.Event()
         self._idle.set()
-        self._turn: Generator[Chunk] | None = None
+        self._turn: Generator[Event] | None = None
+        self._turn_thread: threading.Thread | None = None  # whose it is
+        self._starting = threading.RLock()
         self._thread_error: BaseException | None = None
+        self._apart: Computer | None = None  # where the shared computer has another sandbox
+        self._told_apart = False
         if llm is not None:
             self.llm = llm
         if computer is not None:
@@ -80,8 +96,8 @@ class OpenInterpreter(SettingsGroup, group=""):
         apply(self, settings, "code")
         _ = self.workspace  # by default where we are now, wherever the program goes later
 
-    def __getattr__(self, name: str) -> Any:
-        # Made on first use: none is needed to print a version or a settings table.
+    def _make_part(self, name: str) -> Any:
+        """Make a part on its first use: none is needed to print a version or a settings table."""
         if name == "llm":
             from interpreter.llm import Llm
 
@@ -92,6 +108,15 @@ class OpenInterpreter(SettingsGroup, group=""):
 
             self.computer = Computer(self)
             return self.computer
+        if name == "session":
+            self.session = self._join_session()
+            return self.session
+        if name in ("user", "agent"):
+            session = self.session  # joining it may have made them
+            if name not in self.__dict__:
+                kind: ActorKind = "user" if name == "user" else "agent"
+                setattr(self, name, session.add_actor(kind, self, lambda: self.journal))
+            return self.__dict__[name]
         if name == "journal":
             from interpreter.journal import Recorder
 
@@ -100,14 +125,90 @@ class OpenInterpreter(SettingsGroup, group=""):
         if name == "timeline":
             from interpreter.undo import Timeline
 
-            self.timeline = Timeline(self)
+            owner = self.computer._interpreter
+            self.timeline = Timeline(self) if owner in (self, None) else owner.timeline
             return self.timeline
         if name == "scanner":
             from interpreter.safety.scan import Scanner
 
-            self.scanner = Scanner()
+            self.scanner = Scanner(registry=self.computer.registry)
             return self.scanner
-        return super().__getattr__(name)
+        if name == "tools":
+            from interpreter.tools import Toolbox, execute_tool
+
+            def languages() -> list[str]:
+                return [language.name.lower() for language in self.computer.languages]
+
+            self.tools = Toolbox([execute_tool(languages, self._execute)])
+            return self.tools
+        raise AttributeError(name)
+
+    def _join_session(self) -> Session:
+        """The session of the computer: a new one, or that of the interpreter whose computer this is, too."""
+        computer = self.computer
+        if computer._interpreter is None:
+            computer._interpreter = self
+        if computer._interpreter is self:
+            from interpreter.session import Session
+
+            session = Session(lambda: self.timeline, lambda: self.question_timeout)
+            self.session = session
+            session.clean = self._without_secrets
+            computer.belong_to(session, self.user)
+        self.session = computer.session
+        _ = self.user, self.agent  # in the order in which interpreters join
+        return self.session
+
+    def _execute(self, language: str, code: str) -> Generator[Chunk]:
+        """Run a block of the model's: judged and asked about like any other."""
+        from interpreter.computer_api.running import block_chunks
+        from interpreter.consent import Consent
+        from interpreter.session import Block
+
+        block = Block(self.runtimes, language, code, Consent(self, stored=False))
+        return block_chunks(self.session.perform(block, self.agent))
+
+    def _without_secrets(self, text: str) -> str:
+        from interpreter.llm.request import known_secrets
+        from interpreter.llm.secrets import redacted
+
+        return redacted(text, known_secrets(self.llm))[0]
+
+    @property
+    def runtimes(self) -> Computer:
+        """The computer that the blocks of this interpreter run on.
+
+        Where another interpreter shares its computer with this one and has another sandbox, that is one of its own.
+        """
+        shared, owner = self.computer, self.computer._interpreter
+        if owner in (self, None) or owner.sandbox_now() == self.sandbox_now():
+            return shared
+        if self._apart is None:
+            self._apart = shared.apart(self)
+        return self._apart
+
+    def tell_apart(self) -> Iterator[Chunk]:
+        """Say, once, that blocks run in runtimes of their own."""
+        if self._told_apart or self.runtimes is self.computer:
+            return
+        self._told_apart = True
+        words = "This agent has another sandbox than the computer it shares, so its code runs in separate runtimes."
+        yield {"role": "computer", "type": "status", "format": "notice", "content": {"text": words}}
+
+    @property
+    def pending(self) -> PendingBlock | PendingCall | None:
+        """What waits for a yes: a block of the model, or a tool call of its code; None if nothing does."""
+        if "session" not in vars(self):
+            return None
+        mine = (self.user.id, self.agent.id)
+        for question in self.session.questions.open:
+            if question.actor in mine and question.kind == "block":
+                return question.subject  # type: ignore[no-any-return]
+            if question.actor in mine and question.kind == "call":
+                from interpreter.blocks import PendingCall
+
+                return PendingCall(question)
+        return None
 
     # -- chatting ------------------------------------------------------------------------------------------------
 
@@ -126,37 +227,50 @@ class OpenInterpreter(SettingsGroup, group=""):
         chunks = self._streaming_chat(message, display)
         if stream:
             return chunks
-        for _ in chunks:
-            if not display and self.pending is not None and self.pending.needs_somebody:
-                self.pending.nobody_there()  # going on is consent only of those who can see the question
+        with closing(chunks):
+            for _ in chunks:
+                pass
         return self.messages[self.last_messages_count :]
 
-    def _streaming_chat(self, message: Any = None, display: bool = True) -> Iterator[Chunk]:
+    def _streaming_chat(self, message: Any = None, display: bool = True) -> Generator[Chunk]:
         if display:
             from interpreter.frontend import show_chat
 
             return show_chat(self, message)
         if message is None:
             raise UsageError("chat() needs a message when display is False.")
-        return self._respond(message)
+        from interpreter.sigint import guarded
 
-    def _respond(self, message: Any) -> Iterator[Chunk]:
+        return guarded(self._chunks_of(message), self.cancel)
+
+    def _chunks_of(self, message: Any) -> Generator[Chunk]:
+        """The events of a turn as 0.4.3 streams them."""
+        with closing(self.respond(message)) as events:
+            for event in events:
+                if (chunk := event.chunk) is not None:
+                    yield chunk
+
+    def respond(self, message: Any) -> Generator[Event]:
+        """Say something; the events of the turn. `chat` has the same as LMC chunks."""
         from interpreter.loop import Turn
+        from interpreter.sigint import interrupted_here
 
-        self._end_abandoned_turn()
-        self._store(message)
-        self._cancel.clear()
-        self._begin_responding()
-        turn = Turn(self).run()
-        assert isinstance(turn, Generator)
-        self._turn = turn
+        with self._starting:  # of two threads, one is first
+            self._end_abandoned_turn()
+            self._store(message)
+            self._cancel.clear()
+            self._begin_responding()
+            if interrupted_here():
+                self.cancel()  # Ctrl-C came before there was a turn to cancel
+            self._turn, self._turn_thread = turn, _ = Turn(self).run(), threading.current_thread()
         try:
             yield from turn
         finally:
-            self._turn = None
             with self._cancelling:  # a cancel on its way is for this turn, not for the next
-                self._cancel.clear()
-                self._end_responding()
+                if self._turn in (turn, None):
+                    self._turn = None
+                    self._cancel.clear()
+                    self._end_responding()
 
     def _store(self, message: Any) -> None:
         """Add what the user said; a list replaces the conversation."""
@@ -188,17 +302,24 @@ class OpenInterpreter(SettingsGroup, group=""):
 
     def _end_abandoned_turn(self) -> None:
         """A turn that somebody left in the middle ends when the next one begins."""
-        turn, self._turn = self._turn, None
+        from interpreter.sigint import wait_for_abandoned
+
+        wait_for_abandoned()
+        turn, thread = self._turn, self._turn_thread
         if turn is None:
             return
+        busy = BusyError(
+            "This interpreter is still responding in another thread: wait() for it, cancel() it, "
+            "or use another OpenInterpreter()."
+        )
+        if thread is not None and thread.is_alive() and thread is not threading.current_thread():
+            raise busy
+        self._turn = None
         try:
             turn.close()
         except ValueError as error:
             self._turn = turn
-            raise BusyError(
-                "This interpreter is still responding in another thread: wait() for it, cancel() it, "
-                "or use another OpenInterpreter()."
-            ) from error
+            raise busy from error
 
     def wait(self) -> list[Message]:
         """Wait until a chat that does not block is over; its new messages."""
@@ -215,8 +336,9 @@ class OpenInterpreter(SettingsGroup, group=""):
                 self._cancel.set()
             if "llm" in self.__dict__:
                 self.llm.cancel()
-            if "computer" in self.__dict__:
-                self.computer.stop()
+            if "session" in self.__dict__:
+                self.session.cancel(self.agent)
+                self.session.cancel(self.user)
             if "scanner" in self.__dict__:
                 self.scanner.cancel()
 
@@ -228,9 +350,23 @@ class OpenInterpreter(SettingsGroup, group=""):
     def reset(self) -> None:
         """Forget the conversation and end all sessions."""
         self._end_abandoned_turn()
-        if "computer" in self.__dict__:
+        if "session" not in self.__dict__:
+            self._reset()
+            return
+        from interpreter.session import ACTION, Do
+
+        if ACTION.get() is None:  # else it would cancel the action that it is part of
+            self.session.cancel(self.user)
+            self.session.cancel(self.agent)
+        self._do(Do("reset", self._reset, "a reset is running", recorded=False))
+
+    def _reset(self) -> None:
+        is_owner = "computer" not in self.__dict__ or self.computer._interpreter in (self, None)
+        if "computer" in self.__dict__ and is_owner:
             self.computer.terminate()
-        if "timeline" in self.__dict__:
+        if self._apart is not None:
+            self._apart.terminate()
+        if "timeline" in self.__dict__ and is_owner:
             self.timeline.reset()
         if "journal" in self.__dict__:
             self.journal.reset()
@@ -298,7 +434,7 @@ class OpenInterpreter(SettingsGroup, group=""):
         in `overwrite`.
         """
         chosen = self._parts(parts)
-        return self._go(self.timeline.back(count, chosen, blocks), chosen, overwrite, "back")
+        return self._go("back", lambda: self.timeline.back(count, chosen, blocks), chosen, overwrite)
 
     def redo(
         self,
@@ -309,32 +445,34 @@ class OpenInterpreter(SettingsGroup, group=""):
     ) -> Undone:
         """Do again what was taken back."""
         chosen = self._parts(parts)
-        return self._go(self.timeline.forward(count, chosen, blocks), chosen, overwrite, "forward")
+        return self._go("forward", lambda: self.timeline.forward(count, chosen, blocks), chosen, overwrite)
 
     def restore(self, point: int, parts: Collection[Part] | None = None, overwrite: Collection[str] = ()) -> Undone:
         """Return to the checkpoint with this id, earlier or later."""
-        return self._go(self.timeline.place_of(point), self._parts(parts), overwrite, "there")
+        return self._go("there", lambda: self.timeline.place_of(point), self._parts(parts), overwrite)
 
     def fork(self, workspace: str | None = None) -> OpenInterpreter:
         """A second interpreter with the same conversation and variables, in a copy of the workspace."""
+        from interpreter.session import Do
         from interpreter.undo.fork import fork
 
         self._end_abandoned_turn()
-        return fork(self, workspace)
+        return self._do(Do("fork", lambda: fork(self, workspace), "a fork is being made"))  # type: ignore[no-any-return]
 
     def keep(self, overwrite: Collection[str] = ()) -> Merged:
         """For a fork: bring its files into the workspace that it came from, go on there, and drop the other way."""
-        from interpreter.undo.fork import keep
+        from interpreter.undo.fork import Keep
 
         self._end_abandoned_turn()
-        return keep(self, overwrite)
+        return self._do(Keep(self, overwrite))  # type: ignore[no-any-return]
 
     def drop(self) -> None:
         """For a fork: end it; the workspace that it came from stays as it is."""
+        from interpreter.session import Do
         from interpreter.undo.fork import drop
 
         self._end_abandoned_turn()
-        drop(self)
+        self._do(Do("drop", lambda: drop(self), "a fork is being dropped", recorded=False))
 
     def _parts(self, parts: Collection[Part] | None) -> Collection[Part]:
         from interpreter.undo import PARTS
@@ -345,8 +483,15 @@ class OpenInterpreter(SettingsGroup, group=""):
             raise UsageError(f"`parts` takes some of {', '.join(PARTS)}, not {parts!r}.")
         return chosen
 
-    def _go(self, place: int, parts: Collection[Part], overwrite: Collection[str], way: Way) -> Undone:
-        return self.timeline.go(self.timeline.outlook(place, parts, way), overwrite)
+    def _go(self, way: Way, place: Callable[[], int], parts: Collection[Part], overwrite: Collection[str]) -> Undone:
+        from interpreter.undo import GoTo
+
+        plan = GoTo(self, way, lambda: self.timeline.outlook(place(), parts, way), overwrite)
+        return self._do(plan)  # type: ignore[no-any-return]
+
+    def _do(self, action: Action) -> Any:
+        """Have the user's action performed; what came of it."""
+        return self.session.perform(action, self.user).result()
 
     # -- shown by a front end --------------------------------------------------------------------------------------
 

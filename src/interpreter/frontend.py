@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
     from interpreter.messages import Chunk
+    from interpreter.session import Event
 
 
 def _terminal() -> Any:
     return import_module("interpreter.terminal")
 
 
-def show_chat(interpreter: OpenInterpreter, message: Any) -> Iterator[Chunk]:
+def show_chat(interpreter: OpenInterpreter, message: Any) -> Generator[Chunk]:
     """Chat in the terminal, or show the answer to one message; yields every chunk."""
     yield from _terminal().show_chat(interpreter, message)
 
 
-def show_chunks(interpreter: OpenInterpreter | None, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """Show the chunks of a block while they pass."""
-    yield from _terminal().show_chunks(interpreter, chunks)
+def show_events(interpreter: OpenInterpreter | None, events: Iterator[Event]) -> Iterator[Chunk]:
+    """Show the events of a block while they pass."""
+    yield from _terminal().show_events(interpreter, events)
 
 
 def show_message(interpreter: OpenInterpreter, markdown: str) -> None:

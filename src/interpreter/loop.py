@@ -8,21 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.aftermath import UNDONE, aftermath, is_undone
 from interpreter.blocks import BlockGuard, PendingBlock
+from interpreter.call_consent import ToolCall
 from interpreter.computer_api.computer import unknown_language
 from interpreter.consent import NOBODY_THERE, Consent, decision, told_findings
 from interpreter.errors import InterpreterError, LimitReachedError, RepeatingReplyError
-from interpreter.messages import Chunk, Fold, Framer, Message
+from interpreter.llm.fences import PROSE_LANGUAGES
+from interpreter.messages import Chunk, Fold, Message, has_failed
 from interpreter.patience import Patience, failure_of, without_failures
 from interpreter.reply import Reply
 from interpreter.sandbox_words import news
+from interpreter.session import Action, Block, Event, Ids, Publisher, new_id
 from interpreter.system_message import system_message
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
     from interpreter.os_mode import Control
 
-PROSE_LANGUAGES = frozenset({"text", "markdown", "plaintext"})
+Step = Chunk | Event
+"""What a turn is made of: chunks to publish, and events that were published by the session."""
+
 DECLINED = "I have declined to run this code."
+ONLY_FIRST = "Only the first block of a reply runs. The rest of this reply was not run."
 
 
 class Turn:
@@ -30,58 +36,59 @@ class Turn:
 
     def __init__(self, interpreter: OpenInterpreter) -> None:
         self.interpreter = interpreter
+        interpreter.llm.assess()
         profile = interpreter.llm.profile
         self.guard = BlockGuard(interpreter.max_blocks, profile.same_results)
         self.patience = Patience(profile.same_failures)
-        self.consent = Consent(interpreter)
         self.over = False
         self._requests = 0
         self._changed: dict[str, Any] | None = None  # by the block that ran last
         self._changed_any = False  # by any block of the turn
-        self._framer = Framer()
         self._fold = Fold(lambda: interpreter.messages, interpreter.max_output)
         self._journal = interpreter.journal
+        self._publisher = Publisher(
+            interpreter.session.log, Ids(new_id("t"), "", interpreter.agent.id), self._fold, self._journal
+        )
         self._control = control_of(interpreter) if interpreter.os else None
 
-    def run(self) -> Generator[Chunk]:
-        """Every chunk of the turn, recorded before it is yielded."""
+    def run(self) -> Generator[Event]:
+        """Every event of the turn, recorded before it is yielded."""
+        interpreter, publisher = self.interpreter, self._publisher
         try:
-            self.interpreter.timeline.tell_model()
-            self._journal.begin_turn(self._fold)
-            self.interpreter.timeline.begin_turn()
-            with closing(self._converse()) as chunks:
-                for chunk in chunks:
-                    yield from self._emit(chunk)
-            yield from self._close_group()
-            yield from self._control.farewell() if self._control is not None else ()
+            interpreter.timeline.tell_model(interpreter)
+            begun = self._tell("begun")
+            self._journal.begin_turn(self._fold, publisher.ids)
+            interpreter.timeline.begin_turn(interpreter)
+            yield begun
+            with closing(self._converse()) as steps:
+                for step in steps:
+                    if isinstance(step, Event):
+                        yield step
+                    else:
+                        yield from publisher.publish(step)
+                    if self._journal.notice is not None:
+                        yield from publisher.publish(self._journal.take_notice())
+            yield from publisher.close()
+            for chunk in self._control.farewell() if self._control is not None else ():
+                yield from publisher.publish(chunk)
         except (KeyboardInterrupt, InterpreterError):
-            yield from self._close_group()
+            yield from publisher.close()
             raise
         finally:
             self._fold.close()
+            self._journal.announce(publisher.ids, self._fold.made)
             self._journal.end_turn()
-            self.interpreter.timeline.end_turn()
-            self.interpreter.pending = None
             if self._control is not None:
                 self._control.end()
+            ended = self._tell("ended")
+        yield ended
 
-    def _emit(self, chunk: Chunk) -> Generator[Chunk]:
-        for framed in self._framer.frame(chunk):
-            self._fold.add(framed)
-            self._journal.add(framed)
-            yield framed
-        if self._journal.notice is not None:
-            yield self._journal.take_notice()
-
-    def _close_group(self) -> Generator[Chunk]:
-        for flag in self._framer.close():
-            self._fold.add(flag)
-            self._journal.add(flag)
-            yield flag
+    def _tell(self, state: str) -> Event:
+        return self.interpreter.session.log.publish("turn", {"state": state}, self._publisher.ids)
 
     # -- the walk ------------------------------------------------------------------------------------------------
 
-    def _converse(self) -> Generator[Chunk]:
+    def _converse(self) -> Generator[Step]:
         """Ask, and as long as blocks ran, ask again."""
         prodding = False
         yield from self._control.begin() if self._control is not None else ()
@@ -110,9 +117,10 @@ class Turn:
             raise LimitReachedError(words)
         self._requests += 1
 
-    def _ask(self, prodding: bool) -> Generator[Chunk, None, bool]:
+    def _ask(self, prodding: bool) -> Generator[Step, None, bool]:
         """One reply of the model, its blocks run as they come; gives whether it had a block of prose."""
         reply = Reply(self.interpreter.llm.run(self._messages(prodding)), self.interpreter.llm.cancel)
+        only_first = self.interpreter.llm.profile.one_block
         prose = False
         code: list[str] = []
         with closing(reply):
@@ -120,23 +128,25 @@ class Turn:
                 if self.interpreter.cancelled:
                     self.over = True
                     return prose
-                if chunk["type"] != "code":
+                if chunk["type"] not in ("code", "tool_call"):
                     yield {**chunk, "role": "computer" if chunk["type"] == "status" else "assistant"}
-                elif chunk["format"].lower() in PROSE_LANGUAGES:
+                elif chunk["type"] == "code" and chunk["format"].lower() in PROSE_LANGUAGES:
                     yield from as_prose(chunk, begun=prose)
                     prose = not chunk.get("end") or prose
                 elif not chunk.get("end"):
-                    if not code:
+                    if not code and chunk["type"] == "code":
                         self._warm(chunk["format"])
                     code.append(chunk["content"])
                     yield {**chunk, "role": "assistant"}
                 else:
                     yield {**chunk, "role": "assistant"}
-                    is_last = self.interpreter.llm.profile.one_block
-                    reply.close() if is_last else reply.read_on_in_background()
-                    if not self.over:
+                    reply.read_on_in_background(only_ahead=only_first)
+                    if not self.over and chunk["type"] == "tool_call":
+                        yield from self._call_tool(chunk["format"], "".join(code), chunk.get("call"))
+                    elif not self.over:
                         yield from self._block(chunk["format"], "".join(code))
-                    if is_last:
+                    if only_first:
+                        yield from self._tell_dropped(reply)
                         return prose
                     code = []
         return prose
@@ -145,6 +155,7 @@ class Turn:
         interpreter = self.interpreter
         if note := news(interpreter):
             interpreter.messages.append({"role": "computer", "type": "message", "content": note})
+        self._journal.announce(self._publisher.ids, self._fold.made)
         messages = [system_message(interpreter), *interpreter.messages]
         if self.patience.advice is not None:
             begun = interpreter.last_messages_count
@@ -167,15 +178,48 @@ class Turn:
     def _warm(self, language: str) -> None:
         """Start the session while the code is still arriving; what fails here fails again, visibly, in the block."""
         try:
-            self.interpreter.computer.warm(language)
+            self.interpreter.runtimes.warm(language)
             self.interpreter.timeline.prepare()
         except InterpreterError:
             pass
 
+    def _tell_dropped(self, reply: Reply) -> Generator[Chunk]:
+        """Where only the first block of a reply runs: say so to user and model, if more came."""
+        dropped = False
+        for chunk in reply.left():
+            is_code = chunk["type"] == "code" and chunk["format"].lower() not in PROSE_LANGUAGES
+            dropped = dropped or is_code or chunk["type"] == "tool_call"
+            if chunk["type"] == "status":
+                yield {**chunk, "role": "computer"}
+        if not dropped or self.over:
+            return
+        messages = self.interpreter.messages
+        note: Message = {"role": "computer", "type": "message", "recipient": "assistant", "content": ONLY_FIRST}
+        messages.append({**note, "ended": "error"} if has_failed(messages[-1]) else note)
+        yield {"role": "computer", "type": "status", "format": "notice", "content": {"text": ONLY_FIRST}}
+
+    # -- a tool call ---------------------------------------------------------------------------------------------
+
+    def _call_tool(self, name: str, arguments: str, call: str | None) -> Generator[Step]:
+        """Have a tool called, and its result recorded under the id of the call."""
+        refusal = self.guard.refusal(name, arguments)
+        if refusal is not None:
+            self.over = refusal.final
+            for chunk in self._say(f"{refusal.words}\n", refusal.failed):
+                yield {**chunk, "call": call} if call is not None else chunk
+            return
+        before = len(self.interpreter.messages)
+        action = ToolCall(self.interpreter, name, arguments)
+        action.turn_cancelled = self.interpreter._cancel.is_set
+        yield from self._performed(action, {"call": call} if call is not None else {})
+        results = self.interpreter.messages[before:]
+        self.guard.ran(name, arguments, [result.get("content") for result in results], bool(failure_of(results)))
+        self.over = self.over or self.interpreter.cancelled
+
     # -- a block -------------------------------------------------------------------------------------------------
 
-    def _block(self, language: str, code: str) -> Generator[Chunk]:
-        """Ask for approval, run the block, and record what came of it."""
+    def _block(self, language: str, code: str) -> Generator[Step]:
+        """Have the block performed, and take note of what came of it."""
         refusal = self.guard.refusal(language, code)
         if refusal is not None:
             self.over = refusal.final
@@ -184,31 +228,49 @@ class Turn:
             if refusal.failed and self.patience.refused():
                 self.over = self.guard.exhausted
             return
-        if self.interpreter.computer.get_language(language) is None:
+        interpreter = self.interpreter
+        if interpreter.computer.get_language(language) is None:
             self.over = self.guard.repeats(language, code)
             self.guard.ran(language, code, [])
-            yield from self._say(f"{unknown_language(language, self.interpreter.computer.languages)}\n")
+            yield from self._say(f"{unknown_language(language, interpreter.computer.languages)}\n")
             return
-        pending = PendingBlock(language, code, lambda *block: self.interpreter.scanner.scan(*block))
-        yield from self.consent.obtain(pending)
-        if pending.denied is not None:
+        consent = Consent(interpreter)
+        yield from interpreter.tell_apart()
+        block = Block(interpreter.runtimes, language, code, consent)
+        block.turn_cancelled = interpreter._cancel.is_set
+        before = len(interpreter.messages)
+        self._changed = None
+        yield from self._performed(block)
+        pending = consent.pending
+        if pending is not None and pending.denied is not None:
             self.guard.ran(language, code, [pending.denied], failed=True)
             yield from self._say(f"{pending.denied}\n", failed=True)
-            return
-        if pending.declined:
+        elif pending is not None and pending.declined:
             yield from self._decline(pending)
-            return
-        if self.interpreter.cancelled:
+        elif interpreter.cancelled and not block.outcome:
             self.over = True
-            return
-        before = len(self.interpreter.messages)
-        self._changed = None
-        if pending.effects is not None:
-            self.interpreter._defined |= pending.effects.defines
-        yield from self._execute(pending)
-        outputs = self.interpreter.messages[before:]
+        else:
+            self._ran(block, interpreter.messages[before:])
+
+    def _performed(self, action: Action, fields: Chunk | None = None) -> Generator[Step]:
+        """Run it, with what the screen shows after it; its chunks have these fields."""
+        publisher = self._publisher
+        publisher.fields = fields or {}
+        performance = self.interpreter.session.perform(action, self.interpreter.agent, publisher=publisher)
+        with closing(performance):
+            for event in performance:
+                chunk = event.chunk
+                if chunk is not None and chunk["type"] == "status":
+                    self._notice(chunk)
+                if chunk is not None and "ended" in chunk:
+                    yield from self._control.after_block() if self._control is not None else ()
+                yield event
+        publisher.fields = {}
+
+    def _ran(self, block: Block, outputs: list[Message]) -> None:
         failure = failure_of(outputs)
-        self.guard.ran(language, pending.code, [message.get("content") for message in outputs], failure is not None)
+        results = [message.get("content") for message in outputs]
+        self.guard.ran(block.language, block.code, results, failure is not None)
         self.over = self.over or self.interpreter.cancelled
         self.patience.ran(failure)
         if failure is None and self.interpreter.llm.profile.tells_files:
@@ -244,32 +306,6 @@ class Turn:
             self.guard.count()
         else:
             self.over = True
-
-    def _execute(self, pending: PendingBlock) -> Generator[Chunk]:
-        if not pending.code.strip():
-            yield from self._say("The block was empty: nothing ran.\n")
-            return
-        self._journal.running()
-        asked_about = pending.effects.calls if pending.asked_by_rule and pending.effects is not None else ()
-        self.interpreter._approved_calls = frozenset(effect.what for effect in asked_about)
-        ended: Chunk | None = None
-        if pending.preview is not None:
-            running = pending.preview.applied()
-        else:
-            running = self.interpreter.computer.stream_widened(pending.language, pending.code, pending.widening)
-        try:
-            with closing(running) as chunks:
-                for chunk in chunks:
-                    ended = chunk if "ended" in chunk else None
-                    if chunk["type"] == "status":
-                        self._notice(chunk)
-                    if ended is not None and self._control is not None:
-                        yield from self._control.after_block()
-                    yield {**chunk, "role": "computer"}
-        finally:
-            self.interpreter._approved_calls = frozenset()
-        if ended is None:
-            yield {"role": "computer", "type": "console", "format": "active_line", "content": None}
 
     def _notice(self, status: Chunk) -> None:
         """Take note of what a block did to files and to the screen."""

@@ -28,6 +28,7 @@ class Message(TypedDict, total=False):
     exit_code: int | None
     ended: str
     truncated: str
+    call: str
 
 
 class Chunk(Message, total=False):
@@ -45,6 +46,9 @@ class Chunk(Message, total=False):
     findings: list[dict[str, Any]]
     widening: list[str]
     previewed: bool
+    request: Any
+    question: str
+    published: int
 
 
 def has_failed(message: Message) -> bool:
@@ -53,7 +57,7 @@ def has_failed(message: Message) -> bool:
 
 
 class Framer:
-    """Adds the start and end flags: a group is all that has the same role, type and format.
+    """Adds the start and end flags: a group is all that has the same role, type, format and call.
 
     Console output and active lines share one group, and its flags carry no format.
     """
@@ -96,6 +100,8 @@ def group_of(chunk: Chunk) -> Chunk:
         group["recipient"] = chunk["recipient"]
     if "mime" in chunk:
         group["mime"] = chunk["mime"]
+    if "call" in chunk:
+        group["call"] = chunk["call"]
     return group
 
 
@@ -113,6 +119,8 @@ class Fold:
         self._unjoined = 0
         self._console: ConsoleText | None = None
         self._heard = True  # whether the computer said anything about the block that ran last
+        self.made: dict[int, Message] = {}
+        """The messages that came from the stream, by identity."""
 
     def add(self, chunk: Chunk) -> None:
         """Take one chunk of the stream."""
@@ -154,11 +162,12 @@ class Fold:
 
     def _begin(self, chunk: Chunk) -> None:
         message: Message = {"role": chunk["role"], "type": chunk["type"]}
-        for key in ("format", "recipient", "mime"):
+        for key in ("format", "recipient", "mime", "call"):
             if key in chunk:
                 message[key] = chunk[key]
         message["content"] = ""
         self._message = message
+        self.made[id(message)] = message
         self._messages().append(message)
         if chunk["type"] == "console" and "mime" not in chunk:
             self._console = ConsoleText(self._max_output)
@@ -177,7 +186,8 @@ class Fold:
         """The block is over: mark its output with how it ended, if that is worth telling."""
         abnormal = chunk.get("ended", "done") != "done" or chunk.get("exit_code")
         if self._console is None and (abnormal or not self._heard):
-            self._begin({"role": "computer", "type": "console", "format": "output"})
+            began: Chunk = {"role": "computer", "type": "console", "format": "output"}
+            self._begin({**began, "call": chunk["call"]} if "call" in chunk else began)
         self._show_console(chunk.get("truncated"))
         message = self._message
         if message is None:

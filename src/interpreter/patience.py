@@ -70,7 +70,8 @@ def without_failures(attempts: Sequence[Message]) -> Iterator[Message]:
     """What was done in a turn and went well; its words are left out too, since they led astray."""
     block: list[Message] = []
     for message in [*attempts, None]:
-        begins = message is None or (message.get("type") == "code" and message.get("role") == "assistant")
+        is_action = message is not None and message.get("type") in ("code", "tool_call")
+        begins = message is None or (is_action and message.get("role") == "assistant")
         if begins:
             if len(block) > 1 and not any(map(has_failed, block)):
                 yield from block

@@ -7,17 +7,21 @@ import time
 from collections.abc import Collection, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
+from interpreter.computer_api.running import block_chunks
 from interpreter.errors import UsageError
 from interpreter.languages.trials.gate import Denied
 from interpreter.languages.trials.view import View
 from interpreter.safety import Change
 from interpreter.safety.preview import Layer, Written, write
+from interpreter.session import Action, Block, Do
 
 if TYPE_CHECKING:
     from types import TracebackType
 
+    from interpreter.computer_api import Computer
     from interpreter.core import OpenInterpreter
     from interpreter.languages.trials.trial import Trial
     from interpreter.messages import Chunk
@@ -38,6 +42,28 @@ class Applied:
         if self.lost:
             words.append(f"Not brought along: {', '.join(self.lost)}.")
         return "\n".join(words)
+
+
+class TryOut(Action):
+    """Run a block where nothing lasts."""
+
+    kind = "preview"
+
+    def __init__(self, computer: Computer, trial: Trial, code: str) -> None:
+        super().__init__()
+        self._computer, self._trial, self._code = computer, trial, code
+
+    def describe(self) -> str:
+        return "a preview is running"
+
+    def run(self) -> Generator[Chunk]:
+        for chunk in self._computer.try_out(self._trial, self._code):
+            self.outcome = chunk.get("ended", "done")
+            yield chunk
+
+    def stop(self) -> None:
+        if not self.over:
+            self._trial.active.stop()
 
 
 class Preview:
@@ -62,7 +88,8 @@ class Preview:
         self._began = time.time_ns()
         self._over = False
         try:
-            self._trial: Trial = interpreter.computer.trial(language, self._view)
+            made = Do("preview", lambda: interpreter.computer.trial(language, self._view), "a preview is being made")
+            self._trial: Trial = interpreter.session.perform(made, interpreter.user).result()
         except BaseException:
             self._view.remove()
             raise
@@ -75,7 +102,9 @@ class Preview:
             yield from list(self.chunks)
             return
         try:
-            with closing(self._interpreter.computer.try_out(self._trial, self.code)) as chunks:
+            interpreter = self._interpreter
+            action = TryOut(interpreter.computer, self._trial, self.code)
+            with closing(block_chunks(interpreter.session.perform(action, interpreter.user))) as chunks:
                 for chunk in chunks:
                     self.chunks.append(chunk)
                     yield chunk
@@ -152,8 +181,14 @@ class Preview:
         """The same, with the chunks of a block that has just run."""
         if not self.can_apply:
             raise UsageError("There is nothing to apply: the block has not run to its end, or this is over.")
-        replay = self._apply(overwrite)
-        return self._interpreter.computer.stream(self.language, self.code, replay)
+        interpreter = self._interpreter
+        block = Block(interpreter.computer, self.language, self.code)
+        block.replay = partial(self._apply, overwrite)
+        return block_chunks(interpreter.session.perform(block, interpreter.user))
+
+    def replay(self) -> Generator[Chunk]:
+        """Make it real: the chunks of the block as it ran."""
+        return self._apply(())
 
     def _apply(self, overwrite: Collection[str]) -> Generator[Chunk]:
         self._over = True

@@ -38,7 +38,7 @@ def about_computer(interpreter: OpenInterpreter) -> str:
     """What the model is told of the `computer` object: the user's words, or what there is, where that is wanted."""
     computer, profile = interpreter.computer, interpreter.llm.profile.name
     if computer.system_message is not None:
-        return str(computer.system_message)
+        return computer.system_message
     is_chosen = sources(computer)["computer.import_computer_api"] != "default"
     # A small model loses more by a longer prompt than it gains by knowing of tools that it cannot handle.
     is_fit = profile == "full" or (profile == "short" and is_chosen) or interpreter.os

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from answering import allowing_calls
 from conversation import Chatting, chatting
 from gadget import Desk, calls_of, desk, install
 from interpreter import OpenInterpreter
@@ -40,7 +41,10 @@ def test_sending_asks_and_shows_what_goes_to_whom(desk: Desk, auto_run: bool) ->
     assert desk.gadget.sent == [("ann@example.com", "Hello Ann")] * 2
     assert len(desk.asked) == 2
     assert "to: 'ann@example.com'" in desk.asked[0] and "text: 'Hello Ann'" in desk.asked[0]
-    assert [chunk["content"] for chunk in ran.of_type("input_request")] == desk.asked
+    asked = [chunk["content"] for chunk in ran.of_type("confirmation")]
+    assert [question["content"] for question in asked] == desk.asked
+    assert {(question["type"], question["format"]) for question in asked} == {("call", "computer.gadget.mail")}
+    assert ran.of_type("input_request") == []  # which is what programs ask for
     assert [call["by"] for call in calls_of(ran)] == ["user", "user"]
 
 
@@ -61,13 +65,19 @@ def test_with_nobody_to_ask_nothing_is_sent(desk: Desk) -> None:
     assert desk.gadget.sent == []
 
 
-def test_an_interrupt_while_the_user_is_asked_sends_nothing(desk: Desk) -> None:
-    def on_input(prompt: str, password: bool) -> str:
-        desk.computer.stop()
-        return "y"
+def test_what_answers_programs_does_not_allow_calls(desk: Desk) -> None:
+    desk.computer.on_input = lambda prompt, password: "y"
+    assert "nobody was there to ask" in desk.do(SEND).stderr
+    assert desk.gadget.sent == []
 
-    desk.computer.on_input = on_input
-    desk.do(SEND)
+
+def test_an_interrupt_while_the_user_is_asked_sends_nothing(desk: Desk) -> None:
+    def allow(words: str) -> bool:
+        desk.computer.stop()
+        return True
+
+    with allowing_calls(desk.interpreter, allow):
+        desk.do(SEND)
     assert desk.do("print('next')").text == "next\n"
 
 
@@ -250,9 +260,9 @@ def chunks_of(interpreter: OpenInterpreter, answer: bool = True) -> list[Any]:
     seen = []
     for chunk in interpreter.chat("Go", display=False, stream=True):
         seen.append(chunk)
-        if chunk["type"] == "confirmation" and not answer:
+        if chunk["type"] == "confirmation" and chunk["format"] == "execution":
             assert interpreter.pending is not None
-            interpreter.pending.decline()
+            interpreter.pending.approve() if answer else interpreter.pending.decline()
     return seen
 
 

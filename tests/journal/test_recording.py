@@ -55,7 +55,7 @@ def test_who_decided_what_is_recorded(chatting: Chatting) -> None:
     interpreter, _ = chatting(
         tool_call("echo", "one"), tool_call("echo", "two"), tool_call("echo", "three"), text("Well.")
     )
-    decisions = iter(["approve", "edit", "decline"])
+    decisions = iter(["approve", "edit", "approve", "decline"])  # an edit is asked about again
     for chunk in interpreter.chat("go", display=False, stream=True):
         if chunk["type"] == "confirmation":
             assert interpreter.pending is not None

@@ -52,7 +52,7 @@ def test_a_line_in_the_middle_that_cannot_be_read_is_counted_and_left_out(chatti
     path = spoken(chatting, "one", "two")
     journal = path / "journal.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
-    at = next(number for number, line in enumerate(lines) if b'"turn"' in line)
+    at = next(number for number, line in enumerate(lines) if b'"event":"turn"' in line)
     lines[at] = b"\0" * len(lines[at][:-1]) + b"\n"
     journal.write_bytes(b"".join(lines))
     session = Session.open(path)

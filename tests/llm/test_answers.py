@@ -24,7 +24,7 @@ def test_text_arrives_piece_by_piece(asking: Start) -> None:
 def test_a_call_is_a_block_with_an_end(asking: Start) -> None:
     chunks = asking(text("Look:").then(tool_call("python", "print(1)", 6))).chunks()
     assert folded(chunks) == ["Look:", ("python", "print(1)")]
-    assert chunks[-1] == {"type": "code", "format": "python", "end": True}
+    assert chunks[-1] == {"type": "code", "format": "python", "end": True, "call": "call_1"}
 
 
 def test_fences_are_blocks_for_a_model_without_tools(asking: Start) -> None:

@@ -139,13 +139,13 @@ def test_calls_and_results_in_a_whole_turn(talk: Any) -> None:
                 text("Look:"),
                 {
                     "type": "tool_use",
-                    "id": "toolu_1",
+                    "id": "toolu_01A",
                     "name": "execute",
                     "input": {"language": "echo", "code": "one"},
                 },
             ],
         ),
-        ("user", [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "one"}]),
+        ("user", [{"type": "tool_result", "tool_use_id": "toolu_01A", "content": "one"}]),
     ]
 
 

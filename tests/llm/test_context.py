@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from conversation import Echo
 from interpreter import OpenInterpreter
 from interpreter.errors import ContextTooLongError, RequestRefusedError
+from interpreter.languages import BUILT_IN
 from interpreter.llm.compaction import compact
 from interpreter.llm.context import Context
 from interpreter.llm.convert import Forms, Memory, convert
@@ -169,9 +170,21 @@ def test_the_window_may_be_what_a_server_on_this_machine_tells(talk: Any) -> Non
 # -- facts ---------------------------------------------------------------------------------------------------
 
 
-def note_for(messages: list[Message], alive: Any = lambda language: True) -> str:
+class Sessions:
+    """Those of some languages are alive; without any, all are."""
+
+    registry = BUILT_IN
+
+    def __init__(self, *alive: str) -> None:
+        self._alive = alive
+
+    def is_alive(self, name: str) -> bool:
+        return not self._alive or name in self._alive
+
+
+def note_for(messages: list[Message], *alive: str) -> str:
     everything = [say("system", "s"), say("user", "First"), *messages, say("user", "Last")]
-    cut = compact(everything, 0, alive, vision=False)
+    cut = compact(everything, 0, Sessions(*alive), vision=False)
     assert cut is not None
     return cut.note
 
@@ -187,7 +200,7 @@ def test_the_note_has_files_sessions_and_refusals() -> None:
             say("user", "Never delete anything, ask about report.pdf"),
             say("assistant", "As you wish."),
         ],
-        alive=lambda language: language == "python",
+        "python",
     )
     assert "The python session is still alive, with df, total." in note
     assert "The shell session is gone" in note
@@ -377,8 +390,8 @@ MADE: dict[str, Message] = {
 def test_no_cut_breaks_a_pair_or_loses_the_requests(kinds: list[str], room: int, vision: bool) -> None:
     messages = [say("system", "Be brief."), say("user", "The first"), *(copy.copy(MADE[kind]) for kind in kinds)]
     messages.append(say("user", "The last"))
-    cut = compact(messages, room, lambda language: True, vision=vision)
-    assert cut == compact(copy.deepcopy(messages), room, lambda language: True, vision=vision)
+    cut = compact(messages, room, Sessions(), vision=vision)
+    assert cut == compact(copy.deepcopy(messages), room, Sessions(), vision=vision)
     forms = Forms(vision=vision)
     chat = convert(messages, ToolChat(), forms, Memory(), cut)
     assert_calls_are_answered(chat)

@@ -68,7 +68,7 @@ def test_another_provider_does_not_get_the_first_ones_address_and_key(
 
 
 def test_each_is_asked_in_its_own_mode(asking: Start) -> None:
-    model = asking(DOWN, text("```python\n1\n```"), max_retries=0, fallback_model="openai/tiny")
+    model = asking(DOWN, text("```python\n1\n```"), max_retries=0, fallback_model="openai/tiny-1b")
     assert folded(model.chunks()) == [("python", "1")]
     assert "tools" in model.server.requests[0].body
     assert "tools" not in model.server.requests[1].body

@@ -93,7 +93,7 @@ TEXT = [text(f"Look:\n```echo\n{words}\n```\n") for words in ("one", "hush", "ra
 @pytest.mark.parametrize("always", [False, True])
 def test_without_tools_and_with_templates(talk: Start, always: bool) -> None:
     interpreter, server = talk(
-        "local-model", *TEXT[:2], text("So."), TEXT[2], text("Done."),
+        "local-model-7b", *TEXT[:2], text("So."), TEXT[2], text("Done."),
         user_message_template="Request: {content}\nAnswer with code.",
         always_apply_user_message_template=always,
         code_output_template="It printed:\n{content}\nWhat next?",

@@ -9,7 +9,7 @@ from typing import Any
 from asking import Python, Shell
 from interpreter import OpenInterpreter
 from interpreter.llm.tokens import estimate_text
-from interpreter.llm.tool import execute_tool
+from interpreter.tools import execute_tool
 
 
 def test_the_default_prompt_and_the_tool_take_at_most_450_tokens() -> None:
@@ -24,5 +24,5 @@ def test_the_default_prompt_and_the_tool_take_at_most_450_tokens() -> None:
     interpreter.llm.completions = look
     interpreter.chat("hi", display=False)
     [system, _] = seen["messages"]
-    tool = json.dumps(execute_tool(["python", "shell", "javascript"]))
+    tool = json.dumps(execute_tool(lambda: ["python", "shell", "javascript"], lambda *block: []).as_function())
     assert 100 < estimate_text(system["content"]) + estimate_text(tool) <= 450

@@ -64,8 +64,8 @@ def test_a_temperature_that_is_set_is_sent_0_too(asking: Start, temperature: flo
         ("gpt-4o", True),
         ("openai/gpt-4o-mini", True),
         ("ollama/llama3.1", False),
-        ("local", False),
-        ("my-model", False),
+        ("my-model-8b", False),
+        ("my-model", True),
     ],
 )
 def test_whether_a_model_gets_tools_when_nobody_said(asking: Start, model: str, tools: bool) -> None:

@@ -18,7 +18,7 @@ ALLOWED = "Would you like to run this code? (y/n)"
 @pytest.fixture
 def model() -> list[str]:
     """The profile of OS mode names a hosted model: here another one answers."""
-    return ["--model", "openai/scripted", "--llm_supports_vision"]
+    return ["--model", "openai/scripted-70b", "--llm_supports_vision"]
 
 
 @pytest.mark.needs("mousepad")

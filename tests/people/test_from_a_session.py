@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from answering import allowing_calls
 from interpreter import OpenInterpreter
 from people.mail_servers import Certificate, PostOffice
 
@@ -41,16 +42,16 @@ def test_a_mail_is_asked_about_each_time_with_all_that_it_says(
     interpreter: OpenInterpreter, post_office: PostOffice
 ) -> None:
     questions: list[str] = []
-    answers = iter(["n", "y", "n"])
+    answers = iter([False, True, False])
 
-    def ask(prompt: str, _: bool) -> str:
-        questions.append(prompt)
+    def allow(words: str) -> bool:
+        questions.append(words)
         return next(answers)
 
-    interpreter.computer.on_input = ask
-    assert "PermissionError" in printed(interpreter, SEND) and post_office.mails == []
-    assert "Sent to zoe@example.org." in printed(interpreter, SEND) and len(post_office.mails) == 1
-    assert "PermissionError" in printed(interpreter, SEND) and len(post_office.mails) == 1
+    with allowing_calls(interpreter, allow):
+        assert "PermissionError" in printed(interpreter, SEND) and post_office.mails == []
+        assert "Sent to zoe@example.org." in printed(interpreter, SEND) and len(post_office.mails) == 1
+        assert "PermissionError" in printed(interpreter, SEND) and len(post_office.mails) == 1
     assert len(questions) == 3
     for words in ("zoe@example.org", "Hi ✓", "The whole text.", "note.txt"):
         assert words in questions[0]
@@ -76,13 +77,12 @@ def test_without_an_account_it_is_said_what_to_set_and_nobody_is_asked(
     interpreter: OpenInterpreter, code: str, account: dict[str, str] | None, words: str
 ) -> None:
     questions: list[str] = []
-    interpreter.computer.on_input = lambda prompt, secret: str(questions.append(prompt))
     interpreter.computer.mail_account = interpreter.computer.calendar_account = account
-    assert words in printed(interpreter, f"computer.{code}") and questions == []
+    with allowing_calls(interpreter, lambda words: bool(questions.append(words))):
+        assert words in printed(interpreter, f"computer.{code}") and questions == []
 
 
 def test_dates_of_python_are_taken(interpreter: OpenInterpreter) -> None:
-    interpreter.computer.on_input = lambda prompt, secret: "y"
     code = """
 from datetime import date, datetime
 computer.calendar.create_event("Lunch", datetime(2026, 11, 16, 12), datetime(2026, 11, 16, 13))
@@ -93,5 +93,6 @@ try:
 except ValueError as error:
     print(error)
 """
-    text = printed(interpreter, code)
+    with allowing_calls(interpreter, lambda words: True):
+        text = printed(interpreter, code)
     assert "Lunch 2026-11-16T12:00\n" in text and "'someday' is no date" in text

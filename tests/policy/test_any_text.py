@@ -7,6 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from interpreter.safety.look import look, reversibility
+from interpreter.safety.look.look import FAILED
 from interpreter.safety.policy.policy import Policy, builtin
 from policy.seeing import WORKSPACE
 from policy.table import rows
@@ -24,6 +25,7 @@ patchwork = st.lists(st.sampled_from(PIECES), max_size=40).map(" ".join)
 def check(code: str) -> None:
     for language in LANGUAGES:
         effects = look(language, code, WORKSPACE)
+        assert not any(FAILED in effect.what for effect in effects.all)
         assert len(effects.lines()) <= 6
         assert all("\n" not in line for line in effects.lines())
         assert all(1 <= effect.line <= code.count("\n") + 1 for effect in effects.all)

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from interpreter.terminal.flags import version_line
+from interpreter.terminal.cli import version_line
 from interpreter.terminal.usage import help_text
 
-HEAVY = {"httpx", "rich", "prompt_toolkit", "IPython", "yaml", "asyncio", "argparse", "interpreter.core"}
+HEAVY = {"httpx", "rich", "prompt_toolkit", "IPython", "yaml", "asyncio", "argparse", "dataclasses", "interpreter.core"}
 
 
 @pytest.mark.parametrize(("flag", "output"), [("--version", version_line()), ("--help", help_text())])
@@ -21,6 +21,16 @@ def test_a_flag_that_only_prints_loads_nothing_heavy(flag: str, output: str) -> 
     )
     done = subprocess.run([sys.executable, "-c", code, flag], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, output + "\n", "[]\n")
+
+
+@pytest.mark.parametrize(
+    "code", ["import interpreter", "from interpreter.terminal.cli import main; main(['--version'])"]
+)
+def test_neither_the_import_nor_the_version_loads_the_settings(code: str) -> None:
+    heavy = HEAVY | {"interpreter.settings"}
+    code = f"import sys; {code}; print(sorted({heavy!r} & set(sys.modules)), file=sys.stderr)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "[]\n")
 
 
 def test_a_wrong_command_line_ends_with_2() -> None:

@@ -96,7 +96,7 @@ def test_nobody_gives_it_by_going_on(chatting: Chatting, data: Path) -> None:
     interpreter, server = chatting(tool_call("python", reading(data)), text("Then not."), **AUTO)
     seen = converse(interpreter, [None])
     assert seen[-1]["format"] == "denied" and seen[-1]["content"]["by"] == "sandbox"
-    assert "that was not given" in str(server.requests[1].messages) and "I read" not in said(interpreter)
+    assert "nobody was there to give it" in str(server.requests[1].messages) and "I read" not in said(interpreter)
     interpreter, server = chatting(tool_call("python", reading(data)), text("Then not."), **AUTO)
     interpreter.chat("go", display=False)
     assert "nobody was there to give it" in str(server.requests[1].messages) and "I read" not in said(interpreter)
@@ -237,12 +237,16 @@ def test_without_a_sandbox_it_is_a_comment(chatting: Chatting, data: Path) -> No
 
 def test_edited_code_gets_no_more_than_was_given(chatting: Chatting, data: Path) -> None:
     interpreter, _ = chatting(tool_call("python", reading(data)), text("So."), **AUTO)
+    asked = []
     for chunk in interpreter.chat("go", display=False, stream=True):
         if chunk["type"] == "confirmation":
-            assert interpreter.pending is not None
-            interpreter.pending.grant("block")
-            interpreter.pending.edit(f"# needs: write {data}\nopen('{data}/made', 'w')")
-    assert not (data / "made").exists() and "that was not given" in said(interpreter)
+            asked.append(chunk["widening"])
+            if len(asked) == 1:
+                assert interpreter.pending is not None
+                interpreter.pending.grant("block")
+                interpreter.pending.edit(f"# needs: write {data}\nopen('{data}/made', 'w')")
+    assert asked == [[f"to read {data}"], [f"to write to {data}"]]  # what was edited is asked about again
+    assert not (data / "made").exists() and "nobody was there to give it" in said(interpreter)
 
 
 def test_who_asks_for_nothing_is_given_nothing(chatting: Chatting) -> None:

@@ -56,10 +56,16 @@ def test_auto_scans_and_clean_code_runs_unasked(chatting: Chatting) -> None:
 
 def test_what_is_grave_is_asked_even_where_code_runs_unasked(chatting: Chatting) -> None:
     interpreter, _ = chatting(tool_call("python", GRAVE), text("Done."), auto_run=True, safe_mode="auto")
-    [question] = of(turn(interpreter), "confirmation")
+    [question] = of(turn(interpreter, lambda pending: pending.approve()), "confirmation")
     [finding] = [found for found in question["findings"] if found["tool"] == "bandit"]
     assert (finding["rule"], finding["line"], finding["severity"]) == ("B602", 3, "high")
-    assert outputs(interpreter) == "hi\n"  # going on is consent
+    assert outputs(interpreter) == "hi\n"
+
+
+def test_going_on_is_no_consent_to_what_is_grave(chatting: Chatting) -> None:
+    interpreter, _ = chatting(tool_call("python", GRAVE), text("Done."), auto_run=True, safe_mode="auto")
+    turn(interpreter)
+    assert outputs(interpreter).startswith("Not run: somebody has to say yes")
 
 
 def test_without_auto_run_the_question_carries_the_findings(chatting: Chatting) -> None:

@@ -25,7 +25,7 @@ def tool(name: str, program: str, *more: str) -> Tool:
     def commands(_: str, file: Path, kind: str) -> list[list[str]]:
         return [[sys.executable, "-c", each, str(file)] for each in (program, *more)]
 
-    return Tool(name, frozenset({"python"}), commands, read)
+    return Tool(name, commands, read)
 
 
 @pytest.fixture(autouse=True)
@@ -72,7 +72,7 @@ def test_a_program_that_cannot_be_started_is_a_finding() -> None:
     def commands(_: str, file: Path, kind: str) -> list[list[str]]:
         return [["/nowhere/scanner"]]
 
-    found = scanned(Tool("gone", frozenset({"python"}), commands, read))
+    found = scanned(Tool("gone", commands, read))
     assert "No such file" in found.findings[0].message and found.asks
 
 

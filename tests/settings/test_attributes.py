@@ -9,10 +9,18 @@ from typing import Any
 import pytest
 
 from interpreter.errors import SettingTypeError, SettingValueError, UnknownSettingError
-from interpreter.settings import SettingsGroup, apply, from_environment, headless_defaults, sources
+from interpreter.settings import (
+    ComputerSettings,
+    InterpreterSettings,
+    LlmSettings,
+    apply,
+    from_environment,
+    headless_defaults,
+    sources,
+)
 
 
-class Llm(SettingsGroup, group="llm"):
+class Llm(LlmSettings, closed=True):
     interpreter: Any
 
     @property
@@ -24,7 +32,7 @@ class Llm(SettingsGroup, group="llm"):
         self._model = value.lower()
 
 
-class Computer(SettingsGroup, group="computer"):
+class Computer(ComputerSettings, closed=True):
     languages: list[Any]
 
     @property
@@ -32,7 +40,7 @@ class Computer(SettingsGroup, group="computer"):
         return self._never_set
 
 
-class Interpreter(SettingsGroup, group=""):
+class Interpreter(InterpreterSettings, closed=True):
     llm: Llm
     computer: Computer
     responding = False

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from interpreter.errors import UsageError
 from interpreter.settings import SETTINGS
-from interpreter.terminal.flags import COMMANDS, parse, version_line
+from interpreter.terminal.cli import version_line
+from interpreter.terminal.flags import COMMANDS, parse
 from interpreter.terminal.usage import help_text
 from interpreter.version import __version__
 

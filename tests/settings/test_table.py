@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interpreter.settings import SETTINGS, check_value, setting
+from interpreter.settings import SETTINGS, check_value, setting_named
 from interpreter.terminal.flags import COMMANDS
 
 # What people's scripts rely on: name, default, flag, short flag.
@@ -72,7 +72,7 @@ KEPT_COMMANDS = {
 
 @pytest.mark.parametrize(("name", "default", "flag", "short"), KEPT)
 def test_a_setting_of_the_original_is_kept(name: str, default: object, flag: str, short: str) -> None:
-    row = setting(name)
+    row = setting_named(name)
     assert (row.default_value(), row.flag, row.short) == (default, flag, short)
 
 
@@ -81,19 +81,19 @@ def test_the_commands_of_the_original_are_kept() -> None:
 
 
 def test_the_sentences_that_end_a_loop_are_kept_to_the_letter() -> None:
-    breakers = setting("loop_breakers").default_value()
+    breakers = setting_named("loop_breakers").default_value()
     assert breakers == [
         "The task is done.",
         "The task is impossible.",
         "Let me know what you'd like to do next.",
         "Please provide more information.",
     ]
-    assert all(breaker in setting("loop_message").default_value() for breaker in breakers)
+    assert all(breaker in setting_named("loop_message").default_value() for breaker in breakers)
 
 
 def test_templates_have_a_place_for_the_content() -> None:
-    assert "{content}" in setting("code_output_template").default_value()
-    assert "{content}" not in setting("empty_code_output_template").default_value()
+    assert "{content}" in setting_named("code_output_template").default_value()
+    assert "{content}" not in setting_named("empty_code_output_template").default_value()
 
 
 @pytest.mark.parametrize("row", SETTINGS, ids=lambda row: row.name)
@@ -114,5 +114,5 @@ def test_no_name_flag_or_variable_is_taken_twice() -> None:
 def test_an_alias_has_the_kind_and_default_of_what_it_stands_for() -> None:
     for row in SETTINGS:
         if row.alias_of:
-            target = setting(row.alias_of)
+            target = setting_named(row.alias_of)
             assert (row.kind, row.default, row.optional) == (target.kind, target.default, target.optional)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.terminal.attachments import attachments, missing
+from interpreter.app.attachments import attachments, missing
 from model_server import ModelServer, text
 from terminal.person import someone
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-import os
 import signal
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,29 +14,13 @@ import pytest
 import interpreter
 from interpreter import BaseLanguage
 from interpreter.messages import Chunk
+from own_process import alone
 from undo.conftest import Travelling
 from undo.traveller import Traveller
 from undo.trees import shape
 
 PACKAGE = Path(interpreter.__file__).parent
-_ALONE = "TEST_RUNS_ALONE"
 RECORDING = tuple(str(PACKAGE / part) for part in ("undo", "safety", "journal"))
-
-
-def alone(test: Callable[..., None]) -> Callable[..., None]:
-    """Tracing is for a whole interpreter, and one that has seen thousands of tests hangs in it: a fresh one is taken."""
-
-    @functools.wraps(test)
-    def outer(*args: Any, **fixtures: Any) -> None:
-        if _ALONE in os.environ:
-            test(*args, **fixtures)
-            return
-        name = os.environ["PYTEST_CURRENT_TEST"].partition("::")[2].removesuffix(" (call)")
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "", f"{__file__}::{name}"]
-        done = subprocess.run(command, env={**os.environ, _ALONE: "1"}, capture_output=True, text=True, check=False)
-        assert done.returncode == 0 and "1 passed" in done.stdout, done.stdout
-
-    return outer
 
 
 class Writer(BaseLanguage):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.errors import BusyError, UndoError, UsageError
+from interpreter.errors import UndoError, UsageError
 from model_server import text, tool_call
 from undo.conftest import Travelling
 from undo.traveller import Traveller, step
@@ -452,13 +452,13 @@ def test_what_undo_does_not_cover_is_said_with_the_question(
     assert question["undo"] == {"kind": kind, "reasons": [reason] if reason else []}
 
 
-def test_no_undo_while_a_block_runs(traveller: Traveller) -> None:
-    chunks = traveller.interpreter.computer.run("python", step(1) + "\nprint('here')\ninput()", stream=True)
+def test_undo_cancels_the_block_that_its_own_thread_has_left_suspended(traveller: Traveller) -> None:
+    code = step(1) + "\nprint('here', flush=True)\nimport time\ntime.sleep(60)"
+    chunks = traveller.interpreter.computer.run("python", code, stream=True)
     for chunk in chunks:
         if "here" in str(chunk.get("content")):
-            with pytest.raises(BusyError, match="A block is running"):
-                traveller.interpreter.undo()
-    traveller.interpreter.undo()
+            traveller.interpreter.undo()
+    assert chunk["ended"] == "interrupted"
     assert traveller.state == ([], None, None)
 
 

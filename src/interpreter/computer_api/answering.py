@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +13,8 @@ from interpreter.computer_api.listing import names, signature
 from interpreter.computer_api.tool import Picture, Tool
 from interpreter.languages.frames import Frame
 from interpreter.languages.python.driver.parcels import packed, packed_error, unpacked
+from interpreter.messages import Chunk
+from interpreter.session import ACTION, Action, Actor, Question
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
@@ -68,6 +70,39 @@ class Use:
         return cut(self.in_full, len(self.name) + LONGEST)
 
 
+class CodeCall(Action):
+    """A call that a block's code makes: a child of the block, inside its hold."""
+
+    kind = "call"
+
+    def __init__(self, use: Use, call: Call, permit: Callable[[], str]) -> None:
+        super().__init__()
+        self._use, self._call, self._permit = use, call, permit
+        self.by = ""
+        """Who let it be made."""
+        self.refusal: PermissionError | None = None
+
+    def describe(self) -> str:
+        return f"{self._use.name} is running"
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        return {"call": self._use.name}
+
+    def judge(self) -> Iterator[Chunk | Question]:
+        try:
+            self.by = self._permit()
+        except PermissionError as error:
+            self.refusal, self.refused = error, True
+        yield from ()
+
+    def run(self) -> Generator[Chunk]:
+        with self._call.interruptible():  # what is not the tool's own code is not cut off in the middle
+            self.result = self._use.function(*self._use.args, **self._use.kwargs)
+        self.outcome = "done"
+        yield from ()
+
+
 class Answering:
     """Answers for one computer."""
 
@@ -96,25 +131,29 @@ class Answering:
         from interpreter.computer_api.computer import CALL
 
         use = self._meant(call, args, kwargs)
-        token = CALL.set(call)
+        block = call.action or ACTION.get()
+        actor = block.actor if block is not None and block.actor is not None else self._computer.user
         began = time.monotonic()
         told: dict[str, Any] = {"call": use.name, "told": str(use), "acts": use.acts, "sends": use.sends}
         call.about = dict(told)
-        value: Any = None
-        outcome: Outcome = "refused"
+        action = CodeCall(use, call, lambda: self._permit(use, call, actor))
+        token, inside = CALL.set(call), ACTION.set(block)
         try:
-            told["by"] = self._permit(use, call)
-            outcome = "failed"
-            value = use.function(*use.args, **use.kwargs)
-            outcome = "ok"
+            value = self._computer.session.perform(action, actor).result()
+            if action.refusal is not None:
+                raise action.refusal
             return value
         except Exception as error:
             told |= {"error": cut(str(error), LONGEST), "kind": type(error).__name__}
             raise
         finally:
+            ACTION.reset(inside)
             CALL.reset(token)
-            pictures = [value.base64] if isinstance(value, Picture) else []
-            told |= {"outcome": outcome, "seconds": round(time.monotonic() - began, 3), "pictures": pictures}
+            pictures = [action.result.base64] if isinstance(action.result, Picture) else []
+            outcomes: dict[str, Outcome] = {"done": "ok", "refused": "refused", "": "refused"}
+            told |= {"by": action.by} if action.by else {}
+            told["outcome"] = outcomes.get(action.outcome, "failed")
+            told |= {"seconds": round(time.monotonic() - began, 3), "pictures": pictures}
             call.tell({"event": "called", "call": told})
 
     # -- what is meant ---------------------------------------------------------------------------------------------
@@ -151,11 +190,11 @@ class Answering:
 
     # -- whether it may --------------------------------------------------------------------------------------------
 
-    def _permit(self, use: Use, call: Call) -> str:
-        """Who says that it may; PermissionError if it may not. Whoever has to be asked is asked."""
-        owner = self._computer._interpreter
+    def _permit(self, use: Use, call: Call, actor: Actor) -> str:
+        """Who says that it may; PermissionError if it may not. What counts are the permissions of who runs the code."""
+        owner = actor.settings
         if owner is not None:
-            return owner._permit_call(use, call)
+            return str(owner._permit_call(use, call))
         return asked_first(use, call.ask) if use.sends else "block"
 
 
@@ -168,7 +207,7 @@ def missing(path: list[str], owner: Any) -> AttributeError:
     return AttributeError(f"There is no {before}.{path[-1]}. {advice}")
 
 
-def asked_first(use: Use, ask: Callable[[str], str | None]) -> str:
+def asked_first(use: Use, ask: Callable[[str], bool | None]) -> str:
     """Have the user look at what would be sent; PermissionError unless they say yes.
 
     What cannot be sent anyway, since no account is set, is not asked about.
@@ -177,16 +216,12 @@ def asked_first(use: Use, ask: Callable[[str], str | None]) -> str:
     if isinstance(sender, Tool):
         sender._check_sending()
     parts = [f"  {name}: {cut(shown(value), LONGEST_SHOWN)}" for name, value in use.given.items()]
-    answer = ask("\n".join([f"The code wants to send something with {use.name}:", *parts, "Send it? (y/n) "]))
-    if answer is None:
+    allowed = ask("\n".join([f"The code wants to send something with {use.name}:", *parts, "Send it?"]))
+    if allowed is None:
         raise PermissionError(f"{use.name} sent nothing: the user is always asked first, and nobody was there to ask.")
-    if not said_yes(answer):
+    if not allowed:
         raise PermissionError(f"{use.name} sent nothing: the user said no.")
     return "user"
-
-
-def said_yes(answer: str) -> bool:
-    return answer.strip().lower() in ("y", "yes")
 
 
 def shown(value: Any) -> str:

@@ -13,10 +13,26 @@ from interpreter.computer_api.languages import unknown_language
 from interpreter.computer_api.states import States
 from interpreter.computer_api.tools import TOOLS, make
 from interpreter.errors import UnknownSettingError
+from interpreter.settings import copy_settings
 
 if TYPE_CHECKING:
+    from interpreter.computer_api.ai import Ai
     from interpreter.computer_api.answering import Answering
+    from interpreter.computer_api.browser import Browser
+    from interpreter.computer_api.desktop import Os
+    from interpreter.computer_api.display import Display
+    from interpreter.computer_api.docs import Docs
+    from interpreter.computer_api.files import Files
+    from interpreter.computer_api.input.clipboard import Clipboard
+    from interpreter.computer_api.input.keyboard import Keyboard
+    from interpreter.computer_api.input.mouse import Mouse
+    from interpreter.computer_api.people.calendar import Calendar
+    from interpreter.computer_api.people.contacts import Contacts
+    from interpreter.computer_api.people.mail import Mail
+    from interpreter.computer_api.people.sms import SMS
+    from interpreter.computer_api.skills import Skills
     from interpreter.computer_api.tool import Picture, Tool
+    from interpreter.computer_api.vision import Vision
     from interpreter.core import OpenInterpreter
     from interpreter.languages.calls import Call
     from interpreter.languages.frames import Frame
@@ -27,33 +43,64 @@ CALL: ContextVar[Call | None] = ContextVar("call", default=None)
 """The call of a block's code that this thread is answering."""
 
 
-class Computer(States, group="computer"):
+class Computer(States, closed=True):
     """The user's computer, as the loop, the library and the code itself see it."""
+
+    if TYPE_CHECKING:  # in the order of TOOLS
+        mouse: Mouse
+        keyboard: Keyboard
+        display: Display
+        clipboard: Clipboard
+        mail: Mail
+        sms: SMS
+        calendar: Calendar
+        contacts: Contacts
+        browser: Browser
+        os: Os
+        vision: Vision
+        skills: Skills
+        docs: Docs
+        ai: Ai
+        files: Files
 
     def __init__(self, interpreter: OpenInterpreter | None = None) -> None:
         super().__init__(interpreter)
         self._tools: dict[str, Tool] = {}
         self._answers = Answers(self)
 
-    def __getattr__(self, name: str) -> Any:
-        if name in TOOLS:
-            return self._tools.get(name) or self._tools.setdefault(name, make(name, self))
-        try:
-            return super().__getattr__(name)
-        except UnknownSettingError as error:
-            if close := get_close_matches(name, TOOLS, 1, 0.7):
-                raise UnknownSettingError(f"There is no computer.{name}. Did you mean computer.{close[0]}?") from error
-            raise
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name):
+            if name in TOOLS:
+                return self._tools.get(name) or self._tools.setdefault(name, make(name, self))
+            try:
+                return super().__getattr__(name)
+            except UnknownSettingError as error:
+                if close := get_close_matches(name, TOOLS, 1, 0.7):
+                    words = f"There is no computer.{name}. Did you mean computer.{close[0]}?"
+                    raise UnknownSettingError(words) from error
+                raise
 
     def _answering(self) -> Answers:
         return self._answers
+
+    def apart(self, interpreter: OpenInterpreter) -> Computer:
+        """The same computer with runtimes of its own, for an interpreter that has another sandbox."""
+        other = Computer(interpreter)
+        copy_settings(self, other)
+        other.languages = self.languages
+        other._tools = self._tools
+        other.belong_to(self.session, interpreter.user)
+        other.surroundings.cwd = self.surroundings.cwd
+        return other
 
     def terminate(self) -> None:
         """End all sessions and everything they started, and what the tools have open."""
         with ExitStack() as ending:  # what cannot be ended does not keep the rest
             ending.callback(super().terminate)
             for tool in list(self._tools.values()):
-                ending.callback(tool._terminate)
+                if tool.computer is self:  # else they are those of the computer that this one was split off from
+                    ending.callback(tool._terminate)
 
     # -- what is shown ---------------------------------------------------------------------------------------------
 

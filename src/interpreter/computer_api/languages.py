@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import inspect
+import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
 from interpreter.errors import InterpreterError, LanguageNotFound
+from interpreter.languages import Registry
 from interpreter.languages.base import BaseLanguage
-from interpreter.settings import SettingsGroup
+from interpreter.settings import ComputerSettings
+from interpreter.sigint import call_user_code, wait_for_abandoned
 
 if TYPE_CHECKING:
+    from interpreter.computer_api.skills import Skills
     from interpreter.core import OpenInterpreter
     from interpreter.languages.calls import Tools
     from interpreter.languages.containment import Containment
@@ -18,12 +23,18 @@ if TYPE_CHECKING:
 Language = type[BaseLanguage]
 
 
-class Languages(SettingsGroup):
+class Languages(ComputerSettings):
     """The part of the computer that knows its languages."""
+
+    if TYPE_CHECKING:
+        skills: Skills
 
     def __init__(self, interpreter: OpenInterpreter | None = None) -> None:
         self._interpreter = interpreter
+        self._making = threading.RLock()
         self._languages: list[Language] | None = None
+        self._known: tuple[Language, ...] = ()  # as the list was when it was looked at last
+        self._registry = Registry(lambda: self.languages)
         self._running: dict[Language, BaseLanguage] = {}
         self._shared: Surroundings | None = None
         self._left: list[Containment] = []  # that new sessions are not shut in any more
@@ -39,58 +50,60 @@ class Languages(SettingsGroup):
             from interpreter.languages import built_in_languages
 
             self._languages = built_in_languages()
+        if (found := tuple(self._languages)) != self._known:
+            self._languages[:] = map(_completed, found)
+            self._known = tuple(self._languages)
         return self._languages
 
     @languages.setter
     def languages(self, classes: list[Language]) -> None:
+        classes = list(map(_completed, classes))
         for dropped in set(self._running) - set(classes):
             self._running.pop(dropped).terminate()
-        self._languages = list(classes)
+        self._languages = classes
 
     @property
     def terminal(self) -> Languages:
         """The original kept its languages one level deeper; scripts still reach them there."""
         return self
 
+    @property
+    def registry(self) -> Registry:
+        """Finds these languages by name, for parts that describe code without running it."""
+        return self._registry
+
     def get_language(self, name: str) -> Language | None:
         """The language of that name or alias, however it is capitalised."""
-        wanted = name.strip().lower()
-        for language in self.languages:
-            if wanted == language.name.lower() or wanted in (alias.lower() for alias in language.aliases):
-                return language
-        return None
+        return self._registry.find(name)
 
     def _instance(self, name: str) -> BaseLanguage:
+        wait_for_abandoned()
         language = self.get_language(name)
         if language is None:
             raise LanguageNotFound(unknown_language(name, self.languages))
-        if language not in self._running:
-            self._running[language] = self._make(language)
-        return self._running[language]
+        return self._running.get(language) or self._first_instance(language)
+
+    def _first_instance(self, language: Language) -> BaseLanguage:
+        with self._making:  # several threads may be the first
+            if language not in self._running:
+                self._running[language] = self._make(language)
+            return self._running[language]
 
     def _make(self, language: Language) -> BaseLanguage:
-        if language.name == "Python" and self.python == "in-process":
-            from interpreter.languages.python.in_process import InProcessPython
-
-            return InProcessPython(self)
+        variant = language.variant(self.surroundings)
         wants_computer = any(
             parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
-            for parameter in inspect.signature(language).parameters.values()
+            for parameter in inspect.signature(variant).parameters.values()
         )
-        return language(self) if wants_computer else language()  # type: ignore[call-arg]
+        return variant(self) if wants_computer else variant()  # type: ignore[call-arg]
 
     def describe_languages(self) -> str:
         """The languages with what runs them, in words for the model."""
-        from interpreter.languages.live import LiveLanguage
-
         self.shut_in()
         described = []
         for language in self.languages:
-            instance = self._instance(language.name)
-            name = language.name.lower()
-            if isinstance(instance, LiveLanguage):
-                name += f" ({instance.version() or 'not installed'})"
-            described.append(name)
+            name, version = language.name.lower(), self._instance(language.name).version()
+            described.append(name if version == "" else f"{name} ({version or 'not installed'})")
         return ", ".join(described)
 
     def has_python_package(self, name: str) -> bool:
@@ -148,11 +161,17 @@ class Languages(SettingsGroup):
     @property
     def on_input(self) -> OnInput | None:
         """Asked when code wants input: `(prompt, is_password) -> answer`, None for end of file."""
-        return self.surroundings.on_input
+        ask = self.surroundings.on_input
+        return ask.args[0] if isinstance(ask, partial) and ask.func is call_user_code else ask
 
     @on_input.setter
     def on_input(self, ask: OnInput | None) -> None:
-        self.surroundings.on_input = ask
+        self.surroundings.on_input = None if ask is None else partial(call_user_code, ask)
+
+
+def _completed(language: Language) -> Language:
+    """The class; one that does not extend BaseLanguage, as in 0.4.3, gets the defaults from it."""
+    return language if issubclass(language, BaseLanguage) else type(language.__name__, (language, BaseLanguage), {})
 
 
 def unknown_language(name: str, languages: list[Language]) -> str:

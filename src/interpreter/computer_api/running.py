@@ -5,12 +5,15 @@ from __future__ import annotations
 import traceback
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.languages import Languages
-from interpreter.errors import InterpreterError, NotPreviewableError, UsageError
+from interpreter.errors import BusyError, InterpreterError, NotPreviewableError, UsageError
 from interpreter.languages.base import BaseLanguage
 from interpreter.messages import Chunk, Fold, Framer, Message
+from interpreter.session import ANSWER, Actor, Answer, Block, Performance, Question, Session
+from interpreter.sigint import call_user_code, guarded, iterate_user_code
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
@@ -18,7 +21,6 @@ if TYPE_CHECKING:
     from interpreter.languages.trials.trial import Trial
     from interpreter.languages.trials.view import View
     from interpreter.preview import Preview
-    from interpreter.wishes import Wish
 
 IN_SANDBOX = "A block in a sandbox cannot be previewed: no view of the files can be made in there."
 
@@ -28,47 +30,121 @@ class Running(Languages):
 
     def __init__(self, interpreter: OpenInterpreter | None = None) -> None:
         super().__init__(interpreter)
+        self._session: Session | None = None
+        self._user: Actor | None = None
         self._active: BaseLanguage | None = None
         self._on_trial: Trial | None = None
 
-    def run(self, language: str, code: str, stream: bool = False, display: bool = False) -> Any:
-        """Run code; the messages it made, or with `stream` a generator of its chunks."""
-        chunks: Iterator[Chunk] = self._run_and_show(language, code) if display else self.stream(language, code)
-        chunks = (chunk for chunk in chunks if chunk["type"] != "status")  # 0.4.3 had none, and scripts read them all
-        return chunks if stream else collect(chunks, self.surroundings.max_output)
+    # -- through the session's pipeline ----------------------------------------------------------------------------
+
+    @property
+    def session(self) -> Session:
+        """The session that this computer belongs to, which everything done on it goes through."""
+        if self._session is None:
+            owner = self._interpreter
+            joined = owner.session if owner is not None else Session()
+            with self._making:
+                self._session = self._session or joined
+        return self._session
+
+    @property
+    def user(self) -> Actor:
+        """Whoever calls `run`: the one who holds this computer."""
+        if self._user is None:
+            owner = self._interpreter
+            with self._making:
+                self._user = self._user or (owner.user if owner is not None else self.session.add_actor("user", None))
+        return self._user
+
+    def belong_to(self, session: Session, user: Actor) -> None:
+        """Be the computer of a session."""
+        self._session, self._user = session, user
+
+    def run(self, language: str, code: str, stream: bool = False, display: bool = False, wait: bool = True) -> Any:
+        """Run code; the messages it made, or with `stream` a generator of its chunks.
+
+        While another block of the session runs, this one waits, or raises BusyError if `wait` is false.
+        """
+        block = Block(self, language, code)
+        performance = self.session.perform(block, self.user, wait)
+        if display:
+            from interpreter.frontend import show_events
+
+            chunks = plain_chunks(show_events(self._interpreter, performance))
+        else:
+            chunks = block_chunks(performance)
+        # 0.4.3 had no chunks of this type, and scripts read them all
+        told: Generator[Chunk] = (chunk for chunk in chunks if chunk["type"] != "status")
+        if not display:  # a terminal has a handler of its own
+            told = guarded(told, partial(self.session.cancel, block))
+        if stream:
+            return told
+        with closing(told):
+            return collect(told, self.surroundings.max_output)
 
     def exec(self, code: str) -> Any:
         """Run a shell command."""
         return self.run("shell", code)
 
-    def stream(self, language: str, code: str, instead: Iterable[Chunk] | None = None) -> Generator[Chunk]:
-        """Run code and yield its chunks; what goes wrong is part of the output.
+    def stream(self, language: str, code: str) -> Generator[Chunk]:
+        """Run code and yield its chunks; what goes wrong is part of the output."""
+        return block_chunks(self.session.perform(Block(self, language, code), self.user))
 
-        With `instead`, these are the chunks of the block, which has run already.
-        """
+    # -- inside it -------------------------------------------------------------------------------------------------
+
+    def get_ready(self, block: Block) -> BaseLanguage:
+        """The runtime for a block; it starts while the session notes where the files are."""
+        language = self._instance(block.language)
+        if any(isinstance(other, Block) and other.runtime is language for other in block.ancestors()):
+            raise BusyError(f"The {language.name} runtime is running the code that asks for this.")
+        self.shut_in()  # and the settings as they are now
+        if block.replay is None:
+            self._end_trial()
+            self.warm(block.language)
+        return language
+
+    def execute(self, block: Block) -> Generator[Chunk]:
+        """Run a block; what goes wrong is part of the output."""
+        shared = self.surroundings
+        outer = self._active, shared.action, shared.ask, shared.cancelled
         try:
-            self._active = self._instance(language)
-            self.shut_in()  # and the settings as they are now
-            if instead is None:
-                self._end_trial()
-                self.warm(language)  # it gets ready while the record looks at the workspace
-            running = self._active.run(code) if instead is None else instead
-            with closing(self._recorded(language, code, running)) as chunks:
+            shared.action, shared.ask = block, partial(self.session.ask_now, block)
+            if block.replay is not None:
+                running = block.replay()
+            elif block.widening is not None:
+                from interpreter.computer_api.widening import Widened
+
+                running = Widened(self, block, block.widening).run(block.code)
+            else:
+                running = self.run_now(block)
+            with (
+                self.session.questions.answerable(("text", "password"), self._ask_on_input),
+                closing(running) as chunks,
+            ):
                 yield from chunks
         except InterpreterError as error:
             yield failure(f"{error}\n")
         except Exception:  # noqa: BLE001 - a user's own language may raise anything, and the model should read it
             yield failure(traceback.format_exc())
         finally:
-            self._active = None
+            self._active, shared.action, shared.ask, shared.cancelled = outer
 
-    def stream_widened(self, language: str, code: str, wish: Wish | None) -> Generator[Chunk]:
-        """The same in a sandbox that gives what was asked for and granted, as long as that is for."""
-        if wish is None:
-            return self.stream(language, code)
-        from interpreter.computer_api.widening import Widened
+    def _ask_on_input(self, question: Question) -> Answer | None:
+        """What `on_input` says, where it is set."""
+        asked = self.surroundings.on_input
+        if asked is None:
+            return None
+        return Answer(ANSWER, asked(question.subject.prompt, question.kind == "password"), by="on_input")
 
-        return Widened(self, language, wish).run(code)
+    def run_now(self, block: Block) -> Generator[Chunk]:
+        """Run a block in the runtime that there is for it now."""
+        self._active = block.runtime = self._instance(block.language)
+        self._active.on_end = block.mark_over
+        self.surroundings.cancelled = block.is_cancelled
+        if self._active.handles_interrupts:
+            yield from self._active.run(block.code)
+        else:
+            yield from iterate_user_code(call_user_code(self._active.run, block.code))
 
     def preview(self, language: str, code: str) -> Preview:
         """Try a block out, where nothing that it does lasts: see `interpreter.preview`."""
@@ -105,28 +181,6 @@ class Running(Languages):
         finally:
             self._active = None
 
-    def _recorded(self, language: str, code: str, chunks: Iterable[Chunk]) -> Generator[Chunk]:
-        """The chunks of a block, with what the record of the session has to say before and after it."""
-        timeline = self._interpreter.timeline if self._interpreter is not None else None
-        if timeline is None:
-            yield from chunks
-            return
-        try:
-            yield from timeline.before_block(language, code)
-            with closing(generator(chunks)) as running:
-                for chunk in running:
-                    if "ended" in chunk:
-                        yield from timeline.after_block()
-                    yield chunk
-            yield from timeline.after_block()  # a language of somebody's own need not say that it is over
-        finally:
-            timeline.after_block()
-
-    def _run_and_show(self, language: str, code: str) -> Iterator[Chunk]:
-        from interpreter.frontend import show_chunks
-
-        return show_chunks(self._interpreter, self.stream(language, code))
-
     def warm(self, language: str) -> None:
         """Start a language's session ahead of its first block, without waiting for it."""
         from interpreter.languages.live import LiveLanguage
@@ -135,8 +189,9 @@ class Running(Languages):
             return
         instance = self._instance(language)
         if isinstance(instance, LiveLanguage):
-            self.shut_in()
-            instance.start()
+            with self._making:  # a turn warms what it is about to need while another thread's block begins
+                self.shut_in()
+                instance.start()
 
     def send_keys(self, keys: bytes) -> None:
         """Hand what somebody typed to the shell block that is running."""
@@ -182,6 +237,18 @@ class Running(Languages):
             self._shared.exported.clear()
         for containment in left:
             containment.close()
+
+
+def block_chunks(performance: Performance) -> Generator[Chunk]:
+    """The chunks of a block as `computer.run` streams them: without flags and role."""
+    return plain_chunks(performance.chunks)
+
+
+def plain_chunks(chunks: Iterable[Chunk]) -> Generator[Chunk]:
+    with closing(generator(chunks)) as framed:
+        for chunk in framed:
+            if not (chunk.get("start") or chunk.get("end")):
+                yield {key: value for key, value in chunk.items() if key != "role"}  # type: ignore[misc]
 
 
 def generator(chunks: Iterable[Chunk]) -> Generator[Chunk]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from interpreter.computer_api.languages import unknown_language
 from interpreter.computer_api.running import Running
 from interpreter.errors import LanguageNotFound, NotRestorableError
+from interpreter.sigint import wait_for_abandoned
 
 if TYPE_CHECKING:
     from interpreter.languages.looking import Completions, Value, Variable, Window
@@ -18,6 +19,7 @@ class States(Running):
 
     def variables(self, language: str | None = None) -> dict[str, list[Variable]]:
         """The live variables by language: of one, or of all that have any; BusyError while a block runs."""
+        wait_for_abandoned()
         if language is not None:
             found = self.get_language(language)
             if found is None:
@@ -47,7 +49,8 @@ class States(Running):
         from interpreter.languages.states import Mark
 
         shared = self.surroundings
-        states = {language.name: self._instance(language.name).state for language in self.languages}
+        running = self._running
+        states = {each.name: (running.get(each) or self._first_instance(each)).state for each in self.languages}
         kept = {name: state for name, state in states.items() if state is not None}
         return Mark(kept, shared.cwd, dict(shared.exported))
 

@@ -12,9 +12,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import InterpreterError, NotRestorableError
+from interpreter.languages.between_blocks import BetweenBlocks
 from interpreter.languages.displays import notice
 from interpreter.languages.live import LiveLanguage
-from interpreter.languages.python import Python
 from interpreter.languages.states import Restored
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from interpreter.languages.base import BaseLanguage
     from interpreter.messages import Chunk
     from interpreter.safety.sandbox import Containment
+    from interpreter.session import Block
     from interpreter.wishes import Wish
 
 FRESH = "The sandbox gives more in a new {name} session, which does not have the variables of before.\n"
@@ -31,10 +32,10 @@ LEFT = "The variables that this block has set stayed in a session that has ended
 class Widened:
     """A language that is given what a block of it asks for."""
 
-    def __init__(self, computer: Running, language: str, wish: Wish) -> None:
-        self._computer, self._wish = computer, wish
+    def __init__(self, computer: Running, block: Block, wish: Wish) -> None:
+        self._computer, self._block, self._wish = computer, block, wish
         self._shared = computer.surroundings
-        self._language = language
+        self._language = block.language
 
     def run(self, code: str) -> Generator[Chunk]:
         """Run the block, and yield its chunks; what goes wrong is part of the output."""
@@ -59,7 +60,7 @@ class Widened:
             if wide is not narrow:
                 before = self._instance()
                 yield from told(self._move(keep=True))
-            with closing(self._computer.stream(self._language, code)) as chunks:
+            with closing(self._computer.run_now(self._block)) as chunks:
                 for chunk in chunks:
                     yield from last
                     last = [chunk]
@@ -77,7 +78,7 @@ class Widened:
         session = self._instance().session
         if session is not None and session.launch.containment is not self._shared.containment:
             yield from told(self._move(keep=False))
-        yield from self._computer.stream(self._language, code)
+        yield from self._computer.run_now(self._block)
 
     def _export(self, given: bool) -> None:
         """Sessions hear of variables before their next block."""
@@ -112,7 +113,7 @@ class Widened:
         after, kept, note = self._instance(), before, ""
         if after.has_begun():
             try:
-                if isinstance(before, Python) and isinstance(after, Python) and before.has_begun():
+                if type(before).take_back is not BetweenBlocks.take_back and before.has_begun():
                     note = said(before.take_back(after))
                 else:
                     kept, restored = after.split(self._computer)

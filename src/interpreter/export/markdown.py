@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from interpreter.export.outputs import Page, Picture, Text, outputs_of, picture
-from interpreter.journal.entries import Block, Entry, Said, Shown
+from interpreter.journal.entries import Block, Entry, Said, Shown, ToolCall
+from interpreter.languages import BUILT_IN, Registry
 
 _DECIDED = {"declined": "You said no to this block", "denied": "This block was not allowed to run"}
 _ENDED = {
@@ -41,7 +42,7 @@ class Document:
         self.add(f"![Figure {number}]({quote(self._folder)}/{name})")
 
 
-def markdown(entries: Sequence[Entry], title: str, pictures_folder: str) -> Document:
+def markdown(entries: Sequence[Entry], title: str, pictures_folder: str, registry: Registry = BUILT_IN) -> Document:
     """The document; the pictures are to be put into a folder of that name."""
     document = Document(pictures_folder)
     document.add(f"# {title}")
@@ -54,16 +55,25 @@ def markdown(entries: Sequence[Entry], title: str, pictures_folder: str) -> Docu
             case Shown(message=message):
                 _show(document, message.get("type", ""), str(message.get("content", "")), message.get("format", ""))
             case Block():
-                _write_block(document, entry)
+                _write_block(document, entry, registry.canonical(entry.language))
+            case ToolCall():
+                document.add(fenced(str(entry), ""))
+                _write_outputs(document, entry)
     return document
 
 
-def _write_block(document: Document, block: Block) -> None:
-    document.add(fenced(block.code, block.language))
+def _write_block(document: Document, block: Block, language: str) -> None:
+    document.add(fenced(block.code, language))
     if not block.ran:
         document.add(f"*{why_not(block)}.*")
         return
-    outputs = outputs_of(block.outputs, richest=False)
+    _write_outputs(document, block)
+    if reason := why_not(block):
+        document.add(f"*{reason}.*")
+
+
+def _write_outputs(document: Document, of: Block | ToolCall) -> None:
+    outputs = outputs_of(of.outputs, richest=False)
     printed = any(isinstance(output, Text) for output in outputs)
     for output in outputs:
         match output:
@@ -75,8 +85,6 @@ def _write_block(document: Document, block: Block) -> None:
                 document.add(text)
             case Text(text=text) if text.strip():
                 document.add(fenced(text, "text"))
-    if reason := why_not(block):
-        document.add(f"*{reason}.*")
 
 
 def _show(document: Document, kind: str, content: str, form: str) -> None:

@@ -6,23 +6,30 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from interpreter.export.markdown import fenced, quoted, why_not
-from interpreter.export.outputs import SVG, Output, Page, Picture, Text, kind_of, outputs_of, picture
-from interpreter.export.shell_state import any_leaves_state, shell_function
-from interpreter.journal.entries import Block, Entry, Said, Shown
+from interpreter.export.outputs import SVG, Output, Page, Picture, Text, outputs_of, picture
+from interpreter.journal.entries import Block, Entry, Said, Shown, ToolCall
+from interpreter.languages import BUILT_IN, BaseLanguage, Registry, resolve
 
 Cell = dict[str, Any]
 
 _UNREPEATABLE = frozenset({"interrupted", "timed_out", "died", "background"})
 _JSON_TYPES = frozenset({"application/json"})
-_DECLARED = re.compile(r"^(?:async\s+)?(?:let|const|var|function\*?|class)\s+([A-Za-z_$][\w$]*)", re.MULTILINE)
 
 
-def notebook(entries: Sequence[Entry], title: str) -> str:
+class Setup(NamedTuple):
+    """What keeps the state of a language from cell to cell: code that runs first, and the magic for its blocks then."""
+
+    note: str
+    code: str
+    magic: str
+
+
+def notebook(entries: Sequence[Entry], title: str, registry: Registry = BUILT_IN) -> str:
     """The notebook's JSON (nbformat 4.5)."""
-    writing = _Writing(entries)
+    writing = _Writing(entries, registry)
     cells = [_markdown(f"# {title}"), *writing.cells()]
     for number, cell in enumerate(cells):
         cell["id"] = hashlib.sha256(f"{number} {cell['source']}".encode()).hexdigest()[:12]
@@ -34,18 +41,28 @@ def notebook(entries: Sequence[Entry], title: str) -> str:
 
 
 class _Writing:
-    """The cells of one notebook; shell and JavaScript blocks depend on those before them."""
+    """The cells of one notebook; blocks of other languages than the notebook's own may depend on those before them."""
 
-    def __init__(self, entries: Sequence[Entry]) -> None:
-        self._entries = entries
-        shell = [block.code for block in _cells_of(entries) if kind_of(block.language) == "shell"]
-        self._keeps_shell = any_leaves_state(shell)
-        self._javascript: list[str] = []
+    def __init__(self, entries: Sequence[Entry], registry: Registry) -> None:
+        self._entries, self._registry = entries, registry
+        self._setups = self._needed_setups()
+        self._earlier: dict[str, list[str]] = {}  # by language, the code of the cells so far
         self._count = 0
 
+    def _needed_setups(self) -> dict[str, Setup]:
+        codes: dict[type[BaseLanguage], list[str]] = {}
+        for entry in self._entries:
+            if isinstance(entry, Block) and self._is_cell(entry):
+                codes.setdefault(self._registry.describe(entry.language), []).append(entry.code)
+        found = {
+            language.name: resolve(language.cell_setup)(code) for language, code in codes.items() if language.cell_setup
+        }
+        return {name: setup for name, setup in found.items() if setup is not None}
+
     def cells(self) -> Iterator[Cell]:
-        if self._keeps_shell:
-            yield from _setup()
+        for setup in self._setups.values():
+            yield _markdown(setup.note)
+            yield _code_cell(setup.code, (), None)
         for entry in self._entries:
             match entry:
                 case Said(role="user"):
@@ -54,10 +71,16 @@ class _Writing:
                     yield _markdown(entry.text)
                 case Shown():
                     yield _shown(entry)
-                case Block() if _is_cell(entry):
+                case Block() if self._is_cell(entry):
                     yield self._code(entry)
                 case Block():
-                    yield _written_down(entry)
+                    yield _written_down(entry, self._registry.canonical(entry.language))
+                case ToolCall():
+                    yield _markdown("\n\n".join([fenced(str(entry), ""), *_printed(entry)]))
+
+    def _is_cell(self, block: Block) -> bool:
+        known = self._registry.describe(block.language).cell_magic is not None
+        return known and block.ran and block.ended not in _UNREPEATABLE and bool(block.code.strip())
 
     def _code(self, block: Block) -> Cell:
         self._count += 1
@@ -67,51 +90,49 @@ class _Writing:
         return cell
 
     def _source(self, block: Block) -> str:
-        match kind_of(block.language):
-            case "shell":
-                return f"%%{'shell' if self._keeps_shell else 'bash'}\n{block.code}"
-            case "javascript":
-                return f"%%script node\n{self._with_earlier(block)}"
-            case "html":
-                return f"%%html\n{block.code}"
-        return block.code
+        language = self._registry.describe(block.language)
+        if not language.cell_magic:
+            return block.code
+        if language.name in self._setups:
+            return f"{self._setups[language.name].magic}\n{block.code}"
+        alone = language.cell_setup is not None  # it looked at all blocks, and none needs another
+        return f"{language.cell_magic}\n{block.code if alone else self._with_earlier(block, language)}"
 
-    def _with_earlier(self, block: Block) -> str:
-        """JavaScript cells have a process each, so one that uses earlier names begins with the code that made them."""
+    def _with_earlier(self, block: Block, language: type[BaseLanguage]) -> str:
+        """Such cells have a process each, so one that uses earlier names begins with the code that made them."""
         needed: list[str] = []
         wanted = block.code
-        for earlier in reversed(self._javascript):
-            if any(re.search(rf"(?<![\w$.]){re.escape(name)}(?![\w$])", wanted) for name in _DECLARED.findall(earlier)):
+        cells = self._earlier.setdefault(language.name, [])
+        for earlier in reversed(cells):
+            names = _defined_in(earlier, language)
+            if any(re.search(rf"(?<![\w$.]){re.escape(name)}(?![\w$])", wanted) for name in names):
                 needed.insert(0, earlier)
                 wanted += earlier
         if block.succeeded:
-            self._javascript.append(block.code)
+            cells.append(block.code)
         if not needed:
             return block.code
-        return "\n".join(["// From the blocks before, which this one needs:", *needed, "// This block:", block.code])
+        above, here = (
+            f"{language.comment} {words}" for words in ("From the blocks before, which this one needs:", "This block:")
+        )
+        return "\n".join([above, *needed, here, block.code])
 
 
-def _setup() -> Iterator[Cell]:
-    yield _markdown("The shell blocks below run in this function, which keeps their folder and variables.")
-    register = 'get_ipython().register_magic_function(lambda line, cell: shell(cell), "cell", "shell")'
-    yield _code_cell(f"{shell_function()}\n\n{register}", (), None)
+def _defined_in(code: str, language: type[BaseLanguage]) -> Iterator[str]:
+    """The names that a block leaves for later ones."""
+    for found in re.finditer(language.definitions or r"(?!)", code, re.MULTILINE):
+        yield found[found.lastindex or 0]
 
 
-def _cells_of(entries: Sequence[Entry]) -> Iterator[Block]:
-    return (entry for entry in entries if isinstance(entry, Block) and _is_cell(entry))
-
-
-def _is_cell(block: Block) -> bool:
-    known = kind_of(block.language) in ("python", "shell", "javascript", "html")
-    return known and block.ran and block.ended not in _UNREPEATABLE and bool(block.code.strip())
-
-
-def _written_down(block: Block) -> Cell:
+def _written_down(block: Block, language: str) -> Cell:
     """A block that is no cell, since it did not run, or would not end well if it ran again."""
-    reason = why_not(block) or f"A notebook cannot run {block.language}"
-    parts = [f"*{reason}: it is written down here, and not a cell.*", fenced(block.code, block.language)]
-    parts += [fenced(output.text, "text") for output in outputs_of(block.outputs) if isinstance(output, Text)]
-    return _markdown("\n\n".join(parts))
+    reason = why_not(block) or f"A notebook cannot run {language}"
+    parts = [f"*{reason}: it is written down here, and not a cell.*", fenced(block.code, language)]
+    return _markdown("\n\n".join([*parts, *_printed(block)]))
+
+
+def _printed(of: Block | ToolCall) -> list[str]:
+    return [fenced(output.text, "text") for output in outputs_of(of.outputs) if isinstance(output, Text)]
 
 
 def _shown(shown: Shown) -> Cell:

@@ -15,12 +15,6 @@ from interpreter.messages import Message
 IMAGE_FORMATS = {"base64": "image/png", "base64.png": "image/png", "base64.jpeg": "image/jpeg"}
 SVG = "image/svg+xml"
 
-_KINDS = {
-    "python": ("python", "py", "python3", "ipython"),
-    "shell": ("shell", "bash", "sh", "zsh"),
-    "javascript": ("javascript", "js", "node"),
-    "html": ("html",),
-}
 _OBJECT = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9a-fA-F]+)?>|<Figure size .*>|<Figure.*Axes>")
 _STYLE = re.compile(r"<(style|script)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
 _TAG = re.compile(r"<[^>]*>")
@@ -60,12 +54,6 @@ class Page:
 
 
 Output = Text | Picture | Page
-
-
-def kind_of(language: str) -> str:
-    """The language behind a name that a model may have used for it."""
-    wanted = language.strip().lower()
-    return next((kind for kind, names in _KINDS.items() if wanted in names), wanted)
 
 
 def outputs_of(messages: Sequence[Message], richest: bool = True) -> list[Output]:

@@ -12,19 +12,19 @@ from pathlib import Path
 from typing import Any
 
 from interpreter.export.markdown import why_not
-from interpreter.export.outputs import Output, Page, Picture, Text, kind_of, outputs_of, picture
-from interpreter.journal.entries import Block, Entry, Said, Shown
+from interpreter.export.outputs import Output, Page, Picture, Text, outputs_of, picture
+from interpreter.journal.entries import Block, Entry, Said, Shown, ToolCall
+from interpreter.languages import BUILT_IN, BaseLanguage, Registry
 from interpreter.messages import Message
 
 _POLICY = "default-src 'none'; img-src data:; font-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 _LIGHT, _DARK = "friendly", "github-dark"
-_LEXERS = {"shell": "bash", "python": "python", "javascript": "javascript"}
 _ROW_HEIGHT, _LEAST_HEIGHT, _MOST_HEIGHT = 30, 140, 640
 
 
-def page(entries: Sequence[Entry], title: str) -> str:
+def page(entries: Sequence[Entry], title: str, registry: Registry = BUILT_IN) -> str:
     """The whole page."""
-    writer = _Writer()
+    writer = _Writer(registry)
     body = "\n".join(part for entry in entries for part in writer.entry(entry))
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -38,9 +38,10 @@ def page(entries: Sequence[Entry], title: str) -> str:
 class _Writer:
     """Turns entries into HTML with one Markdown reader and one highlighter."""
 
-    def __init__(self) -> None:
+    def __init__(self, registry: Registry) -> None:
         from pygments.formatters import HtmlFormatter
 
+        self._registry = registry
         self._markdown = _markdown_reader()
         self._formatter: Any = HtmlFormatter(nowrap=True)
         self._figures = 0
@@ -64,25 +65,32 @@ class _Writer:
                 yield self._shown(entry.message)
             case Block():
                 yield self._block(entry)
+            case ToolCall():
+                yield self._call(entry)
 
     def _block(self, block: Block) -> str:
         reason = why_not(block)
         told = f'<span class="bad">{escape(reason)}</span>' if reason else ""
         outputs = outputs_of(block.outputs) if block.ran else []
+        language = self._registry.describe(block.language)
         return (
-            f'<section class="block"><header><span>{escape(block.language)}</span>{told}</header>'
-            f'<pre class="code"><code>{self._coloured(block.code, block.language)}</code></pre>'
+            f'<section class="block"><header><span>{escape(language.name.lower())}</span>{told}</header>'
+            f'<pre class="code"><code>{self._coloured(block.code, language)}</code></pre>'
             + "".join(f'<div class="out">{self._output(output)}</div>' for output in outputs)
             + "</section>"
         )
 
-    def _coloured(self, code: str, language: str) -> str:
+    def _call(self, call: ToolCall) -> str:
+        outputs = "".join(f'<div class="out">{self._output(output)}</div>' for output in outputs_of(call.outputs))
+        return f'<section class="block"><pre class="code"><code>{escape(str(call))}</code></pre>{outputs}</section>'
+
+    def _coloured(self, code: str, language: type[BaseLanguage]) -> str:
         from pygments import highlight
         from pygments.lexers import get_lexer_by_name
         from pygments.util import ClassNotFound
 
         try:
-            lexer = get_lexer_by_name(_LEXERS.get(kind_of(language), language or "text"), stripnl=False)
+            lexer = get_lexer_by_name(language.lexer or language.name.lower() or "text", stripnl=False)
         except ClassNotFound:
             return escape(code)
         coloured: str = highlight(code, lexer, self._formatter)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from interpreter.journal.entries import Block, Entry, Said
+from interpreter.journal.entries import Block, Entry, Said, ToolCall
 from interpreter.llm.secrets import redacted
 from interpreter.messages import Message
 
@@ -42,6 +42,9 @@ def _clean(entry: Entry, values: Mapping[str, str]) -> Entry:
         case Block():
             outputs = tuple(_clean_message(message, values) for message in entry.outputs)
             return replace(entry, code=redacted(entry.code, values)[0], outputs=outputs)
+        case ToolCall():
+            outputs = tuple(_clean_message(message, values) for message in entry.outputs)
+            return replace(entry, arguments=redacted(entry.arguments, values)[0], outputs=outputs)
         case _:
             return replace(entry, message=_clean_message(entry.message, values))
 
@@ -59,8 +62,9 @@ def _texts(entry: Entry) -> list[str]:
     match entry:
         case Said():
             return [entry.text]
-        case Block():
+        case Block() | ToolCall():
             shown = [message for message in entry.outputs if message.get("type") != "image"]
-            return [entry.code, *(str(message.get("content") or "") for message in shown)]
+            written = entry.code if isinstance(entry, Block) else entry.arguments
+            return [written, *(str(message.get("content") or "") for message in shown)]
         case _:
             return [str(entry.message.get("content") or "")]

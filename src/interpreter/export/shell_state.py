@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+
+from interpreter.export.notebook import Setup
 
 # At the beginning of a command: what lasts beyond it.
 _LASTING = re.compile(
@@ -22,6 +24,15 @@ def leaves_state(commands: str) -> bool:
 
 def any_leaves_state(blocks: Iterable[str]) -> bool:
     return any(leaves_state(commands) for commands in blocks)
+
+
+def notebook_setup(blocks: Sequence[str]) -> Setup | None:
+    """What a notebook needs so that its shell cells share one shell; None if no block leaves anything behind."""
+    if not any_leaves_state(blocks):
+        return None
+    register = 'get_ipython().register_magic_function(lambda line, cell: shell(cell), "cell", "shell")'
+    note = "The shell blocks below run in this function, which keeps their folder and variables."
+    return Setup(note, f"{shell_function()}\n\n{register}", "%%shell")
 
 
 def shell_function(name: str = "shell") -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from interpreter.errors import ExportError
 from interpreter.journal.entries import Entry, Said
+from interpreter.sigint import Hold
 
 _NAME_LENGTH = 40
 _TITLE_LENGTH = 80
@@ -61,12 +62,13 @@ def pictures_folder(path: Path) -> Path:
 def write(path: Path, text: str, force: bool = False, pictures: Mapping[str, bytes] | None = None) -> None:
     """Write the document whole or not at all, and its pictures beside it."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        if pictures:
-            pictures_folder(path).mkdir(exist_ok=True)
-        for name, data in (pictures or {}).items():
-            (pictures_folder(path) / name).write_bytes(data)
-        _replace(path, text) if force else _create(path, text)
+        with Hold():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if pictures:
+                pictures_folder(path).mkdir(exist_ok=True)
+            for name, data in (pictures or {}).items():
+                (pictures_folder(path) / name).write_bytes(data)
+            _replace(path, text) if force else _create(path, text)
     except OSError as error:
         raise ExportError(f"Could not write {path}: {error.strerror}.") from error
 

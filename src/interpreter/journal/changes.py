@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from interpreter.messages import Message
 
-_LASTING = ("role", "type", "format", "recipient", "mime")
+_LASTING = ("role", "type", "format", "recipient", "mime", "call")
 _MISSING = object()
 
 

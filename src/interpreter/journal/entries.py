@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from interpreter.messages import Message
+from interpreter.tools.calls import shown_call
 
 Decision = Literal["approved", "edited", "declined", "denied", "not_run"]
 
@@ -51,6 +52,20 @@ class Block:
 
 
 @dataclass(frozen=True)
+class ToolCall:
+    """A call of a tool other than `execute`, and its result."""
+
+    name: str
+    arguments: str
+    ended: str | None = None
+    outputs: tuple[Message, ...] = ()
+    at: float | None = None
+
+    def __str__(self) -> str:
+        return shown_call(self.name, self.arguments)
+
+
+@dataclass(frozen=True)
 class Shown:
     """An image or a file that the user handed over, or output that belongs to no block."""
 
@@ -58,7 +73,7 @@ class Shown:
     at: float | None = None
 
 
-Entry = Said | Block | Shown
+Entry = Said | Block | ToolCall | Shown
 
 
 def entries_from_messages(messages: Iterable[Message]) -> list[Entry]:
@@ -74,7 +89,7 @@ def entries_from_messages(messages: Iterable[Message]) -> list[Entry]:
 
 
 class _Reading:
-    """The entries so far, and the block whose outputs are still coming."""
+    """The entries so far, and the block or call whose outputs are still coming."""
 
     def __init__(self) -> None:
         self.entries: list[Entry] = []
@@ -91,7 +106,7 @@ class _Reading:
             self.end_block("declined")
             return
         self.end_block()
-        if kind == "code" and role != "computer":
+        if (kind == "code" and role != "computer") or kind == "tool_call":
             self._code = message
         elif kind == "message":
             self.entries.append(Said(role, str(message.get("content", ""))))
@@ -104,6 +119,10 @@ class _Reading:
         if code is None:
             return
         outputs, self._outputs = tuple(self._outputs), []
+        if code.get("type") == "tool_call":
+            ended = _last(outputs, "ended") or "done" if outputs else None
+            self.entries.append(ToolCall(code.get("format", ""), str(code.get("content", "")), ended, outputs))
+            return
         self._blocks += 1
         ran = decision is None and bool(outputs)
         self.entries.append(

@@ -5,13 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import threading
+from collections.abc import Callable, Collection
+from contextlib import AbstractContextManager
 from dataclasses import replace
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from interpreter.errors import ConversationNotFoundError
 from interpreter.journal import changes, file, listing, originals
 from interpreter.journal.folders import copied, new_folder, writing
+from interpreter.journal.history import MessageEvents, past_events
 from interpreter.journal.redaction import Redaction
 from interpreter.journal.scribe import Scribe
 from interpreter.journal.session import VERSION, Facts, Session, difference
@@ -19,10 +24,34 @@ from interpreter.journal.title import title_of
 from interpreter.llm.money import Usage
 from interpreter.llm.request import known_secrets
 from interpreter.messages import Chunk, Fold, Message
+from interpreter.session import ACTION, Ids
 from interpreter.version import __version__
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
+
+
+NO_IDS = Ids()
+
+
+def stamp(number: int, ids: Ids) -> dict[str, Any]:
+    """What an entry says of the event it belongs to."""
+    known = {"n": number, "turn": ids.turn, "action": ids.action, "actor": ids.actor}
+    return {name: value for name, value in known.items() if value}
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def _one_at_a_time(method: Method) -> Method:
+    """Actions of other threads are recorded, too, while a turn is."""
+
+    @wraps(method)
+    def locked(self: Recorder, *args: Any, **kwargs: Any) -> Any:
+        with self._writing:
+            return method(self, *args, **kwargs)
+
+    return cast(Method, locked)
 
 
 class Recorder:
@@ -44,6 +73,14 @@ class Recorder:
         self._resumed = False
         self._replies: set[str] = set()
         self._pid = os.getpid()
+        self._own_lock = threading.RLock()
+        self._messages: MessageEvents | None = None
+
+    @property
+    def _writing(self) -> AbstractContextManager[Any]:
+        """One lock for the log and its journals: an event is published and recorded, or recorded and published."""
+        session = vars(self._interpreter).get("session")
+        return session.log.writing if session is not None else self._own_lock
 
     # -- facts ---------------------------------------------------------------------------------------------------
 
@@ -82,6 +119,12 @@ class Recorder:
         scribe = self._scribe
         return scribe is not None and not self._broken and scribe.known == self._interpreter.messages
 
+    @property
+    def _events(self) -> MessageEvents:
+        if self._messages is None:
+            self._messages = MessageEvents(self._interpreter.session.log)
+        return self._messages
+
     def read(self) -> Session | None:
         """The session as its journal tells it now, None if there is none."""
         self.sync()
@@ -89,10 +132,12 @@ class Recorder:
 
     # -- a turn --------------------------------------------------------------------------------------------------
 
-    def begin_turn(self, fold: Fold) -> None:
-        """The user has said something: record it, and whatever else has changed since the last turn."""
+    @_one_at_a_time
+    def begin_turn(self, fold: Fold, ids: Ids = NO_IDS) -> None:
+        """The user has said something: publish and record it, and whatever else has changed since the last turn."""
         if not self._interpreter.conversation_history:
             self._leave()
+            self.announce(ids, fold.made)
             return
         if self._pid != os.getpid():
             self._disown()
@@ -101,41 +146,61 @@ class Recorder:
             scribe = self._scribe or self._begin()
             self._scribe, self._broken = scribe, False
             scribe.fold = fold
-            scribe.sync()
+            self.announce(ids, fold.made)
             if self._resumed:
                 scribe.write("resumed", folder=self._folder(), model=self._interpreter.llm.model)
                 self._resumed = False
         except OSError as error:
             self._give_up(error)
 
-    def add(self, chunk: Chunk) -> None:
-        """A chunk of the turn; the fold has taken it."""
-        if self._scribe is None or self._broken:
+    def add(self, chunk: Chunk, number: int = 0, ids: Ids = NO_IDS) -> None:
+        """A chunk of the turn; the fold has taken it. The publisher holds the lock."""
+        scribe = self._scribe
+        if scribe is None or self._broken:
             return
+        if scribe.stamp.get("n") != number:  # else it is the next piece of the same text
+            scribe.stamp = stamp(number, ids)
         try:
-            self._scribe.add(chunk)
+            scribe.add(chunk)
         except OSError as error:
             self._give_up(error)
 
-    def running(self) -> None:
-        """The block that was proposed last begins to run."""
+    @_one_at_a_time
+    def record(self, number: int, kind: str, data: dict[str, Any], ids: Ids) -> None:
+        """An event of the session that is no chunk: an action, an answer, a plan."""
         if self._scribe is None or self._broken:
             return
-        person = "user" if self._interpreter.in_terminal_interface else "library"
+        self._scribe.stamp = stamp(number, ids)
         try:
-            self._scribe.running(person if self._scribe.asked else "auto_run")
+            if kind == "action" and data["state"] == "running" and ids.turn:
+                person = "user" if self._interpreter.in_terminal_interface else "library"
+                self._scribe.running(person if self._scribe.asked else "auto_run")
+            self._scribe.write(kind, **data)
         except OSError as error:
             self._give_up(error)
 
+    @_one_at_a_time
+    def announce(self, ids: Ids, streamed: Collection[int]) -> None:
+        """Publish and record what has changed in the messages other than by streaming."""
+        numbers = self._events.sync(self._interpreter.messages, ids, streamed)
+        if self._scribe is not None and not self._broken:
+            self._scribe.numbers |= numbers
+            self._scribe.stamp = stamp(0, ids)
+            self.sync()
+
+    @_one_at_a_time
     def write(self, event: str, **fields: Any) -> None:
         """An entry about something other than the messages."""
         if self._scribe is None or self._broken:
             return
+        if (action := ACTION.get()) is not None:
+            self._scribe.stamp = stamp(0, action.ids)  # the last event may be another thread's
         try:
             self._scribe.write(event, **fields)
         except OSError as error:
             self._give_up(error)
 
+    @_one_at_a_time
     def end_turn(self) -> None:
         """The turn is over, however it ended."""
         if self._scribe is None or self._broken:
@@ -184,6 +249,7 @@ class Recorder:
 
     # -- between turns -------------------------------------------------------------------------------------------
 
+    @_one_at_a_time
     def sync(self, event: str = "messages_replaced") -> None:
         """Record what has changed in `messages` since the last turn; `event` may be `undo`."""
         if self._scribe is None or self._broken:
@@ -193,6 +259,7 @@ class Recorder:
         except OSError as error:
             self._give_up(error)
 
+    @_one_at_a_time
     def rename(self, title: str) -> None:
         """Give the conversation another title."""
         self._facts.title = title
@@ -239,13 +306,25 @@ class Recorder:
         interpreter.llm.take_up(session.sent, session.usage)
         interpreter._rendered = dict(session.sent.get("rendered", {}))
         interpreter.timeline.take_up(session)
+        self._events.take_up(session.messages)
+        self._mark_lost(session)
         self._replies = set(session.sent.get("replies", {}))
         return session
+
+    def _mark_lost(self, session: Session) -> None:
+        """What was open when the last run ended is over; the numbers of events go on."""
+        log, path = self._interpreter.session.log, session.path
+        log.continue_after(session.last_number)
+        log.history = lambda: past_events(path)
+        for action in session.open_actions.values():
+            ids = Ids(action.get("turn", ""), action["action"], action.get("actor", ""))
+            log.publish("action", {"state": "ended", "kind": action["kind"], "outcome": "lost"}, ids, self)
 
     def tell_model(self, text: str | None) -> None:
         """What stands before the user's next message, for the model: where the conversation was interrupted."""
         self._note = text
 
+    @_one_at_a_time
     def reset(self) -> None:
         """The conversation is to be forgotten: the session ends here, and the next message begins another."""
         self.sync()
@@ -258,6 +337,7 @@ class Recorder:
         self._facts, self._note = Facts(), None
         self._before = self._interpreter.llm.usage if "llm" in vars(self._interpreter) else Usage()
 
+    @_one_at_a_time
     def close(self) -> None:
         """Record what has changed, and let others take the session up."""
         self.sync()

@@ -23,6 +23,10 @@ INTERVAL = 0.05
 _SHARE = 0.02  # a text that is written over and over is recorded again after this part of the time it took so far
 _RATE = 1_000_000  # and at most so many bytes a second
 _LEISURE = 20  # times as long as the last look for secrets took passes before the next
+_NUMBERED = frozenset(
+    {"message", "more", "decision", "action", "answer", "plan", "usage", "block", "ended", "call", "scan"}
+)
+"""The entries that are, or belong to, a numbered event of the session."""
 _LARGEST_WHOLE = 16 * 1024 * 1024
 
 
@@ -62,11 +66,22 @@ class Scribe:
         self.asked = False  # somebody was asked about the block that was proposed last
         self._decided = False
         self._ran_at: float | None = None  # when the block that runs began
+        self.stamp: dict[str, Any] = {}
+        """The number of the event that is being written, and the turn, action and actor that it belongs to."""
+        self.numbers: dict[int, int] = {}
+        """Those of messages that did not stream, by their identity."""
 
     # -- the conversation ----------------------------------------------------------------------------------------
 
     def sync(self, event: str = "messages_replaced", whole: bool = True) -> None:
         """Record every difference between the conversation and the record; the last message may be still to go on."""
+        stamp, self.stamp = self.stamp, {name: value for name, value in self.stamp.items() if name != "n"}
+        try:
+            self._sync(event, whole)
+        finally:
+            self.stamp = stamp
+
+    def _sync(self, event: str, whole: bool) -> None:
         messages = self._messages()
         found = changes.splice(self.known, messages)
         if found is None or found.at == len(self.known):
@@ -110,7 +125,8 @@ class Scribe:
 
     def _message(self, message: Message, whole: bool = True) -> None:
         at, form = len(self.known), self._form(message, whole)
-        self.write("message", at=at, message=self.blobs.packed(form))
+        number = self.numbers.pop(id(message), None)
+        self.write("message", at=at, message=self.blobs.packed(form), **({"n": number} if number else {}))
         self.known.append(changes.kept(message))
         self._last = changes.kept(form)
         self._due = max(self._due, self._clock() + INTERVAL)
@@ -216,7 +232,9 @@ class Scribe:
 
     def write(self, event: str, **fields: Any) -> None:
         """One entry, with the time."""
-        entry: Entry = {"event": event, "time": round(time.time(), 3), **fields}
+        entry: Entry = {"event": event, "time": round(time.time(), 3), **self.stamp, **fields}
+        if event not in _NUMBERED:
+            entry.pop("n", None)
         self._file.append(entry)
         self.facts.learn(entry)
 

@@ -96,6 +96,10 @@ class Session:
     """How many bytes of the journal are good."""
     torn: bool = False
     """A crash tore the last line; it is left out."""
+    last_number: int = 0
+    """The number of the newest event."""
+    open_actions: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The actions that had begun and not ended when the last run was cut off."""
     last_block: int = 0
     """The number of the block that was proposed last, be it taken back."""
     _total: dict[str, Any] = field(default_factory=dict)
@@ -151,7 +155,12 @@ class Session:
 
     def _apply(self, entry: file.Entry) -> None:
         event = entry["event"]
+        self.last_number = max(self.last_number, entry.get("n", 0))
+        if event == "action":
+            self._action(entry)
+            return
         if event == "message":
+            self.last_number += "n" not in entry  # as `past_events` counts them
             self._message(entry)
         elif event == "more":
             self._more(entry)
@@ -177,6 +186,14 @@ class Session:
             self.facts.learn(entry)
             return
         self.facts.updated = entry.get("time", self.facts.updated)
+
+    def _action(self, entry: file.Entry) -> None:
+        if entry["state"] != "ended":
+            self.open_actions.setdefault(entry["action"], entry)
+            return
+        self.open_actions.pop(entry["action"], None)
+        if entry.get("outcome") == "lost" and self.blocks and self.blocks[-1].ended is None:
+            self.blocks[-1].ended = "lost"
 
     def _message(self, entry: file.Entry) -> None:
         at, message = entry["at"], self.blobs.unpacked(entry["message"])
@@ -250,6 +267,7 @@ class Session:
     def _remember(self, entry: file.Entry) -> None:
         self.sent["templates"] = entry.get("templates", self.sent.get("templates", {}))
         self.sent["rendered"] = entry.get("rendered", self.sent.get("rendered", {}))
+        self.sent["stepped_down"] = entry.get("stepped_down", self.sent.get("stepped_down", {}))
         self.sent.setdefault("replies", {}).update(entry.get("replies", {}))
 
 
@@ -258,9 +276,9 @@ def _folder(named: str | Path) -> Path:
     if path.exists() or path.name != str(named):
         return path
     from interpreter.journal.listing import find
-    from interpreter.settings import setting
+    from interpreter.settings import setting_named
 
-    return find(setting("conversation_history_path").default_value(), str(named)).path
+    return find(setting_named("conversation_history_path").default_value(), str(named)).path
 
 
 def usage(data: dict[str, Any]) -> Usage:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import cast
 
-from interpreter.journal.entries import Block, Decision, Entry, _Reading
+from interpreter.journal.entries import Block, Decision, Entry, ToolCall, _Reading
 from interpreter.journal.session import BlockRecord, Session
 
 
@@ -18,9 +18,9 @@ def entries_from_session(session: Session) -> list[Entry]:
     for at, message in enumerate(session.messages):
         reading.add(message)
         for entry in reading.entries[len(entries) :]:
-            is_block = isinstance(entry, Block)
+            is_block = isinstance(entry, Block | ToolCall)
             entries.append(_told(entry, records.get(place), session.times[place if is_block else at]))
-        if message.get("type") == "code" and message.get("role") != "computer":
+        if message.get("type") in ("code", "tool_call") and message.get("role") != "computer":
             place = at
     reading.end_block()
     entries += [_told(entry, records.get(place), session.times[place]) for entry in reading.entries[len(entries) :]]

@@ -124,6 +124,10 @@ class BetweenBlocks(BaseLanguage):
         """Give another language of the same kind, which has no session yet, what this one has."""
         raise NotRestorableError(NOT_TAKEN_ALONG.format(name=self.name))
 
+    def take_back(self, other: Any) -> Restored:
+        """Have what another session of this language has made of these variables."""
+        raise NotRestorableError(NOT_TAKEN_ALONG.format(name=self.name))
+
     # -- questions between blocks ------------------------------------------------------------------------------
 
     def variables(self) -> list[Variable]:

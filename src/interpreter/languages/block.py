@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import codecs
+import contextlib
 import os
 import queue
 import sys
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from interpreter.languages.clock import Clock
 from interpreter.languages.frames import Frame
 from interpreter.languages.reader import READ_SIZE
 from interpreter.languages.spool import Spool
@@ -80,18 +83,31 @@ class Channel:
 
 
 class Block:
-    """A running or finished block; the reader thread puts, the consumer gets."""
+    """A running or finished block. The reader thread puts events; a consumer peeks at one, handles it and advances.
 
-    def __init__(self, number: int, code: str, spool: Spool) -> None:
+    An event stays in the queue until it has been handled, so an exception in the consumer cannot lose it. The last
+    event (`done`, `exited` or `detached`) is sticky: it needs no consumer, and every consumer can read it at any time.
+    """
+
+    def __init__(self, number: int, code: str, spool: Spool, clock: Clock | None = None) -> None:
         self.number, self.code, self.spool = number, code, spool
+        self.clock = clock or Clock(None)  # used by the reader thread only
         self.channels: list[Channel] = []
         self.held: list[int] = []
         self.attached = True
         self.finished = False
         self.started = ticks_since_boot()
+        self.last: Frame | None = None  # the event that ended it
+        self.ended = threading.Event()  # set when `last` is
+        self.on_end: Callable[[], None] | None = None  # called once, in the thread that ends the block
+        self.tend: Callable[[], float | None] = lambda: None  # run by the reader while it waits for the consumer
+        self.interrupted = False
+        self._waits = True  # whether the reader waits for a slow consumer
         self._pressed = 0.0
-        self._events: queue.SimpleQueue[Frame] = queue.SimpleQueue()
-        self._put = self._got = 0  # characters; each counter has one writer
+        self._ending = threading.Lock()
+        self._events: deque[tuple[Frame, int]] = deque()  # each with `_put` as it was after the event
+        self._put = self._got = 0  # characters; each has one writer
+        self._arrived = threading.Lock()  # released when something new may be there
         self._room = threading.Event()
         self._room.set()
 
@@ -108,38 +124,95 @@ class Block:
             self._pressed = now
         return is_due
 
+    # -- for the reader thread -------------------------------------------------------------------------------------
+
     def put(self, frame: Frame) -> None:
-        """From the reader: hand an event on; blocks while the consumer is far behind."""
-        size = 0
-        if frame["event"] == "stream":
-            self.spool.write(frame["text"])
-            size = len(frame["text"])
-        if not self.attached:
+        """Queue an event. Waits while the consumer is far behind."""
+        if frame["event"] != "stream":
+            self.nudge(frame)
             return
-        if size and self._put - self._got > WAITING_LIMIT:
+        text = frame["text"]
+        self.spool.write(text)
+        if self._waiting() > WAITING_LIMIT and not self._has_room():
+            return
+        self._put += len(text)
+        self.nudge(frame)
+
+    def _waiting(self) -> int:
+        return self._put - self._got if self._events else 0
+
+    def _has_room(self) -> bool:
+        """Wait for room. False if the rest of the output goes to the spool only."""
+        while self._waits and self._waiting() > WAITING_LIMIT:
+            if self.clock.stage not in ("running", "asked"):
+                return False  # an interrupted block must end, even if its consumer is suspended
             self._room.clear()
-            if self._put - self._got > WAITING_LIMIT and self.attached:  # it may have been drained just now
-                self._room.wait()
-        self._put += size
-        self._events.put(frame)
+            if self._waits and self._waiting() > WAITING_LIMIT:  # the consumer may have advanced just now
+                self._room.wait(self.tend())
+        return self._waits
+
+    def end(self, frame: Frame) -> None:
+        """Set the last event, from any thread. Only the first call counts."""
+        with self._ending:
+            if self.last is not None:
+                return
+            self.last = frame
+        self._arrive()
+        self.ended.set()
+        if self.on_end is not None:
+            self.on_end()
+
+    # -- for other threads -------------------------------------------------------------------------------------------
 
     def nudge(self, frame: Frame) -> None:
-        """From any thread: tell the consumer something, past the queue's limit."""
-        self._events.put(frame)
+        """Queue an event from any thread, whatever the limit."""
+        if self.attached and self.last is None:
+            self._events.append((frame, self._put))
+            self._arrive()
 
-    def get(self, timeout: float | None = None) -> Frame:
-        """For the consumer: the next event; raises queue.Empty after the timeout."""
-        frame = self._events.get(timeout=timeout)
-        if frame["event"] == "stream":
-            self._got += len(frame["text"])
-            if self._put - self._got <= WAITING_LIMIT // 2:
-                self._room.set()
-        return frame
+    def _arrive(self) -> None:
+        if self._arrived.locked():
+            with contextlib.suppress(RuntimeError):  # another thread released it first
+                self._arrived.release()
+
+    def interrupt(self) -> None:
+        """Mark it as interrupted, and wake the reader if it waits for room."""
+        self.interrupted = True
+        self._room.set()
+
+    def stop_waiting(self) -> None:
+        """Do not wait for the consumer any more: output it has no room for goes to the spool only."""
+        self._waits = False
+        self._room.set()
 
     def let_go(self) -> None:
-        """Nobody consumes any more: what still comes goes to the spool alone."""
+        """There is no consumer any more: new output goes to the spool only."""
         self.attached = False
-        self._room.set()
+        self.stop_waiting()
+
+    # -- for the consumer ----------------------------------------------------------------------------------------------
+
+    def peek(self, timeout: float = -1) -> Frame:
+        """The next event. It stays the next one until `advance`. Raises queue.Empty after the timeout, in seconds."""
+        while not self._events:
+            if self.last is not None and not self._events:
+                return self.last
+            self._room.set()  # in case an exception kept `advance` from doing so
+            if not self._arrived.acquire(timeout=timeout):
+                raise queue.Empty
+        return self._events[0][0]
+
+    def advance(self, frame: Frame) -> None:
+        """Remove an event that has been handled. Calling it again for the same event changes nothing."""
+        if self._events and self._events[0][0] is frame:
+            _, self._got = self._events.popleft()
+        if not self._room.is_set() and self._put - self._got <= WAITING_LIMIT // 2:
+            self._room.set()
+
+    def forget_events(self) -> None:
+        """Drop the queue: the consumer has left."""
+        self.let_go()
+        self._events.clear()
 
     def drain_channels(self) -> None:
         for channel in list(self.channels):

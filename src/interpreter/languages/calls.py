@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from interpreter.languages.block import Block
 from interpreter.languages.frames import Frame
+from interpreter.languages.requests import CallRequest
 from interpreter.languages.thread_interrupt import Interrupt
 
 if TYPE_CHECKING:
@@ -58,8 +58,10 @@ class Call:
         self.interrupt = Interrupt()
         self.over = False  # nobody waits for its reply any more
         self.about: Frame = {}  # what the record says of it, as soon as it is known what it is
+        self.action = session.calls.action
         self._block = block
-        self._answers: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._asked: CallRequest | None = None
+        self._is_alone = False
 
     @property
     def is_contained(self) -> bool:
@@ -80,16 +82,23 @@ class Call:
         if self._block is not None and not self.over:
             self._block.put({"block": self._block.number, **event})
 
-    def ask(self, question: str) -> str | None:
-        """What the user answers; None if nobody is there. The one who consumes the block's events asks."""
-        if self._block is None or not self._block.attached or self.over:
+    def interruptible(self) -> AbstractContextManager[None]:
+        """While this is entered, an interrupt of the block strikes whatever runs in this thread."""
+        return self.interrupt.may_strike()
+
+    def ask(self, words: str) -> bool | None:
+        """Whether the user allows it; None if nobody can be asked. The one who consumes the block's events asks."""
+        self._asked = request = CallRequest(f"computer.{self.path}", words)
+        if self._block is None or not self._block.attached or self._is_alone:
             return None
-        self._block.nudge({"event": "call_asks", "prompt": question, "answer": self._answers.put})
-        return self._answers.get()  # also when the block has been left to itself just now: see `unasked`
+        self._block.nudge({"event": "call_asks", "request": request})
+        return request.wait()
 
     def unasked(self) -> None:
-        """Nobody will answer."""
-        self._answers.put(None)
+        """Nobody will answer, neither what was asked nor what will be."""
+        self._is_alone = True
+        if self._asked is not None:
+            self._asked.give_up()
 
     def end(self) -> None:
         """Nobody waits for it any more: from any thread."""
@@ -105,6 +114,7 @@ class Calls:
 
     def __init__(self, session: Session) -> None:
         self.tools: Tools | None = None
+        self.action: Any = None  # of the session, that makes them
         self._session = session
         self._running: dict[int, Call] = {}
         self._turns: dict[tuple[int, str], threading.Lock] = {}  # by block and tool
@@ -156,7 +166,7 @@ class Calls:
 
     def _run(self, call: Call, tools: Tools) -> None:
         try:
-            with call.interrupt.may_strike(), self._turn(call):
+            with self._turn(call):
                 reply = tools.answer(call)
         except KeyboardInterrupt:
             reply = {"error": {"type": "Exception", "words": "The call was interrupted."}}

@@ -4,25 +4,46 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from interpreter.languages.between_blocks import BetweenBlocks, HasSurroundings
-from interpreter.languages.block import Channels
+from interpreter.languages.block import Block, Channels
 from interpreter.languages.containment import Containment
 from interpreter.languages.displays import console, display_chunks, notice
 from interpreter.languages.frames import Frame
 from interpreter.languages.jobs import Job
 from interpreter.languages.launch import Launch
+from interpreter.languages.requests import CallRequest, Request
 from interpreter.languages.session import Session
 from interpreter.languages.spool import IN_MEMORY
 from interpreter.messages import Chunk
+from interpreter.sigint import Hold, interrupted_here
 
 __all__ = ["HasSurroundings", "LiveLanguage", "how_done", "how_it_ended"]
 
 
+@dataclass
+class Run:
+    """One run of a block."""
+
+    session: Session
+    block: Block
+    ending: list[Chunk] | None = None  # the closing chunks, once its end has been applied
+
+
 class LiveLanguage(BetweenBlocks):
-    """The part that Python, shell and JavaScript have in common; they say how to launch and what to add."""
+    """The part that live languages have in common; each says how to launch it and what to add."""
+
+    sandboxable = True
+
+    handles_interrupts = True
+
+    def __init__(self, computer: HasSurroundings | None = None) -> None:
+        super().__init__(computer)
+        self._last: Run | None = None
+        self._order = threading.RLock()  # held to start a block or apply its end; the reader thread never takes it
 
     # -- what a language says of itself ------------------------------------------------------------------------
 
@@ -78,18 +99,90 @@ class LiveLanguage(BetweenBlocks):
         return self.session
 
     def run(self, code: str) -> Iterator[Chunk]:
+        run: Run | None = None
+        struck = False
+        try:
+            with Hold(), self._order:
+                self._end_last()
+                notices, run = self._begin(code)
+            yield from notices
+            for event in run.session.events(run.block):
+                chunks = self._chunks(event)
+                while True:
+                    try:
+                        yield from self._ending(run) if event is run.block.last else chunks
+                        break
+                    except KeyboardInterrupt:  # while the user answers a question, for example
+                        struck = True
+                        run.session.interrupt()
+        finally:
+            if run is not None:
+                run.session.leave(run.block)
+                if run.block.last is not None and not run.session.is_reading:
+                    self._ending(run)
+        if struck:
+            raise KeyboardInterrupt
+
+    def _begin(self, code: str) -> tuple[list[Chunk], Run]:
         self._stopped = False
-        yield from self._move()
+        notices = list(self._move())
         session = self.start()
         if not session.alive:
-            yield from self.revive(session)
+            notices += self.revive(session)
         self._before = self.leave_state()
         news = self.surroundings.news_for(self._env, self._cwd)
         fields = {**news, **self.fields()}
         timeout, snapshot = self.surroundings.timeout, self.snapshot()
-        session.calls.tools = self.surroundings.tools
-        for event in session.run(code, self.channels(), fields, timeout, self._was_stopped, snapshot):
-            yield from self._chunks(event)
+        session.calls.tools, session.calls.action = self.surroundings.tools, self.surroundings.action
+        session.settle(session.block)  # that of a preview, for example
+        block = session.begin(code, self.channels(), fields, timeout, snapshot, self.on_end)
+        self._last = Run(session, block)
+        if self._was_stopped():
+            session.interrupt()
+        return notices, self._last
+
+    # -- the end of a block --------------------------------------------------------------------------------------
+
+    def settle_last(self) -> bool:
+        run = self._last
+        if run is not None and run.block.last is not None:
+            self._ending(run)
+        return run is None or run.block.last is not None
+
+    def _end_last(self) -> None:
+        """Before another block starts: end the last one and apply its end. Its consumer still gets the ending."""
+        run = self._last
+        if run is not None:
+            run.session.settle(run.block)
+            run.block.ended.wait()
+            self._ending(run)
+
+    def _ending(self, run: Run) -> list[Chunk]:
+        """The closing chunks of a run. The first caller, in any thread, applies what the block changed."""
+        with Hold(), self._order:
+            if run.ending is None:
+                run.ending = []
+                assert run.block.last is not None
+                run.ending = list(self._ended(run, run.block.last))
+            return run.ending
+
+    def _ended(self, run: Run, event: Frame) -> Iterator[Chunk]:
+        is_present = run.session is self.session  # if not, the session was closed, and its state is gone
+        match event["event"]:
+            case "done":
+                if is_present:
+                    self._take_news(event)
+                    self.settle(event)
+                    yield from self._denials(event)
+                yield self.closing(event.get("exit_code"), how_done(event))
+            case "exited":
+                if not is_present:
+                    yield from LiveLanguage.exited(self, event)
+                    return
+                yield from self._denials({**event, "exit_code": event["code"]})
+                yield from self.exited(event)
+            case "detached":
+                yield from self._detached(run)
 
     def _move(self) -> Iterator[Chunk]:
         """A session that was started outside the present sandbox, or in another one, does not run blocks any more."""
@@ -122,22 +215,11 @@ class LiveLanguage(BetweenBlocks):
             case "called":
                 yield {"type": "status", "format": "call", "content": event["call"]}
             case "input_request":
-                yield {
-                    "type": "input_request",
-                    "content": event["prompt"],
-                    "password": bool(event.get("password")),
-                }
-                self._answer(event)
-            case "done":
-                self._take_news(event)
-                self.settle(event)
-                yield from self._denials(event)
-                yield self.closing(event.get("exit_code"), how_done(event))
-            case "exited":
-                yield from self._denials({**event, "exit_code": event["code"]})
-                yield from self.exited(event)
-            case "detached":
-                yield from self._detached()
+                password = bool(event.get("password"))
+                request = Request("password" if password else "text", event["prompt"])
+                asked: Chunk = {"type": "input_request", "content": event["prompt"], "password": password}
+                yield {**asked, "request": request}
+                self._answer(event, request)
 
     def _shown(self, event: Frame) -> Iterator[Chunk]:
         for chunk in display_chunks(event["data"]):
@@ -145,13 +227,13 @@ class LiveLanguage(BetweenBlocks):
             yield {**chunk, "recipient": "user"} if hidden else chunk
 
     def _ask_about_call(self, event: Frame) -> Iterator[Chunk]:
-        """Somebody has to say yes to what the code calls; who goes on without a word has not."""
-        answer, asked = None, self.surroundings.on_input
+        """A person has to allow what the code calls; going on without an answer is a no."""
+        request: CallRequest = event["request"]
         try:
-            yield {"type": "input_request", "content": event["prompt"], "password": False}
-            answer = asked(event["prompt"], False) if asked else None
+            content = {"type": "call", "format": request.name, "content": request.prompt}
+            yield {"type": "confirmation", "format": "tool_call", "content": content, "request": request}
         finally:
-            event["answer"](answer)
+            request.give_up()
 
     def _denials(self, event: Frame) -> Iterator[Chunk]:
         """What a sandbox kept from the block, so that nobody looks for a bug that is not there."""
@@ -164,9 +246,10 @@ class LiveLanguage(BetweenBlocks):
             ):
                 yield notice(line + "\n")
 
-    def _answer(self, event: Frame) -> None:
-        asked = self.surroundings.on_input
-        answer = asked(event["prompt"], bool(event.get("password"))) if asked else None
+    def _answer(self, event: Frame, request: Request) -> None:
+        asked, answer = self.surroundings.on_input, request.text
+        if not request.is_answered and asked is not None:
+            answer = asked(event["prompt"], bool(event.get("password")))
         if answer is None and self._was_stopped():
             return  # the interrupt is the answer
         reply: Frame = {"eof": True} if answer is None else {"text": answer}
@@ -181,13 +264,13 @@ class LiveLanguage(BetweenBlocks):
             self.surroundings.exported.update(event["env"])
         self._env = dict(self.surroundings.exported)
 
-    def _detached(self) -> Iterator[Chunk]:
-        assert self.session is not None and self.session.block is not None
-        job = Job(self.name, self.session, self.session.block)
+    def _detached(self, run: Run) -> Iterator[Chunk]:
+        job = Job(self.name, run.session, run.block)
         self.jobs.append(job)
-        self.session.snapshots.forget()
-        self.session = self._number = None
-        self._places.clear()
+        run.session.snapshots.forget()
+        if run.session is self.session:
+            self.session = self._number = None
+            self._places.clear()
         yield console(
             f"Still running in the background (process group {job.pid}). Its output goes to {job.path}; "
             f"new {self.name} blocks run in a new session.\n"
@@ -206,7 +289,7 @@ class LiveLanguage(BetweenBlocks):
     # -- from other threads ------------------------------------------------------------------------------------
 
     def _was_stopped(self) -> bool:
-        return self._stopped or self.surroundings.cancelled()
+        return self._stopped or self.surroundings.cancelled() or interrupted_here()
 
     def stop(self) -> None:
         self._stopped = True  # also for a block whose session is still being started

@@ -127,7 +127,7 @@ class Processes:
 
     def _listen_to(self, supervisor: socket.socket) -> None:
         self.control = Control(self, supervisor)
-        self._reader = Reader(f"{self.name} session")
+        self._reader = Reader(f"{self.name} session", self.tend)
         self._reader.watch(self.control)
         if self._folder is not None:
             self.control.say(f"folder {self._folder}")
@@ -263,6 +263,10 @@ class Processes:
             self.ended.wait()
 
     # -- what the reader's thread calls ------------------------------------------------------------------------
+
+    def tend(self) -> float | None:
+        """Do what is due. Returns the seconds until more is due, or None."""
+        raise NotImplementedError
 
     def received(self, frame: Frame) -> None:
         """The worker says something."""

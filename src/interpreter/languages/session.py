@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import queue
 from collections.abc import Callable, Iterator
 
 from interpreter.languages.block import Block, Channel, Channels
@@ -19,6 +17,7 @@ from interpreter.languages.snapshots import Snapshots
 from interpreter.languages.spool import Spool
 
 SIGINT = 2
+ASKING = ("input_request", "call_asks")
 PRESS_GAP = 0.03  # seconds between two signals: a program that gets nothing but signals does nothing else
 REMEMBERED_BLOCKS = 32  # finished blocks whose late output still finds its place
 
@@ -41,26 +40,20 @@ class Session(Processes):
         fields: Frame | None = None,
         timeout: float | None = None,
         stopped: Callable[[], bool] = lambda: False,
-        snapshot: tuple[int, int] | None = None,
     ) -> Iterator[Frame]:
         """Run a block and yield its events; the last one is `done`, `exited` or `detached`.
 
-        With `snapshot`, the number of the present state and how many to keep, that state can be returned to.
-
-        Leaving the iteration early interrupts the block and waits until it has ended. After an interrupt by
-        KeyboardInterrupt in this thread the remaining events still come, then KeyboardInterrupt is raised.
-        `stopped` tells whether somebody said stop before there was a block to interrupt.
+        Leaving the iteration early interrupts the block and waits until it has ended. `stopped` says whether to
+        interrupt the block as soon as it has begun.
         """
-        self._settle(self.block)
-        block = self._begin(code, channels or Channels(), fields or {}, snapshot)
+        self.settle(self.block)
+        block = self.begin(code, channels or Channels(), fields or {}, timeout)
         if stopped():
             self.interrupt()
         try:
-            yield from self._events(block, timeout)
+            yield from self.events(block)
         finally:
-            self._settle(block)
-            if block.finished:
-                block.let_go()  # late output is for the spool: nobody takes it from the queue
+            self.leave(block)
 
     def have_worker(self) -> None:
         """Start what is not there, or not any more."""
@@ -73,10 +66,24 @@ class Session(Processes):
         elif not self._alive:
             self.spawn()
 
-    def _begin(self, code: str, channels: Channels, fields: Frame, snapshot: tuple[int, int] | None) -> Block:
+    def begin(
+        self,
+        code: str,
+        channels: Channels,
+        fields: Frame,
+        timeout: float | None = None,
+        snapshot: tuple[int, int] | None = None,
+        on_end: Callable[[], None] | None = None,
+    ) -> Block:
+        """Start a block. The one before must have ended.
+
+        `snapshot` is the number of the present state and how many states to keep; that state can then be restored.
+        `on_end` is called once, in the thread that ends the block or moves it to the background. It must not wait.
+        """
         self.have_worker()
         number = self.block.number + 1 if self.block else 1
-        block = Block(number, code, Spool(self.launch.outputs))
+        block = Block(number, code, Spool(self.launch.outputs), Clock(timeout, self._pid_here))
+        block.tend, block.on_end = self.tend, on_end
         with self._ending:
             self.block = self._blocks[number] = block
             is_gone = not self._alive  # since just now: whoever noticed that knew nothing of this block
@@ -105,6 +112,8 @@ class Session(Processes):
         if is_gone:
             self.ended.wait()
             self._tell_exit(block)
+        if timeout is not None:
+            self._reader.wake()
         return block
 
     def _lend_terminal(self, channels: Channels) -> None:
@@ -120,34 +129,33 @@ class Session(Processes):
         del self._blocks[oldest.number]
         oldest.spool.close()
 
-    def _events(self, block: Block, timeout: float | None) -> Iterator[Frame]:
-        clock = Clock(timeout, self._pid_here)
-        raised = False
+    def events(self, block: Block) -> Iterator[Frame]:
+        """The events of a block, while it runs or later. The last one is `done`, `exited` or `detached`.
+
+        On KeyboardInterrupt the block is interrupted, the remaining events still come, and then it is raised again.
+        """
+        struck = False
+        handled: Frame | None = None
         while True:
-            if clock.remaining() == 0:  # also while there is always something to read
-                self._escalate(block, clock)
             try:
-                event = block.get(clock.remaining())
-            except queue.Empty:
-                continue
+                if handled is not None:
+                    block.advance(handled)
+                event = block.peek()
             except KeyboardInterrupt:
-                raised = True
+                struck = True
                 self.interrupt()
                 continue
-            match event["event"]:
-                case "interrupt":
-                    clock.interrupted()
-                    continue
-                case "done" | "exited" | "detached":
-                    yield {**event, "why": clock.why}
-                    break
-            yield event
-        if raised:
+            if event is block.last:
+                break
+            if block.last is None or event["event"] not in ASKING:  # a block that has ended needs no answers
+                yield event
+            handled = event
+        yield event
+        if struck:
             raise KeyboardInterrupt
 
     def _escalate(self, block: Block, clock: Clock) -> None:
-        stage = "finished" if block.finished else clock.stage  # its last words may still be on their way
-        match stage:
+        match clock.stage:
             case "running":
                 clock.why = "timed_out"
                 self.interrupt()
@@ -170,21 +178,34 @@ class Session(Processes):
         """The worker's number; in a sandbox, processes have others."""
         return self.pid if self.launch.containment is None else None
 
-    def _settle(self, block: Block | None) -> None:
-        """See to it that a block has ended, whether or not anybody still listens."""
+    def settle(self, block: Block | None) -> None:
+        """Interrupt a block that still runs, and wait for its end. Its consumer can still read all its events."""
         if block is None or block.finished or not block.attached:
             return
+        block.stop_waiting()
         self.interrupt()
-        with contextlib.suppress(KeyboardInterrupt):
-            for _ in self._events(block, None):
-                pass  # its output is in the spool
+        if not self.is_reading:
+            block.ended.wait()
+
+    @property
+    def is_reading(self) -> bool:
+        """Whether this is the reader thread. It can finalise an abandoned generator, but not wait for itself."""
+        return self._reader.is_current
+
+    def leave(self, block: Block) -> None:
+        """The consumer leaves: end the block and drop its events."""
+        self.settle(block)
+        if block.finished:
+            block.forget_events()  # late output goes to the spool
 
     def interrupt(self) -> None:
         """Ask the running block to end, as Ctrl-C does; from any thread."""
         block = self.block
-        if block is not None and not block.finished and block.attached and block.may_be_pressed(PRESS_GAP):
-            self._signal(block)
-            block.nudge({"event": "interrupt"})
+        if block is not None and not block.finished and block.attached:
+            block.interrupt()
+            self._reader.wake()
+            if block.may_be_pressed(PRESS_GAP):
+                self._signal(block)
 
     def _signal(self, block: Block) -> None:
         if self.launch.interrupt_frames:
@@ -199,16 +220,14 @@ class Session(Processes):
         if block is not None and not block.finished and block.attached:
             block.let_go()
             self.calls.nobody_there()
-            block.nudge({"event": "detached"})
+            block.end({"event": "detached", "why": block.clock.why})
 
     def close(self) -> None:
         """End the worker and every process that came from it; nobody answers its calls any more."""
         self.calls.nobody_there()
-        block = self.block
-        consumed = block is not None and not block.finished and block.attached
         super().close()
-        if block is not None and consumed:
-            block.nudge({"event": "exited", "code": -9, "startup": ""})  # whoever consumes it hears of it
+        if self.block is not None:  # tell its consumer
+            self.block.end({"event": "exited", "code": -9, "startup": "", "why": self.block.clock.why})
 
     # -- between blocks --------------------------------------------------------------------------------------------
 
@@ -222,6 +241,18 @@ class Session(Processes):
         return self.questions.put(frame, patience)
 
     # -- what the reader's thread calls ------------------------------------------------------------------------
+
+    def tend(self) -> float | None:
+        """Climb the ladder of `Clock` for a block that must end. This does not depend on its consumer."""
+        block = self.block
+        if block is None or block.finished or not block.attached:
+            return None
+        clock = block.clock
+        if block.interrupted:
+            clock.interrupted()
+        while (left := clock.remaining()) == 0:
+            self._escalate(block, clock)
+        return left
 
     def received(self, frame: Frame) -> None:
         match frame["event"]:
@@ -263,7 +294,8 @@ class Session(Processes):
         block.release_held()
         if self.launch.containment is not None and self.launch.dialect is not None:
             self.control.say("drop")  # or the block's terminal would never be at its end
-        block.put(frame)
+        why = block.clock.why or ("interrupted" if block.interrupted else None)
+        block.end({**frame, "why": why})
 
     def worker_exited(self, code: int) -> None:
         self._data.drain()

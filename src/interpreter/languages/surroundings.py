@@ -12,6 +12,8 @@ from interpreter.languages.frames import Frame
 
 if TYPE_CHECKING:
     from interpreter.languages.calls import Tools
+    from interpreter.languages.requests import Request
+    from interpreter.messages import Chunk
 
 OnInput = Callable[[str, bool], "str | None"]
 
@@ -43,6 +45,8 @@ class Surroundings:
     size: tuple[int, int] = (80, 24)  # columns, lines
     tools: Tools | None = None  # who answers what code calls by the name of `computer`
     skills: Callable[[], list[str]] | None = None  # the names of those that a Python session has from the beginning
+    action: object = None  # the session's action that runs now
+    ask: Callable[[Request, Chunk], Chunk] | None = None  # has a request answered at once; the chunk as it was shown
     emit_images: bool = True  # whether the model gets the images that code shows
     containment: Containment | None = None  # what new sessions are shut in
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from interpreter.sigint import interrupt_user_code
 
 
 class Interrupt:
@@ -50,9 +51,7 @@ class Interrupt:
 
 def raise_in(thread: int, error: type[BaseException] | None) -> None:
     """Raise an error in a thread, at its next instruction; None takes back one that was not raised yet."""
-    default = signal.getsignal(signal.SIGINT) is signal.default_int_handler and hasattr(signal, "pthread_kill")
-    if error is KeyboardInterrupt and default and thread == threading.main_thread().ident:
-        signal.pthread_kill(thread, signal.SIGINT)  # this wakes it from a sleep, too
+    if error is KeyboardInterrupt and interrupt_user_code(thread):
         return
     import ctypes
 

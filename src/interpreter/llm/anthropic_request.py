@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,6 +15,7 @@ Block = dict[str, Any]
 THINKING = ("thinking", "redacted_thinking")
 GO_ON = "Go on."
 _MARK = {"type": "ephemeral"}
+_NOT_IN_AN_ID = re.compile(r"[^A-Za-z0-9_-]")
 _BREAKPOINTS = 2  # in the messages; one more stands behind the tools and the system part, four are allowed
 
 
@@ -110,7 +112,7 @@ def _blocks(message: Mapping[str, Any]) -> list[Block]:
     if message["role"] == "tool":
         result = {
             "type": "tool_result",
-            "tool_use_id": message["tool_call_id"],
+            "tool_use_id": _id(message["tool_call_id"]),
             "content": message["content"],
         }
         return [result]
@@ -132,10 +134,15 @@ def _said(content: str | Sequence[Mapping[str, Any]] | None) -> list[Block]:
 def _use(call_id: str, function: Mapping[str, Any]) -> Block:
     return {
         "type": "tool_use",
-        "id": call_id,
+        "id": _id(call_id),
         "name": function["name"],
         "input": json.loads(function["arguments"]),
     }
+
+
+def _id(call_id: str) -> str:
+    """The id of a call; another model's may have what is refused here."""
+    return _NOT_IN_AN_ID.sub("_", call_id)
 
 
 def _image(url: str) -> Block:
@@ -168,7 +175,7 @@ def _call_of(block: Block, screen: Screen | None) -> tuple[str, str]:
     """A call by the code that was run for it."""
     if is_computer_call(block) and screen is not None:
         return call(as_call(code_of([block["input"]], screen)))
-    return call(block["input"])
+    return call(block["input"], block.get("name") or "")
 
 
 def _parts(blocks: Sequence[Block], screen: Screen | None) -> Parts:
@@ -187,7 +194,7 @@ def _parts(blocks: Sequence[Block], screen: Screen | None) -> Parts:
 def _with_ids(blocks: Sequence[Block], ids: Sequence[str]) -> list[Block]:
     """The reply as it was, its calls under the ids that the results go by."""
     waiting = iter(ids)
-    return [{**b, "id": next(waiting)} if b["type"] == "tool_use" else dict(b) for b in blocks]
+    return [{**b, "id": _id(next(waiting))} if b["type"] == "tool_use" else dict(b) for b in blocks]
 
 
 def _beginning(blocks: Sequence[Block]) -> list[Block]:

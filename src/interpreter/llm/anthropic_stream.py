@@ -9,7 +9,7 @@ from typing import Any
 from interpreter.errors import BrokenStreamError
 from interpreter.llm.anthropic_request import THINKING, is_computer_call
 from interpreter.llm.computer_use import Screen, as_call, code_of
-from interpreter.llm.tool import NAME
+from interpreter.tools import EXECUTE
 
 _FINISHED = {
     "max_tokens": "length",
@@ -80,7 +80,7 @@ class MessageReader:
         if block.kind == "tool_use":
             block.number = self._calls
             self._calls += 1
-            name = NAME if self._acts(block) else content.get("name") or ""
+            name = EXECUTE if self._acts(block) else content.get("name") or ""
             function = {"name": name, "arguments": ""}
             call = {"index": block.number, "id": content.get("id") or "", "type": "function"}
             yield _chunk(tool_calls=[{**call, "function": function}])

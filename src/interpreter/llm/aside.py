@@ -16,7 +16,7 @@ from interpreter.llm.tool_chat import ToolChat
 from interpreter.messages import Message
 
 
-class AskedAside(Llm, group="llm"):
+class AskedAside(Llm, closed=True):
     """Answers in plain text: no tool, no templates, nothing of the conversation. From any number of threads."""
 
     _writes_blocks = False

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
-from interpreter.llm.facts import Alive, note_about
+from interpreter.llm.facts import Sessions, note_about
 from interpreter.llm.left_out import LEFT_OUT, is_image
 from interpreter.llm.tokens import BYTES_PER_TOKEN, IMAGE_TOKENS, MESSAGE_TOKENS, estimate_text
 from interpreter.messages import EPHEMERAL, Message
@@ -44,7 +44,7 @@ class Cut:
 _NOTHING = Cut(frozenset(), frozenset(), 0, "", ())
 
 
-def compact(messages: Sequence[Message], room: int, alive: Alive, *, vision: bool) -> Cut | None:
+def compact(messages: Sequence[Message], room: int, sessions: Sessions, *, vision: bool) -> Cut | None:
     """A cut that leaves about `room` tokens of messages behind the system message, or as few as can be.
 
     Kept are the first request, the last one and the newest rounds; old images go before anything else does.
@@ -60,7 +60,7 @@ def compact(messages: Sequence[Message], room: int, alive: Alive, *, vision: boo
     dropped = frozenset(range(1, start)) - kept
     if not dropped:
         return without_old_images(messages, None) if blind else None
-    words = note_about(messages, dropped, alive, note * BYTES_PER_TOKEN)
+    words = note_about(messages, dropped, sessions, note * BYTES_PER_TOKEN)
     end = max([start, *(at + 1 for at in blind)])
     return Cut(dropped, blind - dropped, start, words, _copies(messages, end))
 

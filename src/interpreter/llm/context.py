@@ -8,7 +8,7 @@ from typing import Any
 
 from interpreter.errors import ContextTooLongError, ModelError, RequestRefusedError
 from interpreter.llm.compaction import Cut, compact, cost, without_old_images
-from interpreter.llm.facts import Alive
+from interpreter.llm.facts import Sessions
 from interpreter.llm.tokens import IMAGE_TOKENS, MESSAGE_TOKENS, estimate_messages, estimate_text
 from interpreter.messages import Chunk, Message
 
@@ -48,7 +48,7 @@ class Around:
     """The model's window if it is known, for a request of about so many tokens."""
     count: Callable[[str], int | None]
     """Tokens of a text, as the server counts; None if it does not say."""
-    alive: Alive
+    sessions: Sessions
     vision: bool = False
 
 
@@ -167,7 +167,7 @@ class Fitting:
         ratio = self._ratio()
         fixed = _estimate({**self.params, "messages": self.params["messages"][:1]})
         room = max(0, round(target / ratio) - fixed)
-        cut = compact(self._messages, room, self._around.alive, vision=self._around.vision)
+        cut = compact(self._messages, room, self._around.sessions, vision=self._around.vision)
         return cut is not None and self._take(cut)
 
     def _ratio(self) -> float:

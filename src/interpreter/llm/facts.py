@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from interpreter.messages import Message
 
-Alive = Callable[[str], bool]
+if TYPE_CHECKING:
+    from interpreter.languages import Registry
+
+
+class Sessions(Protocol):
+    """What the computer knows about its languages and their sessions."""
+
+    def is_alive(self, name: str) -> bool: ...
+
+    @property
+    def registry(self) -> Registry: ...
+
 
 _SHORT = 300
 _MOST_NAMES = 40
 _QUOTED = re.compile(r"""["']([^"'\n]{1,200})["']""")
 _WORD = re.compile(r"[\w~./\\@+-]+")
 _FILE = re.compile(r"(?:[\w~./\\ ()@+-]*[\w)]\.[A-Za-z]\w{1,4}|(?:~|\.{1,2})?/[\w./@+-]+\.\w{1,5})")
-_NAMES = {
-    "python": re.compile(
-        r"^(?:(?:async\s+)?def\s+|class\s+)([A-Za-z_]\w*)|^([A-Za-z_]\w*)\s*(?::[^=\n]+)?=(?!=)", re.M
-    ),
-    "javascript": re.compile(r"^(?:const|let|var|(?:async\s+)?function\*?|class)\s+([A-Za-z_$][\w$]*)", re.M),
-    "shell": re.compile(r"^(?:export\s+)?([A-Za-z_]\w*)=", re.M),
-}
 
 
 @dataclass
@@ -42,18 +46,18 @@ class _Facts:
     declined: list[str] = field(default_factory=list)
 
 
-def note_about(messages: Sequence[Message], left_out: Collection[int], alive: Alive, most: int) -> str:
+def note_about(messages: Sequence[Message], left_out: Collection[int], sessions: Sessions, most: int) -> str:
     """What the model is told in the place of these messages, in about `most` characters; the same every time."""
     facts = _Facts()
     for at in sorted(left_out):
-        _gather(facts, messages, at)
-    lines = [*_still_true(facts, alive, most // 3), *_declined(facts, most // 5)]
+        _gather(facts, messages, at, sessions)
+    lines = [*_still_true(facts, sessions, most // 3), *_declined(facts, most // 5)]
     exchanges = _exchanges(facts, most - sum(map(len, lines)))
     head = f"[{len(left_out)} messages between the first request and this note were left out to save room"
     return "\n".join([f"{head}: {_counted(facts)}. Known of them:", *exchanges, *lines]) + "]"
 
 
-def _gather(facts: _Facts, messages: Sequence[Message], at: int) -> None:
+def _gather(facts: _Facts, messages: Sequence[Message], at: int, sessions: Sessions) -> None:
     message = messages[at]
     role, kind, content = message.get("role"), message.get("type"), message.get("content", "")
     if kind == "image":
@@ -65,7 +69,9 @@ def _gather(facts: _Facts, messages: Sequence[Message], at: int) -> None:
     elif role == "assistant" and kind == "message":
         facts.exchanges[-1].answered = str(content)
     elif role == "assistant" and kind == "code":
-        _gather_block(facts, messages, at)
+        _gather_block(facts, messages, at, sessions)
+    elif kind == "tool_call":
+        facts.kinds["call"] += 1
     elif kind == "console" and message.get("ended") in ("died", "timed_out"):
         facts.names.pop(_language_before(messages, at), None)
 
@@ -79,18 +85,19 @@ def _gather_request(facts: _Facts, messages: Sequence[Message], at: int) -> None
     facts.files.update((word, None) for word in _WORD.findall(text) if _FILE.fullmatch(word.rstrip(".")))
 
 
-def _gather_block(facts: _Facts, messages: Sequence[Message], at: int) -> None:
+def _gather_block(facts: _Facts, messages: Sequence[Message], at: int, sessions: Sessions) -> None:
     language, code = _language(messages[at]), str(messages[at].get("content", ""))
     facts.blocks += 1
     if _is_unrun(messages, at):
         facts.declined.append(f"{language} {_shortened(code, 100)!r}")
         return
-    found = _QUOTED.findall(code) + (_WORD.findall(code) if language not in ("python", "javascript") else [])
+    described = sessions.registry.describe(language)
+    found = _QUOTED.findall(code) + ([] if described.quotes_paths else _WORD.findall(code))
     for file in filter(_FILE.fullmatch, found):
         facts.files.pop(file, None)
         facts.files[file] = None
     names = facts.names.setdefault(language, {})
-    for match in _NAMES[language].finditer(code) if language in _NAMES else ():
+    for match in re.finditer(described.definitions, code, re.M) if described.definitions else ():
         name = match.group(match.lastindex or 0)
         names.pop(name, None)
         names[name] = None
@@ -116,6 +123,7 @@ def _counted(facts: _Facts) -> str:
     counts = [
         (facts.kinds["request"], "request"),
         (facts.blocks, "block of code"),
+        (facts.kinds["call"], "call of a tool"),
         (facts.kinds["image"], "image"),
     ]
     words = [f"{count} {what if count == 1 else _plural(what)}" for count, what in counts if count]
@@ -127,10 +135,10 @@ def _plural(what: str) -> str:
     return f"{first}s {rest}".strip()
 
 
-def _still_true(facts: _Facts, alive: Alive, most: int) -> list[str]:
+def _still_true(facts: _Facts, sessions: Sessions, most: int) -> list[str]:
     lines = []
     for language, names in facts.names.items():
-        if alive(language):
+        if sessions.is_alive(language):
             kept = f", with {_newest(names, most)}" if names else ""
             lines.append(f"- The {language} session is still alive{kept}.")
         else:

@@ -33,16 +33,16 @@ _OF_THE_FIRST = ("supports_functions", "supports_vision", "context_window", "fal
 _WHERE = ("api_base", "api_key", "api_version")
 
 
-def stand_in(llm: Llm) -> Llm:
+def stand_in(llm: Llm, fallback: str) -> Llm:
     """The same Llm with the fallback as its model: it shares connections, memory and counts with the first.
 
     Address and key are the first model's own; only a model of the same provider is asked there too.
     """
     other = copy.copy(llm)
-    same = identify(llm.fallback_model)[0] == identify(llm.model, llm.api_base)[0]
+    same = identify(fallback)[0] == identify(llm.model, llm.api_base)[0]
     settings = {
         **dict.fromkeys(_OF_THE_FIRST if same else (*_OF_THE_FIRST, *_WHERE)),
-        "model": llm.fallback_model,
+        "model": fallback,
     }
     vars(other).update(settings)
     return other

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 
 from interpreter.messages import Chunk
 
 DEFAULT_LANGUAGE = "python"
+PROSE_LANGUAGES = frozenset({"text", "markdown", "plaintext"})
+"""A block in one of these is something that the model says."""
 LONGEST_FENCE_LINE = 256  # a longer line is never a fence, so that only little is ever held back
 
 _MAYBE_OPENS = re.compile(r"[ \t]*(?:`{0,2}|~{0,2}|`{3,}[^`]*|~{3,}.*)\Z")
@@ -24,9 +27,14 @@ def language_of(info: str) -> str:
 
 
 class FenceParser:
-    """Takes the reply piece by piece; holds back only what may be part of a fence."""
+    """Takes the reply piece by piece; holds back only what may be part of a fence.
 
-    def __init__(self) -> None:
+    A fence with the name of one of the `tools` is a call of it; every other one is code.
+    """
+
+    def __init__(self, tools: Collection[str] = ()) -> None:
+        self.languages: set[str] = set()  # of the blocks so far
+        self._tools = tools
         self._held = ""  # the end of the text so far whose meaning is not known yet
         self._return_held = False
         self._line_is_plain = False  # what the current line is has been decided: it is no fence
@@ -114,7 +122,11 @@ class FenceParser:
     def _open_block(self, line: str, opening: re.Match[str]) -> None:
         self._prose(line[: opening.start()])
         indent = len(opening.groupdict().get("indent") or "")
-        self._block = _Block(opening["fence"], indent, language_of(opening["info"]))
+        tool = next(iter(opening["info"].split()), "")
+        is_call = tool in self._tools
+        name = tool if is_call else language_of(opening["info"])
+        self.languages.add(name.lower())
+        self._block = _Block(opening["fence"], indent, name, "tool_call" if is_call else "code")
 
     def _continue_code(self, block: _Block) -> None:
         if self._line_is_plain:
@@ -141,21 +153,23 @@ class FenceParser:
 
     def _code(self, block: _Block, text: str) -> None:
         if text:
-            self._out.append({"type": "code", "format": block.language, "content": text})
+            self._out.append({"type": block.kind, "format": block.language, "content": text})
             block.is_blank = False
 
     def _close_block(self, block: _Block) -> None:
         if block.is_blank:
-            self._out.append({"type": "code", "format": block.language, "content": ""})
-        self._out.append({"type": "code", "format": block.language, "end": True})
+            nothing = "" if block.kind == "code" else "{}"
+            self._out.append({"type": block.kind, "format": block.language, "content": nothing})
+        self._out.append({"type": block.kind, "format": block.language, "end": True})
         self._block = None
 
 
 class _Block:
     """A fence that is open."""
 
-    def __init__(self, fence: str, indent: int, language: str) -> None:
+    def __init__(self, fence: str, indent: int, language: str, kind: str) -> None:
         self.indent = indent
+        self.kind = kind
         self.language = language
         self.is_empty = True  # no line yet
         self.is_blank = True  # no character yet

@@ -21,6 +21,9 @@ from typing import Any, NamedTuple
 
 from interpreter.llm.left_out import without_pictures
 from interpreter.llm.providers import Endpoint
+from interpreter.llm.tool_call import called_tool
+from interpreter.tools import EXECUTE
+from interpreter.tools.toolbox import wire_name
 
 Parts = list[tuple[str, str]]
 
@@ -87,15 +90,16 @@ def parts_of(message: Mapping[str, Any]) -> Parts:
     """What the model says in a chat message, in a form that can be compared."""
     content = message.get("content")
     said = words(content) if isinstance(content, str) else []
-    return said + [call(each["function"]["arguments"]) for each in message.get("tool_calls") or ()]
+    functions = [each["function"] for each in message.get("tool_calls") or ()]
+    return said + [call(function["arguments"], function.get("name") or "") for function in functions]
 
 
 def words(text: str) -> Parts:
     return [("words", " ".join(text.split()))] if text.strip() else []
 
 
-def call(arguments: str | Mapping[str, Any]) -> tuple[str, str]:
-    """A call by its code; arguments that cannot be read stand for themselves."""
+def call(arguments: str | Mapping[str, Any], name: str = EXECUTE) -> tuple[str, str]:
+    """A call by its code, or by its name and arguments; arguments that cannot be read stand for themselves."""
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments)
@@ -103,6 +107,8 @@ def call(arguments: str | Mapping[str, Any]) -> tuple[str, str]:
             return "call", str(arguments)
     if not isinstance(arguments, Mapping):
         return "call", str(arguments)
+    if called_tool(name, ()) is not None:
+        return "call", f"{wire_name(name)}\n{json.dumps(arguments, sort_keys=True)}"
     return "call", f"{arguments.get('language')}\n{str(arguments.get('code') or '').strip()}"
 
 

@@ -28,7 +28,7 @@ from interpreter.llm.convert import Memory
 from interpreter.llm.fallback import LONGEST_WAIT, STEPS_IN_AFTER, stand_in
 from interpreter.llm.local.endpoints import BUILTIN, OLLAMA_WIRE, LocalEndpoints
 from interpreter.llm.local.ollama_chat import OllamaChat
-from interpreter.llm.model_profile import ModelProfile, profile_for
+from interpreter.llm.model_profile import Assessment, ModelProfile, profile_for, size_of
 from interpreter.llm.money import Purse, Usage
 from interpreter.llm.parse import ReplyParser
 from interpreter.llm.prices import window_of
@@ -42,7 +42,8 @@ from interpreter.llm.tokens import estimate_messages, estimate_size, estimate_te
 from interpreter.llm.window import NearServers, Window
 from interpreter.llm.wire import Wire, WireFormat
 from interpreter.messages import Chunk, Message
-from interpreter.settings import SettingsGroup
+from interpreter.settings import LlmSettings
+from interpreter.sigint import call_user_code, iterate_user_code
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
@@ -56,7 +57,7 @@ _REPEATS_ITSELF = (
 Completions = Callable[..., Iterator[dict[str, Any]]]
 
 
-class Llm(SettingsGroup, group="llm"):
+class Llm(LlmSettings, closed=True):
     """A model and how it is asked; every setting `llm.*` is an attribute."""
 
     memory: Memory
@@ -69,6 +70,7 @@ class Llm(SettingsGroup, group="llm"):
         self._wire = Wire()
         self._local = LocalEndpoints()
         self._near = NearServers()
+        self._assessment = Assessment()
         self._begin()
         self._purse = Purse()
         self._fallen_back = False
@@ -92,8 +94,41 @@ class Llm(SettingsGroup, group="llm"):
 
     @property
     def profile(self) -> ModelProfile:
-        """How this model is asked: as `model_profile` says, else by its name, its size and where it runs."""
-        return profile_for(self.model, self.api_base, self.model_profile)
+        """How this model is asked: as `model_profile` says, else by its name, its size and how it has replied."""
+        if self.model_profile is not None:
+            return profile_for(self.model, named=self.model_profile)
+        return self._assessment.profile(self.model, self.api_base)
+
+    @property
+    def tries_tools(self) -> bool:
+        """Whether a model of which nothing is known is given tools to see how it does."""
+        return self.model_profile is None and self._assessment.tries_tools(self.model, self.api_base)
+
+    def assess(self) -> None:
+        """Ask a server on this machine, once, how large a model is whose name does not tell."""
+        if self.model_profile is None and self._completions is None:
+            self._assessment.report(self.model, self.api_base, self._reported_size)
+
+    def _reported_size(self) -> float | None:
+        try:
+            endpoint = self._endpoint()
+        except ModelError:
+            return None  # asking the model says what is wrong
+        return size_of(self._local.size(endpoint, self.context_window)) or self._near.size(endpoint)
+
+    def _is_tried(self, params: Mapping[str, Any]) -> bool:
+        """Whether this request is to show how the model does with tools."""
+        return "tools" in params and self.supports_functions is None and self.tries_tools
+
+    def _refuses_tools(self, error: ModelError, params: Mapping[str, Any]) -> bool:
+        named = error.params if isinstance(error, RequestRefusedError) else frozenset()
+        return self._is_tried(params) and ("tools" in named or "tool" in error.detail.lower())
+
+    def _step_down(self, reason: str) -> Chunk:
+        """Ask a model that failed at it no longer in full; how things went out so far counts no more."""
+        self.memory.templates.clear()
+        words = self._assessment.failed(self.model, self.api_base, reason)
+        return {"type": "status", "format": "notice", "content": {"text": words}}
 
     @property
     def completions(self) -> Completions:
@@ -124,12 +159,14 @@ class Llm(SettingsGroup, group="llm"):
 
     def forms_sent(self) -> dict[str, Any]:
         """The forms in which things went out, beyond what the messages tell, to be written down."""
-        return {"templates": self.memory.templates_sent(), "replies": self.memory.replies.as_data()}
+        sent = {"templates": self.memory.templates_sent(), "replies": self.memory.replies.as_data()}
+        return {**sent, "stepped_down": self._assessment.as_data()}
 
     def take_up(self, forms: Mapping[str, Any], used: Usage) -> None:
         """Go on with a conversation that was written down: as it went out, and with what it has cost."""
         self.memory.take_up(forms.get("templates", {}), self._interpreter.messages)
         self.memory.replies.load(forms.get("replies", {}))
+        self._assessment.load(forms.get("stepped_down", {}))
         self._purse.session += used
 
     @property
@@ -175,6 +212,8 @@ class Llm(SettingsGroup, group="llm"):
         """Ask the model; its reply as chunks without a role. The first message is the only system message."""
         cancelled = threading.Event()
         self._running[cancelled] = None
+        if self._interpreter.cancelled:  # `cancel` came before this request was registered
+            cancelled.set()
         last = messages[-1]
         if last.get("role") == "user" and last.get("content") != self._interpreter.loop_message:
             self._purse.begin_turn()
@@ -187,19 +226,21 @@ class Llm(SettingsGroup, group="llm"):
     def _run_or_fall_back(self, messages: Sequence[Message], cancelled: threading.Event) -> Iterator[Chunk]:
         """Ask; if the model cannot be reached and has said nothing, the fallback for the rest of the turn."""
         silent = True
-        if not self._fallen_back or self.fallback_model is None:
+        fallback = self.fallback_model
+        if not self._fallen_back or fallback is None:
             try:
                 for chunk in self._run_within_window(messages, cancelled):
                     silent = silent and chunk["type"] == "status"
                     yield chunk
                 return
             except STEPS_IN_AFTER as error:
-                if not silent or self.fallback_model in (None, self.model) or cancelled.is_set():
+                fallback = self.fallback_model
+                if not silent or fallback is None or fallback == self.model or cancelled.is_set():
                     raise
-                news = {"reason": error.reason, "from": self.model, "to": self.fallback_model}
+                news = {"reason": error.reason, "from": self.model, "to": fallback}
             yield {"type": "status", "format": "fallback", "content": news}
         self._fallen_back = True
-        yield from stand_in(self)._run_within_window(messages, cancelled)
+        yield from stand_in(self, fallback)._run_within_window(messages, cancelled)
 
     def _run_within_window(self, messages: Sequence[Message], cancelled: threading.Event) -> Iterator[Chunk]:
         """Ask with what fits into the window; a server that finds it too long is asked again with less."""
@@ -222,9 +263,16 @@ class Llm(SettingsGroup, group="llm"):
                             self._context.read = (len(messages) - 1, chunk["content"]["input_tokens"])
                         yield chunk
                 return
-            except (ContextTooLongError, RequestRefusedError) as error:
-                if not silent or cancelled.is_set() or not fitting.tighter(error):
+            except ModelError as error:
+                if not silent or cancelled.is_set():
                     raise
+                refused = self._refuses_tools(error, fitting.params)
+                is_too_long = isinstance(error, ContextTooLongError | RequestRefusedError)
+                if not refused and not (is_too_long and fitting.tighter(error)):
+                    raise
+            if refused:
+                yield self._step_down("can't use tools on this server")
+                fitting = self._context.fitting(messages, partial(self._request, messages), self._around())
 
     def _request(self, messages: Sequence[Message], cut: Cut | None = None) -> dict[str, Any]:
         return make_request(self, messages, cut)
@@ -255,6 +303,7 @@ class Llm(SettingsGroup, group="llm"):
             except ModelError as error:
                 attempt += 1
                 again = silent and error.retryable and attempt <= self.max_retries
+                again = again and not self._refuses_tools(error, params)
                 seconds = wait_before_retry(error, attempt, self._longest_wait()) if again else None
                 if seconds is None:
                     raise
@@ -264,18 +313,22 @@ class Llm(SettingsGroup, group="llm"):
                 return
 
     def _longest_wait(self) -> float:
-        most: float = self.max_retry_wait
+        most = self.max_retry_wait
         return most if self.fallback_model is None else min(most, LONGEST_WAIT)
 
     def _reply(self, params: dict[str, Any], cancelled: threading.Event) -> Generator[Chunk]:
         """One reply; when it breaks off, what had come is yielded before the error is raised."""
         self._purse.check(params, self.max_budget, self.max_budget_tokens)
-        fences = self._writes_blocks and "tools" not in params
-        parser = ReplyParser(fences=fences, thinks_first=thinks_first(self.model))
+        is_unproven = self._is_tried(params) and not self._assessment.has_called(self.model, self.api_base)
+        fences = self._writes_blocks and ("tools" not in params or is_unproven)
+        tools = [tool.name for tool in self._interpreter.tools.others] if self._writes_blocks else []
+        parser = ReplyParser(fences=fences, thinks_first=thinks_first(self.model), tools=tools)
         repetition = Repetition()
         came = ended = False
-        ask = self._completions or partial(self._ask_server, cancelled=cancelled)
-        pieces = iter(ask(**params))
+        if self._completions is not None:
+            pieces = iterate_user_code(call_user_code(partial(self._completions, **params)))
+        else:
+            pieces = self._ask_server(**params, cancelled=cancelled)
         try:
             for piece in pieces:
                 came = True
@@ -285,6 +338,8 @@ class Llm(SettingsGroup, group="llm"):
                     break
                 for chunk in chunks:
                     if "content" in chunk and repetition.feed(chunk["content"]):
+                        if self._is_tried(params):
+                            yield self._step_down("repeated itself")
                         raise RepeatingReplyError(_REPEATS_ITSELF)
             ended = not cancelled.is_set()
         except ModelError:
@@ -307,6 +362,11 @@ class Llm(SettingsGroup, group="llm"):
         yield from parser.finish(close=not was_cut)
         told = self._purse.record(_usage(parser, params), params)
         yield {"type": "status", "format": "usage", "content": told}
+        if self._is_tried(params) and not was_cut:
+            if weakness := parser.weakness:
+                yield self._step_down(weakness)
+            elif parser.has_called:
+                self._assessment.called(self.model, self.api_base)
         if parser.finish_reason == "content_filter":
             words = "The provider's filter ended the reply. Put it in other words, or use another model."
             raise ReplyDeclinedError(words)
@@ -366,7 +426,7 @@ class Llm(SettingsGroup, group="llm"):
     def _known_window(self) -> int | None:
         """The model's window, if it is known without asking anybody."""
         if self.context_window is not None:
-            return int(self.context_window)
+            return self.context_window
         try:
             endpoint = self._endpoint()
         except ModelError:
@@ -378,8 +438,7 @@ class Llm(SettingsGroup, group="llm"):
         window = Window(self._near, self._local, self._endpoint, self.context_window)
         if self._completions is not None:
             window = Window(self._near, self._local, None, self.context_window)
-        is_alive = self._interpreter.computer.is_alive
-        return Around(window.known, window.count, is_alive, self.vision)
+        return Around(window.known, window.count, self._interpreter.computer, self.vision)
 
 
 def _usage(parser: ReplyParser, params: dict[str, Any]) -> dict[str, Any]:

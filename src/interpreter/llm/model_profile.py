@@ -1,11 +1,13 @@
-"""How a model is best asked: a row of data, chosen by its name, its size and where it runs.
+"""How a model is best asked: a row of data, chosen by its name, its size, and how it replies where neither tells.
 
 The figures behind the rows stand in docs/small-models.md.
 """
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 
@@ -13,6 +15,7 @@ from interpreter.llm.capabilities import calls_tools
 from interpreter.llm.providers import identify, is_loopback
 
 AS_IS = "{content}"
+_Place = tuple[str, str | None]  # a model and the address it is asked at
 
 
 @dataclass(frozen=True)
@@ -113,21 +116,95 @@ _USUAL_SIZES = (
 
 _SIZE = re.compile(r"(?<![a-z0-9.])(?:(\d+)x)?e?(\d+(?:\.\d+)?)(b|m)(?![a-z0-9])")
 _OWN_MACHINE = ("ollama", "builtin", "lm_studio", "llamafile", "jan", "vllm")
+_WITHOUT_TOOLS = ("ollama", "builtin")
 
 
 def profile_for(model: str, api_base: str | None = None, named: str | None = None) -> ModelProfile:
-    """The profile with this name, or the one that fits the model."""
+    """The profile with this name, or the one that fits the model, as far as its name and address tell."""
     if named is not None:
         return next(profile for profile in PROFILES if profile.name == named)
-    provider, rest = identify(model, api_base)
-    name = rest.lower().rpartition("/")[2]
-    size = size_of(name)
-    is_near = provider.startswith(_OWN_MACHINE) or is_loopback(api_base or "")
-    if size is None and is_near:
-        size = next((usual for pattern, usual in _USUAL_SIZES if fnmatchcase(name, pattern)), None)
+    size = _size_in(model, api_base)
     if size is None:
-        # Somebody's own on this machine: most of these are small.
-        return SHORT if is_near and not calls_tools(model, api_base) else FULL
+        is_small = is_unknown(model, api_base) and identify(model, api_base)[0].startswith(_WITHOUT_TOOLS)
+        return SHORT if is_small else FULL
+    return _of_size(size)
+
+
+def is_unknown(model: str, api_base: str | None) -> bool:
+    """Whether the name of a model on this machine tells nothing of it: it may be small, or a strong one's proxy."""
+    is_known = _size_in(model, api_base) is not None or calls_tools(model, api_base)
+    return _is_near(model, api_base) and not is_known
+
+
+class Assessment:
+    """What is known of models whose names tell nothing: what their server reports, and how they replied.
+
+    Such a model is asked in full, with tools, unless its server reports a size that speaks against it. It steps down
+    to the short profile when it fails at that, and never up again.
+    """
+
+    def __init__(self) -> None:
+        self._sizes: dict[_Place, float | None] = {}
+        self._failed: dict[_Place, str] = {}
+        self._called: set[_Place] = set()  # models that have called a tool as it should be
+
+    def profile(self, model: str, api_base: str | None) -> ModelProfile:
+        """How to ask it, for now."""
+        place, profile = (model, api_base), profile_for(model, api_base)
+        if not is_unknown(model, api_base):
+            return profile
+        if (size := self._sizes.get(place)) is not None:
+            profile = _of_size(size)
+        return SHORT if place in self._failed and profile is FULL else profile
+
+    def report(self, model: str, api_base: str | None, ask: Callable[[], float | None]) -> None:
+        """Ask the server for the size, once, of a model of which nothing else is known."""
+        place = (model, api_base)
+        if place not in self._sizes and is_unknown(model, api_base):
+            self._sizes[place] = ask()
+
+    def tries_tools(self, model: str, api_base: str | None) -> bool:
+        """Whether the model is given tools to see how it does."""
+        has_them = not identify(model, api_base)[0].startswith(_WITHOUT_TOOLS)
+        return has_them and is_unknown(model, api_base) and self.profile(model, api_base) is FULL
+
+    def has_called(self, model: str, api_base: str | None) -> bool:
+        """Whether the model has called a tool; until it has, code in its words is taken for a block."""
+        return (model, api_base) in self._called
+
+    def called(self, model: str, api_base: str | None) -> None:
+        """The model has called a tool."""
+        self._called.add((model, api_base))
+
+    def failed(self, model: str, api_base: str | None, reason: str) -> str:
+        """The model failed: it steps down. What the user is told."""
+        self._failed.setdefault((model, api_base), reason)
+        return f"{model} {reason}, so it gets shorter instructions and no tools from now on. (llm.model_profile)"
+
+    def as_data(self) -> dict[str, str]:
+        """Which models have stepped down and why, to be written down."""
+        return {json.dumps(place): reason for place, reason in self._failed.items()}
+
+    def load(self, data: Mapping[str, str]) -> None:
+        """What was written down."""
+        for place, reason in data.items():
+            model, api_base = json.loads(place)
+            self._failed[model, api_base] = reason
+
+
+def _size_in(model: str, api_base: str | None) -> float | None:
+    name = identify(model, api_base)[1].lower().rpartition("/")[2]
+    size = size_of(name)
+    if size is None and _is_near(model, api_base):
+        return next((usual for pattern, usual in _USUAL_SIZES if fnmatchcase(name, pattern)), None)
+    return size
+
+
+def _is_near(model: str, api_base: str | None) -> bool:
+    return identify(model, api_base)[0].startswith(_OWN_MACHINE) or is_loopback(api_base or "")
+
+
+def _of_size(size: float) -> ModelProfile:
     return next((profile for most, profile in _BY_SIZE if size <= most), FULL)
 
 

@@ -5,27 +5,31 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from interpreter.llm.fences import FenceParser
+from interpreter.llm.fences import PROSE_LANGUAGES, FenceParser
 from interpreter.llm.thinking import ThinkSpans
 from interpreter.llm.tolerance import Mender
-from interpreter.llm.tool_call import CallArguments
+from interpreter.llm.tool_call import CallArguments, ToolArguments, called_tool
 from interpreter.messages import Chunk
+from interpreter.tools.calls import read_arguments
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class ReplyParser:
-    """Takes a reply chunk by chunk. `finish_reason` and `usage` are what the server said of them so far."""
+    """Takes a reply chunk by chunk. `finish_reason` and `usage` are what the server said of them so far.
 
-    def __init__(self, *, fences: bool, thinks_first: bool = False) -> None:
+    `tools` are the names that can be called beside `execute`. A call of any other name comes out as a call too.
+    """
+
+    def __init__(self, *, fences: bool, thinks_first: bool = False, tools: Collection[str] = ()) -> None:
         self.finish_reason: str | None = None
         self.usage: Mapping[str, Any] | None = None
         self.written = 0  # characters that the model wrote, whatever they are
-        self._fences = FenceParser() if fences else None
-        self._calls = _Calls()
+        self._fences = FenceParser(tools) if fences else None
+        self._calls = _Calls(tools)
         self._mender = Mender()
         self._words = _Pairing()
         self._spans = ThinkSpans(thinks_first)
@@ -65,9 +69,22 @@ class ReplyParser:
         return self._mender.feed(self._drain(everything=True)) + self._mender.finish()
 
     @property
+    def has_called(self) -> bool:
+        """Whether the model has called a tool."""
+        return bool(self._calls.all)
+
+    @property
+    def weakness(self) -> str:
+        """How the model has failed to call a tool as it should; empty if it has not. To be asked behind `finish`."""
+        fenced = self._fences.languages - PROSE_LANGUAGES if self._fences is not None else ()
+        if fenced or self._mender.unwrapped:
+            return "wrote code as text instead of calling the tool"
+        return "wrote a tool call that can't be read" if any(call.is_malformed for call in self._calls.all) else ""
+
+    @property
     def in_block(self) -> bool:
         """Whether a block has begun and not ended; to be asked behind `finish(close=False)`."""
-        unfinished = any(not call.arguments.complete for call in self._calls.all)
+        unfinished = any(not call.complete for call in self._calls.all)
         return unfinished or (self._fences is not None and self._fences.in_block)
 
     def _say(self, text: str) -> list[Chunk]:
@@ -111,7 +128,7 @@ class ReplyParser:
                 out += first
             else:
                 out += first.take()
-                if not first.arguments.complete and not everything:
+                if not first.complete and not everything:
                     break
                 first.is_waiting = False
             self._waiting.popleft()
@@ -119,35 +136,66 @@ class ReplyParser:
 
 
 class _Call:
-    """One tool call of the reply."""
+    """One tool call of the reply; what it is a call of is settled when its arguments begin."""
 
-    def __init__(self, call_id: str, name: str) -> None:
+    def __init__(self, call_id: str, tools: Collection[str]) -> None:
         self.id = call_id
-        self.arguments = CallArguments(name)
         self.out: list[Chunk] = []
         self.is_waiting = False
+        self._tools = tools
+        self._name = ""
+        self._arguments: CallArguments | ToolArguments | None = None
+        self._call: str | None = None  # the id that all its chunks carry
+        self._written: list[str] = []
         self._characters = _Pairing()
+
+    @property
+    def complete(self) -> bool:
+        return self._arguments is not None and self._arguments.complete
 
     def add(self, delta: Mapping[str, Any]) -> int:
         text = _arguments_of(delta)
         self.id = self.id or delta.get("id") or ""
+        self._name = self._name or (delta.get("function") or {}).get("name") or ""
         if text:
-            self.out += self.arguments.feed(self._characters.whole(text))
+            self._written.append(text)
+            self._give(self._settled().feed(self._characters.whole(text)))
         return len(text)
+
+    @property
+    def is_malformed(self) -> bool:
+        """Whether its arguments are no JSON object."""
+        return read_arguments("".join(self._written)) is None
+
+    def _settled(self) -> CallArguments | ToolArguments:
+        if self._arguments is None:
+            tool = called_tool(self._name, self._tools)
+            self._arguments = CallArguments(self._name) if tool is None else ToolArguments(tool)
+        return self._arguments
+
+    def _give(self, chunks: list[Chunk]) -> None:
+        if not chunks:
+            return
+        self._call = self.id if self._call is None else self._call
+        if self._call:
+            for chunk in chunks:
+                chunk["call"] = self._call
+        self.out += chunks
 
     def take(self) -> list[Chunk]:
         out, self.out = self.out, []
         return out
 
     def finish(self, close: bool) -> None:
-        self.out += self.arguments.finish(close)
+        self._give(self._settled().finish(close))
 
 
 class _Calls:
     """Which call a delta belongs to; servers leave indexes and ids out, repeat them, or give wrong ones."""
 
-    def __init__(self) -> None:
+    def __init__(self, tools: Collection[str]) -> None:
         self.all: list[_Call] = []
+        self._tools = tools
         self._by_index: dict[Any, _Call] = {}
 
     def of(self, delta: Mapping[str, Any]) -> _Call:
@@ -156,7 +204,7 @@ class _Calls:
         last = self.all[-1] if self.all else None
         call = last if index is None else self._by_index.get(index)
         if call is None or _is_another(call, call_id, name, delta):
-            call = _Call(call_id, name)
+            call = _Call(call_id, self._tools)
             self.all.append(call)
         if index is not None:
             self._by_index[index] = call
@@ -166,8 +214,8 @@ class _Calls:
 def _is_another(call: _Call, call_id: str, name: str, delta: Mapping[str, Any]) -> bool:
     """Whether a delta in the place of this call begins another one."""
     if call_id and call.id and call_id != call.id:
-        return bool(name) or call.arguments.complete
-    return bool(name) and call.arguments.complete and bool(_arguments_of(delta).strip())
+        return bool(name) or call.complete
+    return bool(name) and call.complete and bool(_arguments_of(delta).strip())
 
 
 def _arguments_of(delta: Mapping[str, Any]) -> str:

@@ -12,7 +12,6 @@ from interpreter.llm.convert import Forms, convert
 from interpreter.llm.peek import is_for_shell, names_table, peek
 from interpreter.llm.secrets import secret_values
 from interpreter.llm.text_chat import TextChat
-from interpreter.llm.tool import execute_tool
 from interpreter.llm.tool_chat import ToolChat
 from interpreter.messages import Message
 from interpreter.settings import sources
@@ -29,8 +28,7 @@ def make_request(llm: Llm, messages: Sequence[Message], cut: Cut | None = None) 
     has_tools = asks_with_tools(llm)
     params: dict[str, Any] = {"model": llm.model, "messages": _chat(llm, messages, has_tools, cut), "stream": True}
     if has_tools:
-        languages = [language.name.lower() for language in llm.interpreter.computer.languages]
-        params["tools"] = [execute_tool(languages), *_computer_tool(llm)]
+        params["tools"] = [*(tool.as_function() for tool in llm.interpreter.tools), *_computer_tool(llm)]
     for name in ("max_tokens", "temperature", *WHERE):
         if getattr(llm, name) is not None:
             params[name] = getattr(llm, name)
@@ -50,6 +48,8 @@ def _computer_tool(llm: Llm) -> list[dict[str, Any]]:
 
 def asks_with_tools(llm: Llm) -> bool:
     """Whether the model gets the tool; else it writes its code in fences."""
+    if llm.supports_functions is None and llm.tries_tools:
+        return True
     if llm.supports_functions is None and not llm.profile.calls_tools:
         return False
     return _decided(llm, llm.supports_functions, calls_tools)
@@ -79,9 +79,9 @@ def _chat(llm: Llm, messages: Sequence[Message], has_tools: bool, cut: Cut | Non
     instructions = llm.execution_instructions
     if _is_default(llm, "llm.execution_instructions") and llm.profile.is_instructed_beside:
         instructions = ""
-    if instructions:
+    if added := "\n\n".join(filter(None, [instructions or "", llm.interpreter.tools.as_text()])):
         system = messages[0]
-        messages = [{**system, "content": f"{system['content']}\n\n{instructions}".strip()}, *messages[1:]]
+        messages = [{**system, "content": f"{system['content']}\n\n{added}".strip()}, *messages[1:]]
     return convert(messages, TextChat(forms), forms, llm.memory, cut)
 
 

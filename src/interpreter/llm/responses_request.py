@@ -164,7 +164,7 @@ def _parts(items: Sequence[Item], screen: Screen | None) -> Parts:
         if item["type"] == "message":
             texts.append(text_of(item))
         elif item["type"] == "function_call":
-            parts += [*words(" ".join(texts)), call(item["arguments"])]
+            parts += [*words(" ".join(texts)), call(item["arguments"], item.get("name") or "")]
             texts = []
         elif item["type"] == "computer_call" and screen is not None:
             parts += [*words(" ".join(texts)), call(as_call(code_of_call(item, screen)))]

@@ -8,7 +8,7 @@ from typing import Any
 from interpreter.errors import BrokenStreamError
 from interpreter.llm.computer_use import Screen, as_call
 from interpreter.llm.responses_request import code_of_call, text_of
-from interpreter.llm.tool import NAME
+from interpreter.tools import EXECUTE
 
 _REASONS = {"max_output_tokens": "length"}
 
@@ -85,7 +85,7 @@ class ResponseReader:
         """An item is whole; what had not come of it in pieces comes now."""
         if item.get("type") == "computer_call" and self._screen is not None:
             code = as_call(code_of_call(item, self._screen))
-            yield from self._begin(place, {**item, "type": "function_call", "name": NAME, "arguments": code})
+            yield from self._begin(place, {**item, "type": "function_call", "name": EXECUTE, "arguments": code})
         yield from self._begin(place, item) if place not in self._came else ()
         if place not in self._came:
             yield from self._all_of(place, item)

@@ -31,12 +31,15 @@ class TextChat:
             self._end_results()
             self._add("assistant", text)
 
-    def code(self, language: str, code: str) -> None:
+    def code(self, language: str, code: str, call: str | None = None) -> None:
         self._end_results()
         self._add("assistant", fenced(language, code))
         self._is_unrun = True
 
-    def output(self, text: str, failed: bool = False) -> None:
+    def call(self, name: str, arguments: str, call: str | None = None) -> None:
+        self.code(name, arguments)
+
+    def output(self, text: str, failed: bool = False, call: str | None = None) -> None:
         self._is_unrun = False
         self._failed = failed
         self._results = [*(self._results or []), *([text] if text else [])]

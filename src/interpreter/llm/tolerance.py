@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from interpreter.llm.tool_call import CallArguments, begins_call
 from interpreter.messages import Chunk
@@ -46,8 +47,10 @@ class Mender:
     """
 
     def __init__(self) -> None:
-        self._open = ""  # the type of the message or block that is open
+        self.unwrapped = False  # a call was written out as text
+        self._open = ""  # the type of the message, block or call that is open
         self._language = ""
+        self._call: str | None = None  # the id of the call that the block is
         self._beginning = _Beginning()
         self._tail = ""  # the end of the code so far, if it may be the echo
         self._passed = False  # something of it was passed on
@@ -77,6 +80,9 @@ class Mender:
             self._begin(chunk)
         if self._open == "message":
             self._message(chunk)
+        elif self._open == "tool_call":
+            self._out.append(chunk)
+            self._open = "" if chunk.get("end") else self._open
         elif chunk.get("end"):
             self._end_code()
         else:
@@ -85,7 +91,7 @@ class Mender:
     def _begin(self, chunk: Chunk) -> None:
         if self._open == "message":
             self._end_message()
-        self._open, self._language = chunk["type"], chunk.get("format", "")
+        self._open, self._language, self._call = chunk["type"], chunk.get("format", ""), chunk.get("call")
         self._beginning, self._tail, self._passed = _Beginning(), "", False
 
     def _message(self, chunk: Chunk) -> None:
@@ -106,6 +112,7 @@ class Mender:
         if call is None:
             self._say(text)
         else:
+            self.unwrapped = True
             self._out.append({"type": "code", "format": call[0], "content": call[1]})
             self._out.append({"type": "code", "format": call[0], "end": True})
         self._open = ""
@@ -129,14 +136,20 @@ class Mender:
     def _end_code(self) -> None:
         self._settle_code()
         if not self._passed:
-            self._out.append({"type": "code", "format": self._language, "content": ""})
-        self._out.append({"type": "code", "format": self._language, "end": True})
+            self._out.append(self._chunk(content=""))
+        self._out.append(self._chunk(end=True))
         self._open = ""
 
     def _run(self, code: str) -> None:
         if code:
             self._passed = True
-            self._out.append({"type": "code", "format": self._language, "content": code})
+            self._out.append(self._chunk(content=code))
+
+    def _chunk(self, **what: Any) -> Chunk:
+        chunk: Chunk = {"type": "code", "format": self._language, **what}  # type: ignore[typeddict-item]
+        if self._call is not None:
+            chunk["call"] = self._call
+        return chunk
 
 
 class _Beginning:

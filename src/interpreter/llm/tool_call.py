@@ -1,20 +1,40 @@
-"""Tool mode: from the streamed arguments of a call to code chunks, while the JSON arrives."""
+"""Tool mode: from the streamed arguments of a call to chunks, while the JSON arrives."""
 
 from __future__ import annotations
 
 import json
 import re
+from collections.abc import Collection
 
 from interpreter.llm.fences import DEFAULT_LANGUAGE
 from interpreter.llm.json_string import scan
 from interpreter.messages import Chunk
+from interpreter.tools import EXECUTE
 
 RAW_NAMES = frozenset({"python", "functions"})
 """Names that models invent for the tool, with bare code as the arguments."""
 
+CODE_NAMES = RAW_NAMES | {"", EXECUTE, "execute_code", "run_code", "code_interpreter", "code_execution", "python3"}
+"""Names under which models call `execute`; a call of any other name runs no code."""
+
+_PREFIXES = ("functions.", "tools.", "default_api.", "default_api:")
+_IN_JSON = re.compile(r'["\\{}\[\]]')
+_IN_STRING = re.compile(r'["\\]')
+
 _CALL_BEGINS = re.compile(r"\{\s*[\"']?(?P<word>\w*)(?P<colon>[\"']?\s*:)?")
 _SPACE = re.compile(r"\s*")
 _BARE_KEY = re.compile(r"\w+")
+
+
+def called_tool(name: str, tools: Collection[str]) -> str | None:
+    """The tool that a call names, known or not; None if it is a call of `execute`."""
+    name = name.strip()
+    prefix = next((each for each in _PREFIXES if name.startswith(each)), "")
+    if name not in tools:
+        name = name.removeprefix(prefix)
+    if name == EXECUTE or (name.lower() in CODE_NAMES and name not in tools):
+        return None
+    return name
 
 
 def begins_call(text: str) -> bool | None:
@@ -239,6 +259,74 @@ class CallArguments:
     def _skip_space(self) -> None:
         found = _SPACE.match(self._text, self._at)
         self._at = found.end() if found else self._at
+
+
+class ToolArguments:
+    """Takes the arguments of a call of another tool: the JSON text as it is, each object in it a call."""
+
+    def __init__(self, name: str) -> None:
+        self.complete = False
+        self._name = name
+        self._depth = 0
+        self._in_string = self._escaped = False
+        self._begun = self._is_raw = False
+
+    def feed(self, text: str) -> list[Chunk]:
+        """The chunks that this piece makes certain."""
+        out: list[Chunk] = []
+        while text:
+            if not self._begun and not self._is_raw:
+                text = self._skipped(text)
+            end = len(text) if self._is_raw else self._end(text)
+            if text[:end]:
+                self._begun = True
+                out.append({"type": "tool_call", "format": self._name, "content": text[:end]})
+            if self._begun and not self._is_raw and self._depth == 0:
+                out.append(self._close())
+            text = text[end:]
+        return out
+
+    def finish(self, close: bool = True) -> list[Chunk]:
+        """What is left when the reply has ended; a call without arguments has none."""
+        if self.complete or not close:
+            return []
+        empty: Chunk = {"type": "tool_call", "format": self._name, "content": "{}"}
+        return [*([] if self._begun else [empty]), self._close()]
+
+    def _skipped(self, text: str) -> str:
+        """From where the next object begins; what is no object at all is passed on for what it is."""
+        if self.complete:
+            start = text.find("{")
+            self.complete = start < 0
+            return text[start:] if start >= 0 else ""
+        text = text.lstrip()
+        self._is_raw = bool(text) and text[0] != "{"
+        return text
+
+    def _end(self, text: str) -> int:
+        """Where the object ends in this piece, or else the piece."""
+        at = 0
+        if self._escaped and text:
+            self._escaped, at = False, 1
+        while found := (_IN_STRING if self._in_string else _IN_JSON).search(text, at):
+            at = found.end()
+            match found.group():
+                case '"':
+                    self._in_string = not self._in_string
+                case "\\" if self._in_string:
+                    self._escaped = at == len(text)
+                    at += 1
+                case "{" | "[":
+                    self._depth += 1
+                case "}" | "]":
+                    self._depth -= 1
+                    if self._depth == 0:
+                        return at
+        return len(text)
+
+    def _close(self) -> Chunk:
+        self.complete, self._begun = True, False
+        return {"type": "tool_call", "format": self._name, "end": True}
 
 
 class _OtherValue:

@@ -1,19 +1,27 @@
-"""A conversation for a model with tools: code as calls, output as their results."""
+"""A conversation for a model with tools: code and calls as tool calls, output as their results."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
-from interpreter.llm import tool
+from interpreter.tools import EXECUTE
+from interpreter.tools.calls import read_arguments
+from interpreter.tools.toolbox import wire_name
 
 NOT_RUN = "This code was not run."
+NOT_MADE = "This call was not made."
 NO_OUTPUT = "No output"
 SEE_IMAGE = "The output is the image that follows."
+_LONGEST_ID = 40  # characters, at OpenAI
 
 
 class ToolChat:
-    """Puts a conversation together so that every call has exactly one result, right behind it."""
+    """Puts a conversation together so that every call has exactly one result, right behind it.
+
+    A call goes out under the id that it came with, if that is still free and no provider refuses it for its length.
+    """
 
     def __init__(self) -> None:
         self._messages: list[dict[str, Any]] = []
@@ -21,6 +29,7 @@ class ToolChat:
         self._calls: list[_Call] = []
         self._pictures: list[dict[str, Any]] = []
         self._count = 0
+        self._ids: set[str] = set()
 
     def system(self, text: str) -> None:
         self._add("system", text)
@@ -35,15 +44,17 @@ class ToolChat:
         self._end_answered_turn()
         self._said.append(text)
 
-    def code(self, language: str, code: str) -> None:
-        self._end_answered_turn()
-        self._calls.append(_Call(language, code))
+    def code(self, language: str, code: str, call: str | None = None) -> None:
+        arguments = json.dumps({"language": language, "code": code}, ensure_ascii=False)
+        self._call(_Call(EXECUTE, arguments, call, NOT_RUN))
 
-    def output(self, text: str, failed: bool = False) -> None:
-        """Output answers the oldest call that has no answer, else it goes on with the last one's."""
+    def call(self, name: str, arguments: str, call: str | None = None) -> None:
+        self._call(_Call(wire_name(name), _as_object(arguments), call, NOT_MADE))
+
+    def output(self, text: str, failed: bool = False, call: str | None = None) -> None:
+        """Output answers the call with its id, or else the oldest one without an answer, or goes on with the last."""
         if self._calls:
-            waiting = (call for call in self._calls if call.results is None)
-            next(waiting, self._calls[-1]).add(text)
+            next(self._answered_by(call)).add(text)
         elif text:
             self.user(on_this_computer(text))
 
@@ -60,6 +71,24 @@ class ToolChat:
         self._end_turn()
         return self._messages
 
+    def _call(self, call: _Call) -> None:
+        self._end_answered_turn()
+        self._calls.append(call)
+
+    def _answered_by(self, call: str | None) -> Iterator[_Call]:
+        named = [each for each in self._calls if call is not None and each.call == call] or self._calls
+        yield from (each for each in named if each.results is None)
+        yield named[-1]
+
+    def _id(self, call: str | None) -> str:
+        self._count += 1
+        free = call if call and len(call) <= _LONGEST_ID else f"toolu_{self._count}"
+        while free in self._ids:
+            self._count += 1
+            free = f"toolu_{self._count}"
+        self._ids.add(free)
+        return free
+
     def _add(self, role: str, content: Any) -> None:
         self._messages.append({"role": role, "content": content})
 
@@ -74,12 +103,22 @@ class ToolChat:
         message: dict[str, Any] = {"role": "assistant", "content": "\n".join(self._said)}
         results = []
         for call in self._calls:
-            self._count += 1
-            call_id = f"toolu_{self._count}"
+            call_id = self._id(call.call)
             message.setdefault("tool_calls", []).append(call.as_call(call_id))
             results.append(call.as_result(call_id))
         self._messages += [message, *results, *self._pictures]
         self._said, self._calls, self._pictures = [], [], []
+
+
+def _as_object(arguments: str) -> str:
+    """Arguments as they came, if they are a JSON object: some servers refuse a conversation with anything else."""
+    try:
+        if isinstance(json.loads(arguments), dict):
+            return arguments
+    except ValueError:
+        pass
+    given = read_arguments(arguments)
+    return json.dumps({"arguments": arguments} if given is None else given, ensure_ascii=False)
 
 
 def on_this_computer(text: str) -> str:
@@ -88,18 +127,18 @@ def on_this_computer(text: str) -> str:
 
 
 class _Call:
-    def __init__(self, language: str, code: str) -> None:
-        self.language = language
-        self.code = code
+    def __init__(self, name: str, arguments: str, call: str | None, unmade: str) -> None:
+        self.name, self.arguments = name, arguments
+        self.call = call  # the id that it came with
         self.results: list[str] | None = None
+        self._unmade = unmade
 
     def add(self, text: str) -> None:
         self.results = [*(self.results or []), *([text] if text else [])]
 
     def as_call(self, call_id: str) -> dict[str, Any]:
-        arguments = json.dumps({"language": self.language, "code": self.code}, ensure_ascii=False)
-        return {"id": call_id, "type": "function", "function": {"name": tool.NAME, "arguments": arguments}}
+        return {"id": call_id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
 
     def as_result(self, call_id: str) -> dict[str, Any]:
-        content = NOT_RUN if self.results is None else "\n".join(self.results) or NO_OUTPUT
-        return {"role": "tool", "tool_call_id": call_id, "name": tool.NAME, "content": content}
+        content = self._unmade if self.results is None else "\n".join(self.results) or NO_OUTPUT
+        return {"role": "tool", "tool_call_id": call_id, "name": self.name, "content": content}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from interpreter.errors import ModelError
 from interpreter.llm.local.endpoints import BUILTIN, LocalEndpoints
+from interpreter.llm.model_profile import size_of
 from interpreter.llm.prices import window_of
 from interpreter.llm.providers import Endpoint
 
@@ -22,14 +23,32 @@ class NearServers:
 
     def __init__(self) -> None:
         self._windows: dict[tuple[str, str], int | None] = {}
+        self._rows: dict[tuple[str, str], dict[str, Any]] = {}
         self._cannot_count: set[str] = set()
 
     def window(self, endpoint: Endpoint) -> int | None:
         """How many tokens the model takes, if its server tells."""
         known = (endpoint.base_url, endpoint.model)
         if known not in self._windows:
-            self._windows[known] = _window(endpoint)
+            self._windows[known] = _window(self._row(endpoint)) or _window_in_props(endpoint)
         return self._windows[known]
+
+    def size(self, endpoint: Endpoint) -> float | None:
+        """How many billion parameters the model has, if its server tells, or the name that it has there does."""
+        if not _is_near(endpoint):
+            return None
+        row = self._row(endpoint)
+        count = (row.get("meta") or {}).get("n_params")
+        return count / 1e9 if _is_count(count) else size_of(str(row.get("root") or ""))
+
+    def _row(self, endpoint: Endpoint) -> dict[str, Any]:
+        """What the server lists of the model."""
+        known = (endpoint.base_url, endpoint.model)
+        if known not in self._rows:
+            rows = _ask(endpoint, "GET", endpoint.base_url + "/models").get("data")
+            fitting = (row for row in rows or () if isinstance(row, dict) and row.get("id") == endpoint.model)
+            self._rows[known] = next(fitting, {}) if isinstance(rows, list) else {}
+        return self._rows[known]
 
     def told(self, endpoint: Endpoint) -> int | None:
         """The same, without asking."""
@@ -88,24 +107,22 @@ def _is_near(endpoint: Endpoint) -> bool:
     return endpoint.is_loopback and endpoint.wire == "chat" and not is_own
 
 
-def _window(endpoint: Endpoint) -> int | None:
-    rows = _ask(endpoint, "GET", endpoint.base_url + "/models").get("data")
-    for row in rows if isinstance(rows, list) else ():
-        if isinstance(row, dict) and row.get("id") == endpoint.model:
-            told = [row.get(name) for name in _WINDOW_FIELDS] + [(row.get("meta") or {}).get("n_ctx")]
-            found = next((each for each in told if _is_count(each)), None)
-            if found:
-                return int(found)
+def _window(row: Mapping[str, Any]) -> int | None:
+    told = [row.get(name) for name in _WINDOW_FIELDS] + [(row.get("meta") or {}).get("n_ctx")]
+    return next((int(each) for each in told if _is_count(each)), None)
+
+
+def _window_in_props(endpoint: Endpoint) -> int | None:
     settings = _ask(endpoint, "GET", _root(endpoint) + "/props").get("default_generation_settings")
     window = settings.get("n_ctx") if isinstance(settings, dict) else None
-    return int(window) if window is not None and _is_count(window) else None
+    return window if _is_count(window) else None
 
 
 def _root(endpoint: Endpoint) -> str:
     return endpoint.base_url.removesuffix("/v1")
 
 
-def _is_count(value: object) -> bool:
+def _is_count(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 

@@ -15,11 +15,11 @@ from interpreter.errors import UndoError
 from interpreter.safety.changes import Changes, Report
 from interpreter.safety.coverage import Coverage, Limits, NotCovered, refusal
 from interpreter.safety.images import Images
-from interpreter.safety.interrupts import Hold
 from interpreter.safety.items import Item, Pair, alike, same
 from interpreter.safety.ledger import BlockFiles, Ledger, clamped, touched
 from interpreter.safety.stores import IMAGES, carry, contents_of, oldest_kept
 from interpreter.safety.workspace import Overfull, Workspace
+from interpreter.sigint import Hold, interrupted
 
 
 class Abandoned(Exception):
@@ -48,7 +48,8 @@ class BlockRecord:
         self._lock, self._hold = threading.RLock(), Hold()
         skip = [folder, *map(Path, exclude)]
         self._workspace = Workspace(root, self.images, self.limits, skip, self._breathe)
-        self._leaving = False
+        self._leaving = self._is_ending = False
+        self._looks_ahead: int | None = None  # the thread that called `look_ahead` last
         self._named: set[NotCovered] = set()
         self._stamp = 0
         self._told_off: str | None = None
@@ -106,6 +107,7 @@ class BlockRecord:
 
     def look_ahead(self) -> None:
         """The same in the background: what goes wrong goes wrong again when it is needed, and is told then."""
+        self._looks_ahead = threading.get_ident()
         with contextlib.suppress(Abandoned, OSError, UndoError):
             self._ahead = self.prepare()
 
@@ -129,7 +131,11 @@ class BlockRecord:
             begin = time.perf_counter()
             if self._open != str(block):
                 return Changes(str(block))
-            pairs = self._changed() if self.off is None else {}
+            self._is_ending = True
+            try:
+                pairs = self._changed() if self.off is None else {}
+            finally:
+                self._is_ending = False
             files = BlockFiles(str(block), pairs, self.off)
             self._stamp += 1
             self._blocks.append(files)
@@ -178,9 +184,10 @@ class BlockRecord:
             self._workspace.leave_out(folder)
 
     def _breathe(self) -> None:
-        """A look goes on; here it may be broken off."""
-        self._hold.let_through()
-        if self._leaving:
+        """A safe point to stop looking; but the look at what a block changed always finishes."""
+        if not self._is_ending:
+            self._hold.let_through()
+        if self._leaving or (interrupted() and threading.get_ident() == self._looks_ahead):
             raise Abandoned
 
     # -- inside: looking ---------------------------------------------------------------------------------------------

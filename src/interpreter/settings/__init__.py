@@ -1,5 +1,6 @@
-"""Settings: one table, and the objects whose attributes are checked against it."""
+"""Settings: their declarations, and the objects that hold them."""
 
+from interpreter.settings.declared import SETTINGS, ComputerSettings, InterpreterSettings, LlmSettings, read_prompt
 from interpreter.settings.group import (
     SettingsGroup,
     apply,
@@ -8,17 +9,19 @@ from interpreter.settings.group import (
     from_environment,
     headless_defaults,
     origins,
+    setting_named,
     sources,
     speaking_as,
     unknown_setting,
 )
-from interpreter.settings.row import Default, Setting
-from interpreter.settings.table import SETTINGS, read_prompt, setting
-from interpreter.settings.values import check_value, parse_value
+from interpreter.settings.setting import Default, Setting, check_value, parse_value
 
 __all__ = [
     "SETTINGS",
+    "ComputerSettings",
     "Default",
+    "InterpreterSettings",
+    "LlmSettings",
     "Setting",
     "SettingsGroup",
     "apply",
@@ -30,7 +33,7 @@ __all__ = [
     "origins",
     "parse_value",
     "read_prompt",
-    "setting",
+    "setting_named",
     "sources",
     "speaking_as",
     "unknown_setting",

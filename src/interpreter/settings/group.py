@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, ClassVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
 
 from interpreter.errors import UnknownSettingError
-from interpreter.settings.row import Setting
-from interpreter.settings.table import GROUPS, SETTINGS, setting
-from interpreter.settings.values import check_value, parse_value
+from interpreter.settings.setting import Setting, argument, check_value, parse_value, setting
 
 # A weaker source never replaces what a stronger one said.
 STRENGTH = {"default": 0, "profile": 1, "environment": 2, "flag": 3, "code": 3}
@@ -19,53 +18,86 @@ STRENGTH = {"default": 0, "profile": 1, "environment": 2, "flag": 3, "code": 3}
 # In whose name plain assignments are made, and where that was said: a profile in Python assigns as code does.
 _speaker: ContextVar[tuple[str, str]] = ContextVar("speaker", default=("code", ""))
 
+# Group -> last part of the name -> setting.
+GROUPS: dict[str, Mapping[str, Setting]] = {}
+
+Class = TypeVar("Class", bound="type[SettingsGroup]")
+
 
 class SettingsGroup:
-    """Base of the objects that hold settings: `class Llm(SettingsGroup, group="llm")`.
+    """Base of the objects that hold settings: `class Llm(LlmSettings, closed=True)`.
 
     Names declared on the class (attributes, methods, properties, annotations) and names that begin with an
-    underscore are free. A subclass that names no group is someone's own: it may have attributes of its own.
+    underscore are free. A closed class refuses all others; a subclass that is not closed is a user's own, and takes
+    any name that does not look like a misspelled setting.
     """
 
     _group: ClassVar[str]
     _rows: ClassVar[Mapping[str, Setting]]
     _declared: ClassVar[frozenset[str]]
-    _ours: ClassVar[bool]
+    _closed: ClassVar[bool]
 
-    def __init_subclass__(cls, group: str | None = None, **kwargs: Any) -> None:
+    def __init_subclass__(cls, closed: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls._ours = group is not None
-        if group is not None:
-            cls._group = group
-            cls._rows = GROUPS[group]
+        cls._closed = closed
         cls._declared = frozenset(_declared_names(cls))
 
-    def __getattr__(self, name: str) -> Any:
-        row = self._rows.get(name)
-        # A property that raised AttributeError also leads here: its own words are the ones to show.
-        if name.startswith("_") or hasattr(type(self), name) or (row is None and name in self._declared):
-            return object.__getattribute__(self, name)
-        if row is None:
-            raise _unknown(self, name)
-        if row.alias_of:
-            owner, target = _owner(self, row.alias_of)
-            return getattr(owner, target)
-        return self.__dict__.setdefault(name, row.default_value())
+    if not TYPE_CHECKING:  # type checkers would accept any name
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        row = None if name.startswith("_") else self._rows.get(name)
-        if row is not None:
-            _offer(self, row, value, *_speaker.get())
-        elif name.startswith("_") or self._is_free(name):
-            object.__setattr__(self, name, value)
-        else:
-            raise _unknown(self, name)
+        def __getattr__(self, name: str) -> Any:
+            row = self._rows.get(name)
+            # A property that raised AttributeError also leads here: its own words are the ones to show.
+            if name.startswith("_") or hasattr(type(self), name) or (row is None and name in self._declared):
+                return object.__getattribute__(self, name)
+            if row is None:
+                raise _unknown(self, name)
+            if row.alias_of:
+                owner, target = _owner(self, row.alias_of)
+                return getattr(owner, target)
+            return self.__dict__.setdefault(name, row.default_value())
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            row = None if name.startswith("_") else self._rows.get(name)
+            if row is not None:
+                _offer(self, row, value, *_speaker.get())
+            elif name.startswith("_") or self._is_free(name):
+                object.__setattr__(self, name, value)
+            else:
+                raise _unknown(self, name)
 
     def __dir__(self) -> Iterable[str]:
         return {*super().__dir__(), *self._rows}
 
     def _is_free(self, name: str) -> bool:
-        return name in self._declared or (not self._ours and not closest_setting(name, self._group, 0.8))
+        return name in self._declared or (not self._closed and not closest_setting(name, self._group, 0.8))
+
+
+@dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(setting, argument))
+def settings_class(group: str) -> Callable[[Class], Class]:
+    """Decorate the class that declares the settings of a group.
+
+    Type checkers see a dataclass: every setting is an attribute, and an argument of the constructor that subclasses
+    inherit. The values of the attributes are taken off the class, since instances make their own.
+    """
+
+    def register(cls: Class) -> Class:
+        rows: dict[str, Setting] = {}
+        for name, annotation in cls.__annotations__.items():
+            declared = vars(cls)[name]
+            delattr(cls, name)
+            if isinstance(declared, Setting):
+                rows[name] = declared.declared_as(group, name, annotation)
+        cls._group, cls._rows = group, MappingProxyType(rows)
+        GROUPS[group] = cls._rows
+        return cls
+
+    return register
+
+
+def setting_named(name: str) -> Setting:
+    """The setting with this dotted name."""
+    group, _, leaf = name.rpartition(".")
+    return GROUPS[group][leaf]
 
 
 def apply(group: SettingsGroup, values: Mapping[str, Any], source: str = "profile", where: str = "") -> None:
@@ -99,13 +131,13 @@ def copy_settings(group: SettingsGroup, to: SettingsGroup) -> None:
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     """The settings that environment variables give, by dotted name."""
-    given = [row for row in SETTINGS if row.env and environ.get(row.env)]
+    given = [row for row in _all() if row.env and environ.get(row.env)]
     return {row.name: parse_value(row, environ[row.env], row.env) for row in given}
 
 
 def headless_defaults() -> dict[str, Any]:
     """What differs where nobody is there to ask; give it to `apply` with the source `default`."""
-    return {row.name: row.headless for row in SETTINGS if row.headless is not None}
+    return {row.name: row.headless for row in _all() if row.headless is not None}
 
 
 def sources(group: SettingsGroup) -> dict[str, str]:
@@ -130,12 +162,11 @@ def speaking_as(source: str, where: str) -> Iterator[None]:
 
 def closest_setting(name: str, group: str = "", cutoff: float = 0.6) -> str | None:
     """The setting that somebody who wrote `name` most likely meant, as a dotted name."""
-    from interpreter.settings.table import MEANT
-
     leaf = name.rpartition(".")[2]
-    if leaf in MEANT:
-        return MEANT[leaf]
-    ranked = sorted(SETTINGS, key=lambda row: (row.group != group, bool(row.alias_of)))
+    for row in _all():
+        if leaf in row.wrong_names:
+            return row.name
+    ranked = sorted(_all(), key=lambda row: (row.group != group, bool(row.alias_of)))
     same = [row.name for row in ranked if row.leaf == leaf]
     by_leaf = {row.leaf: row.name for row in reversed(ranked)}
     close = closest(leaf, by_leaf, cutoff)
@@ -149,6 +180,11 @@ def closest(word: str, known: Iterable[str], cutoff: float) -> str | None:
     names = list(known)
     swapped = [name for name in names if sorted(name) == sorted(word)]
     return next(iter(swapped or get_close_matches(word, names, n=1, cutoff=cutoff)), None)
+
+
+def _all() -> Iterator[Setting]:
+    for rows in GROUPS.values():
+        yield from rows.values()
 
 
 def _declared_names(cls: type) -> Iterator[str]:
@@ -176,8 +212,8 @@ def _offer(group: SettingsGroup, row: Setting, value: Any, source: str, where: s
 
 def _store(group: SettingsGroup, row: Setting, value: Any, source: str, where: str) -> None:
     if row.alias_of:
-        owner, _ = _owner(group, row.alias_of)
-        _store(owner, setting(row.alias_of), value, source, where)
+        owner, leaf = _owner(group, row.alias_of)
+        _store(owner, owner._rows[leaf], value, source, where)
         return
     object.__setattr__(group, row.leaf, value)
     group.__dict__.setdefault("_sources", {})[row.leaf] = (source, where)

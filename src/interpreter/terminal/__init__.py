@@ -1,5 +1,5 @@
 """The terminal front end; its parts are loaded when they are needed."""
 
-from interpreter.terminal.library import local_setup, show_chat, show_chunks, show_message
+from interpreter.terminal.library import local_setup, show_chat, show_events, show_message
 
-__all__ = ["local_setup", "show_chat", "show_chunks", "show_message"]
+__all__ = ["local_setup", "show_chat", "show_events", "show_message"]

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from interpreter.errors import InterpreterError
+from interpreter.session import APPROVE, EDIT, REFUSE, Answer
 from interpreter.terminal import widening
 from interpreter.terminal.always import always, offer_trust
 
@@ -31,52 +32,58 @@ _ALWAYS = " a shows a rule that would always let it run."
 _BOX = " b runs it, and what comes after it, in a sandbox: it can write to the workspace only, and has no network."
 _NO = re.compile(r"no?(?:[\s,:;.]+(?P<words>.*))?", re.IGNORECASE | re.DOTALL)
 _EDITORS = ("vim", "nano", "vi")
-_SUFFIXES = {"python": ".py", "shell": ".sh", "bash": ".sh", "sh": ".sh", "zsh": ".sh", "javascript": ".js"}
 
 
-def approve(terminal: Terminal, pending: PendingBlock, trying: Trying | None = None) -> bool:
-    """Ask until there is an answer; True if the block is to run, or was tried out and that is to be kept."""
+def approve(terminal: Terminal, pending: PendingBlock, trying: Trying | None = None) -> Answer:
+    """Ask until there is an answer: a yes, a no, or the code as the user has edited it."""
     if pending.rules is not None:
         offer_trust(terminal, pending.rules)
-    if pending.offers_scan and not _offer_scan(terminal, pending):
-        return False
+    if pending.offers_scan and (refused := _offer_scan(terminal, pending)) is not None:
+        return refused
     while True:
-        answer = _ask(terminal, widening.QUESTION if pending.asks_for_more else QUESTION)
-        if answer is None:
-            _no_answer(terminal, pending)
-            return False
-        word = answer.strip()
+        typed = _ask(terminal, widening.QUESTION if pending.asks_for_more else QUESTION)
+        if typed is None:
+            return _no_answer(terminal, pending)
+        word = typed.strip()
         given = widening.given(terminal, pending, word.lower()) if pending.asks_for_more else None
         if given is False:
             continue
-        if given:
-            return True
-        if word.lower() in ("y", "yes"):
-            return True
-        if (no := _NO.fullmatch(word)) and "\n" not in answer:
-            pending.decline((no["words"] or "").strip() or None)
-            return False
-        if word.lower() in ("p", "preview") and trying is not None:
-            if trying.look() or pending.declined:
-                return not pending.declined
-        elif word.lower() in ("s", "scan"):
-            if not _scan(terminal, pending):
-                return False
-        elif word.lower() in ("e", "edit"):
-            if edit(terminal, pending) and not pending.asks_for_more:
-                return True
-        elif word.lower() in ("a", "always") and pending.rules is not None:
-            if always(terminal, pending, pending.rules):
-                return True
-        elif word.lower() in ("b", "box") and pending.contain is not None:
-            if _contain(terminal, pending.contain):
-                return True
-        elif pending.asks_for_more:
-            terminal.display.line(widening.EXPLANATION)
-        else:
-            tries = trying is not None and trying.may_work
-            offers = ((_TRY, tries), (_ALWAYS, pending.rules), (_BOX, pending.contain))
-            terminal.display.line(_EXPLANATION + "".join(words for words, offered in offers if offered))
+        if given or word.lower() in ("y", "yes"):
+            return Answer(APPROVE)
+        if (no := _NO.fullmatch(word)) and "\n" not in typed:
+            return Answer(REFUSE, (no["words"] or "").strip() or None)
+        answer = _other(terminal, pending, trying, word.lower())
+        if answer is not None:
+            return answer
+
+
+def _other(terminal: Terminal, pending: PendingBlock, trying: Trying | None, word: str) -> Answer | None:
+    """What the other letters do; None if the question is still open."""
+    if word in ("p", "preview") and trying is not None:
+        return trying.look()
+    if word in ("s", "scan"):
+        return _scan(terminal, pending)
+    if word in ("e", "edit"):
+        return edit(terminal, pending)
+    if word in ("a", "always") and pending.rules is not None:
+        return Answer(APPROVE) if always(terminal, pending, pending.rules) else None
+    if word in ("b", "box") and pending.contain is not None:
+        return Answer(APPROVE) if _contain(terminal, pending.contain) else None
+    if pending.asks_for_more:
+        terminal.display.line(widening.EXPLANATION)
+        return None
+    tries = trying is not None and trying.may_work
+    offers = ((_TRY, tries), (_ALWAYS, pending.rules), (_BOX, pending.contain))
+    terminal.display.line(_EXPLANATION + "".join(words for words, offered in offers if offered))
+    return None
+
+
+def allow_call(terminal: Terminal, words: str) -> Answer:
+    """Ask whether a block's code may call a tool."""
+    typed = _ask(terminal, f"{words} (y/n)")
+    if typed is None:
+        return Answer(REFUSE, by="nobody" if terminal.unanswered else "user")
+    return Answer(APPROVE if typed.strip().lower() in ("y", "yes") else REFUSE)
 
 
 def _ask(terminal: Terminal, question: str) -> str | None:
@@ -87,30 +94,30 @@ def _ask(terminal: Terminal, question: str) -> str | None:
         return None
 
 
-def _no_answer(terminal: Terminal, pending: PendingBlock) -> None:
-    pending.nobody_there() if terminal.unanswered else pending.decline()
-    if pending.nobody and pending.only_widening:
+def _no_answer(terminal: Terminal, pending: PendingBlock) -> Answer:
+    if not terminal.unanswered:
+        return Answer(REFUSE)
+    if pending.only_widening:
         terminal.unanswered = False  # the model is told, and goes on without it
+    return Answer(REFUSE, by="nobody")
 
 
-def _offer_scan(terminal: Terminal, pending: PendingBlock) -> bool:
-    """Ask whether to scan, and do it; False if that was the end of it."""
-    answer = _ask(terminal, SCAN_QUESTION)
-    if answer is None:
-        _no_answer(terminal, pending)
-        return False
-    return _scan(terminal, pending) if answer.strip().lower() in ("y", "yes") else True
+def _offer_scan(terminal: Terminal, pending: PendingBlock) -> Answer | None:
+    """Ask whether to scan, and do it; a no if that was the end of it."""
+    typed = _ask(terminal, SCAN_QUESTION)
+    if typed is None:
+        return _no_answer(terminal, pending)
+    return _scan(terminal, pending) if typed.strip().lower() in ("y", "yes") else None
 
 
-def _scan(terminal: Terminal, pending: PendingBlock) -> bool:
-    """Scan the code and show what was found; False if it was cancelled, which is a no."""
+def _scan(terminal: Terminal, pending: PendingBlock) -> Answer | None:
+    """Scan the code and show what was found; a no if it was cancelled."""
     terminal.display.show({"role": "computer", "type": "status", "format": "scanning"})
     scanned = pending.scan()
     if scanned.cancelled:
-        pending.decline()
-        return False
+        return Answer(REFUSE)
     terminal.display.show({"role": "computer", "type": "status", "format": "scan", "content": scanned.as_data()})
-    return True
+    return None
 
 
 def _contain(terminal: Terminal, contain: Callable[[], None]) -> bool:
@@ -124,24 +131,25 @@ def _contain(terminal: Terminal, contain: Callable[[], None]) -> bool:
     return True
 
 
-def edit(terminal: Terminal, pending: PendingBlock) -> bool:
-    """Let the user change the code; True if it is to run as it is now."""
+def edit(terminal: Terminal, pending: PendingBlock) -> Answer | None:
+    """Let the user change the code, and show it; None if it stays as it is, and so does the question."""
     try:
         with terminal.lent():
-            code = edited(pending.code, _SUFFIXES.get(pending.language.lower(), ".txt"))
+            extension = terminal.display.languages.describe(pending.language).file_extension or "txt"
+            code = edited(pending.code, f".{extension}")
     except (OSError, subprocess.CalledProcessError) as error:
         words = f"The editor could not be used: {error}. Set EDITOR to one that is installed."
         terminal.display.line(words, "error")
-        return False
+        return None
     if not code.strip():
         terminal.display.line("The edited code is empty, so there is nothing to run.")
-        return False
-    if code != pending.code:
-        pending.edit(code)
-        block: Chunk = {"role": "assistant", "type": "code", "format": pending.language}
-        terminal.display.show({**block, "content": code})
-        terminal.display.show({**block, "end": True})
-    return True
+        return None
+    if code == pending.code:
+        return None
+    block: Chunk = {"role": "assistant", "type": "code", "format": pending.language}
+    terminal.display.show({**block, "content": code})
+    terminal.display.show({**block, "end": True})
+    return Answer(EDIT, code)
 
 
 def edited(code: str, suffix: str) -> str:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from interpreter.errors import InterpreterError
 from interpreter.terminal import intro, magics
@@ -16,7 +16,8 @@ from interpreter.terminal.warm_up import WarmUp
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
-    from interpreter.messages import Chunk, Message
+    from interpreter.messages import Chunk
+    from interpreter.session import Event
     from interpreter.terminal.terminal import Terminal
 
 _LEAVING = ("exit", "quit", "exit()", "quit()")
@@ -27,6 +28,7 @@ _FOR_THE_SHELL = re.compile(r"interpreter\s+--?\w|pip3?\s+install\s[^\n]*\bopen-
 def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk]:
     """Ask for messages and answer them; yields every chunk of every turn."""
     intro.tell_of_rules(terminal, interpreter)
+    terminal.forks = None
     reader, warm_up = reader_for(terminal, interpreter), WarmUp()
     reader.when_ready(warm_up.begin)
     while (text := _next_message(terminal, reader)) is not None:
@@ -37,8 +39,8 @@ def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk
                 interpreter.journal.sync()  # what it changed in the conversation
             if terminal.left:
                 return
-            if terminal.way is not None:
-                interpreter, terminal.way = terminal.way, None
+            if (current := _current(terminal, interpreter)) is not interpreter:
+                interpreter = current
                 reader = reader_for(terminal, interpreter)
         elif _FOR_THE_SHELL.match(text.strip()):
             terminal.display.line(
@@ -48,6 +50,11 @@ def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk
             return
         elif text.strip():
             yield from answer(terminal, interpreter, text)
+
+
+def _current(terminal: Terminal, interpreter: OpenInterpreter) -> OpenInterpreter:
+    """The fork that the user is in now."""
+    return terminal.forks.current if terminal.forks is not None else interpreter
 
 
 def answer(terminal: Terminal, interpreter: OpenInterpreter, text: str, data: str = "") -> Iterator[Chunk]:
@@ -82,38 +89,20 @@ def fault(error: Exception, debug: bool) -> str:
     return f"Something went wrong inside Open Interpreter: {what}. --debug shows where."
 
 
-def send(terminal: Terminal, interpreter: OpenInterpreter, text: str, data: str = "") -> Iterator[Chunk]:
+def send(terminal: Terminal, interpreter: OpenInterpreter, text: str, data: str = "") -> Iterator[Event]:
     """The turn that answers a message; the files and images that it names go along, but not what its data names."""
-    message: Any = f"{text}\n\n{data}" if data else text
-    for attached in _attached(terminal, interpreter, text):
-        interpreter.messages.append(_stored(message))
-        message = attached
-    chunks: Iterator[Chunk] = interpreter.chat(message, display=False, stream=True)
-    return chunks
+    from interpreter.app import attachments
 
-
-def _stored(message: str | Message) -> Message:
-    return {"role": "user", "type": "message", "content": message} if isinstance(message, str) else message
-
-
-def _attached(terminal: Terminal, interpreter: OpenInterpreter, text: str) -> list[Message]:
-    """An image for a model that can see, else the path: what is in a file, code can read."""
-    from interpreter.terminal import attachments
-
-    folder = interpreter.computer.surroundings.cwd
-    for name in attachments.missing(text, folder):
+    outgoing = attachments.prepare(interpreter, text, data)
+    for name in outgoing.missing:
         terminal.tell(f"There is no file {name}.")
-    found = attachments.attachments(text, folder)
-    sees = interpreter.llm.vision
-    if found:
+    if found := outgoing.attached:
+        folder = interpreter.computer.surroundings.cwd
         terminal.tell(f"Attached: {', '.join(os.path.relpath(each.path, folder) for each in found)}.")
         terminal.show_pictures(interpreter, [each.path for each in found if each.is_image])
-    if not sees and any(each.is_image for each in found):
+    if outgoing.hides_images:
         terminal.tell(f"{interpreter.llm.model} cannot look at images: it is told where they are.")
-    return [
-        {"role": "user", "type": "image" if each.is_image and sees else "file", "format": "path", "content": each.path}
-        for each in found
-    ]
+    return attachments.send(interpreter, outgoing)
 
 
 def _next_message(terminal: Terminal, reader: Reader) -> str | None:

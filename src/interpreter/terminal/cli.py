@@ -46,6 +46,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    if arguments == ["--version"]:  # answered without loading the settings
+        print(version_line())
+        return 0
     from interpreter.terminal.flags import parse
 
     parsed = parse(arguments, os.path.basename(sys.argv[0]))
@@ -62,11 +65,16 @@ def _run(arguments: list[str]) -> int:
     return _talk_as_events(parsed) if "json" in parsed.actions else _talk(parsed)
 
 
+def version_line() -> str:
+    """What `--version` prints."""
+    from interpreter.version import __version__
+
+    return f"Open Interpreter {__version__} Developer Preview"
+
+
 def _answered_at_once(parsed: Parsed) -> int | None:
     """What needs no interpreter: the exit code, or None if it is something else."""
     if "version" in parsed.actions:
-        from interpreter.terminal.flags import version_line
-
         print(version_line())
         return 0
     if "help" in parsed.actions:
@@ -272,12 +280,13 @@ def _message(parsed: Parsed, terminal: Terminal) -> Said | None:
 
 
 def _chat(terminal: Terminal, interpreter: OpenInterpreter, session: Session | None = None) -> int:
+    from interpreter.app.models import model_problem
     from interpreter.errors import MissingKeyError
     from interpreter.terminal import sessions
     from interpreter.terminal.chat import converse
-    from interpreter.terminal.intro import ask_for_key, explained, greet, no_model
+    from interpreter.terminal.intro import ask_for_key, explained, greet
 
-    error = no_model(interpreter)
+    error = model_problem(interpreter)
     if error is not None:
         terminal.error(explained(error))
         if not isinstance(error, MissingKeyError) or not ask_for_key(terminal, interpreter):

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from interpreter.errors import SettingError, UsageError
-from interpreter.settings import SETTINGS, Setting, closest, parse_value, setting
+from interpreter.settings import SETTINGS, Setting, closest, parse_value, setting_named
 
 _IN_FULL = ("--mode",)  # no beginning of it will do: `--mod` has always been --model
 
@@ -111,12 +111,6 @@ def parse(argv: Sequence[str], prog: str = "interpreter") -> Parsed:
     return Parsed(settings, actions, message, shortcut, tuple(dict.fromkeys(_notices(found))))
 
 
-def version_line() -> str:
-    from interpreter.version import __version__
-
-    return f"Open Interpreter {__version__} Developer Preview"
-
-
 def _leading_flags(argv: Sequence[str]) -> tuple[list[_Found], int]:
     found: list[_Found] = []
     at = 0
@@ -217,7 +211,7 @@ def _options() -> dict[str, _Option]:
         option = _Option(command, None if command.value else True, command.value.startswith("["))
         options |= {spelling: option for spelling in (command.flag, command.short) if spelling}
     # The old name of a flag.
-    options["--debug_mode"] = _Option(setting("verbose"), True)
+    options["--debug_mode"] = _Option(setting_named("verbose"), True)
     return options
 
 

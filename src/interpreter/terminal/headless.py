@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-import threading
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from interpreter.errors import InterpreterError
+from interpreter.session import REFUSE, Answer, Event
 from interpreter.terminal import exit_codes
 from interpreter.terminal.output_schema import Mismatch, OutputSchema, again, final_answer
 
@@ -192,19 +192,22 @@ def standard_events() -> Events:
     return Events(write)
 
 
-def _turn(run: Run, events: Events, turn: Iterator[Chunk]) -> Iterator[Chunk]:
+def _turn(run: Run, events: Events, turn: Iterator[Event]) -> Iterator[Chunk]:
+    from interpreter.sigint import call_soon
     from interpreter.terminal.interrupts import Interrupts
 
     interpreter = run.interpreter
-    # In a thread: the signal may have come in the middle of something that cancelling waits for.
-    interrupts = Interrupts(lambda: threading.Thread(target=interpreter.cancel).start(), lambda: None)
+    # Not in the handler itself: the signal may interrupt code that holds a lock `cancel` needs.
+    interrupts = Interrupts(lambda: call_soon(interpreter.cancel), lambda: None)
     events.begin_turn()
     try:
         with interrupts.taken(), closing(turn):  # type: ignore[type-var]
-            for chunk in turn:
+            for event in interrupts.passing(turn):
+                if (chunk := event.chunk) is None:
+                    continue
                 events.write(chunk)
-                if chunk["type"] == "confirmation" and interpreter.pending is not None:
-                    interpreter.pending.nobody_there()
+                if chunk["type"] == "confirmation" and "question" in chunk:
+                    interpreter.session.answer(chunk["question"], Answer(REFUSE, by="nobody"))
                 yield chunk
     except KeyboardInterrupt:
         interpreter.cancel()

@@ -3,38 +3,63 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+from typing import TypeVar
+
+from interpreter.sigint import SigintHandler, in_main_thread
+
+T = TypeVar("T")
 
 _CAN_STOP = hasattr(signal, "SIGCONT")
 
 
-class Interrupts:
-    """Takes the interrupt signal for the length of a turn, where that is possible: in the main thread."""
+class Interrupts(SigintHandler):
+    """Handles SIGINT during a turn, in the main thread.
+
+    Inside the turn's own code, Ctrl-C only cancels. The second Ctrl-C raises KeyboardInterrupt between two chunks.
+    """
 
     def __init__(self, cancel: Callable[[], None], resume: Callable[[], None]) -> None:
         self._cancel, self._resume = cancel, resume
         self._asking = False
         self._elsewhere = False
+        self._inside = False
         self.count = 0
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        ours = threading.current_thread() is threading.main_thread()
         # A program with a handler of its own knows what it does.
-        if not ours or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        if not in_main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             yield
             return
-        signal.signal(signal.SIGINT, self._on_signal)
         continued = signal.signal(signal.SIGCONT, lambda number, frame: self._resume()) if _CAN_STOP else None
+        try:
+            with self.installed():
+                yield
+        finally:
+            if _CAN_STOP:
+                signal.signal(signal.SIGCONT, continued)
+
+    def passing(self, chunks: Iterator[T]) -> Iterator[T]:
+        """The same chunks. If Ctrl-C is pressed twice while one is made, KeyboardInterrupt is raised after it."""
+        with self.inside():
+            chunk = next(chunks, None)
+        while chunk is not None:
+            if self.count > 1:
+                raise KeyboardInterrupt
+            yield chunk
+            with self.inside():
+                chunk = next(chunks, None)
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """While our own code runs, Ctrl-C cancels and does not raise."""
+        self._inside = True
         try:
             yield
         finally:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            if _CAN_STOP:
-                signal.signal(signal.SIGCONT, continued)
+            self._inside = False
 
     @contextmanager
     def asking(self) -> Iterator[None]:
@@ -54,12 +79,13 @@ class Interrupts:
         finally:
             self._elsewhere = False
 
-    def _on_signal(self, number: int, frame: FrameType | None) -> None:
+    def on_sigint(self, in_user_code: bool) -> None:
         if self._elsewhere:
             return
         if self._asking:
             raise KeyboardInterrupt
         self.count += 1
-        if self.count > 1:
+        self.interrupted = True
+        if self.count > 1 and (in_user_code or not self._inside):
             raise KeyboardInterrupt
         self._cancel()

@@ -9,7 +9,6 @@ from interpreter.errors import (
     InterpreterError,
     LiteLLMMissingError,
     MissingKeyError,
-    ModelError,
     PolicyError,
     ProviderNotFoundError,
 )
@@ -77,23 +76,6 @@ def _tell_of_the_screen(terminal: Terminal, interpreter: OpenInterpreter) -> Non
         terminal.display.line("OS mode: the model sees the screen, and code can use mouse and keyboard.")
 
 
-def no_model(interpreter: OpenInterpreter) -> ModelError | None:
-    """Why the model cannot even be asked, as far as the settings tell."""
-    from interpreter.llm import offline
-    from interpreter.llm.providers import resolve
-
-    llm = interpreter.llm
-    if getattr(llm.completions, "__self__", None) is not llm:
-        return None  # somebody's own way to a model
-    try:
-        if interpreter.offline:
-            offline.check(llm.model, os.environ, llm.api_base)
-        resolve(llm.model, os.environ, llm.api_base, llm.api_key, llm.api_version)
-    except ModelError as error:
-        return error
-    return None
-
-
 def ask_for_key(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
     """Let the user type a key for the model they named, and keep it if they like; False to leave."""
     try:
@@ -103,18 +85,18 @@ def ask_for_key(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
     if not key or not key.strip():
         return False
     interpreter.llm.api_key = key.strip()
-    _offer_to_keep(interpreter)
+    _offer_to_keep(interpreter, key.strip())
     return True
 
 
-def _offer_to_keep(interpreter: OpenInterpreter) -> None:
+def _offer_to_keep(interpreter: OpenInterpreter, key: str) -> None:
     from interpreter.llm.catalogue import ROWS
     from interpreter.llm.providers import identify
     from interpreter.terminal import local, setup
 
     row = ROWS.get(identify(interpreter.llm.model)[0])
     if row is not None and row.key_variables and local.can_ask():
-        setup.offer_to_keep(row, interpreter.llm.api_key, interpreter.plain_text_display)
+        setup.offer_to_keep(row, key, interpreter.plain_text_display)
 
 
 def explained(error: InterpreterError) -> str:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
     from interpreter.messages import Chunk
+    from interpreter.session import Event
     from interpreter.terminal.terminal import Terminal
 
 _terminals: dict[bool, Terminal] = {}
@@ -22,19 +23,18 @@ def show_chat(interpreter: OpenInterpreter, message: Any = None) -> Iterator[Chu
 
         yield from converse(_terminal(interpreter), interpreter)
     else:
-        chunks = interpreter.chat(message, display=False, stream=True)
-        yield from show_turn(_terminal(interpreter), interpreter, chunks)
+        yield from show_turn(_terminal(interpreter), interpreter, interpreter.respond(message))
 
 
-def show_chunks(interpreter: OpenInterpreter | None, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """Show the chunks of a block while they pass."""
+def show_events(interpreter: OpenInterpreter | None, events: Iterator[Event]) -> Iterator[Chunk]:
+    """Show the events of a block while they pass."""
     from interpreter.terminal.turn import show_block
 
     if interpreter is None:
         from interpreter.core import OpenInterpreter
 
         interpreter = OpenInterpreter()
-    yield from show_block(_terminal(interpreter), interpreter, chunks)
+    yield from show_block(_terminal(interpreter), interpreter, events)
 
 
 def show_message(interpreter: OpenInterpreter, markdown: str) -> None:

@@ -12,9 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from interpreter.app.attachments import existing
+from interpreter.app.models import use_server_model
 from interpreter.errors import DownloadError, LocalServerError, ModelError
 from interpreter.llm.local import engine, ollama, programs, servers, weights
-from interpreter.terminal.attachments import existing
 from interpreter.terminal.menu import Menu, ask_plainly, fitting
 from interpreter.terminal.progress import show_download, show_pull
 from interpreter.terminal.tty import Tty
@@ -141,13 +142,7 @@ def _builtin() -> Iterator[Choice]:
 
 def _use_server_model(server: servers.Server, model: servers.Model) -> Callable[[OpenInterpreter], None]:
     def use(interpreter: OpenInterpreter) -> None:
-        llm = interpreter.llm
-        window = servers.context_of(server, model, llm.context_window)
-        llm.model, llm.api_base = server.model_string(model), server.api_base
-        if window is not None:
-            llm.context_window = window
-        if server.kind.prefix == "openai/" and llm.api_key is None:
-            llm.api_key = "local"  # or OpenAI's own key would go to this server
+        window = use_server_model(interpreter, server, model)
         told = f", window {window:,} tokens." if window else "."
         print(fitting(f"Using {model.name} at {server.kind.title}{told}"))
 

@@ -9,19 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from interpreter.app.models import Source, models_without_key, usable_models
 from interpreter.llm import keys, prices
-from interpreter.llm.catalogue import PROVIDERS, Provider
 from interpreter.settings import from_environment
 
 if TYPE_CHECKING:
-    from interpreter.llm.local.servers import Server
     from interpreter.terminal.flags import Parsed
 
-# In the list of prices, and nothing to talk to.
-_NOT_FOR_CHATS = (
-    "image", "tts", "audio", "realtime", "transcribe", "embed", "moderation", "davinci", "babbage", "curie",
-    "-live", "robotics", "rerank", "ft:", "whisper", "veo-", "guard",
-)  # fmt: skip
 _SHOWN = 12
 _WIDE = 100  # where the output is no terminal
 
@@ -50,7 +44,8 @@ def list_models(parsed: Parsed) -> int:
     words = wanted.lower().split() if isinstance(wanted, str) else []
     said = from_environment(os.environ) | parsed.settings
     environ = {**keys.kept(), **os.environ}
-    sections = list(usable(words, environ, offline=bool(said.get("offline"))))
+    found = usable_models(words, environ, offline=bool(said.get("offline")))
+    sections = [as_section(source, whole=bool(words)) for source in found]
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDE
     for section in sections:
         print("\n".join(lines(section, width)) + "\n")
@@ -61,16 +56,18 @@ def list_models(parsed: Parsed) -> int:
     return 0 if sections else 1
 
 
-def usable(words: Sequence[str], environ: Mapping[str, str], offline: bool = False) -> Iterator[Section]:
-    """What can be asked now, as far as it has all of these words in its name."""
-    from interpreter.llm.local import servers
-
-    for server in servers.find(environ=environ):
-        yield from _server_section(server, words)
-    yield from _builtin_section(words)
-    for row in PROVIDERS if not offline else ():
-        if not row.is_local and row.prefix != "cohere_chat" and (found := _found(row, environ)):
-            yield from _provider_section(row, found, words)
+def as_section(source: Source, whole: bool) -> Section:
+    """A source of models as it is listed; `whole`: with all of them, else the first ones of a provider."""
+    free = "free" if source.kind != "provider" else ""
+    rows = tuple(Row(each.model, _tokens(each.window), free or _price(each.price)) for each in source.models)
+    if source.kind != "provider":
+        note = source.problem or (f"With --api_base {source.api_base}" if source.api_base else "")
+        return Section(f"{source.name}, on this machine", rows, note)
+    title, more = f"{source.name}, with {source.key}", 0 if whole else max(0, len(rows) - _SHOWN)
+    if not rows:
+        return Section(title, note=f"Its own list has the names: --model {source.name}/NAME")
+    shown = rows[: len(rows) - more]
+    return Section(title, shown, f"and {more} more: interpreter --models {source.name}/" if more else "")
 
 
 def lines(section: Section, width: int) -> Iterator[str]:
@@ -99,70 +96,8 @@ def nothing(words: Sequence[str], environ: Mapping[str, str]) -> Iterator[str]:
         yield "Set a key such as OPENAI_API_KEY, or run `interpreter --local`."
         return
     yield f"Nothing that can be used now has {' and '.join(words)!r} in its name."
-    for row in PROVIDERS:
-        many = len(_rows(row, words))
-        if many and row.key_variables and not _found(row, environ):
-            yield f"  {row.prefix} has {many} such models: set {row.key_variables[0]}."
-
-
-def _server_section(server: Server, words: Sequence[str]) -> Iterator[Section]:
-    from interpreter.llm.local import servers
-
-    models = [model for model in server.models if _has(server.model_string(model), words)]
-    windows = servers.contexts_of(server, models)
-    rows = [
-        Row(server.model_string(model), _tokens(window), "free") for model, window in zip(models, windows, strict=True)
-    ]
-    title = f"{server.kind.title}, on this machine"
-    note = f"With --api_base {server.api_base}" if server.kind.prefix == "openai/" and rows else ""
-    if rows or (server.problem and not words):
-        yield Section(title, tuple(rows), server.problem or note)
-
-
-def _builtin_section(words: Sequence[str]) -> Iterator[Section]:
-    from interpreter.llm.local import engine, weights
-
-    if not engine.is_installed():
-        return
-    names = [weights.model_string(row) for row in weights.WEIGHTS if weights.is_here(row)]
-    names += map(weights.model_string, weights.own_files())
-    if rows := [Row(name, _tokens(engine.CONTEXT), "free") for name in names if _has(name, words)]:
-        yield Section("Built-in, on this machine", tuple(rows))
-
-
-def _provider_section(row: Provider, found: str, words: Sequence[str]) -> Iterator[Section]:
-    rows = _rows(row, words)
-    title = f"{row.prefix}, with {found}"
-    if not rows:
-        if not words or _has(row.prefix, words):
-            yield Section(title, note=f"Its own list has the names: --model {row.prefix}/NAME")
-        return
-    shown = rows if words else rows[:_SHOWN]
-    more = len(rows) - len(shown)
-    yield Section(title, tuple(shown), f"and {more} more: interpreter --models {row.prefix}/" if more else "")
-
-
-def _rows(row: Provider, words: Sequence[str]) -> list[Row]:
-    """Higher numbers first: they are mostly the newer models."""
-    known = [each for each in prices.models(row.prefix) if not _has_any(each.name, _NOT_FOR_CHATS)]
-    made = [Row(f"{row.prefix}/{each.name}", _tokens(each.window), _price(each.price)) for each in known]
-    return [each for each in reversed(made) if _has(each.model, words)]
-
-
-def _found(row: Provider, environ: Mapping[str, str]) -> str:
-    """The name of the variable with its key or, where everybody has an address, with that."""
-    if not row.base_url and not any(map(environ.get, row.base_variables)):
-        return ""
-    names = (*row.key_variables, *(() if row.base_url else row.base_variables))
-    return next((name for name in names if environ.get(name)), "")
-
-
-def _has(name: str, words: Sequence[str]) -> bool:
-    return all(word in name.lower() for word in words)
-
-
-def _has_any(name: str, words: Sequence[str]) -> bool:
-    return any(word in name for word in words)
+    for source in models_without_key(words, environ):
+        yield f"  {source.name} has {len(source.models)} such models: set {source.key}."
 
 
 def _tokens(count: int | None) -> str:

@@ -9,7 +9,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from interpreter.languages.states import Restored
-from interpreter.safety.choice import chosen
 from interpreter.terminal.render.files import Touch, grouped
 
 if TYPE_CHECKING:
@@ -33,7 +32,7 @@ def heading(outlook: Outlook, done: bool) -> str:
 
 def lines(outlook: Outlook) -> list[str]:
     """What it is about, part by part, and what it leaves out."""
-    files = list(_file_lines(outlook.files)) if outlook.files else []
+    files = list(_file_lines(outlook, outlook.files)) if outlook.files else []
     return [
         *_indented(_some([_preview(message) for message in outlook.messages], _MESSAGES, "messages")),
         *(["Files:", *_indented(files)] if files else ()),
@@ -64,24 +63,14 @@ def _some(rows: Sequence[str], most: int, what: str) -> list[str]:
 # -- files -------------------------------------------------------------------------------------------------------
 
 
-def certain(plan: Plan) -> list[Step]:
-    """What is done to files without another question."""
-    return chosen(plan, (), ())[0]
-
-
-def doubtful(plan: Plan) -> list[Step]:
-    """The files that somebody else has changed since, and that can be restored."""
-    return [step for step in plan.drift if step.repository is None and not step.impossible]
-
-
-def _file_lines(plan: Plan) -> Iterator[str]:
+def _file_lines(outlook: Outlook, plan: Plan) -> Iterator[str]:
     verbs = _BACK if plan.direction == "undo" else _AGAIN
-    groups = grouped(_touches(certain(plan), verbs))
+    groups = grouped(_touches(outlook.certain, verbs))
     groups.sort(key=lambda group: _ORDER.index(group.what))
     yield from _some([f"{group.what} {group}" for group in groups], _FILES, "files")
-    changed = grouped(Touch("", step.path) for step in doubtful(plan))
+    changed = grouped(Touch("", step.path) for step in outlook.drifted)
     yield from _some([f"changed by somebody else since: {group}" for group in changed], _FILES, "files")
-    left = {step.repository for step in plan.steps if step.repository} - {step.repository for step in certain(plan)}
+    left = {step.repository for step in plan.steps if step.repository} - {step.repository for step in outlook.certain}
     yield from (f"{folder} stays as it is: its commits and its index are git's own" for folder in sorted(left))
 
 

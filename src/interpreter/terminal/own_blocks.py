@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from interpreter.messages import Fold, Framer
+from interpreter.app.own_blocks import run_own_block
 from interpreter.terminal.turn import show_block
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
-    from interpreter.messages import Chunk
     from interpreter.terminal.terminal import Terminal
 
+SIGNS = {"python": ">>> ", "shell": "!"}  # what the user types before such a block
 
-def run_own_block(
+
+def show_own_block(
     terminal: Terminal, interpreter: OpenInterpreter, language: str, code: str, shared: bool | None = None
 ) -> None:
     """Run and show it; `shared` tells the model, None does as the setting says."""
-    chunks: Iterator[Chunk] = interpreter.computer.stream(language, code)
-    if interpreter.share_commands if shared is None else shared:
-        chunks = _kept(interpreter, language, code, chunks)
-    for _ in show_block(terminal, interpreter, chunks):
+    for _ in show_block(terminal, interpreter, run_own_block(interpreter, language, code, shared)):
         pass
-
-
-def _kept(interpreter: OpenInterpreter, language: str, code: str, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """The chunks as they are, while the block and its output become part of the conversation."""
-    interpreter.messages.append({"role": "user", "type": "code", "format": language, "content": code})
-    fold, framer = Fold(lambda: interpreter.messages, interpreter.max_output), Framer()
-    try:
-        for chunk in chunks:
-            for framed in framer.frame({**chunk, "role": "computer"}):
-                fold.add(framed)
-            yield chunk
-    finally:
-        fold.close()
 
 
 def python_of(text: str) -> str:

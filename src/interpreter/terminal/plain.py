@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from interpreter.languages import BUILT_IN
 from interpreter.terminal.render import files, words
 from interpreter.terminal.render.ansi import ProgramText, visible
 from interpreter.terminal.render.saved import picture_size, save_image, save_text
@@ -29,6 +30,8 @@ class PlainDisplay:
         self._program: ProgramText | None = None
         self._silent = True
         self._language = ""
+        self.languages = BUILT_IN  # those of the session, once one is shown
+        self._call = ""  # the arguments of a tool call, as far as they have come
         self._files = ""  # what the block did to files, told when it is over
         self.on_change: Callable[[], None] = lambda: None  # nothing is drawn later
         self.show_active_line = False  # nothing here can mark a line
@@ -41,7 +44,10 @@ class PlainDisplay:
         if (chunk.get("recipient", "user") != "user" and chunk["type"] != "image") or chunk.get("start"):
             return
         if chunk.get("end"):
-            if chunk["type"] != "console":
+            if chunk["type"] == "tool_call":
+                arguments, self._call, self._language = self._call, "", ""
+                self.line(words.tool_call(chunk.get("format", ""), arguments))
+            elif chunk["type"] != "console":
                 self._end_section()
         else:
             self._content(chunk)
@@ -55,6 +61,8 @@ class PlainDisplay:
             self._language = chunk.get("format", "").lower()
             self._section("code", f"```{chunk.get('format', '')}\n")
             self._write(visible(content))
+        elif kind == "tool_call":
+            self._call += content
         elif kind == "console":
             self._console(chunk)
         elif kind in ("image", "code"):
@@ -107,7 +115,8 @@ class PlainDisplay:
     def _block_over(self, chunk: Chunk) -> None:
         silent, self._silent = self._silent, True
         self._end_section()
-        self._say(words.ending(dict(chunk), 0.0, silent, self._language in words.SHELLS))
+        explained = self.languages.describe(self._language).explains_failures
+        self._say(words.ending(dict(chunk), 0.0, silent, explained))
         self.tell_files()
 
     def tell_files(self) -> None:

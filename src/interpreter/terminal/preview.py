@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from interpreter.errors import InterpreterError
+from interpreter.session import APPROVE, REFUSE, Answer
 from interpreter.terminal.approval import edit
 
 if TYPE_CHECKING:
@@ -37,22 +38,21 @@ class Trying:
         """Whether there is a way: none in a sandbox, and none for a language whose variables cannot be copied."""
         return self._interpreter.sandbox_now() is None and self._interpreter.computer.copies(self._pending.language)
 
-    def look(self) -> bool:
-        """Run it where nothing lasts and ask what then; True if it is to be made real."""
+    def look(self) -> Answer | None:
+        """Run it where nothing lasts and ask what then; None if the question about the block is still open."""
         pending = self._pending
         try:
             preview = self._interpreter.computer.preview(pending.language, pending.code)
         except InterpreterError as error:
             self._dry_look(error)
-            return False
+            return None
         try:
             self._run(preview)
             if self._interpreter.cancelled:  # Ctrl-C is for the whole turn
-                pending.decline()
-                chosen = "n"
-            else:
-                self._show(preview)
-                chosen = self._choose(preview)
+                preview.discard()
+                return Answer(REFUSE)
+            self._show(preview)
+            chosen = self._choose(preview)
         except BaseException:
             preview.discard()
             raise
@@ -62,7 +62,8 @@ class Trying:
         display = self._terminal.display
         display.line(BEGIN)
         display.running()
-        for chunk in preview:
+        busy = self._terminal.busy
+        for chunk in busy.interrupts.passing(iter(preview)) if busy is not None else preview:
             display.show({**chunk, "role": "computer"})
 
     def _show(self, preview: Preview) -> None:
@@ -96,15 +97,12 @@ class Trying:
             else:
                 self._terminal.display.line(EXPLANATION)
 
-    def _settle(self, preview: Preview, chosen: str) -> bool:
+    def _settle(self, preview: Preview, chosen: str) -> Answer | None:
         if chosen == "y":
-            self._pending.preview = preview
-            return True
+            return Answer(APPROVE, details={"preview": preview})
         preview.discard()
         self._terminal.display.line(FORGOTTEN)
-        if chosen == "e":
-            edit(self._terminal, self._pending)
-        return False
+        return edit(self._terminal, self._pending) if chosen == "e" else None
 
     def _show_differences(self, preview: Preview, most: int | None) -> None:
         """Those of the workspace, as many as that; or all there are."""
@@ -128,9 +126,9 @@ class Seen:
     def __init__(self, terminal: Terminal) -> None:
         self._terminal = terminal
 
-    def before(self, chunk: Chunk, pending: PendingBlock | None) -> bool:
+    def before(self, chunk: Chunk) -> bool:
         """Whether the user has seen it before; at the end of the block it says that it is real now."""
-        if pending is not None or chunk["type"] in ("status", "confirmation"):
+        if chunk["type"] in ("status", "confirmation"):
             return False
         if chunk.get("previewed"):
             if "ended" in chunk:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
 from interpreter.messages import group_of
+from interpreter.terminal.own_blocks import SIGNS
 from interpreter.terminal.render.ansi import visible
 
 if TYPE_CHECKING:
@@ -13,7 +14,6 @@ if TYPE_CHECKING:
     from interpreter.terminal.terminal import Terminal
 
 SCREENS = 3
-_OWN_BLOCK = {"python": ">>> ", "shell": "!"}
 
 
 def replay(terminal: Terminal, messages: Sequence[Message]) -> None:
@@ -65,7 +65,7 @@ def _typed(message: Message, width: int) -> str:
     """What the user said, as it stood at the prompt."""
     text = visible(str(message.get("content", "")))
     if message.get("type") == "code":
-        text = _OWN_BLOCK.get(message.get("format", ""), "") + text
+        text = SIGNS.get(message.get("format", ""), "") + text
     elif message.get("type") == "image" and message.get("format") != "path":
         text = "(an image)"
     rows = [line[at : at + width] for line in text.split("\n") for at in range(0, len(line) or 1, width)]

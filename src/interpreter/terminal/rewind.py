@@ -6,6 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from interpreter.safety.items import repository_of
+from interpreter.terminal.own_blocks import SIGNS
 from interpreter.terminal.render.ansi import cells, clip, visible
 
 if TYPE_CHECKING:
@@ -34,12 +35,12 @@ class Places:
 
     def searched(self) -> list[str]:
         """The words that each row can be found by."""
-        return [f"{self._name(place)} {self._label(place)} {self._gist(place)}" for place in self.places]
+        return [f"{self.name(place)} {self._label(place)} {self._gist(place)}" for place in self.places]
 
     def drawn(self, number: int, width: int) -> str:
         """A row of the list: number, time, what came next, and what would be restored."""
         place = self.places[number]
-        head = f"{self._name(place):>4}  " + (f"{self._times[place]}  " if width >= _NARROW else "")
+        head = f"{self.name(place):>4}  " + (f"{self._times[place]}  " if width >= _NARROW else "")
         gist = self._gist(place)
         if width < _WIDE:
             gist = gist.replace("message", "msg").replace(", variables", "" if width < _NARROW else ", vars")
@@ -50,7 +51,8 @@ class Places:
         label = label if cells(label) <= room else clip(label, room - 1) + "…"
         return f"{head}{label}{' ' * (room - cells(label))}  {gist}"
 
-    def _name(self, place: int) -> str:
+    def name(self, place: int) -> str:
+        """The number of its point, or `now`."""
         return NOW if place == self._timeline.present else str(self._timeline.points[place].id)
 
     def _label(self, place: int) -> str:
@@ -94,7 +96,7 @@ def labelled(point: Point) -> str:
     if point.kind == "turn":
         return point.label or "(a turn)"
     own = point.kind == "own"
-    sign = {"python": ">>> ", "shell": "!"}.get((point.language or "").lower(), "") if own else f"  {point.language}: "
+    sign = SIGNS.get((point.language or "").lower(), "") if own else f"  {point.language}: "
     return f"{sign}{point.label}"
 
 
@@ -105,12 +107,12 @@ def clock_time(moment: float) -> str:
     return time.strftime("%H:%M" if same_day else "%d %b %H:%M", time.localtime(moment))
 
 
-def choose(terminal: Terminal, places: Places) -> int:
-    """Let the user choose a place with the arrow keys; KeyboardInterrupt if they would rather not."""
+def choose(terminal: Terminal, places: Places) -> str:
+    """Let the user choose a place with the arrow keys: its name. KeyboardInterrupt if they would rather not."""
     from interpreter.terminal.picker import Picker
 
     picker = Picker("Go back to before what?", places.searched(), places.drawn)
-    return places.places[picker.choose(terminal.tty)]
+    return places.name(places.places[picker.choose(terminal.tty)])
 
 
 def listed(terminal: Terminal, places: Places) -> None:

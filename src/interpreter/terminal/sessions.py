@@ -4,60 +4,48 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import ConversationNotFoundError, UsageError
+from interpreter.terminal.turn import show_block
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
     from interpreter.journal import Session, Summary
-    from interpreter.journal.entries import Block
-    from interpreter.messages import Chunk
+    from interpreter.session import Event
     from interpreter.terminal.terminal import Terminal
 
 FLAGS = frozenset({"conversations", "resume", "continue"})
 _WIDE = 100  # columns
-_GONE = (
-    "[This conversation was taken up again on {date}, in a new process. The live sessions of before are over: "
-    "variables, functions and imports are gone, files are still there. {again}The working directory is {folder}.]"
-)
-_ANEW = "[The user has begun the {name} session anew and run {done} of its {all} blocks again that had run well.]"
-_AGAIN = "The user has run {done} of the {all} blocks that had run well again, so what they define is there. "
 
 
 def take_up(terminal: Terminal, interpreter: OpenInterpreter, actions: Mapping[str, Any]) -> Session | None:
     """Take up the conversation that the command line names; None if it names none, or the user chose none."""
+    from interpreter.app import conversations, result_of
+
     row = named(terminal, interpreter, actions) if FLAGS & actions.keys() else None
-    return None if row is None else resume(interpreter, row)
-
-
-def resume(interpreter: OpenInterpreter, row: Summary) -> Session:
-    """Take up a conversation; the model will be told that variables are gone."""
-    session = interpreter.journal.resume(row)
-    if _blocks(session):
-        interpreter.journal.tell_model(_note(interpreter))
-    return session
+    return None if row is None else result_of(conversations.resume(interpreter, row))
 
 
 def named(terminal: Terminal, interpreter: OpenInterpreter, actions: Mapping[str, Any]) -> Summary | None:
     """The conversation that flags or a command name, else one that the user picks."""
-    from interpreter.journal import find, last_in
+    from interpreter.app.conversations import find_conversation, last_conversation
 
-    root = interpreter.journal.root
     if "continue" in actions:
-        return last_in(root, os.path.abspath(interpreter.workspace))
+        return last_conversation(interpreter)
     wanted = actions.get("resume")
-    return find(root, wanted) if isinstance(wanted, str) else pick(terminal, interpreter)
+    return find_conversation(interpreter, wanted) if isinstance(wanted, str) else pick(terminal, interpreter)
 
 
 def pick(terminal: Terminal, interpreter: OpenInterpreter) -> Summary | None:
     """Let the user choose a conversation; None if they would rather not."""
-    from interpreter.journal import listed
+    from interpreter.app.conversations import list_conversations
 
     if not (terminal.tty.can_type and terminal.tty.can_show):
         raise UsageError("Choosing a conversation needs a terminal. `--resume ID` and `--continue` do without one.")
-    rows = listed(interpreter.journal.root)
+    rows = list_conversations(interpreter)
     if not rows:
         raise ConversationNotFoundError(f"There is no conversation in {interpreter.journal.root} yet.")
     try:
@@ -134,14 +122,16 @@ def age_in_words(seconds: float) -> str:
 
 def show(terminal: Terminal, interpreter: OpenInterpreter, session: Session) -> None:
     """The conversation so far, and what of it is gone."""
+    from interpreter.app.conversations import blocks_to_rerun
     from interpreter.terminal.replay import replay
 
+    terminal.display.languages = interpreter.computer.registry
     replay(terminal, session.messages)
     if session.torn:
         terminal.display.line("The program was ended in the middle of writing: the last piece is missing.")
     if session.damaged:
         terminal.display.line(f"{session.damaged} lines of the journal could not be read and are left out.", "error")
-    if blocks := _blocks(session):
+    if blocks := blocks_to_rerun(session):
         what = "the block that built them" if len(blocks) == 1 else f"the {len(blocks)} blocks that built them"
         terminal.display.line(f"The variables of before are gone. F5 (or %rerun) runs {what} again.")
     terminal.display.finish()
@@ -152,75 +142,27 @@ def rerun(terminal: Terminal, interpreter: OpenInterpreter, language: str = "") 
 
     With a language only its own, in a new session: so it has the variables of before, where there is no other return.
     """
-    computer = interpreter.computer
-    wanted = computer.get_language(language) if language else None
-    if language and wanted is None:
+    from interpreter.app import result_of
+    from interpreter.app.conversations import Rerun
+
+    if language and interpreter.computer.get_language(language) is None:
         terminal.display.line(f"{language} is no language here, so nothing is run again.")
         return
-    session = interpreter.journal.read()
-    blocks = _blocks(session) if session is not None else _blocks_of_messages(interpreter)
-    if wanted is not None:
-        blocks = [block for block in blocks if computer.get_language(block.language) is wanted]
-        computer.end(wanted.name)
-    if not blocks:
-        begun = f"The {wanted.name} session begins anew. " if wanted is not None else ""
+    again = Rerun(interpreter, language)
+    if not again.blocks:
+        result_of(again.events())
+        begun = f"The {again.language.name} session begins anew. " if again.language is not None else ""
         terminal.display.line(f"{begun}No block of this conversation has run well, so there is nothing to run again.")
         return
-    done = 0
-    for block in blocks:
-        if not _run_again(terminal, interpreter, block):
-            break
-        done += 1
-    counts = {"done": done, "all": len(blocks)}
-    anew = _ANEW.format(name=wanted.name, **counts) if wanted is not None else ""
-    interpreter.journal.tell_model(anew or _note(interpreter, _AGAIN.format(**counts)))
-    terminal.display.line(f"{done} of {len(blocks)} blocks were run again.")
+    for _ in show_block(terminal, interpreter, _until_interrupted(terminal, again.events())):
+        pass
+    terminal.display.line(f"{again.done} of {len(again.blocks)} blocks were run again.")
 
 
-def _run_again(terminal: Terminal, interpreter: OpenInterpreter, block: Block) -> bool:
-    """Show the block, ask whom the rules and the mode say, run it; False if it did not run, or did not end well."""
-    from interpreter.blocks import PendingBlock
-    from interpreter.consent import Consent
-    from interpreter.terminal.approval import approve
-    from interpreter.terminal.turn import show_block
-
-    shown: Chunk = {"role": "assistant", "type": "code", "format": block.language}
-    terminal.display.show({**shown, "content": block.code})
-    terminal.display.show({**shown, "end": True})
-    pending = PendingBlock(block.language, block.code, lambda *code: interpreter.scanner.scan(*code))
-    for chunk in Consent(interpreter).obtain(pending, stored=False):
-        terminal.display.show(chunk)
-        if chunk["type"] == "confirmation":
-            approve(terminal, pending)
-    if pending.denied is not None or pending.declined:
-        return False
-    run = interpreter.computer.stream_widened(pending.language, pending.code, pending.widening)
-    ended, code = "done", None
-    for chunk in show_block(terminal, interpreter, run):
-        ended, code = chunk.get("ended", ended), chunk.get("exit_code", code)
-    return ended == "done" and not code and not terminal.interrupted
-
-
-def _blocks(session: Session) -> list[Block]:
-    from interpreter.journal.entries import Block
-    from interpreter.journal.transcript import entries_from_session
-
-    return [entry for entry in entries_from_session(session) if isinstance(entry, Block) and _ran_well(entry)]
-
-
-def _blocks_of_messages(interpreter: OpenInterpreter) -> list[Block]:
-    from interpreter.journal.entries import Block, entries_from_messages
-
-    entries = entries_from_messages(interpreter.messages)
-    return [entry for entry in entries if isinstance(entry, Block) and _ran_well(entry)]
-
-
-def _ran_well(block: Block) -> bool:
-    # What the user ran themselves without any output looks as if it had not been run.
-    return block.succeeded or (block.author == "user" and block.decision == "not_run")
-
-
-def _note(interpreter: OpenInterpreter, again: str = "") -> str:
-    """What the model is told, once, before the user's next message."""
-    folder = interpreter.computer.surroundings.cwd
-    return _GONE.format(date=time.strftime("%d %B %Y"), again=again, folder=folder)
+def _until_interrupted(terminal: Terminal, events: Generator[Event, None, object]) -> Iterator[Event]:
+    """Ctrl-C between two blocks ends all of it."""
+    with closing(events):
+        for event in events:
+            yield event
+            if terminal.busy is not None and terminal.busy.interrupts.count and event.data.get("state") == "ended":
+                return

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 from interpreter.errors import LocalServerError, NoModelError
 from interpreter.llm import keys
-from interpreter.settings import apply, sources
 from interpreter.terminal.menu import Menu, fitting
 from interpreter.terminal.render.words import wrapped
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
     from interpreter.llm.catalogue import Provider
-    from interpreter.terminal.remembered import Remembered
     from interpreter.terminal.terminal import Terminal
 
 _NO_MODEL = "No model is set up yet. Choose one; the next start takes it without asking."
@@ -39,9 +37,11 @@ No model is set up, and there is no terminal to choose one at. One of these help
 
 def ready(terminal: Terminal, interpreter: OpenInterpreter, anew: bool = False) -> bool:
     """See to it that there is a model to ask; False if the user would rather leave."""
-    if not anew and (_is_named(interpreter) or _is_found(terminal, interpreter)):
-        return True
+    from interpreter.app.models import is_model_named
     from interpreter.terminal import local
+
+    if not anew and (is_model_named(interpreter) or _is_found(terminal, interpreter)):
+        return True
 
     if not local.can_ask():
         raise NoModelError(NOBODY_TO_ASK)
@@ -50,69 +50,40 @@ def ready(terminal: Terminal, interpreter: OpenInterpreter, anew: bool = False) 
 
 def remember_local(interpreter: OpenInterpreter) -> None:
     """`--local`: choose a model on this machine, and keep the choice."""
-    from interpreter.terminal import local, remembered
+    from interpreter.app.models import remember
+    from interpreter.terminal import local
 
     taken = local.local_setup(interpreter)
-    remembered.remember(interpreter, taken.program)
-
-
-def lend_key(interpreter: OpenInterpreter, row: Provider) -> bool:
-    """Use the key that the user keeps for this provider, if there is one."""
-    key = keys.kept_for(row)
-    if key is not None:
-        apply(interpreter, {"llm.api_key": key}, "default")
-    return key is not None
-
-
-def _is_named(interpreter: OpenInterpreter) -> bool:
-    """Whether somebody has said which model to ask, or where; what is wrong with it is told later."""
-    from interpreter.llm.catalogue import ROWS
-    from interpreter.llm.providers import identify
-
-    given = sources(interpreter.llm)
-    named = any(given[f"llm.{name}"] != "default" for name in ("model", "api_base", "api_key"))
-    if named and interpreter.llm.api_base is None and interpreter.llm.api_key is None:
-        row = ROWS.get(identify(interpreter.llm.model)[0])
-        if row is not None and not any(map(os.environ.get, row.key_variables)):
-            lend_key(interpreter, row)
-    return named
+    remember(interpreter, taken.program)
 
 
 def _is_found(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
     """Whether the environment or the last choice tell what to ask; a line says what that is."""
-    from interpreter.terminal.intro import no_model
+    from interpreter.app import models
 
-    if no_model(interpreter) is None:
+    if models.model_problem(interpreter) is None:
         return True
-    return _by_key(terminal, interpreter) or _by_memory(terminal, interpreter)
-
-
-def _by_key(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
-    if interpreter.offline:
-        return False
-    for row, variable in keys.in_environment(os.environ):
-        if keys.settles(row, variable):
-            model = keys.starting_model(row)
-            apply(interpreter, {"llm.model": model}, "default")
-            terminal.tell(f"{variable} is set, so the model is {model}. --model names another.")
-            return True
-    return False
+    if (variable := models.choose_by_key(interpreter)) is not None:
+        terminal.tell(f"{variable} is set, so the model is {interpreter.llm.model}. --model names another.")
+        return True
+    return _by_memory(terminal, interpreter)
 
 
 def _by_memory(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
-    from interpreter.terminal import local, remembered
+    from interpreter.app import models
+    from interpreter.terminal import local
 
-    chosen = remembered.recall(interpreter)
+    chosen = models.recall(interpreter)
     if chosen is None:
         return False
-    problem = remembered.problem(chosen)
+    problem = chosen.problem
     try:
         if problem and chosen.program:
             return local.start_again(interpreter, chosen.program, chosen.model)
     except LocalServerError as error:
         problem = str(error)
-    if not problem:
-        problem = _use_again(interpreter, chosen)
+    if not problem and (refused := models.use_remembered(interpreter, chosen)) is not None:
+        problem = str(refused).rstrip(".")
     if problem:
         terminal.tell(f"The model chosen last, {chosen.model}, cannot be used: {problem}.")
         return False
@@ -120,30 +91,12 @@ def _by_memory(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
     return True
 
 
-def _use_again(interpreter: OpenInterpreter, chosen: Remembered) -> str:
-    """Take it; why that does not do, if it does not."""
-    from interpreter.llm.catalogue import ROWS
-    from interpreter.llm.providers import identify
-    from interpreter.terminal.intro import no_model
-
-    before = {"llm.model": interpreter.llm.model, "llm.api_base": None, "llm.api_key": None}
-    apply(interpreter, {"llm.model": chosen.model, "llm.api_base": chosen.api_base}, "default")
-    row = ROWS.get(identify(chosen.model)[0])
-    if chosen.api_base and chosen.model.startswith("openai/"):
-        apply(interpreter, {"llm.api_key": "local"}, "default")  # or OpenAI's own key would go to this server
-    elif row is not None:
-        lend_key(interpreter, row)
-    error = no_model(interpreter)
-    if error is not None:
-        apply(interpreter, before, "default")
-    return str(error).rstrip(".") if error else ""
-
-
 # -- choosing ------------------------------------------------------------------------------------------------
 
 
 def _choose(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
-    from interpreter.terminal import local, remembered
+    from interpreter.app.models import remember
+    from interpreter.terminal import local
 
     print("\n".join(_first_words(min(terminal.tty.size()[0] - 1, _WIDEST))))
     for row, variable in keys.in_environment(os.environ):
@@ -155,7 +108,7 @@ def _choose(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
     except KeyboardInterrupt:
         return False
     if taken.label != _PASTE or paste.is_kept:
-        remembered.remember(interpreter, taken.program)
+        remember(interpreter, taken.program)
     return True
 
 

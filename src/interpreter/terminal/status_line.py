@@ -43,14 +43,14 @@ def fitted(parts: list[str], width: int, separator: str = SEPARATOR) -> str:
 
 def safety(interpreter: OpenInterpreter) -> str:
     mode = interpreter.mode or ("auto" if interpreter.auto_run else "ask")
-    mode = {"ask": "asks first", "auto": "auto run"}.get(mode, mode)
-    if interpreter.mode == "plan":
-        mode += ", read-only sandbox"  # whatever the setting is
+    words = {"ask": "asks first", "auto": "auto run"}.get(mode, str(mode))
+    if mode == "plan":
+        words += ", read-only sandbox"  # whatever the setting is
     elif interpreter.sandbox != "off":
-        mode += f", sandbox {interpreter.sandbox}"
+        words += f", sandbox {interpreter.sandbox}"
     if interpreter.safe_mode != "off":
-        mode += f", safe mode {interpreter.safe_mode}"
-    return mode + ", offline" if interpreter.offline else mode
+        words += f", safe mode {interpreter.safe_mode}"
+    return words + ", offline" if interpreter.offline else words
 
 
 def context(interpreter: OpenInterpreter) -> str:

@@ -68,8 +68,8 @@ class Suggestions(Completer):
                 yield from self._files(argument, only_folders=wanted == "folders")
 
     def _variables(self, part: str) -> Iterator[Completion]:
-        for language in ("python", "javascript"):
-            found = self._interpreter.computer.complete(language, part)
+        for language in self._interpreter.computer.languages:
+            found = self._interpreter.computer.complete(language.name, part)
             plain = [(text, kind) for text, kind in found.matches if kind not in ("keyword", "function", "class")]
             yield from (Completion(text, found.start - len(part), display_meta=kind) for text, kind in plain[:MOST])
 

@@ -4,39 +4,42 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from interpreter.session import APPROVE, KEEP, REFUSE, Answer, Question
 from interpreter.terminal import outlook_words as words
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
-    from interpreter.safety import Step
     from interpreter.terminal.terminal import Terminal
-    from interpreter.undo import Outlook
+    from interpreter.undo import Outlook, Way
 
 QUESTION = "Change these files? [y/N] "
 _DIFFERENCE = 20  # lines of it that are shown with a question
 _REDO = "%redo brings it back, until something else is run."
-_HALF_WAY = (
-    "Interrupted half way. The same command goes on with it; before the next block, the files are finished anyway."
-)
-_IN_PART = "Interrupted: not all of it is done. The same command goes on with it."
+_CUT_OFF = {
+    "files": "Interrupted half way. The same command goes on with it; before the next block, the files are finished "
+    "anyway.",
+    "parts": "Interrupted: not all of it is done. The same command goes on with it.",
+    "nothing": "Nothing was changed.",
+}
 _NOBODY = "Nothing was changed: files would be, and nobody is here to say yes. -y says it beforehand."
 
 
-def carry_out(terminal: Terminal, interpreter: OpenInterpreter, outlook: Outlook, yes: bool = False) -> None:
-    """Do it, after asking if files would change."""
-    overwrite: set[str] = set()
-    if asks := outlook.changes_files:
-        if not yes:
-            _show(terminal, outlook, done=False)
-        agreed = _agreed(terminal, interpreter, outlook, yes)
-        if agreed is None:
-            return
-        overwrite = agreed
+def carry_out(terminal: Terminal, interpreter: OpenInterpreter, outlook: Outlook, way: Way, yes: bool = False) -> None:
+    """Do it, after asking if files would change; `yes` is the answer beforehand."""
+    from interpreter.app import undo
+    from interpreter.terminal.turn import follow
+
+    asking = _Asking(terminal, interpreter, yes)
+    events = undo.carry_out(interpreter, outlook, way, "drift" if yes else "files")
     try:
-        undone = interpreter.timeline.go(outlook, overwrite)
+        undone = follow(interpreter, events, asking.answer)
     except KeyboardInterrupt:
-        terminal.display.line(_cut_off(interpreter, outlook))
+        terminal.display.line(_CUT_OFF[undo.how_far(interpreter, outlook)])
         return
+    if undone is None:
+        terminal.display.line(_NOBODY if asking.nobody else "Nothing was changed.")
+        return
+    asks = outlook.changes_files
     listed = not asks and bool(words.lines(outlook))
     if listed:
         _show(terminal, outlook, done=True)
@@ -47,36 +50,35 @@ def carry_out(terminal: Terminal, interpreter: OpenInterpreter, outlook: Outlook
         terminal.display.line("\n".join(told))
 
 
-def _cut_off(interpreter: OpenInterpreter, outlook: Outlook) -> str:
-    """How far it has come, after Ctrl-C in the middle of it."""
-    timeline = interpreter.timeline
-    record = timeline.record()
-    if record is not None and record.unfinished:
-        return _HALF_WAY
-    moved = any(timeline.places[part] == outlook.to for part in outlook.parts)
-    return _IN_PART if moved else "Nothing was changed."
-
-
 def _show(terminal: Terminal, outlook: Outlook, done: bool) -> None:
     terminal.display.line("\n".join([words.heading(outlook, done), *words.lines(outlook)]))
 
 
-def _agreed(terminal: Terminal, interpreter: OpenInterpreter, outlook: Outlook, yes: bool) -> set[str] | None:
-    """What somebody else changed and may be overwritten; None if nothing is to be done at all."""
-    assert outlook.files is not None
-    if not somebody_there(terminal):
-        if yes or interpreter.auto_run:
-            return set()
-        terminal.display.line(_NOBODY)
-        return None
-    try:
-        if not yes and words.certain(outlook.files) and not _says_yes(terminal):
-            terminal.display.line("Nothing was changed.")
-            return None
-        return _overwritten(terminal, interpreter, outlook, words.doubtful(outlook.files))
-    except (KeyboardInterrupt, EOFError):
-        terminal.display.line("Nothing was changed.")
-        return None
+class _Asking:
+    """Asks the person at this terminal about the files that an undo would change."""
+
+    def __init__(self, terminal: Terminal, interpreter: OpenInterpreter, yes: bool) -> None:
+        self._terminal, self._interpreter, self._yes = terminal, interpreter, yes
+        self._shown = yes  # whoever has said yes beforehand need not see it
+        self.nobody = False  # there was nobody to ask
+
+    def answer(self, question: Question) -> Answer:
+        plan = question.subject
+        if isinstance(plan, str):  # about what others did
+            return Answer(APPROVE if self._terminal.confirm(plan) else REFUSE)
+        if not self._shown:
+            self._shown = True
+            _show(self._terminal, plan, done=False)
+        if not somebody_there(self._terminal):
+            self.nobody = not (self._yes or self._interpreter.auto_run)
+            return Answer(REFUSE if self.nobody else APPROVE if question.kind == "confirm" else KEEP, by="nobody")
+        try:
+            if question.kind == "confirm":
+                return Answer(APPROVE if _says_yes(self._terminal) else REFUSE)
+            overwrite = _overwritten(self._terminal, self._interpreter, plan)
+            return Answer(APPROVE, details={"paths": overwrite}) if overwrite else Answer(KEEP)
+        except (KeyboardInterrupt, EOFError):
+            return Answer(REFUSE)
 
 
 def somebody_there(terminal: Terminal) -> bool:
@@ -94,11 +96,11 @@ def _says_yes(terminal: Terminal) -> bool:
 # -- what somebody else changed ------------------------------------------------------------------------------------
 
 
-def _overwritten(terminal: Terminal, interpreter: OpenInterpreter, outlook: Outlook, doubtful: list[Step]) -> set[str]:
+def _overwritten(terminal: Terminal, interpreter: OpenInterpreter, outlook: Outlook) -> set[str]:
     """Ask about each file that is not as the blocks left it."""
     overwrite: set[str] = set()
-    for number, step in enumerate(doubtful):
-        left = [each.path for each in doubtful[number:]]
+    for number, step in enumerate(outlook.drifted):
+        left = [each.path for each in outlook.drifted[number:]]
         _show_drift(terminal, interpreter, outlook, step.path)
         match _choice(terminal, "deletes" if step.want is None else "restores", len(left)):
             case "r":

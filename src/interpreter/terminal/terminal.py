@@ -14,10 +14,11 @@ from interpreter.terminal.interrupts import Interrupts
 from interpreter.terminal.keyboard import Keyboard, TypeAhead
 from interpreter.terminal.plain import PlainDisplay
 from interpreter.terminal.questions import BACKGROUND, answers_questions, interview, time_limit
-from interpreter.terminal.render.words import SHELLS, wrapped
+from interpreter.terminal.render.words import wrapped
 from interpreter.terminal.tty import Tty
 
 if TYPE_CHECKING:
+    from interpreter.app.forks import Forks
     from interpreter.core import OpenInterpreter
     from interpreter.errors import InterpreterError
     from interpreter.messages import Chunk
@@ -36,8 +37,7 @@ class Terminal:
         self.typed = TypeAhead()
         self.unanswered = False  # a question came up and nobody was there
         self.interrupted = False  # the last turn was ended by Ctrl-C
-        self.ways: list[OpenInterpreter] = []  # all of them, where the user has forked
-        self.way: OpenInterpreter | None = None  # the one that the user has gone to
+        self.forks: Forks | None = None  # where the user has forked
         self.shown_rules: set[str] = set()  # of projects, that the user was asked about
         self.left = False  # the user has said that it is enough
         self.failed = False  # a turn ended with an error
@@ -88,6 +88,7 @@ class Terminal:
         """Show things as the settings say."""
         display = self.display
         display.show_active_line = interpreter.highlight_active_line
+        display.languages = interpreter.computer.registry
         if isinstance(display, PlainDisplay):
             return
         display.pictures.wanted = interpreter.terminal_images
@@ -252,10 +253,10 @@ class Busy:
         elif "ended" in chunk or (chunk.get("format") == "active_line" and chunk.get("content") is None):
             self.keyboard.to_block = None
 
-    def block_runs(self, language: str) -> None:
-        """A block begins."""
+    def block_runs(self, language: str | None) -> None:
+        """A block begins; None: in any language, and one that does not want keys drops them."""
         self._terminal.display.running()
-        if language.lower() in SHELLS:
+        if language is None or self._interpreter.computer.registry.describe(language).takes_keys:
             self.keyboard.to_block = self._interpreter.computer.send_keys
 
     def _resumed(self) -> None:

@@ -3,6 +3,19 @@
 from interpreter.undo.fork import Fork, Merged
 from interpreter.undo.outlook import Outlook, Undone, VariablesOutlook
 from interpreter.undo.point import PARTS, Part, Point, Way
-from interpreter.undo.timeline import Timeline
+from interpreter.undo.timeline import Asks, GoTo, Timeline
 
-__all__ = ["PARTS", "Fork", "Merged", "Outlook", "Part", "Point", "Timeline", "Undone", "VariablesOutlook", "Way"]
+__all__ = [
+    "PARTS",
+    "Asks",
+    "Fork",
+    "GoTo",
+    "Merged",
+    "Outlook",
+    "Part",
+    "Point",
+    "Timeline",
+    "Undone",
+    "VariablesOutlook",
+    "Way",
+]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from interpreter.safety.interrupts import Hold
+from interpreter.sigint import Hold
 from interpreter.undo.point import Point
 
 if TYPE_CHECKING:
@@ -22,6 +22,11 @@ class Conversation:
         self._left = 0  # how many messages there were when it was cut
         self.changed = False
         """Somebody has changed `messages` since it was cut: what was taken back does not fit any more."""
+
+    @property
+    def interpreter(self) -> OpenInterpreter:
+        """Whose conversation it is."""
+        return self._interpreter
 
     @property
     def messages(self) -> list[Message]:

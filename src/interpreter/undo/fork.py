@@ -6,18 +6,20 @@ import copy
 import os
 import secrets
 import shutil
-from collections.abc import Collection
+from collections.abc import Collection, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interpreter.errors import UndoError
+from interpreter.session import APPROVE, KEEP, REFUSE, Action, Question
 from interpreter.settings import copy_settings
 
 if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
     from interpreter.errors import NotRestorableError
     from interpreter.languages.states import Restored
+    from interpreter.messages import Chunk
     from interpreter.safety import FileRecord, Item, Kept, Step
 
 FOLDER = "forks"
@@ -76,6 +78,8 @@ def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenIn
     child.last_messages_count = len(child.messages)
     child.llm.take_up(parent.llm.forms_sent(), parent.llm.usage)
     child.computer.languages = parent.computer.languages
+    for tool in parent.tools.others:
+        child.tools.append(tool)
     child.forked = Fork(parent, folder, record, record.items, parent.computer.split(child.computer))
     child.computer.surroundings.cwd = _moved(parent.computer.surroundings.cwd, source, target)
     child.computer.surroundings.exported = dict(parent.computer.surroundings.exported)
@@ -95,6 +99,46 @@ def plan_keep(child: OpenInterpreter) -> list[Step]:
     record.prepare()
     made.record.prepare()
     return merge_steps(made.base, made.record, record.workspace)
+
+
+class Keep(Action):
+    """Keep a fork: bring its files into the workspace it came from, and go on there."""
+
+    kind = "keep"
+
+    def __init__(self, child: OpenInterpreter, overwrite: Collection[str] = (), ask: bool = False) -> None:
+        super().__init__()
+        self._child, self._overwrite, self._asks = child, set(overwrite), ask
+        self._steps: list[Step] = []
+
+    def describe(self) -> str:
+        return "a fork is being kept"
+
+    def judge(self) -> Iterator[Chunk | Question]:
+        """Ask before it changes files, and about files that were changed in both; the subject is the list of steps."""
+        if not self._asks:
+            return
+        self._steps = steps = plan_keep(self._child)
+        drifted = [step.path for step in steps if step.drift]
+        if steps:
+            question = Question.in_words("confirm", self.kind, f"This would change {len(steps)} files.", steps)
+            yield question
+            self.refused = question.answer is None or question.answer.choice == REFUSE
+        if drifted and not self.refused:
+            words = f"{len(drifted)} files were changed in both. Overwrite?"
+            question = Question.in_words("overwrite", self.kind, words, steps, (APPROVE, KEEP, REFUSE))
+            yield question
+            self.refused = question.answer is None or question.answer.choice == REFUSE
+            if question.answer is not None and question.answer.choice == APPROVE:
+                self._overwrite = set(question.answer.details.get("paths", drifted))
+
+    def still_allowed(self) -> bool:
+        return not self._asks or plan_keep(self._child) == self._steps
+
+    def run(self) -> Generator[Chunk]:
+        self.result = keep(self._child, self._overwrite)
+        self.outcome = "done"
+        yield from ()
 
 
 def keep(child: OpenInterpreter, overwrite: Collection[str] = ()) -> Merged:

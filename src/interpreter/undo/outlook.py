@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from interpreter.errors import NotRestorableError
     from interpreter.languages.states import Mark, Restored
     from interpreter.messages import Message
-    from interpreter.safety import Plan, Report
+    from interpreter.safety import Plan, Report, Step
 
 
 class VariablesOutlook(NamedTuple):
@@ -49,6 +49,19 @@ class Outlook:
     stamp: int = 0
     point: int | None = None
     """The id of the point; None for the present."""
+
+    @property
+    def certain(self) -> list[Step]:
+        """What is done to files that are as the blocks left them."""
+        from interpreter.safety.choice import chosen
+
+        return chosen(self.files, (), ())[0] if self.files is not None else []
+
+    @property
+    def drifted(self) -> list[Step]:
+        """The files that somebody else has changed since, and that can be restored."""
+        drift = self.files.drift if self.files is not None else ()
+        return [step for step in drift if step.repository is None and not step.impossible]
 
     @property
     def changes_files(self) -> bool:

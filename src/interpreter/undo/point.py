@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from interpreter.languages.states import Mark
     from interpreter.messages import Message
+    from interpreter.undo.conversation import Conversation
 
 Part = Literal["conversation", "files", "variables"]
 PARTS: tuple[Part, ...] = ("conversation", "files", "variables")
@@ -39,6 +40,10 @@ class Point:
     anchor: Message | None = field(default=None, repr=False)
     """The message that it is before, or if there was none, the one that it is `behind`."""
     behind: int = 0
+    actor: str = ""
+    """Who acted, where that was not the session's own agent or user."""
+    conversation: Conversation | None = field(default=None, repr=False)
+    """The conversation that it belongs to, where that is not the session's own."""
     elsewhere: bool = False
     """A turn that came with the conversation: what its blocks did is not known here."""
 
@@ -65,6 +70,7 @@ class Point:
             "block": self.block,
             "workspace": self.workspace,
             **({"elsewhere": True} if self.elsewhere else {}),
+            **({"guest": self.actor} if self.actor else {}),  # every entry has the `actor` of its event
         }
 
     @classmethod
@@ -72,7 +78,7 @@ class Point:
         """The other way round."""
         names = ("kind", "at", "label", "language", "block", "time", "workspace", "elsewhere")
         known = {name: entry[name] for name in names if name in entry}
-        return cls(id=entry["point"], **known)
+        return cls(id=entry["point"], actor=entry.get("guest", ""), **known)
 
 
 def label_of(text: object) -> str:

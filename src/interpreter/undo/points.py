@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import threading
+from collections.abc import Callable, Collection
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from interpreter.errors import BusyError, UndoError
+from interpreter.session import Action, Block
 from interpreter.undo.conversation import Conversation, last_beginning
 from interpreter.undo.news import give, news
 from interpreter.undo.point import PARTS, Kind, Part, Point, label_of
@@ -16,12 +19,26 @@ if TYPE_CHECKING:
     from interpreter.core import OpenInterpreter
     from interpreter.journal import Session
     from interpreter.languages.states import Mark
-    from interpreter.messages import Chunk
+    from interpreter.messages import Chunk, Message
     from interpreter.safety import Changes, FileRecord
 
 MOST = 2_000  # points that can be returned to; the journal has them all
 _TOLD_FROM = 1.0  # seconds: a first copy of the workspace that took longer is told
 OFF = "Undo of files is off (setting `undo_files`)."
+
+
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def one_at_a_time(method: Method) -> Method:
+    """A turn begins without the session's lane, while blocks of others run or are undone."""
+
+    @wraps(method)
+    def locked(self: Points, *args: Any, **kwargs: Any) -> Any:
+        with self._changing:
+            return method(self, *args, **kwargs)
+
+    return cast(Method, locked)
 
 
 class Points:
@@ -33,35 +50,46 @@ class Points:
 
     def __init__(self, interpreter: OpenInterpreter) -> None:
         self._interpreter = interpreter
+        self._changing = threading.RLock()
         self.points: list[Point] = []
         self.places: dict[Part, int] = dict.fromkeys(PARTS, 0)
         self._store = Store(interpreter)
         self._conversation = Conversation(interpreter)
+        self._others: dict[int, Conversation] = {}  # of interpreters that share the computer
         self._newest = 0  # the id of the point that was made last
         self._latest: Mark | None = None  # of the sessions before they were taken back
         self._running: Point | None = None  # the block that runs
-        self._in_turn = False
         self._stamp = 0
         self._forgot = False  # points that were too old
         self._news: list[str] = []  # what the model is to be told
 
     # -- what happens ----------------------------------------------------------------------------------------------
 
-    def tell_model(self) -> None:
+    @one_at_a_time
+    def tell_model(self, interpreter: OpenInterpreter) -> None:
         """The user has said something, which is in the messages already: say before it what was taken back alone."""
         self._hear_news()
         words, self._news = self._news, []
         if words:
-            give(self._interpreter.messages, "\n".join(words))
-            self._interpreter.last_messages_count += 1
+            give(interpreter.messages, "\n".join(words))
+            interpreter.last_messages_count += 1
 
-    def begin_turn(self) -> None:
+    @one_at_a_time
+    def begin_turn(self, interpreter: OpenInterpreter) -> None:
         """Its turn begins."""
-        self._add_turn(last_beginning(self._interpreter.messages))
-        self._in_turn = True
+        self._add_turn(last_beginning(interpreter.messages), interpreter)
 
-    def end_turn(self) -> None:
-        self._in_turn = False
+    @one_at_a_time
+    def conversation_of(self, interpreter: OpenInterpreter) -> Conversation:
+        """The conversation of an interpreter that acts in this session."""
+        if interpreter is self._interpreter:
+            return self._conversation
+        return self._others.setdefault(id(interpreter), Conversation(interpreter))
+
+    @property
+    def conversations(self) -> list[Conversation]:
+        """All that this session has, its own first."""
+        return [self._conversation, *self._others.values()]
 
     def prepare(self) -> None:
         """A block is on its way: have the first copy of the workspace made meanwhile."""
@@ -70,11 +98,26 @@ class Points:
         except OSError:
             pass  # it fails again before the block, and is told then
 
-    def before_block(self, language: str, code: str) -> list[Chunk]:
+    def before(self, action: Action) -> list[Chunk]:
+        """An action that can be undone is about to run; what the user should be told first."""
+        interpreter = action.actor.settings if action.actor is not None else self._interpreter
+        language, code = (action.language, action.code) if isinstance(action, Block) else (action.kind, "")
+        return self.before_block(language, code or action.describe(), bool(action.turn), interpreter)
+
+    def after(self, action: Action) -> list[Chunk]:
+        """It has ended, whatever ended it; what it did to the files of the workspace."""
+        return self.after_block()
+
+    @one_at_a_time
+    def before_block(
+        self, language: str, code: str, in_turn: bool = False, by: OpenInterpreter | None = None
+    ) -> list[Chunk]:
         """A block is about to run; what the user should be told first."""
-        point = self._add("block" if self._in_turn else "own", self._messages_before(code), label_of(code))
+        by = by or self._interpreter
+        at = _messages_before(by.messages, code)
+        point = self._add("block" if in_turn else "own", at, label_of(code), by=by)
         point.language, point.mark = language, self._interpreter.computer.mark()
-        point.block = self._interpreter.journal.block if self._in_turn else None
+        point.block = by.journal.block if in_turn else None
         record, trouble = self._opened()
         point.workspace = self._store.root if record is not None else None
         self._interpreter.journal.write("point", **point.fields)
@@ -87,6 +130,7 @@ class Points:
             told.append(coverage.cost + ".")
         return [_notice(words) for words in told]
 
+    @one_at_a_time
     def after_block(self) -> list[Chunk]:
         """It has ended, whatever ended it; what it did to the files of the workspace."""
         point, self._running = self._running, None
@@ -99,15 +143,18 @@ class Points:
         self._interpreter.journal.write("files", **changes.fields, journal_block=point.block)
         return [_files(changes)]
 
+    @one_at_a_time
     def reset(self) -> None:
         """Forget every point: the conversation begins anew."""
         self._store.close()
         self.points, self._latest, self._running, self._news = [], None, None, []
+        self._others.clear()
         self._conversation.take_up([])
         self.places = dict.fromkeys(PARTS, 0)
-        self._in_turn = self._forgot = False
+        self._forgot = False
         self._stamp += 1
 
+    @one_at_a_time
     def take_up(self, session: Session) -> None:
         """Go on with the points of an earlier run: its conversation and its files can be taken back."""
         self.reset()
@@ -115,9 +162,12 @@ class Points:
         self._newest = max((point.id for point in self.points), default=0)
         self._stay()
         self._conversation.take_up(session.taken_back)
-        whole = self._conversation.whole()
+        whole, gone = self._conversation.whole(), Conversation(self._interpreter)
         for point in self.points:
-            point.anchor = whole[point.at] if point.at < len(whole) else None
+            if point.actor:
+                point.conversation = gone  # of an interpreter that shared the computer: its messages are not here
+            else:
+                point.anchor = whole[point.at] if point.at < len(whole) else None
         for part, to in session.rewound.items():
             if to is not None:  # the journal may not know it: points of a conversation that came from elsewhere
                 self.places[cast(Part, part)] = sum(each.id < to for each in self.points)
@@ -141,6 +191,7 @@ class Points:
             raise UndoError(f"There is no point {point}. `interpreter.checkpoints` lists them; `%rewind` in the chat.")
         return place
 
+    @one_at_a_time
     def back(self, count: int = 1, parts: Collection[Part] = PARTS, blocks: bool = False) -> int:
         """The place that many turns before what is in force, or that many blocks."""
         self._find_files()
@@ -151,6 +202,7 @@ class Points:
             raise UndoError("There is nothing to undo." if not places else f"{_only(len(places))} can be undone.")
         return places[-count]
 
+    @one_at_a_time
     def forward(self, count: int = 1, parts: Collection[Part] = PARTS, blocks: bool = False) -> int:
         """The place that many turns after what is in force, or that many blocks."""
         self._find_files()
@@ -211,21 +263,30 @@ class Points:
         """The id from which on blocks are behind a place."""
         return self.points[to].id if to < self.present else self._newest + 1
 
-    def at(self, to: int) -> int:
-        """How many messages there are at a place."""
-        conversation = self._conversation
-        return conversation.place(self.points[to]) if to < self.present else len(conversation.whole())
+    def at(self, to: int, conversation: Conversation | None = None) -> int:
+        """How many messages a conversation has at a place; by default the session's own."""
+        own = self._conversation
+        conversation = conversation or own
+        for point in self.points[to:]:
+            if (point.conversation or own) is conversation:
+                return conversation.place(point)
+        return len(conversation.whole())
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    def _add(self, kind: Kind, at: int, label: str, elsewhere: bool = False) -> Point:
+    def _add(
+        self, kind: Kind, at: int, label: str, elsewhere: bool = False, by: OpenInterpreter | None = None
+    ) -> Point:
         if kind != "turn":
             self._hear_news()
-        dropped = self._forget_taken_back(at)
+        conversation = self.conversation_of(by or self._interpreter)
+        dropped = self._forget_taken_back(at, conversation)
         self._newest += 1
         self._stamp += 1
         point = Point(self._newest, kind, at, label, elsewhere=elsewhere)
-        self._conversation.hold_on(point)
+        if conversation is not self._conversation and by is not None:
+            point.conversation, point.actor = conversation, by.agent.id
+        conversation.hold_on(point)
         self.points.append(point)
         self._stay()
         self._forget_oldest()
@@ -241,10 +302,11 @@ class Points:
             words = news(self.points, self.places, self._opened()[0])
             self._news += [words] if words and words not in self._news else []
 
-    def _add_turn(self, at: int, elsewhere: bool = False) -> None:
-        messages = self._interpreter.messages
-        self._add("turn", at, label_of(messages[at].get("content")) if at < len(messages) else "", elsewhere)
+    def _add_turn(self, at: int, by: OpenInterpreter, elsewhere: bool = False) -> None:
+        messages = by.messages
+        self._add("turn", at, label_of(messages[at].get("content")) if at < len(messages) else "", elsewhere, by)
 
+    @one_at_a_time
     def adopt(self) -> None:
         """Make points for what the user said and we know nothing of: a conversation that came from elsewhere."""
         if self._forgot:
@@ -253,7 +315,7 @@ class Points:
         unknown = conversation.unknown_turns(self.points)
         if not any(conversation.find(point) is not None for point in self.points):
             for at in unknown:
-                self._add_turn(at, elsewhere=True)
+                self._add_turn(at, self._interpreter, elsewhere=True)
             return
         whole, lowest = conversation.whole(), self.points[0].id
         self.points[:0] = [
@@ -269,17 +331,23 @@ class Points:
         ]
         self.places = {part: place + len(unknown) for part, place in self.places.items()}
 
-    def _forget_taken_back(self, at: int) -> int | None:
+    def _forget_taken_back(self, at: int, conversation: Conversation) -> int | None:
         """What comes next begins here; the id of the first point that is behind it now, if any is."""
         here = max(self.places.values())
         dropped = self.points[here].id if here < self.present else None
         del self.points[here:]
-        if self.points and self.points[-1].at > at:
+        last = next((point for point in reversed(self.points) if self._belongs(point, conversation)), None)
+        if last is not None and last.at > at:
             for point in self.points:
-                point.at = min(point.at, at)
-        self._conversation.take_up([])
+                if self._belongs(point, conversation):
+                    point.at = min(point.at, at)
+        for each in self.conversations:
+            each.take_up([])
         self._latest = None
         return dropped
+
+    def _belongs(self, point: Point, conversation: Conversation) -> bool:
+        return (point.conversation or self._conversation) is conversation
 
     def _forget_oldest(self) -> None:
         """Let go of whole turns when there are too many points, but not each time."""
@@ -302,12 +370,12 @@ class Points:
     def _stay(self) -> None:
         self.places = dict.fromkeys(PARTS, self.present)
 
-    def _messages_before(self, code: str) -> int:
-        """How many messages there were before a block's own."""
-        messages = self._interpreter.messages
-        last = messages[-1] if messages else None
-        is_code = last is not None and last.get("type") == "code" and last.get("content") == code
-        return len(messages) - 1 if is_code else len(messages)
+
+def _messages_before(messages: list[Message], code: str) -> int:
+    """How many messages there were before a block's own."""
+    last = messages[-1] if messages else None
+    is_code = last is not None and last.get("type") == "code" and last.get("content") == code
+    return len(messages) - 1 if is_code else len(messages)
 
 
 def _only(count: int) -> str:

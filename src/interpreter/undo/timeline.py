@@ -3,31 +3,152 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
-from interpreter.errors import UndoError
+from interpreter.errors import BusyError, UndoError
+from interpreter.session import ACTION, APPROVE, KEEP, REFUSE, Action, Answer, Question
+from interpreter.sigint import Hold
 from interpreter.undo.outlook import Outlook, Undone, VariablesOutlook
 from interpreter.undo.point import PARTS, Part, Point, Way
-from interpreter.undo.points import OFF, Points
+from interpreter.undo.points import OFF, Points, one_at_a_time
 
 if TYPE_CHECKING:
+    from interpreter.core import OpenInterpreter
+    from interpreter.languages import Registry
     from interpreter.languages.states import Mark
-    from interpreter.messages import Message
+    from interpreter.messages import Chunk, Message
     from interpreter.safety import Changes, FileRecord, Plan
 
+Asks = Literal["nothing", "drift", "files"]
+"""What a person is asked about: nothing, files that somebody else has changed since, or any change of files."""
+
+OUT_OF_DATE = "Something has happened since this was planned: plan it again."
 _EARLIER = "Variables of an earlier run of the session cannot be brought back; its blocks can be run again."
 _ELSEWHERE = (
     "What some of these blocks did to files and variables stays: they ran before this session had the conversation."
 )
 
 
+class GoTo(Action):
+    """Undo, redo, or a return to a checkpoint, as a plan says.
+
+    What has to be asked is asked before it takes the lane. If anything happens in between, it plans and asks again, or
+    raises UndoError where `plan` is a plan that was shown already.
+    """
+
+    def __init__(
+        self,
+        interpreter: OpenInterpreter,
+        way: Way,
+        plan: Callable[[], Outlook] | Outlook,
+        overwrite: Collection[str] = (),
+        ask: Asks = "nothing",
+    ) -> None:
+        super().__init__()
+        self.kind = {"back": "undo", "forward": "redo", "there": "restore"}[way]
+        self._interpreter, self._timeline, self._asks = interpreter, interpreter.timeline, ask
+        self._plan: Callable[[], Outlook] = plan if not isinstance(plan, Outlook) else (lambda: plan)
+        self._agreed: Outlook | None = None  # the plan that nobody has to be asked about any more
+        self._overwrite, self._repositories = set(overwrite), set[str]()
+        self._confirmed: set[str] = set()  # whose work may be undone along with it
+
+    def describe(self) -> str:
+        return f"{self.kind} is running"
+
+    def judge(self) -> Iterator[Chunk | Question]:
+        """Ask before it undoes what another actor did, changes files, or overwrites what somebody else changed."""
+        self._agreed = None
+        if not self._may_ask:
+            return
+        try:
+            plan = self._plan()
+        except BusyError:
+            return  # it is judged when the lane is free
+        if plan.stamp != self._timeline.stamp:
+            raise UndoError(OUT_OF_DATE)
+        yield from self._ask_about_others(plan)
+        if not self.refused and plan.changes_files and self._asks != "nothing":
+            yield from self._ask_about_files(plan)
+        if not self.refused:
+            self._agreed = plan
+
+    @property
+    def _may_ask(self) -> bool:
+        return self._asks != "nothing" or len(self._timeline.conversations) > 1
+
+    def _ask_about_others(self, plan: Outlook) -> Iterator[Question]:
+        others = self._timeline.others(plan, self._interpreter)
+        if others <= self._confirmed:
+            return
+        words = f"This would also {self.kind} what {', '.join(sorted(others))} did."
+        question = Question.in_words("confirm", self.kind, words)
+        yield question
+        if question.answer is None or question.answer.choice != APPROVE:
+            raise UndoError(f"Nothing was changed. {words} That has to be confirmed first.")
+        self._confirmed = others
+
+    def _ask_about_files(self, plan: Outlook) -> Iterator[Question]:
+        """The subject of both questions is the plan.
+
+        The details of an answer may name the `paths` to overwrite, and `.git` folders to restore as `repositories`.
+        """
+        if self._asks == "files" and plan.certain:
+            question = Question.in_words("confirm", self.kind, f"This would change {_counted(plan.certain)}.", plan)
+            yield question
+            self._take(question.answer)
+        if not self.refused and plan.drifted:
+            words = f"{_counted(plan.drifted)} changed since. Overwrite?"
+            question = Question.in_words("overwrite", self.kind, words, plan, (APPROVE, KEEP, REFUSE))
+            yield question
+            self._take(question.answer)
+            if question.answer is not None and question.answer.choice == APPROVE:
+                self._overwrite |= set(question.answer.details.get("paths", [step.path for step in plan.drifted]))
+
+    def _take(self, answer: Answer | None) -> None:
+        if answer is None or answer.choice == REFUSE:
+            self.refused = True
+        else:
+            self._repositories |= set(answer.details.get("repositories", ()))
+
+    def still_allowed(self) -> bool:
+        if self._asks == "nothing":
+            return not self._may_ask or self._timeline.others(self._plan(), self._interpreter) <= self._confirmed
+        return self._agreed is not None and self._agreed.stamp == self._timeline.stamp
+
+    def run(self) -> Generator[Chunk]:
+        session = self._interpreter.session
+        session.questions.withdraw(kinds=["block"])  # what it was about may be gone
+        plan = self._plan() if self._asks == "nothing" else self._agreed
+        assert plan is not None
+        self.result = undone = self._timeline.go(plan, self._overwrite, self._repositories)
+        self.outcome = "done"
+        session.log.publish("undone", {**undone.fields, "told": undone.sentences}, self.ids)  # the journal has it
+        yield from ()
+
+
+def _counted(steps: Collection[object]) -> str:
+    return f"{len(steps)} file{'' if len(steps) == 1 else 's'}"
+
+
 class Timeline(Points):
     """The points of a session, with the way from one to another."""
 
+    @property
+    def stamp(self) -> int:
+        """Changes with everything that happens: a plan that has another one is out of date."""
+        return self._stamp
+
+    def others(self, outlook: Outlook, interpreter: OpenInterpreter) -> set[str]:
+        """Who else did something on that way."""
+        own = self.conversation_of(interpreter)
+        passed = [point for point in outlook.points if (point.conversation or self._conversation) is not own]
+        return {point.actor or self._interpreter.agent.id for point in passed}
+
     # -- looking ahead ----------------------------------------------------------------------------------------------
 
+    @one_at_a_time
     def outlook(self, to: int, parts: Collection[Part] = PARTS, way: Way = "there") -> Outlook:
         """What would be restored by going there; with a way, parts that are there or beyond already stay."""
         self._find_files()
@@ -46,16 +167,18 @@ class Timeline(Points):
         if back and len(chosen) > 1 and any(point.elsewhere for point in passed) and _has_code(messages):
             notes.append(_ELSEWHERE)
         if "files" in chosen and back:
-            notes += dict.fromkeys(words for point in passed for words in _lasting(point, self._store.root))
+            registry = self._interpreter.computer.registry
+            notes += dict.fromkeys(words for point in passed for words in _lasting(point, self._store.root, registry))
         point = self.points[to].id if to < self.present else None
         return Outlook(to, back, passed, chosen, messages, files, variables, mark, tuple(notes), self._stamp, point)
 
     def _messages_outlook(self, to: int, notes: list[str]) -> Iterable[Message]:
-        messages, tail = self._interpreter.messages, self._conversation.tail
-        if self._conversation.changed:
-            notes.append("The conversation was changed since: what was taken back of it does not come again.")
-        at = self.at(to)
-        return messages[at:] if at <= len(messages) else tail[: at - len(messages)]
+        for conversation in self.conversations:
+            messages, tail = conversation.messages, conversation.tail
+            if conversation.changed:
+                notes.append("The conversation was changed since: what was taken back of it does not come again.")
+            at = self.at(to, conversation)
+            yield from messages[at:] if at <= len(messages) else tail[: at - len(messages)]
 
     def _files_outlook(self, to: int, passed: Iterable[Point], notes: list[str]) -> Plan | None:
         record, trouble = self._opened()
@@ -97,10 +220,12 @@ class Timeline(Points):
 
     # -- going --------------------------------------------------------------------------------------------------------
 
+    @one_at_a_time
     def go(self, outlook: Outlook, overwrite: Collection[str] = (), repositories: Collection[str] = ()) -> Undone:
         """Do it; files that somebody else has changed stay, unless they are named in `overwrite`."""
         if outlook.stamp != self._stamp:
-            raise UndoError("Something has happened since this was planned: plan it again.")
+            raise UndoError(OUT_OF_DATE)
+        self._check_nobody_responds(outlook)
         self._stamp += 1
         report, told = None, {}
         if outlook.files is not None:
@@ -110,15 +235,27 @@ class Timeline(Points):
             self._interpreter.computer.forget_folders()
         self._arrive("files", outlook)
         if outlook.mark is not None:
-            self._remember_present()
-            told = self._interpreter.computer.go_back(outlook.mark)
+            with Hold():  # the session and our record of it must change together
+                self._remember_present()
+                told = self._interpreter.computer.go_back(outlook.mark)
+                self._arrive("variables", outlook)
         self._arrive("variables", outlook)
         if "conversation" in outlook.parts:
-            self._conversation.cut(self.at(outlook.to))
+            for conversation, at in [(each, self.at(outlook.to, each)) for each in self.conversations]:
+                conversation.cut(at)
         self._arrive("conversation", outlook)
         undone = Undone(outlook, report, told)
         self._interpreter.journal.write("rewound", **undone.fields)
         return undone
+
+    def _check_nobody_responds(self, outlook: Outlook) -> None:
+        """The messages of another agent are not taken from it while it writes them."""
+        action = ACTION.get()
+        acting = action.actor.settings if action is not None and action.actor is not None else self._interpreter
+        for each in self.conversations if "conversation" in outlook.parts else ():
+            responds = each.interpreter is not acting and each.interpreter.responding
+            if responds and self.at(outlook.to, each) != len(each.messages):
+                raise BusyError(f"{each.interpreter.agent.id} is still responding: wait for it, or cancel it.")
 
     def _arrive(self, part: Part, outlook: Outlook) -> None:
         if part in outlook.parts:
@@ -183,14 +320,14 @@ def _has_code(messages: Iterable[Message]) -> bool:
     return any(message.get("type") == "code" for message in messages)
 
 
-def _lasting(point: Point, workspace: str | None) -> tuple[str, ...]:
+def _lasting(point: Point, workspace: str | None, registry: Registry) -> tuple[str, ...]:
     """What a block did for certain that no undo takes back, as far as its text tells."""
     if point.code is None or point.language is None:
         return ()
     from interpreter.safety.look import Step, look, reversibility
 
-    effects = look(point.language, point.code, workspace or ".")
+    effects = look(point.language, point.code, workspace or ".", registry=registry)
     outside = [effect for effect in effects.of("write", "delete") if effect.place == "outside"]
     certain = (*effects.of("network", "install", "database", "kill"), *outside)
     steps = (Step(effects.language, "", 0, effects=certain),)
-    return reversibility(replace(effects, language="", steps=steps)).reasons  # its variables are another matter
+    return reversibility(replace(effects, lasting="", steps=steps)).reasons  # its variables are another matter

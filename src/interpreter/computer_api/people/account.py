@@ -125,8 +125,8 @@ def check(setting: str, values: Mapping[str, Any], keys: Mapping[str, Any]) -> N
 
 def is_offline(computer: Computer) -> bool:
     if computer.offline is not None:
-        return bool(computer.offline)
-    return computer._interpreter is not None and bool(computer._interpreter.offline)
+        return computer.offline
+    return computer._interpreter is not None and computer._interpreter.offline
 
 
 def is_loopback(host: str) -> bool:

@@ -18,6 +18,7 @@ from interpreter.export.script.plain import quoted
 from interpreter.export.script.steps import Step, is_show, steps_of
 from interpreter.export.shell_state import any_leaves_state, shell_function
 from interpreter.journal.entries import Entry
+from interpreter.languages import BUILT_IN, Registry
 from interpreter.messages import Message
 
 _DRAWING = frozenset({"matplotlib", "seaborn", "pandas", "plotnine"})
@@ -38,10 +39,15 @@ class Program:
 
 
 def program(
-    entries: Sequence[Entry], title: str, installed: Installed, folder: str, everything: bool = False
+    entries: Sequence[Entry],
+    title: str,
+    installed: Installed,
+    folder: str,
+    everything: bool = False,
+    registry: Registry = BUILT_IN,
 ) -> Program:
     """The conversation as a program that does again what led to its results."""
-    steps = steps_of(entries)
+    steps = steps_of(entries, registry)
     choice = choose(steps.steps, everything)
     if not choice.kept:
         raise ExportError("There is nothing to make a program of: no block of Python or shell has led to a result.")

@@ -8,13 +8,13 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from interpreter.export.outputs import kind_of
 from interpreter.export.script.known import SHELL_LOOKING
 from interpreter.export.script.looking import is_inspection, only_looks, root_name
 from interpreter.export.script.names import Known, Names, names_of
 from interpreter.export.script.plain import packages_in, plain_python
 from interpreter.export.shell_state import leaves_state
 from interpreter.journal.entries import Block, Entry, Said
+from interpreter.languages import BUILT_IN, Registry, resolve
 
 _GIT_LOOKING = frozenset({"status", "log", "diff", "show", "branch", "remote", "rev-parse", "blame"})
 _INSTALL = re.compile(r"(?:[\w./-]*python[\d.]*\s+-m\s+)?(?:uv\s+)?pip3?\s+install\s+(.*)")
@@ -72,7 +72,7 @@ class Steps:
     notes: list[str] = field(default_factory=list)
 
 
-def steps_of(entries: Sequence[Entry]) -> Steps:
+def steps_of(entries: Sequence[Entry], registry: Registry = BUILT_IN) -> Steps:
     """The steps in order; blocks that did not run are none."""
     found, known, heading, number = Steps(), Known(), "", 0
     for entry in entries:
@@ -81,22 +81,19 @@ def steps_of(entries: Sequence[Entry]) -> Steps:
         if not isinstance(entry, Block):
             continue
         number += 1
-        if entry.ran:
-            _add(found, known, entry, number, heading)
+        if not entry.ran:
+            continue
+        language = registry.describe(entry.language)
+        if language.script is not None:
+            resolve(language.script)(found, known, entry, number, heading)
+        elif entry.succeeded:
+            name = language.name.lower()
+            found.notes.append(f"Block {number} ({name}) is not carried: the program is in Python.")
     return found
 
 
-def _add(found: Steps, known: Known, block: Block, number: int, heading: str) -> None:
-    kind = kind_of(block.language)
-    if kind == "python":
-        _add_python(found, known, block, number, heading)
-    elif kind == "shell":
-        _add_shell(found, block, heading)
-    elif block.succeeded:
-        found.notes.append(f"Block {number} ({block.language}) is not carried: the program is in Python.")
-
-
-def _add_python(found: Steps, known: Known, block: Block, number: int, heading: str) -> None:
+def add_python(found: Steps, known: Known, block: Block, number: int, heading: str) -> None:
+    """A Python block as a step."""
     plain = plain_python(block.code)
     if plain is None:
         if block.succeeded:
@@ -118,7 +115,8 @@ def _add_python(found: Steps, known: Known, block: Block, number: int, heading: 
     found.steps.append(step)
 
 
-def _add_shell(found: Steps, block: Block, heading: str) -> None:
+def add_shell(found: Steps, known: Known, block: Block, number: int, heading: str) -> None:
+    """A shell block as a step; what it installs becomes a dependency."""
     if not block.succeeded:
         return
     kept = []

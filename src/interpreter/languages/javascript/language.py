@@ -30,6 +30,13 @@ class JavaScript(LiveLanguage):
     name = "JavaScript"
     aliases = ("js", "node", "nodejs", "ecmascript")
     file_extension = "js"
+    comment = "//"
+    definitions = r"^(?:const|let|var|(?:async\s+)?function\*?|class)\s+([A-Za-z_$][\w$]*)"
+    quotes_paths = True
+    analysis = "interpreter.safety.look.javascript:analyze"
+    scanners = ("interpreter.safety.scan.semgrep:SEMGREP",)
+    cell_magic = "%%script node"
+    order = 3
 
     def __init__(self, computer: HasSurroundings | None = None) -> None:
         super().__init__(computer)

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from types import MappingProxyType
 from typing import Any
 
@@ -33,10 +33,12 @@ from interpreter.languages.python.driver.event_loop import EventLoop
 from interpreter.languages.python.driver.figures import Figures
 from interpreter.languages.python.driver.streams import Input, Output, make_input
 from interpreter.languages.python.driver.tracebacks import outcome
+from interpreter.languages.requests import CallRequest, Request
 from interpreter.languages.states import Restored
 from interpreter.languages.surroundings import Surroundings
 from interpreter.languages.thread_interrupt import Interrupt
 from interpreter.messages import Chunk
+from interpreter.sigint import call_user_code
 
 STDOUT, STDERR, STDIN = ByThread(sys, "stdout"), ByThread(sys, "stderr"), ByThread(sys, "stdin")
 INPUT = ByThread(builtins, "input")
@@ -52,8 +54,9 @@ class InProcessPython(BaseLanguage):
     """
 
     name = "Python"
-    aliases = ("py", "python3")
+    aliases = ("py", "python3", "ipython")
     file_extension = "py"
+    handles_interrupts = True
 
     def __init__(self, computer: HasSurroundings | None = None, namespace: dict[str, Any] | None = None) -> None:
         self.surroundings = computer.surroundings if computer is not None else Surroundings()
@@ -91,7 +94,7 @@ class InProcessPython(BaseLanguage):
         while more:
             try:
                 with self._inside():
-                    step = next(steps, self)
+                    step = call_user_code(self._next, steps)
                 more = step is not self
                 error = step if isinstance(step, BaseException) else error
             except KeyboardInterrupt as interrupt:  # it came between the user's code and ours
@@ -100,6 +103,11 @@ class InProcessPython(BaseLanguage):
         yield closing(error)
         if isinstance(error, KeyboardInterrupt) and not self._interrupt.asked:
             raise KeyboardInterrupt
+
+    def _next(self, steps: Iterator[BaseException | None]) -> object:
+        if self._interrupt.asked:  # `stop` came just before a signal could raise here
+            raise KeyboardInterrupt
+        return next(steps, self)
 
     def stop(self) -> None:
         self._interrupt.ask()
@@ -203,6 +211,7 @@ class OwnCall:
     def __init__(self, language: InProcessPython, outlet: Outlet, path: str, how: str) -> None:
         self.path, self.how, self.language = path, how, language.name
         self.origin = (language, language.block)
+        self.action = None  # found by the context that the code runs in
         self.about: dict[str, Any] = {}
         self._outlet = outlet
 
@@ -213,8 +222,17 @@ class OwnCall:
         elif event["event"] == "called":
             self._outlet.add({"type": "status", "format": "call", "content": event["call"]})
 
-    def ask(self, question: str) -> str | None:
-        return self._outlet.ask(question)
+    def interruptible(self) -> AbstractContextManager[None]:
+        """It runs in the block's own thread, where the block's interrupt strikes anyway."""
+        return nullcontext()
+
+    def ask(self, words: str) -> bool | None:
+        """Whether the user allows it; None if nobody can be asked."""
+        request = CallRequest(f"computer.{self.path}", words)
+        content = {"type": "call", "format": request.name, "content": words}
+        self._outlet.request(request, {"type": "confirmation", "format": "tool_call", "content": content})
+        request.give_up()
+        return request.wait()
 
 
 class Outlet:
@@ -254,9 +272,18 @@ class Outlet:
         self._chunks.append({"type": "console", "format": "active_line", "content": line})
 
     def ask(self, prompt: str, password: bool = False) -> str | None:
+        request = Request("password" if password else "text", prompt)
+        self.request(request, {"type": "input_request", "content": prompt, "password": password})
+        if not request.is_answered and self._surroundings.on_input is not None:
+            return self._surroundings.on_input(prompt, password)
+        return request.text
+
+    def request(self, request: Request, chunk: Chunk) -> None:
+        """Have whoever can answer do so now: code that runs in this very thread cannot be suspended."""
         self.flush()
-        self._chunks.append({"type": "input_request", "content": prompt, "password": password})
-        return self._surroundings.on_input(prompt, password) if self._surroundings.on_input else None
+        if self._surroundings.ask is not None:
+            chunk = self._surroundings.ask(request, chunk)
+        self._chunks.append(chunk)
 
 
 def _is_such(found: Any, ours: Any) -> bool:

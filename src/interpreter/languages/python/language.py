@@ -22,6 +22,8 @@ from interpreter.languages.version import program_version
 from interpreter.messages import Chunk
 
 if TYPE_CHECKING:
+    from interpreter.languages.base import BaseLanguage
+    from interpreter.languages.surroundings import Surroundings
     from interpreter.languages.trials.gate import Gate
     from interpreter.languages.trials.trial import Trial
     from interpreter.languages.trials.view import View
@@ -38,9 +40,26 @@ class Python(LiveLanguage):
     """Variables, imports and functions stay from block to block; IPython is used where it is installed."""
 
     name = "Python"
-    aliases = ("py", "python3")
+    aliases = ("py", "python3", "ipython")
     file_extension = "py"
+    definitions = r"^(?:(?:async\s+)?def\s+|class\s+)([A-Za-z_]\w*)|^([A-Za-z_]\w*)\s*(?::[^=\n]+)?=(?!=)"
+    quotes_paths = True
+    analysis = "interpreter.safety.look.python:analyze"
+    scanners = ("interpreter.safety.scan.bandit:BANDIT", "interpreter.safety.scan.semgrep:SEMGREP")
+    scan_parts = "interpreter.safety.scan.parts:python_parts"
+    cell_magic = ""
+    script = "interpreter.export.script.steps:add_python"
+    order = 1
+
     gate: Gate | None = None  # what is asked about by copies of the session that were in a view
+
+    @classmethod
+    def variant(cls, surroundings: Surroundings) -> type[BaseLanguage]:
+        if surroundings.python != "in-process":
+            return cls
+        from interpreter.languages.python.in_process import InProcessPython
+
+        return InProcessPython
 
     def version(self) -> str | None:
         python = which_python(self.surroundings.python, self.surroundings.own_environment())

@@ -133,7 +133,7 @@ class PythonTrial:
             return
         self._over = True
         if self._session.block is not None:
-            self._session._settle(self._session.block)
+            self._session.settle(self._session.block)
         self._aside.settle(keep=False, place=self._view.place)
         self._gate.open(self._view.place)
 

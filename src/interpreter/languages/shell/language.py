@@ -18,7 +18,7 @@ from interpreter.languages.containment import KEYBOARD, Containment, path_of
 from interpreter.languages.displays import console
 from interpreter.languages.frames import Frame
 from interpreter.languages.launch import Launch
-from interpreter.languages.live import HasSurroundings, LiveLanguage, how_it_ended
+from interpreter.languages.live import HasSurroundings, LiveLanguage, Run, how_it_ended
 from interpreter.languages.looking import SAVING, Completions, Text, Value, Variable, Window
 from interpreter.languages.session import Session
 from interpreter.languages.shell.dialect import Dialect, is_whole, state_file
@@ -47,6 +47,16 @@ class Shell(LiveLanguage):
     name = "Shell"
     aliases = ("bash", "sh", "zsh", "batch", "bat")
     file_extension = "sh"
+    lexer = "bash"
+    definitions = r"^(?:export\s+)?([A-Za-z_]\w*)="
+    takes_keys = True
+    explains_failures = False
+    analysis = "interpreter.safety.look.shell:analyze"
+    scanners = ("interpreter.safety.scan.shellcheck:SHELLCHECK", "interpreter.safety.scan.semgrep:SEMGREP")
+    cell_magic = "%%bash"
+    cell_setup = "interpreter.export.shell_state:notebook_setup"
+    script = "interpreter.export.script.steps:add_shell"
+    order = 2
 
     _dialect: Dialect
     _exports: Exports
@@ -264,14 +274,14 @@ class Shell(LiveLanguage):
 
     # -- ends --------------------------------------------------------------------------------------------
 
-    def _detached(self) -> Iterator[Chunk]:
-        session: Session | None = self.session
-        assert session is not None
-        state = self._dialect.last_state(session.folder)
-        self._state, self._state_in = shared_files.read(state) if state else None, session.launch.containment
-        self._keyboard = None  # it stays with the block
-        self._blocks.clear()
-        yield from super()._detached()
+    def _detached(self, run: Run) -> Iterator[Chunk]:
+        session = run.session
+        if session is self.session:
+            state = self._dialect.last_state(session.folder)
+            self._state, self._state_in = shared_files.read(state) if state else None, session.launch.containment
+            self._keyboard = None  # it stays with the block
+            self._blocks.clear()
+        yield from super()._detached(run)
 
     def terminate(self) -> None:
         super().terminate()

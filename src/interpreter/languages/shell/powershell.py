@@ -28,6 +28,9 @@ class PowerShell(BaseLanguage):
     name = "Shell"
     aliases = ("powershell", "pwsh", "batch", "bat", "bash", "sh", "zsh")
     file_extension = "ps1"
+    lexer = "powershell"
+    explains_failures = False
+    order = 2
 
     def __init__(self, computer: HasSurroundings | None = None) -> None:
         self.surroundings = computer.surroundings if computer is not None else Surroundings()

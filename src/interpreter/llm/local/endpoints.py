@@ -22,6 +22,7 @@ class LocalEndpoints:
 
     def __init__(self) -> None:
         self._windows: dict[tuple[str, str, int | None], int] = {}
+        self._sizes: dict[tuple[str, str], str] = {}
         self._not_ollama: set[str] = set()
 
     def ready(
@@ -57,6 +58,13 @@ class LocalEndpoints:
             return self._ollama(endpoint, wanted)[1].get("num_ctx", wanted)
         return wanted
 
+    def size(self, endpoint: Endpoint, wanted: int | None = None) -> str:
+        """How many parameters Ollama says that a model has, such as `7.6B`; it is asked what it is asked anyway."""
+        if not _is_ollama(endpoint):
+            return ""
+        self._ollama(endpoint, wanted)
+        return self._sizes.get((endpoint.base_url.removesuffix("/v1"), endpoint.model), "")
+
     def told(self, endpoint: Endpoint) -> int | None:
         """The same, without asking."""
         if endpoint.provider == BUILTIN:
@@ -82,6 +90,7 @@ class LocalEndpoints:
                     self._not_ollama.add(address)
                 return endpoint, {}
             self._windows[known] = ollama.window_for(shown, wanted)
+            self._sizes[address, endpoint.model] = shown.parameters
         return native, {"num_ctx": self._windows[known]}
 
 

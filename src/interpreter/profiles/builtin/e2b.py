@@ -9,6 +9,7 @@ class PythonE2B(BaseLanguage):
     name = "Python"
     aliases = ("py",)
     file_extension = "py"
+    analysis = "interpreter.safety.look.python:analyze"
     system_message = "Python runs in a sandbox on another machine: the user's files are not there."
 
     def __init__(self):

@@ -57,6 +57,11 @@ class Step:
     """False: a word of it is only known when it runs."""
 
     @property
+    def is_command(self) -> bool:
+        """Is it one command of a shell? One without effects, such as `cd`, changes nothing by itself."""
+        return self.language == "shell"
+
+    @property
     def kinds(self) -> frozenset[Kind]:
         return frozenset(effect.kind for effect in self.effects)
 
@@ -70,6 +75,8 @@ class Effects:
     steps: tuple[Step, ...]
     defines: dict[str, tuple[Effect, ...]] = field(default_factory=dict, compare=False, repr=False)
     """What the functions that the block defines would do when a later block calls them."""
+    lasting: str = ""
+    """The language, if its variables cannot be rewound."""
 
     @cached_property
     def all(self) -> tuple[Effect, ...]:

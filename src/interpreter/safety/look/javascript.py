@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from interpreter.safety.look import computer
+from interpreter.safety.look.effects import Effect
 from interpreter.safety.look.handlers import Call
 from interpreter.safety.look.notes import Doing, Notes
 from interpreter.safety.look.places import HOLE
@@ -53,6 +54,13 @@ _TRICKS = re.compile(
 )
 _COMPUTER = re.compile(r"(?<![\w$.])(?P<called>computer\s*(?:\.\s*[A-Za-z]\w*\s*)+)(?=\()")
 _LONGEST = 100_000
+
+
+def analyze(code: str, notes: Notes, known: Mapping[str, tuple[Effect, ...]]) -> dict[str, tuple[Effect, ...]]:
+    """Write down what a block would do."""
+    notes.step("javascript", "the code itself", 1)
+    look_at_javascript(code, 1, notes)
+    return {}
 
 
 def look_at_javascript(code: str, line: int, notes: Notes) -> None:

@@ -16,8 +16,10 @@ _LONGEST_TEXT = 500
 class Notes:
     """The steps found so far, and the folder that the code is in."""
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Places, language: str = "") -> None:
         self.places = places
+        self.language = language
+        """The block's own."""
         self.steps: list[Doing] = []
         self.depth = 0
         """How many looks are inside each other: `bash -c "python -c ..."`."""

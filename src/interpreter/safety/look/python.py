@@ -42,6 +42,12 @@ _SHELL_MAGICS = frozenset("bash sh shell sx system script zsh".split())
 _COMMANDS = frozenset("pip conda mamba micromamba uv cd ls ll cat cp mv rm mkdir rmdir".split())
 
 
+def analyze(code: str, notes: Notes, known: Known) -> dict[str, tuple[Effect, ...]]:
+    """Write down what a block would do; returns what the functions would do that it defines."""
+    notes.step("python", "the code itself", 1)
+    return look_at_python(code, 1, notes, known)
+
+
 def look_at_python(code: str, line: int, notes: Notes, known: Known | None = None) -> dict[str, tuple[Effect, ...]]:
     """Write down what the code would do; returns what the functions would do that it defines."""
     if notes.too_deep or len(code) > _LONGEST:

@@ -35,8 +35,8 @@ def reversibility(effects: Effects, left_out: Callable[[str], str | None] = lamb
     found = [judged for effect in effects.all for judged in _judged(effect)]
     written = [effect for effect in effects.of("write", "delete") if effect.place == "workspace"]
     found += [("not", f"{effect}: {why}") for effect in written if (why := left_out(effect.full)) is not None]
-    if effects.language == "javascript":
-        found.append(("partly", "JavaScript's variables cannot be rewound"))
+    if effects.lasting:
+        found.append(("partly", f"{effects.lasting}'s variables cannot be rewound"))
     worst = max((_ORDER.index(degree) for degree, _ in found), default=0)
     # The worst come first; a reason is told once.
     found.sort(key=lambda each: -_ORDER.index(each[0]))

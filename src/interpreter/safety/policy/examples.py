@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from interpreter.errors import PolicyError
+from interpreter.languages import BUILT_IN, Registry
 from interpreter.safety.look import look
 from interpreter.safety.policy.rules import Rule
 
 
-def check_examples(rule: Rule, workspace: str) -> None:
+def check_examples(rule: Rule, workspace: str, registry: Registry = BUILT_IN) -> None:
     """PolicyError if an example does not come out as the file says."""
     for wanted, examples in ((True, rule.match), (False, rule.no_match)):
         for code in examples:
-            if speaks_of(rule, code, workspace) != wanted:
+            if speaks_of(rule, code, workspace, registry) != wanted:
                 what = (
                     f"the rule does not match its example {code!r}"
                     if wanted
@@ -23,10 +24,11 @@ def check_examples(rule: Rule, workspace: str) -> None:
                 raise PolicyError(rule.source, rule.line, what, advice)
 
 
-def speaks_of(rule: Rule, code: str, workspace: str) -> bool:
+def speaks_of(rule: Rule, code: str, workspace: str, registry: Registry = BUILT_IN) -> bool:
     """Would the rule, alone, decide about this code?"""
     from interpreter.safety.policy.policy import Policy
 
     language = rule.language[0] if rule.language else "python" if rule.call else "shell"
-    verdict = Policy(workspace, (rule,)).judge(language, code, look(language, code, workspace))
+    effects = look(language, code, workspace, registry=registry)
+    verdict = Policy(workspace, (rule,)).judge(language, code, effects)
     return verdict.by_rule and verdict.decision == rule.decision

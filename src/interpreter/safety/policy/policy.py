@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from interpreter.languages import BUILT_IN, Registry
 from interpreter.safety.homes import homes
 from interpreter.safety.look import Effects, Step, look
 from interpreter.safety.policy.grants import Grant
@@ -63,15 +64,15 @@ class Policy:
     """What sandboxes are given here beyond the settings: by the user's file alone."""
 
     @classmethod
-    def load(cls, workspace: str | os.PathLike[str]) -> Policy:
+    def load(cls, workspace: str | os.PathLike[str], registry: Registry = BUILT_IN) -> Policy:
         """The built-in rules, the user's, and the project's if it is trusted; PolicyError if a file has a mistake."""
         root = os.path.realpath(workspace)
-        user = read_file(user_file(), root)
+        user = read_file(user_file(), root, registry)
         project = project_rules(root, config_folder())
         rules = [rule for rule in builtin(root).rules if rule.name not in user.without]
         rules += user.rules
         if project is not None and project.trusted:
-            rules += read_text(project.text, str(project.path), root).rules
+            rules += read_text(project.text, str(project.path), root, registry).rules
         holding = tuple(rule for rule in rules if rule.holds_in(root))
         grants = tuple(grant for grant in user.grants if grant.holds_in(root))
         return cls(root, holding, None if project is None or project.trusted else project, grants)
@@ -95,7 +96,7 @@ class Policy:
 def _counting(steps: Iterable[Step], parts: list[Part]) -> list[Part]:
     """Without what changes nothing by itself, such as `cd`, if there is anything else."""
     counting = [
-        part for step, part in zip(steps, parts, strict=True) if part.rule or step.effects or step.language != "shell"
+        part for step, part in zip(steps, parts, strict=True) if part.rule or step.effects or not step.is_command
     ]
     return counting or parts
 

@@ -28,8 +28,8 @@ def propose_rule(language: str, code: str, effects: Effects | None = None, works
         return None
     if found.language != "shell" and any(effect.kind == "network" and not effect.known for effect in found.all):
         return None
-    steps = [step for step in found.steps if step.effects or step.language != "shell"] or list(found.steps)
-    shell_only = all(step.language == "shell" for step in steps)
+    steps = [step for step in found.steps if step.effects or not step.is_command] or list(found.steps)
+    shell_only = all(step.is_command for step in steps)
     return Rule(
         "allow",
         language=tuple(dict.fromkeys(step.language for step in steps)),

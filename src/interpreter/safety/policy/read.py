@@ -13,8 +13,8 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from interpreter.errors import PolicyError
+from interpreter.languages import BUILT_IN, Registry
 from interpreter.safety.look.effects import KINDS
-from interpreter.safety.look.look import canonical
 from interpreter.safety.policy.grants import GIVEN, Grant
 from interpreter.safety.policy.rules import DECISIONS, NOTHING, WAYS, Rule
 
@@ -33,7 +33,7 @@ class PolicyFile:
     """What sandboxes are given beyond the settings."""
 
 
-def read_file(path: Path, workspace: str) -> PolicyFile:
+def read_file(path: Path, workspace: str, registry: Registry = BUILT_IN) -> PolicyFile:
     """The rules of a file; none if it is not there."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -41,25 +41,25 @@ def read_file(path: Path, workspace: str) -> PolicyFile:
         return PolicyFile()
     except (OSError, UnicodeDecodeError) as error:
         raise PolicyError(str(path), 0, f"it cannot be read ({error})", "Make it readable, or move it away.") from None
-    return read_text(text, str(path), workspace)
+    return read_text(text, str(path), workspace, registry)
 
 
-def read_text(text: str, source: str, workspace: str, check: bool = True) -> PolicyFile:
+def read_text(text: str, source: str, workspace: str, registry: Registry = BUILT_IN, check: bool = True) -> PolicyFile:
     """The rules of a text; `check`: their examples must come out as they say."""
-    top = _Reader(source).top(text)
+    top = _Reader(source, registry).top(text)
     if check:
         from interpreter.safety.policy.examples import check_examples
 
         for rule in top.rules:
-            check_examples(rule, workspace)
+            check_examples(rule, workspace, registry)
     return top
 
 
 class _Reader:
     """Goes through the nodes of a YAML text, which know their lines."""
 
-    def __init__(self, source: str) -> None:
-        self.source = source
+    def __init__(self, source: str, registry: Registry) -> None:
+        self.source, self._registry = source, registry
 
     def top(self, text: str) -> PolicyFile:
         root = self._composed(text)
@@ -104,7 +104,7 @@ class _Reader:
         lists: dict[str, Any] = {name: self._texts(fields[name]) for name in _LISTS if name in fields}
         plain = {name: self._text(fields[name]) for name in ("folder", "reason", "name") if name in fields}
         rule = Rule(decision, **lists, **plain, source=self.source, line=line)  # type: ignore[arg-type]
-        rule = replace(rule, language=tuple(map(canonical, rule.language)))
+        rule = replace(rule, language=tuple(map(self._registry.canonical, rule.language)))
         self._known(rule.does, (*KINDS, *WAYS, NOTHING), fields.get("does"))
         if decision == "allow" and not rule.conditions.keys() - {"folder"}:
             raise self._wrong(line, "this rule allows everything", "Name what it allows, or use the mode auto (-y).")

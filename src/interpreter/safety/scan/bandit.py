@@ -38,4 +38,4 @@ def _read(text: str) -> list[Finding]:
     ]
 
 
-BANDIT = Tool("bandit", frozenset({"python"}), _commands, _read)
+BANDIT = Tool("bandit", _commands, _read)

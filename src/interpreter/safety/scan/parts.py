@@ -6,55 +6,42 @@ import ast
 import re
 from typing import NamedTuple
 
-_KINDS = {
-    "python": ("python", "py", "python3", "ipython"),
-    "shell": ("shell", "bash", "sh"),
-    "javascript": ("javascript", "js", "node"),
-}
-_CELLS = {
-    "bash": "shell",
-    "sh": "shell",
-    "shell": "shell",
-    "!": "shell",
-    "javascript": "javascript",
-    "js": "javascript",
-}
+from interpreter.languages import BUILT_IN, Registry, resolve
+
 # Cell magics whose body is Python all the same.
 _STILL_PYTHON = frozenset({"time", "timeit", "capture", "prun"})
 _CELL = re.compile(r"\s*%%(!|\w+)")
 _COMMAND = re.compile(r"(?P<indent>[ \t]*)(?:[\w.,\[\] ]+=[ \t]*)?(?P<sign>!{1,2}|%sx[ ]|%)(?P<rest>.*)")
 _HELP = re.compile(r"[ \t]*\?{1,2}[\w.*]+[ \t]*|[ \t]*[\w.*]+\?{1,2}[ \t]*")
-# The author of the block must not be able to tell ShellCheck to look away.
-_DIRECTIVE = re.compile(r"^([ \t]*)#[ \t]*shellcheck\b.*$", re.MULTILINE)
-
-SUFFIXES = {"python": ".py", "shell": ".sh", "javascript": ".js"}
 
 
 class Part(NamedTuple):
-    """Code of one kind: python, shell, javascript, or "" if no scanner knows it."""
+    """Code of one kind: the name of a language, or "" if no scanner knows it."""
 
     kind: str
     code: str
 
 
-def parts_of(language: str, code: str) -> list[Part]:
+def parts_of(language: str, code: str, registry: Registry = BUILT_IN) -> list[Part]:
     """The parts of a block that are to be scanned; none if it is empty."""
-    kind = next((kind for kind, names in _KINDS.items() if language.strip().lower() in names), "")
-    parts = _python_parts(code) if kind == "python" else [Part(kind, code)]
-    return [
-        Part(part.kind, _DIRECTIVE.sub(r"\1#", part.code) if part.kind == "shell" else part.code)
-        for part in parts
-        if part.code.strip()
-    ]
+    split = registry.describe(language).scan_parts
+    parts = resolve(split)(code, registry) if split else [Part(_kind(language, registry), code)]
+    return [part for part in parts if part.code.strip()]
 
 
-def _python_parts(code: str) -> list[Part]:
+def _kind(language: str, registry: Registry) -> str:
+    found = registry.describe(language)
+    return found.name.lower() if found.scanners else ""
+
+
+def python_parts(code: str, registry: Registry) -> list[Part]:
     """Python, and the shell commands in it, each with empty lines in the place of the other."""
     cell = _CELL.match(code)
     if cell is not None and cell[1] not in _STILL_PYTHON:
         first, _, body = code[cell.start(1) :].partition("\n")
         above = code.count("\n", 0, cell.start(1)) + 1
-        return [Part(_CELLS.get(cell[1], ""), "\n" * above + body if cell[1] in _CELLS else first + body)]
+        kind = _kind("shell" if cell[1] == "!" else cell[1], registry)
+        return [Part(kind, "\n" * above + body if kind else first + body)]
     if _is_python(code):
         return [Part("python", code)]
     python, shell = _told_apart(code.split("\n"))

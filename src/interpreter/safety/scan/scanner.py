@@ -11,14 +11,11 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from interpreter.safety.scan.bandit import BANDIT
+from interpreter.languages import BUILT_IN, Registry, resolve
 from interpreter.safety.scan.findings import Finding, Scan, failed, in_order
-from interpreter.safety.scan.parts import SUFFIXES, Part, parts_of
-from interpreter.safety.scan.semgrep import SEMGREP
-from interpreter.safety.scan.shellcheck import SHELLCHECK
+from interpreter.safety.scan.parts import Part, parts_of
 from interpreter.safety.scan.tool import Tool
 
-TOOLS = (BANDIT, SHELLCHECK, SEMGREP)
 TIME_LIMIT = 30.0
 INSTALL = 'pip install "open-interpreter[scan]"'
 
@@ -29,10 +26,16 @@ def scan(language: str, code: str, time_limit: float = TIME_LIMIT) -> Scan:
 
 
 class Scanner:
-    """The scanners of one interpreter; `cancel` may be called from any thread."""
+    """The scanners of one interpreter: those that its languages name, or `tools` for all of them.
 
-    def __init__(self, time_limit: float = TIME_LIMIT, tools: Iterable[Tool] = TOOLS) -> None:
-        self._time_limit, self._tools = time_limit, tuple(tools)
+    `cancel` may be called from any thread.
+    """
+
+    def __init__(
+        self, time_limit: float = TIME_LIMIT, tools: Iterable[Tool] | None = None, registry: Registry = BUILT_IN
+    ) -> None:
+        self._time_limit, self._registry = time_limit, registry
+        self._tools = None if tools is None else tuple(tools)
         self._lock = threading.Lock()
         self._running: set[subprocess.Popen[str]] = set()
         self._scanning = self._cancelled = False
@@ -40,8 +43,8 @@ class Scanner:
 
     def scan(self, language: str, code: str) -> Scan:
         """What they find in a block."""
-        parts = parts_of(language, code)
-        wanted = [(tool, part) for part in parts for tool in self._tools if part.kind in tool.kinds]
+        parts = parts_of(language, code, self._registry)
+        wanted = [(tool, part) for part in parts for tool in self._tools_for(part)]
         programs = {tool.name: tool.program for tool, _ in wanted}
         missing = [name for name, program in programs.items() if program is None]
         begun = [(tool, part, program) for tool, part in wanted if (program := programs[tool.name])]
@@ -54,6 +57,10 @@ class Scanner:
             cancelled = self._end()
         tools = list(dict.fromkeys(tool.name for tool, _, _ in begun))
         return Scan(in_order(found), missing, tools, unseen, self._news(missing), cancelled)
+
+    def _tools_for(self, part: Part) -> Iterable[Tool]:
+        named = self._registry.describe(part.kind).scanners if part.kind else ()
+        return self._tools if self._tools is not None and named else map(resolve, named)
 
     def cancel(self) -> None:
         """End what is being scanned; the findings then say that it failed."""
@@ -102,8 +109,8 @@ class Scanner:
         """One scanner's findings; whatever goes wrong with it is one as well."""
         try:
             folder.mkdir()
-            file = folder / f"block{SUFFIXES[part.kind]}"
-            file.write_text(part.code, encoding="utf-8", errors="replace")
+            file = folder / f"block.{self._registry.describe(part.kind).file_extension or 'txt'}"
+            file.write_text(tool.prepared(part.code), encoding="utf-8", errors="replace")
             environment = {**os.environ, **tool.environment(folder)}
             why = ""
             for command in tool.commands(program, file, part.kind):

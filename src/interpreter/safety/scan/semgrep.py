@@ -43,4 +43,4 @@ def _read(text: str) -> list[Finding]:
     ]
 
 
-SEMGREP = Tool("semgrep", frozenset({"python", "shell", "javascript"}), _commands, _read, _environment)
+SEMGREP = Tool("semgrep", _commands, _read, _environment)

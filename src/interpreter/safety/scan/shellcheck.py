@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 from interpreter.safety.scan.findings import Finding, Severity
@@ -17,6 +18,12 @@ _GRAVE: dict[int, Severity] = {
 }
 # Sense in a file, none in a session: variables and functions come from earlier blocks and are for later ones.
 _SKIPPED = "SC1090,SC1091,SC2034,SC2148,SC2154,SC2164,SC2317"
+# The author of the block must not be able to tell ShellCheck to look away.
+_DIRECTIVE = re.compile(r"^([ \t]*)#[ \t]*shellcheck\b.*$", re.MULTILINE)
+
+
+def _prepared(code: str) -> str:
+    return _DIRECTIVE.sub(r"\1#", code)
 
 
 def _commands(program: str, file: Path, kind: str) -> list[list[str]]:
@@ -37,4 +44,4 @@ def _read(text: str) -> list[Finding]:
     ]
 
 
-SHELLCHECK = Tool("shellcheck", frozenset({"shell"}), _commands, _read)
+SHELLCHECK = Tool("shellcheck", _commands, _read, prepared=_prepared)

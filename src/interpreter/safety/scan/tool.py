@@ -16,15 +16,16 @@ Commands = Callable[[str, Path, str], list[list[str]]]
 
 
 class Tool(NamedTuple):
-    """How a scanner is started, and how its answer is read."""
+    """How a scanner is started, and how its answer is read. A language names the scanners that understand it."""
 
     name: str
-    kinds: frozenset[str]
     commands: Commands
     read: Callable[[str], list[Finding]]
     """Findings from what it printed; ValueError, KeyError or TypeError if that is no report."""
     environment: Callable[[Path], dict[str, str]] = lambda folder: {}
     """Variables for it; the folder is one that goes away afterwards."""
+    prepared: Callable[[str], str] = lambda code: code
+    """The code as it gets it, with the same lines."""
 
     @property
     def program(self) -> str | None:

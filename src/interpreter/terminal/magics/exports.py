@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from interpreter.session import APPROVE, REFUSE, Answer, Question
 from interpreter.terminal.magics.command import Command
 
 if TYPE_CHECKING:
+    from interpreter.app.exports import Export, Format
     from interpreter.core import OpenInterpreter
-    from interpreter.export.script.program import Program
     from interpreter.export.script.verify import Report
-    from interpreter.journal.entries import Entry
     from interpreter.terminal.terminal import Terminal
 
 _VERIFY_QUESTION = "Run the program again, in a copy of this folder? What it does elsewhere is done again too. (y/n) "
+_NAMES = {"notebook": "The notebook", "markdown": "The conversation", "html": "The page"}
 _MOST_NAMES = 10
 KEEP_SECRETS = "--keep-secrets"
 
@@ -48,147 +47,56 @@ def _read(terminal: Terminal, argument: str, *allowed: str) -> _Wanted | None:
     return _Wanted(" ".join(paths), flags)
 
 
-class _Found(NamedTuple):
-    """What happened, as it is to be written down."""
+def _export(terminal: Terminal, interpreter: OpenInterpreter, form: Format, wanted: _Wanted | None) -> Export | None:
+    """Write it; None, with a word about it, if there is nothing to write."""
+    from interpreter.app import exports, result_of
 
-    entries: list[Entry]
-    title: str
-    notes: list[str]
-
-
-def _entries(terminal: Terminal, interpreter: OpenInterpreter, wanted: _Wanted | None) -> _Found | None:
-    """What happened; None, with a word about it, if nothing has."""
-    from interpreter.export import secrets
-    from interpreter.export.target import title_of
-    from interpreter.journal.entries import entries_from_messages
-    from interpreter.journal.transcript import entries_from_session
-    from interpreter.llm.request import known_secrets
-    from interpreter.llm.secrets import redacted
-
-    session = interpreter.journal.read() if interpreter.messages else None
-    if session is not None and interpreter.journal.is_in_step:
-        # In memory is what was printed, in the record what may be told.
-        session.messages = interpreter.messages
-        entries = entries_from_session(session)
-    else:
-        entries = entries_from_messages(interpreter.messages)
-    if not entries:
-        terminal.display.line("There is nothing to write down yet.")
-    if wanted is None or not entries:
+    if wanted is None:
         return None
-    title = (session.title if session else "") or title_of(entries)
-    if KEEP_SECRETS in wanted.flags:
-        return _Found(entries, title, [])
-    known = known_secrets(interpreter.llm)
-    entries = secrets.without_secrets(entries, known)
-    title = redacted(title, known)[0]
-    return _Found(entries, title, secrets.notice(secrets.notes_in_entries(entries)))
-
-
-def _folder(interpreter: OpenInterpreter) -> str:
-    return interpreter.computer.surroundings.cwd
-
-
-def _told(terminal: Terminal, path: Path, what: str, notes: Sequence[str] = ()) -> None:
-    lines = [f"{what} is in {path}.", *(f"- {note}" for note in notes)]
-    terminal.display.line("\n".join(lines))
+    everything, keeps = "--all" in wanted.flags, KEEP_SECRETS in wanted.flags
+    exported = result_of(exports.export(interpreter, form, wanted.path, wanted.force, keeps, everything))
+    if exported is None:
+        terminal.display.line("There is nothing to write down yet.")
+        return None
+    made = exported.program
+    what = _NAMES[form] if made is None else f"A program of {made.kept} of the {made.blocks} blocks"
+    terminal.display.line("\n".join([f"{what} is in {exported.path}.", *(f"- {note}" for note in exported.notes)]))
+    return exported
 
 
 def _jupyter(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    from interpreter.export.notebook import notebook
-    from interpreter.export.target import choose_path, write
-
-    wanted = _read(terminal, argument)
-    found = _entries(terminal, interpreter, wanted)
-    if wanted is None or found is None:
-        return
-    entries, title, notes = found
-    path = choose_path(wanted.path, _folder(interpreter), title, ".ipynb", wanted.force)
-    write(path, notebook(entries, title), wanted.force)
-    _told(terminal, path, "The notebook", notes)
+    _export(terminal, interpreter, "notebook", _read(terminal, argument))
 
 
 def _markdown(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    from interpreter.export.markdown import markdown
-    from interpreter.export.target import choose_path, pictures_folder, write
-
-    wanted = _read(terminal, argument)
-    found = _entries(terminal, interpreter, wanted)
-    if wanted is None or found is None:
-        return
-    entries, title, notes = found
-    path = choose_path(wanted.path, _folder(interpreter), title, ".md", wanted.force)
-    document = markdown(entries, title, pictures_folder(path).name)
-    write(path, document.text, wanted.force, document.pictures)
-    where = [f"Its pictures are in {pictures_folder(path).name}/."] if document.pictures else []
-    _told(terminal, path, "The conversation", [*where, *notes])
+    _export(terminal, interpreter, "markdown", _read(terminal, argument))
 
 
 def _html(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    from interpreter.export.page import page
-    from interpreter.export.target import choose_path, write
-
-    wanted = _read(terminal, argument)
-    found = _entries(terminal, interpreter, wanted)
-    if wanted is None or found is None:
-        return
-    entries, title, notes = found
-    path = choose_path(wanted.path, _folder(interpreter), title, ".html", wanted.force)
-    write(path, page(entries, title), wanted.force)
-    _told(terminal, path, "The page", notes)
+    _export(terminal, interpreter, "html", _read(terminal, argument))
 
 
 def _script(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    from interpreter.export.script.environment import installed_for
-    from interpreter.export.script.program import program
-    from interpreter.export.secrets import notes_in, notice
-    from interpreter.export.target import choose_path, write
-
     wanted = _read(terminal, argument, "--all", "--verify")
-    found = _entries(terminal, interpreter, wanted)
-    if wanted is None or found is None:
-        return
-    entries, title, _ = found
-    folder = _folder(interpreter)
-    path = choose_path(wanted.path, folder, title, ".py", wanted.force)
-    installed = installed_for(_python(interpreter), interpreter.computer.surroundings.environment())
-    made = program(entries, title, installed, folder, everything="--all" in wanted.flags)
-    write(path, made.text, wanted.force)
-    elsewhere = os.path.realpath(folder) != os.path.realpath(interpreter.workspace)
-    where = [f"Start it in {interpreter.workspace}, where the conversation began."] if elsewhere else []
-    left_out = [] if KEEP_SECRETS in wanted.flags else notice(notes_in(made.text))
-    _told(terminal, path, f"A program of {made.kept} of the {made.blocks} blocks", [*made.notes, *where, *left_out])
-    if "--verify" in wanted.flags:
-        _verify(terminal, interpreter, made, entries)
+    exported = _export(terminal, interpreter, "script", wanted)
+    if exported is not None and wanted is not None and "--verify" in wanted.flags:
+        _verify(terminal, interpreter, exported)
 
 
-def _python(interpreter: OpenInterpreter) -> str:
-    import sys
-
-    from interpreter.languages.python.which import which_python
-
-    shared = interpreter.computer.surroundings
-    return sys.executable if shared.python == "in-process" else which_python(shared.python, shared.environment())
-
-
-def _verify(terminal: Terminal, interpreter: OpenInterpreter, made: Program, entries: Sequence[Entry]) -> None:
+def _verify(terminal: Terminal, interpreter: OpenInterpreter, exported: Export) -> None:
     """Run what was just written, if the user says yes, and tell what came of it."""
-    from interpreter.export.script.verify import Verification
-    from interpreter.journal.entries import Block
+    from interpreter.app.exports import verify
+    from interpreter.terminal.turn import follow
 
-    if not interpreter.auto_run and (terminal.ask(_VERIFY_QUESTION) or "").strip().lower() not in ("y", "yes"):
+    def answer(question: Question) -> Answer:
+        typed = terminal.ask(_VERIFY_QUESTION) or ""
+        return Answer(APPROVE if typed.strip().lower() in ("y", "yes") else REFUSE)
+
+    report = follow(interpreter, verify(interpreter, exported), answer)
+    if report is None:
         terminal.display.line("Not verified.")
-        return
-    verification = Verification(
-        made.text,
-        _python(interpreter),
-        Path(interpreter.workspace),
-        made.pictures,
-        next((entry.at for entry in entries if isinstance(entry, Block)), None),
-        interpreter.computer.surroundings.environment(),
-    )
-    report = verification.run()
-    terminal.display.line("\n".join(_report(report)), "" if report.reproduced else "error")
+    else:
+        terminal.display.line("\n".join(_report(report)), "" if report.reproduced else "error")
 
 
 def _report(report: Report) -> list[str]:

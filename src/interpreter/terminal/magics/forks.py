@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from interpreter.session import APPROVE, KEEP, REFUSE, Answer, Question
 from interpreter.terminal.magics.command import Command
 
 if TYPE_CHECKING:
+    from interpreter.app.forks import Forks
     from interpreter.core import OpenInterpreter
+    from interpreter.safety import Step
     from interpreter.terminal.terminal import Terminal
 
+_ONLY_ONE = "There is only one way: %fork makes another."
 _SHOWN = 10
 _VERBS = {"create": "create", "restore": "change", "delete": "delete", "attributes": "set the mode of"}
 
 
 def _fork(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    child = interpreter.fork()
-    if not terminal.ways:
-        terminal.ways.append(interpreter)
-    terminal.ways.append(child)
-    terminal.way = child
+    from interpreter.app.forks import Forks
+
+    if terminal.forks is None:
+        terminal.forks = Forks(interpreter)
+    child = terminal.forks.fork()
     assert child.forked is not None
     lines = [
         f"You are on a way of your own now, in a copy of the workspace: {child.workspace}",
@@ -30,90 +35,87 @@ def _fork(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
 
 
 def _switch(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    if not terminal.ways:
-        terminal.display.line("There is only one way: %fork makes another.")
+    forks = terminal.forks
+    if not forks:
+        terminal.display.line(_ONLY_ONE)
         return
-    if argument and not (argument.isdigit() and 0 < int(argument) <= len(terminal.ways)):
-        terminal.display.line(f"%switch takes a number from 1 to {len(terminal.ways)}.")
+    count = len(forks.all)
+    if argument and not (argument.isdigit() and 0 < int(argument) <= count):
+        terminal.display.line(f"%switch takes a number from 1 to {count}.")
         return
-    here = terminal.ways.index(interpreter)
-    there = int(argument) - 1 if argument else (here + 1) % len(terminal.ways)
-    terminal.way = terminal.ways[there]
-    terminal.display.line(f"Way {there + 1} of {len(terminal.ways)}, in {terminal.way.workspace}.")
+    there = forks.switch(int(argument) if argument else None)
+    terminal.display.line(f"Way {forks.number} of {count}, in {there.workspace}.")
 
 
 def _keep(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    if interpreter.forked is None:
-        _keep_first(terminal, interpreter)
-        return
-    from interpreter.undo.fork import plan_keep
+    from interpreter.terminal.turn import follow
 
-    steps = plan_keep(interpreter)
-    parent = interpreter.forked.parent
+    forks = terminal.forks
+    if not forks:
+        terminal.display.line(_ONLY_ONE)
+        return
+    if interpreter.forked is None:
+        _keep_first(terminal, forks)
+        return
+    _show_plan(terminal, interpreter.forked.parent.workspace, forks.plan_keep())
+    merged = follow(interpreter, forks.keep(), partial(_answer, terminal))
+    if merged is None:
+        terminal.display.line("Nothing was done.")
+        return
+    terminal.display.line("\n".join([_told(merged.paths), *(f"{path}: {why}" for path, why, *_ in merged.kept)]))
+
+
+def _show_plan(terminal: Terminal, origin: str, steps: list[Step]) -> None:
     lines = [
         f"  {_VERBS[step.verb]} {step.path}" + ("  (changed there as well)" if step.drift else "") for step in steps
     ]
     more = [f"  and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
-    terminal.display.line("\n".join([f"In {parent.workspace}:", *(lines[:_SHOWN] or ["  no file changes"]), *more]))
-    overwrite: list[str] = []
-    drifted = [step.path for step in steps if step.drift]
-    if steps and not terminal.confirm("Bring this there, and drop the other way?"):
-        terminal.display.line("Nothing was done.")
-        return
-    if drifted and terminal.confirm(f"Overwrite what was changed there as well ({', '.join(drifted[:3])})?"):
-        overwrite = drifted
-    merged = interpreter.keep(overwrite)
-    terminal.ways.remove(parent)
-    for way in _from(terminal, parent):
-        assert way.forked is not None
-        way.forked.parent = interpreter  # which is in its place now
-    _one_way_left(terminal)
-    terminal.display.line("\n".join([_told(merged.paths), *(f"{path}: {why}" for path, why, *_ in merged.kept)]))
+    terminal.display.line("\n".join([f"In {origin}:", *(lines[:_SHOWN] or ["  no file changes"]), *more]))
 
 
-def _keep_first(terminal: Terminal, interpreter: OpenInterpreter) -> None:
-    others = [way for way in terminal.ways if way is not interpreter]
-    if not others:
-        terminal.display.line("There is only one way: %fork makes another.")
-        return
-    if not terminal.confirm(f"Drop the other way, and what was done in {others[-1].workspace}?"):
-        terminal.display.line("Nothing was done.")
-        return
-    for way in reversed(others):
-        way.drop()
-    terminal.ways.clear()
-    terminal.display.line("The other way is dropped.")
+def _answer(terminal: Terminal, question: Question) -> Answer:
+    """What the person says to the plan that they see, and to files that were changed in both."""
+    if question.kind == "overwrite":
+        drifted = [step.path for step in question.subject if step.drift]
+        yes = terminal.confirm(f"Overwrite what was changed there as well ({', '.join(drifted[:3])})?")
+        return Answer(APPROVE if yes else KEEP)
+    return Answer(APPROVE if terminal.confirm("Bring this there, and drop the other way?") else REFUSE)
+
+
+def _keep_first(terminal: Terminal, forks: Forks) -> None:
+    from interpreter.terminal.turn import follow
+
+    def answer(question: Question) -> Answer:
+        yes = terminal.confirm(f"Drop the other way, and what was done in {question.subject.workspace}?")
+        return Answer(APPROVE if yes else REFUSE)
+
+    dropped = follow(forks.current, forks.drop_others(), answer)
+    terminal.display.line("The other way is dropped." if dropped else "Nothing was done.")
 
 
 def _drop(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    if not terminal.ways:
-        terminal.display.line("There is only one way: %fork makes another.")
+    from interpreter.terminal.turn import follow
+
+    forks = terminal.forks
+    if not forks:
+        terminal.display.line(_ONLY_ONE)
         return
     if interpreter.forked is None:
         terminal.display.line("This is where you came from: %switch to the way that you want to drop.")
         return
-    if others := _from(terminal, interpreter):
-        number = terminal.ways.index(others[0]) + 1
+    if others := forks.made_from(interpreter):
+        number = forks.all.index(others[0]) + 1
         terminal.display.line(f"Way {number} came from this one: %switch {number}, and keep or drop that one first.")
         return
-    if not terminal.confirm(f"Drop this way, and what was done in {interpreter.workspace}?"):
+
+    def answer(question: Question) -> Answer:
+        yes = terminal.confirm(f"Drop this way, and what was done in {question.subject.workspace}?")
+        return Answer(APPROVE if yes else REFUSE)
+
+    if follow(interpreter, forks.drop(), answer):
+        terminal.display.line(f"Dropped. You are in {forks.current.workspace} again.")
+    else:
         terminal.display.line("Nothing was done.")
-        return
-    terminal.way = interpreter.forked.parent
-    terminal.ways.remove(interpreter)
-    interpreter.drop()
-    _one_way_left(terminal)
-    terminal.display.line(f"Dropped. You are in {terminal.way.workspace} again.")
-
-
-def _from(terminal: Terminal, interpreter: OpenInterpreter) -> list[OpenInterpreter]:
-    """The ways that began on this one."""
-    return [way for way in terminal.ways if way.forked is not None and way.forked.parent is interpreter]
-
-
-def _one_way_left(terminal: Terminal) -> None:
-    if len(terminal.ways) == 1:
-        terminal.ways.clear()
 
 
 def _told(paths: list[str]) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 from typing import TYPE_CHECKING
 
-from interpreter.errors import InterpreterError
+from interpreter.errors import InterpreterError, UsageError
 from interpreter.terminal.magics.command import Command
 
 if TYPE_CHECKING:
@@ -75,14 +74,15 @@ def _show(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
 
 
 def _language_of(interpreter: OpenInterpreter, name: str) -> str:
-    """The language that knows the name; Python says why if none does."""
+    """The first language that knows the name; the first of all says why if none does."""
     first = re.match(r"\$?([\w$]+)", name)
+    names = [language.name for language in interpreter.computer.languages]
     try:
         found = interpreter.computer.variables() if first else {}
     except InterpreterError:
-        return "python"
-    known = [language for language, rows in found.items() if any(first and row.name == first[1] for row in rows)]
-    return "python" if "Python" in known or not known else known[0].lower()
+        found = {}
+    known = [each for each in names if any(first and row.name == first[1] for row in found.get(each, ()))]
+    return next(iter(known or names), "")
 
 
 def _show_value(terminal: Terminal, interpreter: OpenInterpreter, language: str, name: str) -> None:
@@ -118,44 +118,29 @@ def _kind(value: Value) -> str:
 
 
 def _cd(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    shared = interpreter.computer.surroundings
-    wanted = argument.strip("\"'") or "~"
-    path = os.path.normpath(os.path.join(shared.cwd, os.path.expanduser(wanted)))
-    if not os.path.isdir(path):
-        terminal.display.line(f"There is no folder {path}.", "error")
+    from interpreter.app import result_of
+    from interpreter.app.own_blocks import change_folder
+
+    try:
+        path = result_of(change_folder(interpreter, argument.strip("\"'") or "~"))
+    except UsageError as error:
+        terminal.display.line(str(error), "error")
         return
-    shared.cwd = path
     terminal.display.line(f"All sessions go on in {path}.")
 
 
 def _run(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    from interpreter.terminal.own_blocks import run_own_block
+    from interpreter.app.own_blocks import run_file
+    from interpreter.terminal.turn import show_block
 
     if not argument:
         terminal.display.line("Write which file, as in %run prepare.py.")
         return
-    wanted = os.path.expanduser(argument.strip("\"'"))
-    path = os.path.join(interpreter.computer.surroundings.cwd, wanted)
-    language = _language_for(interpreter, path)
-    if language is None:
-        terminal.display.line(f"No language here has files like {os.path.basename(path)}.", "error")
-        return
     try:
-        with open(path, encoding="utf-8") as file:
-            code = file.read()
-    except (OSError, UnicodeDecodeError) as error:
-        terminal.display.line(f"Could not read {path}: {getattr(error, 'strerror', None) or error}.", "error")
-        return
-    run_own_block(terminal, interpreter, language, code)
-
-
-def _language_for(interpreter: OpenInterpreter, path: str) -> str | None:
-    """The language whose files end so."""
-    ending = os.path.splitext(path)[1].lstrip(".").lower()
-    for language in interpreter.computer.languages:
-        if ending and ending in (language.file_extension, *language.aliases):
-            return language.name.lower()
-    return None
+        for _ in show_block(terminal, interpreter, run_file(interpreter, argument.strip("\"'"))):
+            pass
+    except UsageError as error:
+        terminal.display.line(str(error), "error")
 
 
 # -- code at the prompt ------------------------------------------------------------------------------------------
@@ -163,23 +148,23 @@ def _language_for(interpreter: OpenInterpreter, path: str) -> str | None:
 
 def shell(terminal: Terminal, interpreter: OpenInterpreter, command: str, shared: bool | None = None) -> None:
     """`!command` and `%% command`: in the shell session that the model uses."""
-    from interpreter.terminal.own_blocks import run_own_block
+    from interpreter.terminal.own_blocks import show_own_block
 
     if not command:
         terminal.display.line("Write the command after the sign, as in !ls.")
         return
-    run_own_block(terminal, interpreter, "shell", command, shared)
+    show_own_block(terminal, interpreter, "shell", command, shared)
 
 
 def python(terminal: Terminal, interpreter: OpenInterpreter, text: str) -> None:
     """`>>> code`: in the Python session that the model uses."""
-    from interpreter.terminal.own_blocks import python_of, run_own_block
+    from interpreter.terminal.own_blocks import python_of, show_own_block
 
     code = python_of(text)
     if not code.strip():
         terminal.display.line("Write the code after the sign, as in >>> 1 + 1.")
         return
-    run_own_block(terminal, interpreter, "python", code)
+    show_own_block(terminal, interpreter, "python", code)
 
 
 COMMANDS = (

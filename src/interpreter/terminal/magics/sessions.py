@@ -14,14 +14,13 @@ _MOST = 20
 
 
 def _sessions(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    from interpreter.journal import listed
+    from interpreter.app.conversations import list_conversations
     from interpreter.terminal.sessions import drawn
 
-    rows = listed(interpreter.journal.root)
-    wanted = argument.lower().split()
-    found = [row for row in rows if all(word in f"{row.title} {row.facts.folder}".lower() for word in wanted)]
+    found = list_conversations(interpreter, argument)
     if not found:
-        terminal.display.line("No conversation has these words." if rows else "No conversation is saved yet.")
+        saved = argument and list_conversations(interpreter)
+        terminal.display.line("No conversation has these words." if saved else "No conversation is saved yet.")
         return
     width = terminal.tty.size()[0] - 12
     lines = [f"{row.id[:8]}  {drawn(row, width)}" for row in found[:_MOST]]
@@ -32,20 +31,22 @@ def _sessions(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -
 
 
 def _resume(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    from interpreter.app import conversations, result_of
     from interpreter.terminal import sessions
 
     actions = {"resume": argument or True}
     row = sessions.named(terminal, interpreter, actions)
     if row is None:
         return
-    interpreter.reset()
-    session = sessions.resume(interpreter, row)
+    session = result_of(conversations.resume(interpreter, row, leave=True))
     sessions.show(terminal, interpreter, session)
 
 
 def _branch(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    from interpreter.app import conversations, result_of
+
     before = interpreter.journal.id
-    after = interpreter.journal.branch(argument or None)
+    after = result_of(conversations.branch(interpreter, argument))
     terminal.display.line(f"From here on this is a new conversation, {after}; {before} stays as it is.")
 
 

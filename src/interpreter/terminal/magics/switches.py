@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from interpreter.errors import InterpreterError
+from interpreter.settings import apply
 from interpreter.terminal.intro import MODES
 from interpreter.terminal.magics.command import Command
 
@@ -74,7 +75,7 @@ def _mode(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
     from interpreter.consent import mode_of
 
     if argument:
-        interpreter.mode = argument
+        apply(interpreter, {"mode": argument}, "code")  # or an error that lists the modes
     terminal.display.line(f"The mode is {mode_of(interpreter)}: {MODES[mode_of(interpreter)]}.")
 
 

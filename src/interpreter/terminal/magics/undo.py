@@ -65,40 +65,35 @@ def _redo(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
 
 
 def _move(terminal: Terminal, interpreter: OpenInterpreter, argument: str, way: Way) -> None:
+    from interpreter.app.undo import plan_redo, plan_undo
     from interpreter.terminal.taking_back import carry_out
 
-    timeline = interpreter.timeline
     try:
         wanted = parsed(argument)
-        place = timeline.back if way == "back" else timeline.forward
-        to = place(_count(wanted), wanted.parts, wanted.blocks)
-        carry_out(terminal, interpreter, timeline.outlook(to, wanted.parts, way), wanted.yes)
+        plan = plan_undo if way == "back" else plan_redo
+        outlook = plan(interpreter, _count(wanted), wanted.parts, wanted.blocks)
+        carry_out(terminal, interpreter, outlook, way, wanted.yes)
     except UndoError as error:
         terminal.display.line(str(error))
 
 
 def _rewind(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    from interpreter.app.undo import plan_restore
+    from interpreter.terminal.rewind import NOW
     from interpreter.terminal.taking_back import carry_out
 
     try:
         wanted = parsed(argument)
-        to = _place_named(interpreter, wanted.place) if wanted.place else _place_chosen(terminal, interpreter)
-        if to is not None:
-            carry_out(terminal, interpreter, interpreter.timeline.outlook(to, wanted.parts), wanted.yes)
+        name = wanted.place or _chosen(terminal, interpreter)
+        if name:
+            outlook = plan_restore(interpreter, None if name == NOW else int(name), wanted.parts)
+            carry_out(terminal, interpreter, outlook, "there", wanted.yes)
     except UndoError as error:
         terminal.display.line(str(error))
 
 
-def _place_named(interpreter: OpenInterpreter, name: str) -> int:
-    from interpreter.terminal.rewind import NOW
-
-    timeline = interpreter.timeline
-    timeline.adopt()
-    return timeline.present if name == NOW else timeline.place_of(int(name))
-
-
-def _place_chosen(terminal: Terminal, interpreter: OpenInterpreter) -> int | None:
-    """Let the user choose; None if there is no choice, or they would rather not."""
+def _chosen(terminal: Terminal, interpreter: OpenInterpreter) -> str:
+    """Let the user choose; empty if there is no choice, or they would rather not."""
     from interpreter.terminal.rewind import Places, choose, listed
 
     places = Places(interpreter)
@@ -106,12 +101,12 @@ def _place_chosen(terminal: Terminal, interpreter: OpenInterpreter) -> int | Non
         raise UndoError("There is nothing to go back to yet.")
     if terminal.plain or not terminal.tty.can_type:
         listed(terminal, places)
-        return None
+        return ""
     try:
         return choose(terminal, places)
     except KeyboardInterrupt:
         terminal.display.line("Nothing was changed.")
-        return None
+        return ""
 
 
 COMMANDS = (

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from interpreter.languages import BUILT_IN, Registry
 from interpreter.terminal.render.ansi import visible
 from interpreter.terminal.render.theme import Theme
 
@@ -30,15 +31,14 @@ _TOKENS = {
     "Name.Decorator": "decorator",
     "Name.Variable": "name",
 }
-_LEXERS = {"shell": "bash", "sh": "bash", "zsh": "bash", "batch": "bat", "react": "jsx"}
 
 
 class CodeLines:
     """Colours the lines of one block in order."""
 
-    def __init__(self, language: str, theme: Theme) -> None:
+    def __init__(self, language: str, theme: Theme, languages: Registry = BUILT_IN) -> None:
         self._theme = theme
-        self._lexer = lexer_for(language.lower()) if theme.color else None
+        self._lexer = lexer_for(language, languages) if theme.color else None
         self._context: list[str] = []
 
     def line(self, text: str) -> str:
@@ -73,13 +73,19 @@ class CodeLines:
         return "".join(parts), inside
 
 
+def lexer_for(language: str, languages: Registry) -> Lexer | None:
+    """The lexer that the language names, or that has its name; None if there is none."""
+    described = languages.describe(language)
+    return _lexer(described.lexer or described.name.lower())
+
+
 @cache
-def lexer_for(language: str) -> Lexer | None:
+def _lexer(name: str) -> Lexer | None:
     from pygments.lexers import get_lexer_by_name
     from pygments.util import ClassNotFound
 
     try:
-        return get_lexer_by_name(_LEXERS.get(language, language), stripnl=False)
+        return get_lexer_by_name(name, stripnl=False)
     except ClassNotFound:
         return None
 
@@ -98,8 +104,8 @@ def style_of(kind: Any) -> str:
 class CodeView:
     """A block of code between two rules, as it arrives."""
 
-    def __init__(self, language: str, theme: Theme, width: int) -> None:
-        self._lines = CodeLines(language, theme)
+    def __init__(self, language: str, theme: Theme, width: int, languages: Registry = BUILT_IN) -> None:
+        self._lines = CodeLines(language, theme, languages)
         self._theme = theme
         self.width = width
         self._language = language

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from interpreter.languages import BUILT_IN
 from interpreter.terminal.render import files, words
 from interpreter.terminal.render.ansi import clip, visible
 from interpreter.terminal.render.canvas import Canvas
@@ -40,12 +41,14 @@ class Display(Canvas):
         self.pictures = pictures or Pictures(color=theme.color)
         self.show_active_line = True
         self.model = ""  # who is waited for while it thinks
+        self.languages = BUILT_IN  # those of the session, once one is shown
         self._text_form = ""  # of a display that comes in a better form next
         self._files: dict[str, Any] = {}  # what the block did to files, told when it is over
         self.fold_reasoning = True
         self._began = 0.0  # when the block did
         self._language = ""
         self._code: list[str] = []
+        self._call = ""  # the arguments of a tool call, as far as they have come
 
     # -- chunks --------------------------------------------------------------------------------------------
 
@@ -59,6 +62,8 @@ class Display(Canvas):
             if self._view:
                 self._view.width = self.screen.width
             if chunk.get("end"):
+                if chunk["type"] == "tool_call":
+                    self._tool_call(chunk.get("format", ""))
                 if self._kind != "output":  # what a block shows besides its output does not end it
                     self._close_view()
             elif not chunk.get("start"):
@@ -78,6 +83,8 @@ class Display(Canvas):
             self._reasoning(str(content))
         elif kind == "code" and chunk.get("role") != "computer" and "recipient" not in chunk:
             self._program(chunk.get("format", ""), str(content))
+        elif kind == "tool_call":
+            self._call += str(content)
         elif kind == "console":
             self._console(chunk)
         elif kind in ("image", "code"):
@@ -93,7 +100,7 @@ class Display(Canvas):
 
     def _message(self, content: str) -> None:
         if self._kind != "message":
-            self._open("message", MarkdownView(self.theme, self.screen.width))
+            self._open("message", MarkdownView(self.theme, self.screen.width, self.languages))
         assert isinstance(self._view, MarkdownView)
         self._put(self._view.feed(content))
 
@@ -106,10 +113,15 @@ class Display(Canvas):
 
     def _program(self, language: str, content: str) -> None:
         if self._kind != "code":
-            self._open("code", CodeView(language, self.theme, self.screen.width))
+            self._open("code", CodeView(language, self.theme, self.screen.width, self.languages))
         assert isinstance(self._view, CodeView)
         self._language, self._code = language.lower(), self._view.source
         self._put(self._view.feed(content))
+
+    def _tool_call(self, name: str) -> None:
+        """A call in a line of its own, once it is whole; its result comes beneath."""
+        arguments, self._call, self._language, self._code = self._call, "", "", []
+        self.line(words.tool_call(name, arguments), "code")
 
     # -- a running block -----------------------------------------------------------------------------------
 
@@ -217,7 +229,8 @@ class Display(Canvas):
         elapsed = self._clock() - self._began
         silent = self._output.empty
         self._put(self._output.close(chunk.get("truncated")))
-        ending = words.ending(dict(chunk), elapsed, silent, self._language in words.SHELLS)
+        explained = self.languages.describe(self._language).explains_failures
+        ending = words.ending(dict(chunk), elapsed, silent, explained)
         files_line = self._taken_files()
         if ending and not (files_line and ending == words.SILENT):
             good = chunk.get("ended", "done") in ("done", "background") and not chunk.get("exit_code")

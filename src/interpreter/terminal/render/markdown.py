@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from interpreter.languages import BUILT_IN, Registry
 from interpreter.terminal.render.ansi import visible
 from interpreter.terminal.render.code import CodeLines
 from interpreter.terminal.render.markdown_blocks import LONGEST_TITLE, Blocks, Piece
@@ -20,8 +21,9 @@ _DRAWN_ROWS = 80
 class MarkdownView:
     """The text of one message: `feed` what arrives, commit the rows it gives, draw `open_rows` below them."""
 
-    def __init__(self, theme: Theme, width: int) -> None:
+    def __init__(self, theme: Theme, width: int, languages: Registry = BUILT_IN) -> None:
         self.width = width
+        self._languages = languages
         self._theme = theme
         self._blocks = Blocks()
         self._partial = ""
@@ -103,7 +105,7 @@ class MarkdownView:
         width = max(min(self.width - 1, WIDEST) - piece.indent, 8)
         match piece.kind:
             case "fence":
-                self._code = CodeLines(piece.lines[0], self._theme)
+                self._code = CodeLines(piece.lines[0], self._theme, self._languages)
                 self._code_indent = piece.indent + 2
                 return []
             case "fence_end":
@@ -143,7 +145,7 @@ class MarkdownView:
         return self._theme.paint(marker, "bullet") + " "
 
     def _quote(self, piece: Piece) -> list[str]:
-        inner = MarkdownView(self._theme, self.width - 2)
+        inner = MarkdownView(self._theme, self.width - 2, self._languages)
         source = "\n".join(re.sub(r"^\s{0,3}> ?", "", line) for line in piece.lines)
         bar = self._theme.paint(self._theme.symbol("quote"), "quote")
         return [f"{bar} {row}" for row in inner.feed(source) + inner.close()]

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from typing import Any
 
 _KINDS = {"image": "Image", "html": "Page", "image/svg+xml": "Drawing", "application/javascript": "Script"}
-SHELLS = frozenset({"shell", "bash", "sh", "zsh", "batch", "bat", "powershell"})
 SILENT = "No output."
 _WORTH_TELLING = 3.0  # seconds
 _MOST_FINDINGS = 12
@@ -56,8 +55,8 @@ def table(path: str, notes: list[str]) -> str:
     return f"[table: {', '.join([*notes, ''])}the whole saved to {path}]"
 
 
-def ending(chunk: dict[str, Any], elapsed: float, silent: bool, shell: bool) -> str:
-    """How a block ended, where that is not plain."""
+def ending(chunk: dict[str, Any], elapsed: float, silent: bool, explained: bool) -> str:
+    """How a block ended, where that is not plain; `explained`: the output of a block that failed says why."""
     took = f" after {duration(elapsed)}"
     code = chunk.get("exit_code")
     match chunk.get("ended", "done"):
@@ -69,7 +68,7 @@ def ending(chunk: dict[str, Any], elapsed: float, silent: bool, shell: bool) -> 
             return f"The session died{took}." if silent else ""  # else it was said how, and what is left
         case "background":
             return "Moved to the background."
-    if code == 1 and chunk.get("ended") == "error" and not silent and not shell:
+    if code == 1 and chunk.get("ended") == "error" and not silent and explained:
         return ""  # the traceback has said it
     if code:
         return f"Exit code {code}{took}." if elapsed >= _WORTH_TELLING else f"Exit code {code}."
@@ -146,6 +145,13 @@ def call(content: dict[str, Any]) -> str:
         return ""
     what = str(content.get("told", "")).removeprefix("computer.")
     return what if content.get("outcome") == "ok" else f"{what}: {content.get('outcome')}"
+
+
+def tool_call(name: str, arguments: str) -> str:
+    """A call of a tool as people write one."""
+    from interpreter.tools.calls import shown_call
+
+    return shown_call(name, arguments)
 
 
 def fallback(content: dict[str, Any]) -> str:

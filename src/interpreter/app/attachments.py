@@ -1,11 +1,17 @@
-"""Files that a message names: `@path`, or the path of an image that was typed or dropped into the terminal."""
+"""Files that go along with a message: those it names as `@path`, and images it names by their path."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from interpreter.core import OpenInterpreter
+    from interpreter.messages import Message
+    from interpreter.session import Event
 
 IMAGES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 _QUOTED = r"\"(?:[^\"\\\n]|\\.)+\"|'[^'\n]+'"
@@ -22,6 +28,41 @@ class Attachment:
 
     path: str
     is_image: bool = False
+
+
+@dataclass(frozen=True)
+class Outgoing:
+    """What the user said, with the files that go along, ready to be sent."""
+
+    messages: tuple[Message, ...]
+    attached: tuple[Attachment, ...] = ()
+    missing: tuple[str, ...] = ()
+    """Named like files, but not there."""
+    hides_images: bool = False
+    """The model cannot see images: it gets their paths."""
+
+
+def prepare(interpreter: OpenInterpreter, text: str, data: str = "") -> Outgoing:
+    """A message with the files that `text` names; `data` goes along as text, whatever it names.
+
+    A model that can see gets the images. Of other files it gets the path: code can read what is in them.
+    """
+    folder = interpreter.computer.surroundings.cwd
+    found, sees = attachments(text, folder), interpreter.llm.vision
+    said: Message = {"role": "user", "type": "message", "content": f"{text}\n\n{data}" if data else text}
+    others: list[Message] = [
+        {"role": "user", "type": "image" if each.is_image and sees else "file", "format": "path", "content": each.path}
+        for each in found
+    ]
+    hidden = not sees and any(each.is_image for each in found)
+    return Outgoing((said, *others), tuple(found), tuple(missing(text, folder)), hidden)
+
+
+def send(interpreter: OpenInterpreter, outgoing: Outgoing) -> Generator[Event]:
+    """The events of the turn that answers it."""
+    *before, last = outgoing.messages
+    interpreter.messages.extend(before)
+    yield from interpreter.respond(last)
 
 
 def attachments(text: str, folder: str) -> list[Attachment]:
@@ -67,8 +108,3 @@ def _spellings(written: str) -> Iterator[str]:
     unescaped = re.sub(r"\\(.)", r"\1", written)
     yield unescaped
     yield unescaped.rstrip(_TRAILING)
-
-
-def quoted(path: str) -> str:
-    """A path as it can stand behind an @."""
-    return f'"{path}"' if re.search(r"[\s\"']", path) else path

@@ -1,0 +1,37 @@
+"""What the session kernel adds to a warm block: the same block through it and past it, turn by turn."""
+
+import statistics
+import time
+
+from common import tell
+
+from interpreter import interpreter
+
+computer, timeline = interpreter.computer, interpreter.timeline
+
+
+def timed(run):
+    began = time.perf_counter()
+    run()
+    return time.perf_counter() - began
+
+
+def through():
+    for _ in computer.run("shell", "true", stream=True):
+        pass
+
+
+def past():
+    computer.shut_in()
+    language = computer._instance("shell")
+    timeline.before_block("shell", "true")
+    for _ in language.run("true"):
+        pass
+    timeline.after_block()
+
+
+for _ in range(20):
+    through(), past()
+pairs = [(timed(through), timed(past)) for _ in range(400)]
+computer.terminate()
+tell(added=statistics.median(one for one, _ in pairs) - statistics.median(other for _, other in pairs))

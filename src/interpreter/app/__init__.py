@@ -1,0 +1,31 @@
+"""Use cases for any front end: what a person can do with a session besides chatting.
+
+Nothing here prints or reads input. A function that changes a session is a generator: it yields the session's events,
+asks through its questions, and returns its result, None if the answer was no. Functions that only look return data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from interpreter.core import OpenInterpreter
+    from interpreter.session import Action, Event
+
+Result = TypeVar("Result")
+
+
+def perform(interpreter: OpenInterpreter, action: Action) -> Generator[Event, None, Any]:
+    """Have the user's action performed: its events, and what came of it."""
+    yield from interpreter.session.perform(action, interpreter.user)
+    return action.result
+
+
+def result_of(events: Generator[Event, None, Result]) -> Result:
+    """Take a use case to its end; its result. Its questions go to whoever else can answer them."""
+    while True:
+        try:
+            next(events)
+        except StopIteration as ended:
+            return ended.value  # type: ignore[no-any-return]

@@ -1,0 +1,201 @@
+"""Saved conversations: list and find them, resume one, and run its blocks again."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Generator
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from interpreter.app import perform
+from interpreter.consent import Consent
+from interpreter.errors import ConversationFileError, LanguageNotFound
+from interpreter.journal.entries import Block, entries_from_messages
+from interpreter.session import Block as RunBlock
+from interpreter.session import Do, Event, Ids, Publisher
+
+if TYPE_CHECKING:
+    from interpreter.core import OpenInterpreter
+    from interpreter.journal import Session, Summary
+    from interpreter.languages.base import BaseLanguage
+
+# The model reads these before the user's next message.
+_RESUMED = (
+    "[This conversation was taken up again on {date}, in a new process. The live sessions of before are over: "
+    "variables, functions and imports are gone, files are still there. {again}The working directory is {folder}.]"
+)
+_NEW_RUNTIME = (
+    "[The user has begun the {name} session anew and run {done} of its {all} blocks again that had run well.]"
+)
+_RERUN = "The user has run {done} of the {all} blocks that had run well again, so what they define is there. "
+
+
+# -- finding -----------------------------------------------------------------------------------------------------
+
+
+def list_conversations(interpreter: OpenInterpreter, words: str = "") -> list[Summary]:
+    """The saved conversations, newest first, whose title or folder has all these words."""
+    from interpreter.journal import listed
+
+    wanted = words.lower().split()
+    rows = listed(interpreter.journal.root)
+    return [row for row in rows if all(word in f"{row.title} {row.facts.folder}".lower() for word in wanted)]
+
+
+def find_conversation(interpreter: OpenInterpreter, beginning: str) -> Summary:
+    """The conversation whose id begins like this, or a conversation file of Open Interpreter 0.4.3."""
+    from interpreter.journal import find
+
+    return find(interpreter.journal.root, beginning)
+
+
+def last_conversation(interpreter: OpenInterpreter) -> Summary:
+    """The newest conversation in this workspace."""
+    from interpreter.journal import last_in
+
+    return last_in(interpreter.journal.root, os.path.abspath(interpreter.workspace))
+
+
+# -- resuming ----------------------------------------------------------------------------------------------------
+
+
+def resume(interpreter: OpenInterpreter, conversation: Summary, leave: bool = False) -> Generator[Event, None, Session]:
+    """Continue a saved conversation; with `leave`, first end the one that is open here, and its runtimes.
+
+    Its live variables are gone. The model is told so; `Rerun` builds them again.
+    """
+
+    def take_up() -> Session:
+        if leave:
+            interpreter.reset()
+        session = interpreter.journal.resume(conversation)
+        if blocks_to_rerun(session):
+            interpreter.journal.tell_model(_note(interpreter))
+        return session
+
+    # The journal changes under it, so neither the old nor the new one can have the whole action.
+    return (yield from perform(interpreter, Do("resume", take_up, "a conversation is being resumed", recorded=False)))  # type: ignore[no-any-return]
+
+
+def branch(interpreter: OpenInterpreter, title: str = "") -> Generator[Event, None, str]:
+    """Go on in a new conversation that begins with this one, which stays as it is; the new id."""
+    action = Do("branch", lambda: interpreter.journal.branch(title or None), recorded=False)
+    return (yield from perform(interpreter, action))  # type: ignore[no-any-return]
+
+
+def blocks_to_rerun(session: Session) -> list[Block]:
+    """The blocks of a conversation that ran well: together they built its variables."""
+    from interpreter.journal.transcript import entries_from_session
+
+    return [entry for entry in entries_from_session(session) if isinstance(entry, Block) and _ran_well(entry)]
+
+
+class Rerun:
+    """Runs the blocks that ran well once more, in order, until one fails. Each is approved as always.
+
+    With a language, it runs only the blocks in that language, in a new runtime. That brings variables back where undo
+    cannot.
+    """
+
+    def __init__(self, interpreter: OpenInterpreter, language: str = "") -> None:
+        self._interpreter = interpreter
+        computer = interpreter.computer
+        self.language: type[BaseLanguage] | None = computer.get_language(language) if language else None
+        if language and self.language is None:
+            raise LanguageNotFound(f"There is no language {language!r} here.")
+        session = interpreter.journal.read()
+        self.blocks: list[Block] = blocks_to_rerun(session) if session is not None else self._blocks_of_messages()
+        """Those to run."""
+        if self.language is not None:
+            self.blocks = [block for block in self.blocks if computer.get_language(block.language) is self.language]
+        self.done = 0
+        """How many ran well this time."""
+
+    def _blocks_of_messages(self) -> list[Block]:
+        entries = entries_from_messages(self._interpreter.messages)
+        return [entry for entry in entries if isinstance(entry, Block) and _ran_well(entry)]
+
+    def events(self) -> Generator[Event, None, int]:
+        """Run them: for each the code, then what its run publishes. Gives how many ran well."""
+        interpreter, language = self._interpreter, self.language
+        if language is not None:
+            end = Do("end_runtime", lambda: interpreter.computer.end(language.name), f"{language.name} is being ended")
+            yield from perform(interpreter, end)
+        try:
+            for block in self.blocks:
+                if not (yield from self._run(block)):
+                    break
+                self.done += 1
+        finally:
+            if self.blocks:
+                self._tell_model()
+        return self.done
+
+    def _run(self, block: Block) -> Generator[Event, None, bool]:
+        interpreter = self._interpreter
+        shown = Publisher(interpreter.session.log, Ids(actor=interpreter.agent.id))
+        yield from shown.publish({"role": "assistant", "type": "code", "format": block.language, "content": block.code})
+        yield from shown.close()
+        action = RunBlock(interpreter.runtimes, block.language, block.code, Consent(interpreter, stored=False))
+        exit_code = None
+        with closing(interpreter.session.perform(action, interpreter.agent)) as events:
+            for event in events:
+                exit_code = event.data.get("exit_code", exit_code)
+                yield event
+        return not action.refused and action.outcome == "done" and not exit_code
+
+    def _tell_model(self) -> None:
+        counts = {"done": self.done, "all": len(self.blocks)}
+        if self.language is not None:
+            words = _NEW_RUNTIME.format(name=self.language.name, **counts)
+        else:
+            words = _note(self._interpreter, _RERUN.format(**counts))
+        self._interpreter.journal.tell_model(words)
+
+
+def _ran_well(block: Block) -> bool:
+    # What the user ran themselves without any output looks as if it had not been run.
+    return block.succeeded or (block.author == "user" and block.decision == "not_run")
+
+
+def _note(interpreter: OpenInterpreter, again: str = "") -> str:
+    folder = interpreter.computer.surroundings.cwd
+    return _RESUMED.format(date=time.strftime("%d %B %Y"), again=again, folder=folder)
+
+
+# -- as a file ---------------------------------------------------------------------------------------------------
+
+
+def save_messages(interpreter: OpenInterpreter, path: str = "") -> str:
+    """Write the conversation to a JSON file; where that is."""
+    path = _message_file(interpreter, path)
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(interpreter.messages, file, indent=2, ensure_ascii=False, default=str)
+    except OSError as error:
+        raise ConversationFileError(f"Could not write {path}: {error.strerror}.") from error
+    return os.path.abspath(path)
+
+
+def load_messages(interpreter: OpenInterpreter, path: str = "") -> Generator[Event, None, str]:
+    """Replace the conversation by the one in such a file; where that is."""
+    path = _message_file(interpreter, path)
+    try:
+        with open(path, encoding="utf-8") as file:
+            messages = json.load(file)
+    except OSError as error:
+        raise ConversationFileError(f"Could not read {path}: {error.strerror}.") from error
+    except ValueError:
+        messages = None
+    if not isinstance(messages, list) or not all(isinstance(item, dict) and "role" in item for item in messages):
+        raise ConversationFileError(f"{path} is not a conversation: it must hold a JSON list of messages.")
+    yield from perform(interpreter, Do("load", lambda: setattr(interpreter, "messages", messages)))
+    return os.path.abspath(path)
+
+
+def _message_file(interpreter: OpenInterpreter, path: str) -> str:
+    """Relative to the folder that the runtimes are in."""
+    path = os.path.join(interpreter.computer.surroundings.cwd, os.path.expanduser(path or "messages.json"))
+    return path if path.endswith(".json") else path + ".json"

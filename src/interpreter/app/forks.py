@@ -1,0 +1,115 @@
+"""Forks: try something in a copy of everything, switch between the copies, and keep one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+from interpreter.app import perform
+from interpreter.errors import UndoError
+from interpreter.session import Do, Event, Question
+from interpreter.undo.fork import Keep, plan_keep
+
+if TYPE_CHECKING:
+    from interpreter.core import OpenInterpreter
+    from interpreter.safety import Step
+    from interpreter.undo import Merged
+
+ONLY_ONE = "There is no fork yet."
+
+
+class Forks:
+    """The interpreter that a user began with and the forks of it, one of which is the current one."""
+
+    def __init__(self, interpreter: OpenInterpreter) -> None:
+        self.all = [interpreter]
+        """In the order in which they were made."""
+        self.current = interpreter
+
+    def __bool__(self) -> bool:
+        """Whether there is a fork."""
+        return len(self.all) > 1
+
+    def fork(self, workspace: str | None = None) -> OpenInterpreter:
+        """Fork the current one; the fork is the current one then."""
+        self.current = self.current.fork(workspace)
+        self.all.append(self.current)
+        return self.current
+
+    def switch(self, number: int | None = None) -> OpenInterpreter:
+        """Make another one current: the one with this number, from 1 on, or else the next."""
+        if not self:
+            raise UndoError(ONLY_ONE)
+        if number is not None and not 0 < number <= len(self.all):
+            raise UndoError(f"There are 1 to {len(self.all)}, not {number}.")
+        place = number - 1 if number is not None else self.number % len(self.all)
+        self.current = self.all[place]
+        return self.current
+
+    @property
+    def number(self) -> int:
+        """That of the current one, from 1 on."""
+        return self.all.index(self.current) + 1
+
+    def made_from(self, interpreter: OpenInterpreter) -> list[OpenInterpreter]:
+        """The forks of one of them."""
+        return [each for each in self.all if each.forked is not None and each.forked.parent is interpreter]
+
+    # -- ending one ------------------------------------------------------------------------------------------------
+
+    def plan_keep(self) -> list[Step]:
+        """What keeping the current fork would change in the workspace that it came from."""
+        return plan_keep(self.current)
+
+    def keep(self) -> Generator[Event, None, Merged | None]:
+        """Bring the files of the current fork into the workspace it came from, and go on there.
+
+        Asks before it changes files there, and about those that were changed in both.
+        """
+        kept = self.current
+        if kept.forked is None:
+            raise UndoError("This is not a fork: `drop_others` drops the forks of it.")
+        parent = kept.forked.parent
+        merged: Merged | None = yield from perform(kept, Keep(kept, ask=True))
+        if merged is not None:
+            for other in self.made_from(parent):
+                assert other.forked is not None
+                other.forked.parent = kept
+            self.all.remove(parent)
+        return merged
+
+    def drop_others(self) -> Generator[Event, None, bool]:
+        """Drop all forks after asking, and go on where they came from; whether that was done."""
+        kept = self.current
+        others = [each for each in self.all if each is not kept]
+        if not others or kept.forked is not None:
+            raise UndoError(ONLY_ONE if not others else "This is a fork: keep it, or drop it.")
+
+        def drop() -> None:
+            for other in reversed(others):
+                other.drop()
+
+        last = others[-1]
+        question = Question.in_words("confirm", "drop", f"Drop {last.workspace} and what was done there?", last)
+        action = Do("drop", drop, "forks are being dropped", question=question)
+        yield from perform(kept, action)
+        if action.outcome == "done":
+            self.all = [kept]
+        return action.outcome == "done"
+
+    def drop(self) -> Generator[Event, None, bool]:
+        """End the current fork after asking, and go back to where it came from; whether that was done."""
+        dropped = self.current
+        if dropped.forked is None:
+            raise UndoError("This is not a fork, so it cannot be dropped.")
+        if self.made_from(dropped):
+            raise UndoError("There is a fork of this one: keep or drop that first.")
+        parent = dropped.forked.parent
+        question = Question.in_words("confirm", "drop", f"Drop {dropped.workspace} and what was done there?", dropped)
+        action = Do("drop", dropped.drop, "a fork is being dropped", question=question, recorded=False)
+        yield from perform(dropped, action)
+        if action.outcome != "done":
+            return False
+        self.all.remove(dropped)
+        self.current = parent
+        return True

@@ -1,0 +1,254 @@
+"""Which models can be used now, and which one is: by the settings, a key in the environment, or the last choice."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+from interpreter.errors import ModelError
+from interpreter.llm import keys
+from interpreter.llm.catalogue import PROVIDERS, ROWS, Provider
+from interpreter.settings import apply, sources
+
+if TYPE_CHECKING:
+    from interpreter.core import OpenInterpreter
+    from interpreter.llm.local.servers import Model, Server
+    from interpreter.llm.prices import Price
+
+# In the list of prices, and nothing to talk to.
+_NOT_FOR_CHATS = (
+    "image", "tts", "audio", "realtime", "transcribe", "embed", "moderation", "davinci", "babbage", "curie",
+    "-live", "robotics", "rerank", "ft:", "whisper", "veo-", "guard",
+)  # fmt: skip
+
+
+# -- what there is -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Available:
+    """A model: what `llm.model` takes, and what is known about it."""
+
+    model: str
+    window: int | None = None
+    """In tokens."""
+    price: Price | None = None
+    """None if it is free or not known."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where models are: a server on this machine, the built-in engine, or a provider."""
+
+    kind: Literal["server", "builtin", "provider"]
+    name: str
+    models: tuple[Available, ...] = ()
+    """Higher numbers first: they are mostly the newer models. None if a provider keeps the list to itself."""
+    api_base: str | None = None
+    """Where a server is, for models whose name does not tell."""
+    key: str = ""
+    """The variable that has the provider's key."""
+    problem: str | None = None
+
+
+def usable_models(words: Sequence[str], environ: Mapping[str, str], offline: bool = False) -> Iterator[Source]:
+    """What can be used now, with all of these words in its name."""
+    from interpreter.llm.local import servers
+
+    for server in servers.find(environ=environ):
+        yield from _on_server(server, words)
+    yield from _built_in(words)
+    for row in PROVIDERS if not offline else ():
+        if not row.is_local and row.prefix != "cohere_chat" and (key := _key_of(row, environ)):
+            found = _at_provider(row, words)
+            if found or not words or _has(row.prefix, words):
+                yield Source("provider", row.prefix, found, key=key)
+
+
+def models_without_key(words: Sequence[str], environ: Mapping[str, str]) -> Iterator[Source]:
+    """Providers that have such models and whose key is not there; `key` is the variable for it."""
+    for row in PROVIDERS:
+        if row.key_variables and not _key_of(row, environ) and (found := _at_provider(row, words)):
+            yield Source("provider", row.prefix, found, key=row.key_variables[0])
+
+
+def _on_server(server: Server, words: Sequence[str]) -> Iterator[Source]:
+    from interpreter.llm.local import servers
+
+    models = [model for model in server.models if _has(server.model_string(model), words)]
+    windows = servers.contexts_of(server, models)
+    found = tuple(Available(server.model_string(model), window) for model, window in zip(models, windows, strict=True))
+    if found or (server.problem and not words):
+        base = server.api_base if server.kind.prefix == "openai/" and found else None
+        yield Source("server", server.kind.title, found, base, problem=server.problem)
+
+
+def _built_in(words: Sequence[str]) -> Iterator[Source]:
+    from interpreter.llm.local import engine, weights
+
+    if not engine.is_installed():
+        return
+    names = [weights.model_string(row) for row in weights.WEIGHTS if weights.is_here(row)]
+    names += map(weights.model_string, weights.own_files())
+    if found := tuple(Available(name, engine.CONTEXT) for name in names if _has(name, words)):
+        yield Source("builtin", "Built-in", found)
+
+
+def _at_provider(row: Provider, words: Sequence[str]) -> tuple[Available, ...]:
+    from interpreter.llm import prices
+
+    known = [each for each in prices.models(row.prefix) if not any(word in each.name for word in _NOT_FOR_CHATS)]
+    made = [Available(f"{row.prefix}/{each.name}", each.window, each.price) for each in known]
+    return tuple(each for each in reversed(made) if _has(each.model, words))
+
+
+def _key_of(row: Provider, environ: Mapping[str, str]) -> str:
+    """The name of the variable with its key or, where everybody has an address, with that."""
+    if not row.base_url and not any(map(environ.get, row.base_variables)):
+        return ""
+    names = (*row.key_variables, *(() if row.base_url else row.base_variables))
+    return next((name for name in names if environ.get(name)), "")
+
+
+def _has(name: str, words: Sequence[str]) -> bool:
+    return all(word in name.lower() for word in words)
+
+
+# -- which one is used -------------------------------------------------------------------------------------------
+
+
+def model_problem(interpreter: OpenInterpreter) -> ModelError | None:
+    """Why the model cannot even be asked, as far as the settings tell."""
+    from interpreter.llm import offline
+    from interpreter.llm.providers import resolve
+
+    llm = interpreter.llm
+    if getattr(llm.completions, "__self__", None) is not llm:
+        return None  # somebody's own way to a model
+    try:
+        if interpreter.offline:
+            offline.check(llm.model, os.environ, llm.api_base)
+        resolve(llm.model, os.environ, llm.api_base, llm.api_key, llm.api_version)
+    except ModelError as error:
+        return error
+    return None
+
+
+def is_model_named(interpreter: OpenInterpreter) -> bool:
+    """Whether the settings name a model or a server; a kept key for it is used."""
+    given = sources(interpreter.llm)
+    named = any(given[f"llm.{name}"] != "default" for name in ("model", "api_base", "api_key"))
+    if named and interpreter.llm.api_base is None and interpreter.llm.api_key is None:
+        row = _provider_of(interpreter.llm.model)
+        if row is not None and not any(map(os.environ.get, row.key_variables)):
+            use_kept_key(interpreter, row)
+    return named
+
+
+def use_kept_key(interpreter: OpenInterpreter, row: Provider) -> bool:
+    """Use the key that the user keeps for this provider, if there is one."""
+    key = keys.kept_for(row)
+    if key is not None:
+        apply(interpreter, {"llm.api_key": key}, "default")
+    return key is not None
+
+
+def choose_by_key(interpreter: OpenInterpreter) -> str | None:
+    """Use the model that goes with a key in the environment; the variable with that key, None if there is none."""
+    if interpreter.offline:
+        return None
+    for row, variable in keys.in_environment(os.environ):
+        if keys.settles(row, variable):
+            apply(interpreter, {"llm.model": keys.starting_model(row)}, "default")
+            return variable
+    return None
+
+
+def use_server_model(interpreter: OpenInterpreter, server: Server, model: Model) -> int | None:
+    """Use a model of a server on this machine; its window in tokens, if that is known."""
+    from interpreter.llm.local import servers
+
+    llm = interpreter.llm
+    window = servers.context_of(server, model, llm.context_window)
+    llm.model, llm.api_base = server.model_string(model), server.api_base
+    if window is not None:
+        llm.context_window = window
+    if server.kind.prefix == "openai/" and llm.api_key is None:
+        llm.api_key = "local"  # or OpenAI's own key would go to this server
+    return window
+
+
+def _provider_of(model: str) -> Provider | None:
+    from interpreter.llm.providers import identify
+
+    return ROWS.get(identify(model)[0])
+
+
+# -- the last choice ---------------------------------------------------------------------------------------------
+
+
+class Remembered(NamedTuple):
+    """What to ask, where, and which program has to run for that."""
+
+    model: str
+    api_base: str | None = None
+    program: str = ""
+
+    @property
+    def problem(self) -> str:
+        """Why it cannot answer now, as far as a look at this machine tells; empty if it may."""
+        from interpreter.llm.local import engine, programs, weights
+
+        if self.model.startswith(weights.PREFIX):
+            if not engine.is_installed():
+                return "llama.cpp, which loads it, is not installed"
+            try:
+                weights.file_of(self.model.removeprefix(weights.PREFIX))
+            except ModelError:
+                return "its file is gone"
+        elif self.api_base and not programs.listens(self.api_base):
+            return f"nothing answers at {urlsplit(self.api_base).netloc}"
+        return ""
+
+
+def remember(interpreter: OpenInterpreter, program: str = "") -> None:
+    """Keep the present choice for the next start."""
+    chosen = Remembered(interpreter.llm.model, interpreter.llm.api_base, program)
+    path = _memory(interpreter)
+    with suppress(OSError):  # a folder that cannot be written costs a question at the next start, no more
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(chosen._asdict()) + "\n", encoding="utf-8")
+
+
+def recall(interpreter: OpenInterpreter) -> Remembered | None:
+    """The last choice, if there is one."""
+    try:
+        told = json.loads(_memory(interpreter).read_text(encoding="utf-8"))
+        return Remembered(**told) if isinstance(told["model"], str) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def use_remembered(interpreter: OpenInterpreter, chosen: Remembered) -> ModelError | None:
+    """Use the last choice; if that does not work, why not, and nothing is changed."""
+    before = {"llm.model": interpreter.llm.model, "llm.api_base": None, "llm.api_key": None}
+    apply(interpreter, {"llm.model": chosen.model, "llm.api_base": chosen.api_base}, "default")
+    row = _provider_of(chosen.model)
+    if chosen.api_base and chosen.model.startswith("openai/"):
+        apply(interpreter, {"llm.api_key": "local"}, "default")  # or OpenAI's own key would go to this server
+    elif row is not None:
+        use_kept_key(interpreter, row)
+    error = model_problem(interpreter)
+    if error is not None:
+        apply(interpreter, before, "default")
+    return error
+
+
+def _memory(interpreter: OpenInterpreter) -> Path:
+    return Path(interpreter.get_oi_dir()) / "model.json"

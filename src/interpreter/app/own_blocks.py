@@ -1,0 +1,83 @@
+"""Code that the user runs in the runtimes that the model uses: a line, a block or a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+from interpreter.app import perform
+from interpreter.errors import UsageError
+from interpreter.messages import Fold
+from interpreter.session import Block, Do, Event, Ids, Publisher
+
+if TYPE_CHECKING:
+    from interpreter.core import OpenInterpreter
+
+
+class OwnBlock(Block):
+    """A block of the user's; if it is shared, the model sees it and its output."""
+
+    def __init__(self, interpreter: OpenInterpreter, language: str, code: str, shared: bool) -> None:
+        super().__init__(interpreter.computer, language, code)
+        self._interpreter, self._shared = interpreter, shared
+
+    def prepare(self) -> None:
+        super().prepare()
+        if self._shared:
+            self._interpreter.messages.append(
+                {"role": "user", "type": "code", "format": self.language, "content": self.code}
+            )
+
+
+def run_own_block(
+    interpreter: OpenInterpreter, language: str, code: str, shared: bool | None = None
+) -> Generator[Event, None, str]:
+    """Run the user's code without asking; `shared` shows it to the model, None does as `share_commands` says.
+
+    Gives how it ended: done, error, interrupted, ...
+    """
+    shared = interpreter.share_commands if shared is None else shared
+    session, block = interpreter.session, OwnBlock(interpreter, language, code, shared)
+    fold = Fold(lambda: interpreter.messages, interpreter.max_output) if shared else None
+    publisher = Publisher(session.log, Ids(actor=interpreter.user.id), fold)
+    try:
+        yield from session.perform(block, interpreter.user, publisher=publisher)
+        yield from publisher.close()
+    finally:
+        if fold is not None:
+            fold.close()
+    return block.outcome
+
+
+def run_file(interpreter: OpenInterpreter, path: str) -> Generator[Event, None, str]:
+    """Run a file in the runtime of its language; a relative path is relative to where the runtimes are."""
+    path = os.path.join(interpreter.computer.surroundings.cwd, os.path.expanduser(path))
+    language = _language_of(interpreter, path)
+    if language is None:
+        raise UsageError(f"No language here has files like {os.path.basename(path)}.")
+    try:
+        with open(path, encoding="utf-8") as file:
+            code = file.read()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"Could not read {path}: {getattr(error, 'strerror', None) or error}.") from error
+    return (yield from run_own_block(interpreter, language, code))
+
+
+def _language_of(interpreter: OpenInterpreter, path: str) -> str | None:
+    """The language whose files end like this."""
+    ending = os.path.splitext(path)[1].lstrip(".").lower()
+    for language in interpreter.computer.languages:
+        if ending and ending in (language.file_extension, *language.aliases):
+            return language.name.lower()
+    return None
+
+
+def change_folder(interpreter: OpenInterpreter, folder: str) -> Generator[Event, None, str]:
+    """Have all runtimes continue in another folder; its path."""
+    shared = interpreter.computer.surroundings
+    path = os.path.normpath(os.path.join(shared.cwd, os.path.expanduser(folder)))
+    if not os.path.isdir(path):
+        raise UsageError(f"There is no folder {path}.")
+    yield from perform(interpreter, Do("cd", lambda: setattr(shared, "cwd", path)))
+    return path

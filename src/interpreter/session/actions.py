@@ -1,0 +1,272 @@
+"""Actors and actions: who does something to a session, and what."""
+
+from __future__ import annotations
+
+import itertools
+import secrets
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from interpreter.errors import BusyError, InterpreterError
+from interpreter.messages import Chunk
+from interpreter.session.events import Ids, Sink
+from interpreter.session.questions import APPROVE, Question
+
+if TYPE_CHECKING:
+    from interpreter.languages.base import BaseLanguage
+
+ACTION: ContextVar[Action | None] = ContextVar("action", default=None)
+"""The action whose code this thread is running: what it starts is a child of it."""
+
+Kind = Literal["user", "agent", "client"]
+
+EMPTY = "The block was empty: nothing ran.\n"
+
+_RUN = secrets.token_hex(3)  # two runs of a session never give the same id
+_numbers = itertools.count(1)
+
+
+def new_id(letter: str) -> str:
+    """An id that no other turn or action of the session has, in this run or an earlier one."""
+    return f"{letter}{_RUN}-{next(_numbers)}"
+
+
+class Actor:
+    """Who does something: the user, an agent, or a client. Permissions are looked up for the actor of an action."""
+
+    def __init__(self, name: str, kind: Kind, settings: Any, sink: Callable[[], Sink | None]) -> None:
+        self.id, self.kind = name, kind
+        self.settings = settings
+        """Whose permission mode, sandbox and budget hold for it."""
+        self._sink = sink
+
+    @property
+    def sink(self) -> Sink | None:
+        """Where its actions are recorded."""
+        return self._sink()
+
+    def __repr__(self) -> str:
+        return f"<Actor {self.id}>"
+
+
+class Action:
+    """One thing done to a session. `Session.perform` takes it through the pipeline; a subclass says what it does."""
+
+    kind = "action"
+    covered = False
+    """Whether files and variables are noted before and after it, so that it can be undone."""
+    drains = True
+    """Whether its chunks come to an end soon once it is cancelled."""
+    recorded = True
+    """Whether the journal has it. An action that leaves the conversation ends the journal it would be in."""
+
+    def __init__(self) -> None:
+        self.id = new_id("a")
+        self.turn = ""
+        self.actor: Actor | None = None
+        self.parent: Action | None = None
+        self.refused = False
+        """It did not run: a rule, the user, or a missing answer was against it."""
+        self.outcome = ""
+        """How it ended: done, error, interrupted, refused, ..."""
+        self.result: Any = None
+        self.over = False
+        """What it ran has ended, even if its consumer has not read the end yet."""
+        self.on_over: Callable[[], None] = lambda: None
+        self._cancelled = threading.Event()
+        self._ending = threading.RLock()
+        self.turn_cancelled: Callable[[], bool] = lambda: False
+
+    # -- what a subclass says --------------------------------------------------------------------------------------
+
+    def describe(self) -> str:
+        """What it does, in a few words."""
+        return self.kind
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What the record has of it."""
+        return {}
+
+    def judge(self) -> Iterator[Chunk | Question]:
+        """Find out whether it may run; `refused` says no."""
+        yield from ()
+
+    def still_allowed(self) -> bool:
+        """Whether it may still run after another action ended in the meantime."""
+        return True
+
+    def prepare(self) -> None:
+        """The lane is free for it: get ready."""
+
+    def run(self) -> Generator[Chunk]:
+        """Do it; how it ended goes to `outcome`, what came of it to `result`."""
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        """End what is running; from any thread."""
+
+    # -- cancelling --------------------------------------------------------------------------------------------------
+
+    def cancel(self) -> None:
+        """Ask it to end, from any thread."""
+        self._cancelled.set()
+        with self._ending:  # so that what comes next in the same runtime is not stopped instead
+            if not self.over:
+                self.stop()
+
+    def is_cancelled(self) -> bool:
+        return (
+            self._cancelled.is_set()
+            or self.turn_cancelled()
+            or (self.parent is not None and self.parent.is_cancelled())
+        )
+
+    def mark_over(self) -> None:
+        """What it ran has ended; from any thread."""
+        self.over = True
+        self.on_over()
+
+    def end(self) -> None:
+        """It has ended, and nothing can be stopped any more."""
+        with self._ending:
+            self.over = True
+
+    @property
+    def sink(self) -> Sink | None:
+        """Where it is recorded."""
+        return self.actor.sink if self.actor is not None and self.recorded else None
+
+    @property
+    def ids(self) -> Ids:
+        return Ids(self.turn, self.id, self.actor.id if self.actor is not None else "")
+
+    def ancestors(self) -> Iterator[Action]:
+        """Itself, and what it is part of."""
+        action: Action | None = self
+        while action is not None:
+            yield action
+            action = action.parent
+
+
+class Do(Action):
+    """An action that is one call: a fork, a reset, an export. It runs after a yes to its question, if it has one."""
+
+    def __init__(
+        self,
+        kind: str,
+        function: Callable[[], Any],
+        described: str = "",
+        covered: bool = False,
+        question: Question | None = None,
+        recorded: bool = True,
+    ) -> None:
+        super().__init__()
+        self.kind = kind
+        self.covered, self.recorded = covered, recorded
+        self._function, self._described, self._question = function, described, question
+
+    def describe(self) -> str:
+        return self._described or self.kind
+
+    def judge(self) -> Iterator[Chunk | Question]:
+        question = self._question
+        if question is not None:
+            yield question
+            self.refused = question.answer is None or question.answer.choice != APPROVE
+
+    def run(self) -> Generator[Chunk]:
+        self.result = self._function()
+        self.outcome = "done"
+        yield from ()
+
+
+class Runner(Protocol):
+    """The computer that a block runs on, as the actor's sandbox has it."""
+
+    def get_ready(self, block: Block) -> BaseLanguage:
+        """The runtime for the block, started if need be."""
+
+    def execute(self, block: Block) -> Generator[Chunk]:
+        """Run it; what goes wrong is part of the output."""
+
+
+class Approval(Protocol):
+    """Decides whether an agent's block may run."""
+
+    def judge(self, block: Block) -> Iterator[Chunk | Question]: ...
+
+    def still_allowed(self, block: Block) -> bool: ...
+
+
+class Block(Action):
+    """Run code in a runtime that keeps its state."""
+
+    kind = "block"
+    covered = True
+
+    def __init__(self, runner: Runner, language: str, code: str, approval: Approval | None = None) -> None:
+        super().__init__()
+        self.runner, self.language, self.code, self.approval = runner, language, code, approval
+        self.widening: Any = None
+        """What its sandbox was granted for it."""
+        self.replay: Callable[[], Generator[Chunk]] | None = None
+        """It has run already, in a preview: these are its chunks."""
+        self.approved_calls: frozenset[str] = frozenset()
+        """Tool calls that were seen in its text and approved with it."""
+        self.runtime: BaseLanguage | None = None
+        self._failure: InterpreterError | None = None
+
+    def describe(self) -> str:
+        first = next((line.strip() for line in self.code.splitlines() if line.strip()), "")
+        return f"{self.language} block {first[:40]!r} is running"
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        return {"language": self.language}
+
+    def judge(self) -> Iterator[Chunk | Question]:
+        return self.approval.judge(self) if self.approval is not None else iter(())
+
+    def still_allowed(self) -> bool:
+        return self.approval is None or self.approval.still_allowed(self)
+
+    def prepare(self) -> None:
+        if self.approval is not None and not self.code.strip():
+            self.covered = False
+            return
+        try:
+            self.runtime = self.runner.get_ready(self)
+            self.drains = self.runtime.handles_interrupts
+        except BusyError:
+            raise
+        except InterpreterError as error:
+            self.covered, self._failure = False, error  # nothing runs, and the output says why
+
+    def run(self) -> Generator[Chunk]:
+        ended = False
+        with closing(self._chunks()) as chunks:
+            for chunk in chunks:
+                ended = "ended" in chunk
+                self.outcome = chunk.get("ended", self.outcome)
+                yield chunk
+        if not ended and self.turn:  # a custom runtime may not report its end
+            yield {"type": "console", "format": "active_line", "content": None}
+
+    def _chunks(self) -> Generator[Chunk]:
+        self.outcome = "done"
+        if self.approval is not None and not self.code.strip():
+            yield {"type": "console", "format": "output", "content": EMPTY, "ours": True}
+        elif self._failure is not None:
+            self.outcome = "error"
+            yield {"type": "console", "format": "output", "content": f"{self._failure}\n", "stream": "stderr"}
+        else:
+            yield from self.runner.execute(self)
+
+    def stop(self) -> None:
+        runtime = self.runtime
+        if runtime is not None and not self.over:
+            runtime.stop()

@@ -1,0 +1,496 @@
+"""The event log of a session: numbered events in one order, for any number of readers.
+
+An event is either whole at once (a question, a decision, a file change) or a text that grows while it streams (a
+reply, a block, its output). A text has one number, and its pieces are told apart by their offset: a reader that was
+cut off resumes at (number, offset) and neither misses nor repeats anything. Only the newest event can grow. If another
+one comes in between, the text goes on as a new event that `continues` the first.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, Literal, NamedTuple, Protocol
+
+from interpreter.messages import UNFLAGGED, Chunk, Fold, Framer, Message
+
+MOST_EVENTS = 20_000  # kept in memory; the journal has them all
+MOST_KEPT = 32 * 1024 * 1024  # characters of all events together that are kept in memory
+MOST_TEXT = 256 * 1024  # characters of one text that late readers can still get
+MOST_PIECES = 50_000  # of one text, where they cannot be put together
+PLAIN_TEXTS = frozenset({"message", "code", "reasoning"})
+"""Types whose pieces differ in nothing but their content."""
+TEXTS = PLAIN_TEXTS | {"console", "review"}
+"""Types whose pieces may be cut and put together; half a picture is none."""
+KERNEL_KINDS = frozenset({"action", "turn", "answer", "plan", "undone", "messages"})
+"""Kinds of events without an LMC form: the streams of 0.4.3 do not know them."""
+
+PlanState = Literal["pending", "running", "done", "failed", "skipped"]
+
+
+class PlanStep(NamedTuple):
+    """One step of a plan, as front ends show it."""
+
+    text: str
+    state: PlanState = "pending"
+
+
+class Ids(NamedTuple):
+    """What an event belongs to; empty where it belongs to none."""
+
+    turn: str = ""
+    action: str = ""
+    actor: str = ""
+
+
+class Event(NamedTuple):
+    """What a reader gets: an event, or the next piece of one whose text is growing."""
+
+    number: int
+    offset: int
+    """Where in the text this piece begins."""
+    kind: str
+    """The chunk's type, or one of `KERNEL_KINDS`."""
+    data: dict[str, Any]
+    """The LMC chunk, or the fields of an event that has none."""
+    ids: Ids = Ids()
+    time: float = 0.0
+    end: int | None = None
+    """Where in the text this piece ends, if its content is not as long as that."""
+
+    @property
+    def chunk(self) -> Chunk | None:
+        """The event as 0.4.3 streams it; None where it has no such form."""
+        return None if self.kind in KERNEL_KINDS else self.data  # type: ignore[return-value]
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Where a reader that has had this resumes."""
+        if self.end is not None:
+            return self.number, self.end
+        return self.number, self.offset if self.data.get("start") else self.offset + _size(self.data)
+
+
+class Past(NamedTuple):
+    """An event of an earlier run, or one that is not in memory any more, as the journal has it."""
+
+    number: int
+    kind: str
+    data: dict[str, Any]
+    ids: Ids
+    time: float
+    is_text: bool
+
+
+class Sink(Protocol):
+    """Keeps what is published beyond this process, as the journal does."""
+
+    def record(self, number: int, kind: str, data: dict[str, Any], ids: Ids) -> None:
+        """Called before any reader gets the event."""
+
+
+class _Entry:
+    """One numbered event in the log."""
+
+    __slots__ = ("cut", "data", "ended", "ids", "kind", "number", "pieces", "size", "time")
+
+    def __init__(self, number: int, kind: str, data: dict[str, Any], ids: Ids, pieces: list[Chunk] | None) -> None:
+        self.number, self.kind, self.data, self.ids, self.pieces = number, kind, data, ids, pieces
+        self.time = time.time()
+        self.ended = pieces is None
+        self.size = 0  # of the text so far
+        self.cut = 0  # how much of its beginning is not kept
+
+    @classmethod
+    def of_past(cls, past: Past) -> _Entry:
+        if not past.is_text:
+            return cls(past.number, past.kind, past.data, past.ids, None)
+        head = {key: value for key, value in past.data.items() if key != "content"}
+        entry = cls(past.number, past.kind, head, past.ids, [past.data])  # type: ignore[list-item]
+        entry.time, entry.size, entry.ended = past.time, _size(past.data), True
+        return entry
+
+    def add(self, chunk: Chunk) -> None:
+        assert self.pieces is not None
+        self.pieces.append(chunk)
+        self.size += _size(chunk)
+        if self.size - self.cut > 2 * MOST_TEXT or len(self.pieces) > 2 * MOST_PIECES:
+            self._forget_beginning()
+
+    def _forget_beginning(self) -> None:
+        """Keep the end of a long text: whole pieces go, and of the first that stays, what is too much."""
+        pieces = self.pieces = list(_joined(self.pieces or []))
+        spare = self.size - MOST_TEXT - self.cut
+        first, last = 0, len(pieces) - 1
+        while first < last and (_size(pieces[first]) <= spare or last - first >= MOST_PIECES):
+            spare -= _size(pieces[first])
+            self.cut += _size(pieces[first])
+            first += 1
+        del pieces[:first]
+        content = pieces[0].get("content")
+        if spare > 0 and isinstance(content, str) and spare < len(content) and pieces[0]["type"] in TEXTS:
+            pieces[0] = {**pieces[0], "content": content[spare:]}
+            self.cut += spare
+
+    @property
+    def weight(self) -> int:
+        """About how many characters it keeps in memory."""
+        return _weight(self.data) + (self.size - self.cut if self.pieces is not None else 0)
+
+    def end(self) -> None:
+        self.ended = True
+        pieces = self.pieces
+        if pieces is None or len(pieces) < 2:
+            return
+        if self.kind in PLAIN_TEXTS and all(len(piece) == len(pieces[0]) for piece in pieces):
+            self.pieces = [{**pieces[0], "content": "".join([piece["content"] for piece in pieces])}]
+        else:
+            self.pieces = list(_joined(pieces))
+
+    def events(self, offset: int | None = None) -> Iterator[Event]:
+        """What a reader that is at this offset has not had yet; everything for one that has had nothing."""
+        if self.pieces is None:
+            if offset is None:
+                yield self._event(0, {**self.data})
+            return
+        if offset is None:
+            yield self._event(0, {**self.data, "start": True})
+        at, wanted = self.cut, offset or 0
+        if wanted < at:
+            yield self._event(at - 1, {**self.data, "content": "", "omitted": at - wanted})
+        for piece in self.pieces:
+            size = _size(piece)
+            if at + size > wanted:
+                skip = max(0, wanted - at)
+                yield self._event(at + skip, {**piece, "content": piece["content"][skip:]} if skip else {**piece})
+            at += size
+        if self.ended and wanted <= self.size:
+            yield self._event(self.size, {**self.data, "end": True})
+
+    def _event(self, offset: int, data: dict[str, Any]) -> Event:
+        return Event(self.number, offset, self.kind, data, self.ids, self.time)
+
+
+class EventLog:
+    """All events of a session in one total order.
+
+    Publishing never waits for a reader. A reader that follows registers a wake-up, not a thread.
+    """
+
+    def __init__(self) -> None:
+        self._entries: list[_Entry] = []
+        self._next = 1
+        self._kept = 0  # characters, of all entries but the newest
+        self._lock = threading.RLock()
+        self._wakes: dict[object, Callable[[], None]] = {}
+        self.closed = False
+        self.history: Callable[[], Iterable[Past]] = tuple
+        """The events that are older than those in memory."""
+
+    @property
+    def last(self) -> int:
+        """The number of the newest event."""
+        return self._next - 1
+
+    @property
+    def writing(self) -> AbstractContextManager[Any]:
+        """While this is entered, no other thread publishes."""
+        return self._lock
+
+    def continue_after(self, number: int) -> None:
+        """Count on from an earlier run of the session."""
+        with self._lock:
+            self._next = max(self._next, number + 1)
+
+    # -- publishing ----------------------------------------------------------------------------------------------
+
+    def publish(self, kind: str, data: dict[str, Any], ids: Ids = Ids(), sink: Sink | None = None) -> Event:  # noqa: B008 - a tuple
+        """Number an event, have it recorded, and let readers see it."""
+        with self._lock:
+            event = self.add(kind, data, ids, sink)
+        self.wake()
+        return event
+
+    # The rest is for publishers, which enter `writing` first and wake the readers afterwards.
+
+    def add(self, kind: str, data: dict[str, Any], ids: Ids, sink: Sink | None) -> Event:
+        """Number an event, and have it recorded."""
+        entry = self._new(kind, {**data}, ids, None)  # the receiver may change the event
+        if sink is not None:
+            sink.record(entry.number, kind, data, ids)
+        return Event(entry.number, 0, kind, data, ids, entry.time)
+
+    def message(self, message: Message, ids: Ids) -> int:
+        """Publish a message that is whole already; its number."""
+        head: Chunk = {key: value for key, value in message.items() if key != "content"}  # type: ignore[assignment]
+        with self._lock:
+            entry = self._new(str(message.get("type")), {**head}, ids, [{**head, "content": message.get("content")}])
+            entry.size = _size(message)
+            entry.end()
+        self.wake()
+        return entry.number
+
+    def begin_text(self, head: Chunk, ids: Ids) -> _Entry:
+        """A text begins to stream; `head` has the fields that all its pieces share."""
+        return self._new(head["type"], {**head}, ids, [])
+
+    def going_on(self, entry: _Entry) -> _Entry:
+        """A new event for the rest of a text that another event has interrupted."""
+        return self._new(entry.kind, {**entry.data, "continues": entry.number}, entry.ids, [])
+
+    def _new(self, kind: str, data: dict[str, Any], ids: Ids, pieces: list[Chunk] | None) -> _Entry:
+        entry = _Entry(0, kind, data, ids, pieces)
+        if self._entries:
+            newest = self._entries[-1]
+            if not newest.ended:
+                newest.end()
+            self._kept += newest.weight
+        entry.number = self._next  # from here on nothing is allocated, so that no finaliser publishes in between
+        self._next += 1
+        self._entries.append(entry)
+        if len(self._entries) > MOST_EVENTS * 1.1 or self._kept > MOST_KEPT * 1.1:
+            self._forget_oldest()
+        return entry
+
+    def _forget_oldest(self) -> None:
+        first = max(0, len(self._entries) - MOST_EVENTS)
+        self._kept -= sum(entry.weight for entry in self._entries[:first])
+        while self._kept > MOST_KEPT and first < len(self._entries) - 1:
+            self._kept -= self._entries[first].weight
+            first += 1
+        del self._entries[:first]
+
+    # -- reading -------------------------------------------------------------------------------------------------
+
+    def read(self, after: int = 0, offset: int | None = None) -> list[Event]:
+        """The events after event `after`; with an `offset`, first the rest of its own text."""
+        with self._lock:
+            start = bisect_left(self._entries, after, key=lambda entry: entry.number)
+            found: list[Event] = []
+            for entry in [*self._older(after), *self._entries[start:]]:
+                if entry.number > after:
+                    found += entry.events()
+                elif offset is not None:
+                    found += entry.events(offset)
+            return found
+
+    def _older(self, after: int) -> Iterator[_Entry]:
+        first = self._entries[0].number if self._entries else self._next
+        if after + 1 >= first:
+            return
+        for past in self.history():
+            if after <= past.number < first:
+                data = (
+                    {key: value for key, value in past.data.items() if key != "content"} if past.is_text else past.data
+                )
+                entry = _Entry(past.number, past.kind, data, past.ids, [past.data] if past.is_text else None)  # type: ignore[list-item]
+                entry.time, entry.size, entry.ended = past.time, _size(past.data), True
+                yield entry
+
+    def follow(self, after: int = 0, offset: int | None = None) -> Generator[Event]:
+        """The same, then what comes, until the log is closed."""
+        news = threading.Event()
+        unsubscribe = self.subscribe(news.set)
+        try:
+            while True:
+                news.clear()
+                closed = self.closed
+                for event in self.read(after, offset):
+                    yield event
+                    after, offset = event.position
+                if closed:
+                    return
+                news.wait()
+        finally:
+            unsubscribe()
+
+    def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
+        """Have `wake` called whenever there is something new; call the result to end that."""
+        key = object()
+        with self._lock:
+            self._wakes[key] = wake
+
+        def unsubscribe() -> None:
+            with self._lock:
+                self._wakes.pop(key, None)
+
+        return unsubscribe
+
+    def close(self) -> None:
+        """Nothing more comes: readers that follow end."""
+        self.closed = True
+        self.wake()
+
+    def wake(self) -> None:
+        """Tell the readers that follow that there is something new; not while `writing` is entered."""
+        if not self._wakes:
+            return
+        for key, wake in list(self._wakes.items()):
+            try:
+                wake()
+            except Exception:  # noqa: BLE001 - a reader that is gone, such as a closed event loop, must not stop the others
+                self._wakes.pop(key, None)
+
+
+class ChunkSink(Protocol):
+    """Keeps a stream of chunks, as the journal of a conversation does."""
+
+    def add(self, chunk: Chunk, number: int, ids: Ids) -> None:
+        """A chunk of an event, which the messages have taken already."""
+
+
+class Publisher:
+    """Publishes the chunks of one turn or action: framed, folded into messages, journaled, and then seen by readers."""
+
+    def __init__(self, log: EventLog, ids: Ids, fold: Fold | None = None, journal: ChunkSink | None = None) -> None:
+        self._log, self._fold, self._journal = log, fold, journal
+        self._writing = log.writing
+        self.ids = ids
+        self.fields: Chunk = {}
+        """What every chunk says of itself: the id of the call that it answers."""
+        self._framer = Framer()
+        self._text: _Entry | None = None
+
+    def publish(self, chunk: Chunk) -> Generator[Event]:
+        """The events that a chunk makes."""
+        if self.fields:
+            chunk = {**chunk, **self.fields}
+        for framed in self._framer.frame(chunk):
+            yield self._kept(framed)
+
+    def close(self) -> Generator[Event]:
+        """End the text that is open, if one is."""
+        for flag in self._framer.close():
+            yield self._kept(flag)
+
+    def record(self, number: int, kind: str, data: dict[str, Any], ids: Ids) -> None:
+        """Have a chunk journaled that travels alone."""
+        if self._journal is not None:
+            self._journal.add(data, number, ids)  # type: ignore[arg-type]
+
+    def _kept(self, chunk: Chunk) -> Event:
+        with self._writing:  # what other threads publish comes before all of this, or after it
+            if self._fold is not None:
+                self._fold.add(chunk)
+            event = self._kept_whole(chunk) if chunk["type"] in UNFLAGGED else self._kept_text(chunk)
+        self._log.wake()
+        return event
+
+    def _kept_whole(self, chunk: Chunk) -> Event:
+        number = chunk.pop("published", 0)
+        data: dict[str, Any] = chunk  # type: ignore[assignment]
+        if not number:
+            return self._log.add(chunk["type"], data, self.ids, self)
+        self.record(number, chunk["type"], data, self.ids)
+        return Event(number, 0, chunk["type"], data, self.ids)
+
+    def _kept_text(self, chunk: Chunk) -> Event:
+        text, starts, ends = self._text, chunk.get("start"), chunk.get("end")
+        if starts:
+            head: Chunk = {key: value for key, value in chunk.items() if key != "start"}  # type: ignore[assignment]
+            text = self._log.begin_text(head, self.ids)
+        assert text is not None
+        if text.ended and not ends:
+            text = self._log.going_on(text)
+        offset = text.size
+        if self._journal is not None:
+            self._journal.add(chunk, text.number, self.ids)
+        if ends:
+            if not text.ended:
+                text.end()
+        elif not starts:
+            text.add({**chunk})  # the receiver may change the chunk
+        self._text = None if ends else text
+        return Event(text.number, offset, text.kind, chunk, self.ids, text.time)  # type: ignore[arg-type]
+
+
+_KEY_BEGINS, _KEY_ENDS = "-----BEGIN ", "-----END "  # a secret of several lines; all others stand in one
+
+
+def redacted(events: Iterable[Event], clean: Callable[[str], str]) -> Generator[Event]:
+    """The same events without secrets, for readers elsewhere; `clean` takes them out of a text.
+
+    A secret may come in pieces, so what code prints is held back until its line is whole.
+    """
+    waiting: list[Event] = []  # pieces of one line
+    for event in events:
+        printed = event.data.get("role") == "computer" and isinstance(event.data.get("content"), str)
+        if waiting and event.data.get("format") == "active_line":
+            yield event._replace(end=waiting[0].offset)  # a reader that resumes here has not had what waits
+            continue
+        if waiting and (not printed or _kind(event) != _kind(waiting[0])):
+            yield _cleaned(waiting, clean)
+            waiting = []
+        if event.kind == "status":
+            yield event._replace(data=_without_secrets(event.data, clean))
+        elif event.kind not in TEXTS or not printed:
+            yield event
+        else:
+            waiting.append(event)
+            if _is_whole("".join(piece.data["content"] for piece in waiting)):
+                yield _cleaned(waiting, clean)
+                waiting = []
+    if waiting:
+        yield _cleaned(waiting, clean)
+
+
+def _kind(event: Event) -> tuple[int, str]:
+    return event.number, event.data.get("stream", "")
+
+
+def _is_whole(text: str) -> bool:
+    return text[-1:] in ("\n", "\r") and text.count(_KEY_BEGINS) <= text.count(_KEY_ENDS)
+
+
+def _cleaned(pieces: list[Event], clean: Callable[[str], str]) -> Event:
+    first, (_, end) = pieces[0], pieces[-1].position
+    text = clean("".join(piece.data["content"] for piece in pieces))
+    return first._replace(data={**first.data, "content": text}, end=end)
+
+
+def _without_secrets(value: Any, clean: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, dict):
+        return {key: _without_secrets(each, clean) for key, each in value.items()}
+    return [_without_secrets(each, clean) for each in value] if isinstance(value, list) else value
+
+
+def _size(data: Any) -> int:
+    """How far a piece moves the reader on; a flag or a picture moves it by one."""
+    content = data.get("content")
+    return (len(content) or 1) if isinstance(content, str) else 1
+
+
+def _joined(pieces: list[Chunk]) -> Iterator[Chunk]:
+    """The same pieces, with neighbours of one kind put together."""
+    texts: list[str] = []
+    kind: Chunk = {}  # of these texts: a piece without its content
+    for piece in pieces:
+        content = piece.get("content")
+        if isinstance(content, str) and piece["type"] in TEXTS:
+            fields: Chunk = {**piece, "content": ""}
+            if texts and fields != kind:
+                yield {**kind, "content": "".join(texts)}
+                texts = []
+            kind = fields
+            texts.append(content)
+            continue
+        if texts:
+            yield {**kind, "content": "".join(texts)}
+            texts = []
+        yield piece
+    if texts:
+        yield {**kind, "content": "".join(texts)}
+
+
+def _weight(value: Any) -> int:
+    """About how many characters there are in the fields of an event."""
+    if isinstance(value, str):
+        return len(value)
+    if isinstance(value, dict):
+        return sum(map(_weight, value.values()))
+    return sum(map(_weight, value)) if isinstance(value, (list, tuple)) else 8

@@ -1,0 +1,421 @@
+"""The session kernel: the one pipeline that everything done to a session goes through.
+
+    judge -> approve -> take the lane -> checkpoint -> execute -> record -> publish
+
+Every caller uses it: the model's block, `computer.run`, `!cmd`, a re-run, a preview and its application, undo, a fork.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from typing import Any, Protocol
+
+from interpreter.errors import BusyError, UsageError
+from interpreter.messages import Chunk
+from interpreter.session.actions import ACTION, Action, Actor
+from interpreter.session.actions import Kind as ActorKind
+from interpreter.session.events import Event, EventLog, Ids, PlanStep, Publisher, Sink, redacted
+from interpreter.session.lane import Lane
+from interpreter.session.questions import ANSWER, APPROVE, REFUSE, Answer, Question, Questions
+
+
+class Checkpoints(Protocol):
+    """Notes files and variables around an action, so that it can be undone."""
+
+    def before(self, action: Action) -> list[Chunk]:
+        """It is about to run; what the user should be told first."""
+
+    def after(self, action: Action) -> list[Chunk]:
+        """It has ended; what it did to the files of the workspace. A second call does nothing."""
+
+
+class Session:
+    """Everything that callers share: one lane, one event log, the open questions, and who acts."""
+
+    def __init__(
+        self,
+        checkpoints: Callable[[], Checkpoints | None] = lambda: None,
+        question_timeout: Callable[[], float | None] = lambda: None,
+    ) -> None:
+        self.lane = Lane()
+        self.log = EventLog()
+        self.questions = Questions()
+        self.actors: dict[str, Actor] = {}
+        self.clean: Callable[[str], str] = str
+        """Takes secrets out of what code printed."""
+        self._checkpoints, self._question_timeout = checkpoints, question_timeout
+        self._running: dict[Action, _Hold] = {}  # which keeps what was left in the middle from being finalised
+        self._changing = threading.Lock()
+
+    # -- actors --------------------------------------------------------------------------------------------------
+
+    def add_actor(
+        self,
+        kind: ActorKind,
+        settings: Any,
+        sink: Callable[[], Sink | None] = lambda: None,
+    ) -> Actor:
+        """Add an actor with the permissions of these settings."""
+        with self._changing:
+            count = sum(actor.kind == kind for actor in self.actors.values())
+            actor = Actor(kind if not count else f"{kind}-{count + 1}", kind, settings, sink)
+            self.actors[actor.id] = actor
+        return actor
+
+    # -- the four verbs --------------------------------------------------------------------------------------------
+
+    def perform(
+        self, action: Action, actor: Actor, wait: bool = True, publisher: Publisher | None = None
+    ) -> Performance:
+        """Do something; iterate over the result for its events.
+
+        While another action holds the lane, this one waits, or raises BusyError if `wait` is false.
+        """
+        action.actor = actor
+        action.parent = ACTION.get()
+        if publisher is not None:
+            action.turn = publisher.ids.turn
+        elif action.parent is not None:
+            action.turn = action.parent.turn
+        return Performance(self, action, publisher or Publisher(self.log, action.ids), wait)
+
+    def events(self, after: int = 0, offset: int | None = None, redact: bool = False) -> Generator[Event]:
+        """Replay from any number, then follow; any number of readers. `redact` is for readers on other machines."""
+        events = self.log.follow(after, offset)
+        return redacted(events, self.clean) if redact else events
+
+    def answer(self, question_id: str, answer: Answer | str, text: str | None = None, by: str = "user") -> bool:
+        """Answer a question, from any thread; False if it was answered before, or withdrawn."""
+        question = self.questions.find(question_id)
+        if question is None and self.questions.was_open(question_id):
+            return False
+        if question is None:
+            raise UsageError(f"There is no open question {question_id}.")
+        return question.settle(answer if isinstance(answer, Answer) else Answer(answer, text, by))
+
+    def cancel(self, what: Action | Actor) -> None:
+        """End an action, or everything that an actor is doing; from any thread."""
+        if isinstance(what, Action):
+            what.cancel()  # even before its first event
+        for action in reversed(self.running):  # children first
+            if any(what in (each, each.actor) for each in action.ancestors()):
+                action.cancel()
+                self.questions.withdraw(action=action.id)
+        self.lane.wake()
+
+    # -- looking ---------------------------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> list[Action]:
+        """The actions that have begun and not ended."""
+        return list(self._running)
+
+    def plan(self, steps: list[PlanStep], actor: Actor, turn: str = "") -> Event:
+        """Publish a plan and its progress. Each call replaces the plan before."""
+        data = {"steps": [step._asdict() for step in steps]}
+        return self.log.publish("plan", data, Ids(turn, "", actor.id), actor.sink)
+
+    def close(self) -> None:
+        """End the session: its readers stop, and open questions are withdrawn."""
+        self._end_abandoned()
+        self.questions.withdraw()
+        self.log.close()
+
+    # -- the pipeline ------------------------------------------------------------------------------------------------
+
+    def _steps(self, action: Action, publisher: Publisher, hold: _Hold, wait: bool) -> Generator[Event]:
+        """Everything that happens with an action, in its order."""
+        self._end_abandoned()
+        self._running[action] = hold
+        error: dict[str, str] = {}
+        outer, publisher.ids = publisher.ids, action.ids
+        try:
+            yield self._tell(action, "begun")
+            if (yield from self._approved(action, publisher, hold, wait)):
+                yield from self._done(action, publisher, hold)
+            yield from publisher.close()  # what follows belongs to another action
+        except GeneratorExit:
+            action.outcome = "abandoned"
+            raise
+        except BaseException as raised:
+            action.outcome = "interrupted" if isinstance(raised, KeyboardInterrupt) else "error"
+            error = {"error": type(raised).__name__}
+            raise
+        finally:
+            try:
+                action.end()
+                publisher.ids = outer
+                self._running.pop(action, None)
+                ended = self._tell(action, "ended", outcome=action.outcome or "cancelled", **error)
+            finally:
+                self.lane.release(hold)
+        yield ended
+
+    def _end_abandoned(self) -> None:
+        """Close the actions whose iterator was dropped. A finaliser can run anywhere, so it only sets a flag."""
+        for hold in list(self._running.values()):
+            if hold.abandoned and hold.finish():
+                self.lane.release(hold)
+
+    def _approved(self, action: Action, publisher: Publisher, hold: _Hold, wait: bool) -> Generator[Event, None, bool]:
+        """Judge it, ask its questions and take the lane; whether it may run.
+
+        An open question holds no lane. If another action ran before the lane was free, it is judged again.
+        """
+        while not action.is_cancelled():
+            released = self.lane.released
+            for step in action.judge():
+                yield from self._ask(step, action, publisher) if isinstance(step, Question) else publisher.publish(step)
+            if action.refused:
+                action.outcome = "refused"
+                return False
+            if action.is_cancelled() or self._is_inside(action):
+                break
+            if not (yield from self._take_lane(action, publisher, hold, wait)):
+                return False
+            if self.lane.released == released or action.still_allowed():
+                break
+            self.lane.release(hold)
+        return not action.is_cancelled()
+
+    def _is_inside(self, action: Action) -> bool:
+        """Whether it is part of what holds the lane. A parent that asks, or is in the background, does not hold it."""
+        holder = self.lane.holder
+        return isinstance(holder, _Hold) and holder.action in list(action.ancestors())[1:]
+
+    def _take_lane(self, action: Action, publisher: Publisher, hold: _Hold, wait: bool) -> Generator[Event, None, bool]:
+        holder = self.lane.holder
+        if isinstance(holder, _Hold) and holder.is_driven_here():  # user code that lost the context variable
+            raise BusyError(holder.describe())
+        try:
+            return self.lane.acquire(hold, wait=False)
+        except BusyError as busy:
+            if not wait:
+                raise
+            waiting: Chunk = {"type": "status", "format": "waiting", "content": {"text": f"Waiting: {busy}."}}
+        yield from publisher.publish(_said(waiting))
+        return self.lane.acquire(hold, cancelled=action.is_cancelled)
+
+    def _done(self, action: Action, publisher: Publisher, hold: _Hold) -> Generator[Event]:
+        """Checkpoint, execute, record."""
+        action.prepare()
+        yield self._tell(action, "running")
+        checkpoints = self._checkpoints() if action.covered and self.lane.holder is hold else None
+        try:
+            for chunk in checkpoints.before(action) if checkpoints is not None else ():
+                yield from publisher.publish(_said(chunk))
+            yield from self._executed(action, publisher, checkpoints)
+        finally:
+            if checkpoints is not None:
+                checkpoints.after(action)
+
+    def _executed(self, action: Action, publisher: Publisher, checkpoints: Checkpoints | None) -> Generator[Event]:
+        with closing(action.run()) as chunks:
+            for chunk in chunks:
+                if "ended" in chunk:
+                    action.over = True
+                    for told in checkpoints.after(action) if checkpoints is not None else ():
+                        yield from publisher.publish(_said(told))
+                if (request := chunk.pop("request", None)) is not None:
+                    yield from self._requested(request, chunk, action, publisher)
+                else:
+                    yield from publisher.publish(_said(chunk))
+        for told in checkpoints.after(action) if checkpoints is not None else ():
+            yield from publisher.publish(_said(told))  # a custom runtime may not report its end
+
+    def _requested(self, request: Any, chunk: Chunk, action: Action, publisher: Publisher) -> Generator[Event]:
+        """Code that runs wants input, or a yes to a tool call."""
+        question = _question_for(request, chunk)
+        yield from self._ask(question, action, publisher)
+        request.answered(question.answer)
+
+    def ask_now(self, action: Action, request: Any, chunk: Chunk) -> Chunk:
+        """The same for code that runs in the consumer's own thread and cannot be suspended."""
+        question = _question_for(request, chunk)
+        self._open(question, action)
+        try:
+            with self.questions.asking(question):
+                shown = self.log.publish(question.chunk["type"], dict(question.chunk), action.ids)
+                self._settle(question, action)
+        finally:
+            self._tell_answer(question, action)
+        request.answered(question.answer)
+        return {**question.chunk, "published": shown.number}
+
+    def _ask(self, question: Question, action: Action, publisher: Publisher) -> Generator[Event]:
+        """Publish a question and wait for the answer. The consumer may answer first, while this is suspended."""
+        self._open(question, action)
+        try:
+            with self.questions.asking(question):
+                yield from publisher.publish(question.chunk)
+                self._settle(question, action)
+        finally:
+            answered = self._tell_answer(question, action)
+        yield answered
+
+    def _open(self, question: Question, action: Action) -> None:
+        question.action, question.actor = action.id, action.actor.id if action.actor is not None else ""
+        question.chunk = {**question.chunk, "question": question.id}
+
+    def _settle(self, question: Question, action: Action) -> None:
+        if action.is_cancelled():
+            question.withdraw()
+        if self.questions.settle(question, self._question_timeout()) is None and question.is_open:
+            if question.continuing_is_consent and not self.questions.can_be_answered(question):
+                question.settle(Answer(APPROVE, by="continued"))
+            else:
+                question.settle(Answer(REFUSE, by="nobody"))
+
+    def _tell_answer(self, question: Question, action: Action) -> Event:
+        answer = question.answer or Answer("withdrawn", by="")
+        data = {"question": question.id, "choice": answer.choice, "by": answer.by}
+        return self.log.publish("answer", data, action.ids, action.sink)
+
+    def _tell(self, action: Action, state: str, **more: Any) -> Event:
+        data = {"state": state, "kind": action.kind, **(action.fields if state == "begun" else {}), **more}
+        if action.parent is not None and state == "begun":
+            data["parent"] = action.parent.id
+        return self.log.publish("action", data, action.ids, action.sink)
+
+
+class _Hold:
+    """What holds the lane for an action. It outlives the iterator that its consumer may drop."""
+
+    def __init__(self, action: Action) -> None:
+        self.action = action
+        self.steps: Generator[Event] | None = None
+        self.thread = threading.get_native_id()  # unlike `get_ident`, no later thread gets the same
+        self.driver = 0  # the thread that is inside
+        self.buffer: deque[Event] = deque()  # what another thread read in the consumer's place
+        self.error: BaseException | None = None
+        self.busy = threading.Lock()  # held while a thread drives the steps
+        self.abandoned = False
+
+    def describe(self) -> str:
+        return self.action.describe()
+
+    def cancel(self) -> None:
+        self.action.cancel()
+
+    def next(self) -> Event:
+        """The next event for its consumer."""
+        if self.buffer:
+            return self.buffer.popleft()
+        if self.error is not None:
+            error, self.error = self.error, None
+            raise error
+        assert self.steps is not None
+        token = ACTION.set(self.action)
+        self.driver = threading.get_native_id()
+        try:
+            return next(self.steps)
+        finally:
+            self.driver = 0
+            ACTION.reset(token)
+
+    def is_driven(self) -> bool:
+        return self.busy.locked()
+
+    def is_driven_here(self) -> bool:
+        """Whether this thread is inside, further up the stack."""
+        return self.busy.locked() and self.driver == threading.get_native_id()
+
+    @property
+    def is_over(self) -> bool:
+        return self.action.over or getattr(self.steps, "gi_frame", None) is None
+
+    def can_finish(self) -> bool:
+        return (self.is_over or self.abandoned) and not self.busy.locked()
+
+    def finish(self) -> bool:
+        if not self.busy.acquire(blocking=False):
+            return False
+        token = ACTION.set(self.action)
+        self.driver = threading.get_native_id()
+        try:
+            assert self.steps is not None
+            if self.abandoned and not self.is_over:
+                self.action.cancel()
+            if self.abandoned or not (self.is_over or self.action.drains):
+                self.steps.close()
+            else:
+                self.buffer.extend(self.steps)
+        except BaseException as error:  # noqa: BLE001 - raised when its consumer reads on
+            self.error = error
+        finally:
+            self.driver = 0
+            ACTION.reset(token)
+            self.busy.release()
+        return True
+
+
+class Performance(Iterator[Event]):
+    """An action that is being performed. Iterate over it; leave early with `close`."""
+
+    def __init__(self, session: Session, action: Action, publisher: Publisher, wait: bool) -> None:
+        self.action = action
+        self._session = session
+        self._hold = _Hold(action)
+        self._hold.steps = session._steps(action, publisher, self._hold, wait)
+        action.on_over = session.lane.wake
+
+    def __iter__(self) -> Performance:
+        return self
+
+    def __next__(self) -> Event:
+        hold = self._hold
+        if hold.is_driven_here():
+            raise BusyError("This action is already being read, further up in this thread.")
+        try:
+            with hold.busy:
+                hold.thread = threading.get_native_id()
+                return hold.next()
+        finally:
+            if hold.is_over:
+                self._session.lane.wake()
+
+    @property
+    def chunks(self) -> Generator[Chunk]:
+        """The events that have an LMC form, as chunks."""
+        with closing(self):
+            for event in self:
+                if (chunk := event.chunk) is not None:
+                    yield chunk
+
+    def result(self) -> Any:
+        """Run it to its end; its result."""
+        for _ in self:
+            pass
+        return self.action.result
+
+    def close(self) -> None:
+        """End it early and wait for that. If another thread is reading it, cancel it there first."""
+        hold = self._hold
+        if hold.is_driven_here():
+            raise BusyError("This action is being read, further up in this thread: cancel it instead.")
+        if not hold.busy.acquire(blocking=False):
+            self._session.cancel(self.action)
+            hold.busy.acquire()
+        try:
+            if hold.steps is not None:
+                hold.steps.close()
+            hold.buffer.clear()
+        finally:
+            hold.busy.release()
+
+    def __del__(self) -> None:
+        self._hold.abandoned = True  # only a flag: a finaliser can run in the middle of anything
+        if not self._hold.is_over:
+            self._session.lane.wake()
+
+
+def _question_for(request: Any, chunk: Chunk) -> Question:
+    choices = (ANSWER,) if request.kind in ("text", "password") else (APPROVE, REFUSE)
+    return Question(request.kind, request, _said(chunk), choices)
+
+
+def _said(chunk: Chunk) -> Chunk:
+    return {**chunk, "role": "computer"}

@@ -1,0 +1,354 @@
+"""Ctrl-C in the main thread: recorded while our own code runs, raised where it cannot lose anything.
+
+Inside `next()` of a guarded iterator, SIGINT sets a flag and asks a helper thread to cancel the work. The remaining
+items still come, and then KeyboardInterrupt is raised instead of StopIteration. User code (a custom language, a
+callback, an in-process block) runs through `call_user_code`, where Ctrl-C raises KeyboardInterrupt at once.
+"""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # `signal` wraps every handler and number in an enum, which is slow
+import atexit
+import contextlib
+import os
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator
+from types import FrameType, TracebackType
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+SIGINT = _signal.SIGINT
+_NOTHING: Any = object()
+
+# Only the main thread writes these three, except for `_targeted`, which `interrupt_user_code` sets.
+_active: SigintHandler | None = None  # the handler that is installed
+_in_user_code = False
+_targeted = False  # the next SIGINT is not Ctrl-C: it is meant for user code alone
+
+_requests: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()  # `put` is safe in a signal handler
+_closing: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+_abandoned: deque[Iterator[Any]] = deque()  # iterators that were garbage-collected before their end
+_starting = threading.Lock()  # held to start the helpers: two that close would do so at the same time
+_helpers: tuple[int, threading.Thread | None] = 0, None  # the process they run in, and the thread that closes iterators
+
+
+def in_main_thread() -> bool:
+    return threading.get_ident() == threading.main_thread().ident
+
+
+def interrupted() -> bool:
+    """Whether Ctrl-C was pressed during what the main thread is doing now. Any thread may ask."""
+    return _active is not None and _active.interrupted
+
+
+def interrupted_here() -> bool:
+    """The same, but always False in other threads: Ctrl-C does not concern their work."""
+    return interrupted() and in_main_thread()
+
+
+class SigintHandler:
+    """A SIGINT handler that records the signal and raises KeyboardInterrupt in user code only."""
+
+    interrupted = False
+
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Called by Python. Nothing in here may take a lock or start a thread."""
+        global _targeted
+        if _targeted:
+            _targeted = False
+            if _in_user_code:
+                raise KeyboardInterrupt
+            return
+        self.on_sigint(_in_user_code)
+
+    def on_sigint(self, in_user_code: bool) -> None:
+        """The user pressed Ctrl-C."""
+        raise NotImplementedError
+
+    @contextlib.contextmanager
+    def installed(self) -> Iterator[None]:
+        """Handle SIGINT inside this context. Call it only while Python's default handler is installed."""
+        global _active, _targeted
+        _start_helpers()
+        _targeted = False
+        outer, _active = _active, self
+        _signal.signal(SIGINT, self.handle)
+        try:
+            yield
+        finally:
+            _signal.signal(SIGINT, _signal.default_int_handler)
+            _active = outer
+
+
+def _is_ours(handler: object) -> bool:
+    return isinstance(getattr(handler, "__self__", None), SigintHandler)
+
+
+# -- guarded iterators -------------------------------------------------------------------------------------------------
+
+
+def guarded(items: Iterator[T], on_interrupt: Callable[[], None]) -> Guarded[T]:
+    """The same items, with Ctrl-C deferred inside `next()`. `on_interrupt` runs in a helper thread and ends them."""
+    return Guarded(items, on_interrupt)
+
+
+class Guarded(SigintHandler, Generator[T, None, None]):
+    """A guarded iterator.
+
+    `close` waits until the iterator has ended. Garbage collection does not: a helper thread closes the iterator, and
+    `wait_for_abandoned` waits for that.
+    """
+
+    def __init__(self, items: Iterator[T], on_interrupt: Callable[[], None]) -> None:
+        self._items, self._on_interrupt = items, on_interrupt
+        self._item: Any = _NOTHING  # fetched, but not returned yet
+        self._begun = self._over = False
+        self._ending = threading.Lock()  # so that a late cancel cannot hit whatever runs next
+        _start_helpers()
+
+    def __next__(self) -> T:
+        if self._item is _NOTHING and not self._over:
+            self._advance(self._items.__next__)
+        if self._item is _NOTHING:
+            self._raise_interrupt()
+            raise StopIteration
+        item, self._item = self._item, _NOTHING  # Python handles no signal between here and the return
+        return item  # type: ignore[no-any-return]
+
+    def send(self, value: None) -> T:
+        return self.__next__()
+
+    def throw(self, kind: Any, value: object = None, trace: TracebackType | None = None, /) -> T:
+        error = kind() if isinstance(kind, type) else kind
+        items = self._items
+        if self._over or not isinstance(items, Generator):
+            raise error
+        self._advance(lambda: items.throw(error))
+        return self.__next__()
+
+    def close(self) -> None:
+        """End the iterator and wait for it. If Ctrl-C was pressed meanwhile, raise KeyboardInterrupt afterwards."""
+        if self._begun and not self._over:
+            self._advance(self._close_items)
+        self._item, self._over = _NOTHING, True
+        self._raise_interrupt()
+
+    def _close_items(self) -> Any:
+        _close(self._items)
+        raise StopIteration
+
+    def _advance(self, step: Callable[[], T]) -> None:
+        """Take one step with our handler installed, and store the item before the old handler is back."""
+        global _active, _in_user_code, _targeted
+        before = _signal.getsignal(SIGINT)
+        can_install = before is _signal.default_int_handler or (_in_user_code and _is_ours(before))
+        if not can_install or threading.get_ident() != threading.main_thread().ident:
+            self._step(step)
+            return
+        outer = _active, _in_user_code
+        _signal.signal(SIGINT, self.handle)
+        try:
+            _active, _in_user_code, _targeted = self, False, False
+            self._step(step)
+        finally:
+            _active, _in_user_code = outer
+            _signal.signal(SIGINT, before)
+
+    def _step(self, step: Callable[[], T]) -> None:
+        self._begun = True
+        try:
+            self._item = step()
+        except StopIteration:
+            self._end()
+        except KeyboardInterrupt:
+            self._end()
+            self.interrupted = True
+        except BaseException as error:
+            self._end()
+            if not self.interrupted:
+                raise
+            self.interrupted = False
+            raise KeyboardInterrupt from error
+
+    def _end(self) -> None:
+        if self.interrupted:
+            with self._ending:
+                self._over = True
+        self._over = True
+
+    def _raise_interrupt(self) -> None:
+        if self.interrupted:
+            self.interrupted = False
+            raise KeyboardInterrupt
+
+    def on_sigint(self, in_user_code: bool) -> None:
+        if in_user_code:
+            raise KeyboardInterrupt
+        self.interrupted = True
+        _requests.put(self._cancel)
+
+    def _cancel(self) -> None:
+        with self._ending:
+            if not self._over:
+                self._on_interrupt()
+
+    def __del__(self) -> None:
+        if self._begun and not self._over:
+            _abandoned.append(self._items)
+            _closing.put(_close_abandoned)
+
+
+def _close(items: object) -> None:
+    close = getattr(items, "close", None)
+    if close is not None:
+        close()
+
+
+def _close_abandoned() -> None:
+    try:
+        _close(_abandoned[0])
+    finally:
+        _abandoned.popleft()
+
+
+def wait_for_abandoned() -> None:
+    """Wait until every guarded iterator that was garbage-collected has ended. Call this before starting new work."""
+    if _abandoned and threading.current_thread() is not _helpers[1]:
+        closed = threading.Event()
+        _closing.put(closed.set)
+        closed.wait()
+
+
+def call_soon(function: Callable[[], None]) -> None:
+    """Call a function in a helper thread. Safe in a signal handler."""
+    _requests.put(function)
+
+
+def _start_helpers() -> None:
+    """Start two threads that wait for work: one cancels, one closes iterators. They do not survive a fork."""
+    global _helpers
+    if _helpers[0] == os.getpid():
+        return
+    with _starting:
+        if _helpers[0] == os.getpid():
+            return  # another thread was first
+        threading.Thread(target=_serve, args=[_requests], name="interrupts", daemon=True).start()
+        closer = threading.Thread(target=_serve, args=[_closing], name="abandoned iterators", daemon=True)
+        closer.start()
+        _helpers = os.getpid(), closer
+        atexit.register(wait_for_abandoned)
+
+
+def _forked() -> None:
+    global _starting
+    _starting = threading.Lock()  # another thread of the parent may have held it
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
+def _serve(calls: queue.SimpleQueue[Callable[[], None]]) -> None:
+    while True:
+        function = calls.get()
+        with contextlib.suppress(BaseException):  # there is no caller to tell, and the thread must go on
+            function()
+        del function  # or it would keep its iterator alive until the next call
+
+
+# -- user code ---------------------------------------------------------------------------------------------------------
+
+
+def call_user_code(function: Callable[..., T], *args: Any) -> T:
+    """Call code that is not ours: Ctrl-C raises KeyboardInterrupt in it, and it does not start after Ctrl-C."""
+    global _in_user_code
+    if _active is None or threading.get_ident() != threading.main_thread().ident:
+        return function(*args)
+    outer = _in_user_code
+    try:
+        _in_user_code = True
+        if _active.interrupted:
+            raise KeyboardInterrupt
+        return function(*args)
+    finally:
+        _in_user_code = outer
+
+
+def iterate_user_code(items: Iterable[T]) -> Iterator[T]:
+    """The items of an iterable that is not ours."""
+    iterator = call_user_code(iter, items)
+    try:
+        while (item := call_user_code(next, iterator, _NOTHING)) is not _NOTHING:
+            yield item
+    finally:
+        _close(iterator)
+
+
+def interrupt_user_code(thread: int) -> bool:
+    """Raise KeyboardInterrupt in user code on the main thread, even if it sleeps. False if SIGINT cannot do that."""
+    global _targeted
+    if thread != threading.main_thread().ident or not hasattr(_signal, "pthread_kill"):
+        return False
+    handler = _signal.getsignal(SIGINT)
+    if handler is not _signal.default_int_handler:
+        if not _is_ours(handler):
+            return False
+        _targeted = True
+    _signal.pthread_kill(thread, SIGINT)
+    return True
+
+
+# -- steps that belong together ----------------------------------------------------------------------------------------
+
+
+class Hold:
+    """A context that defers Ctrl-C in the main thread, for changes that must not be torn apart."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._handler: Any = None
+        self._frame: FrameType | None = None
+        self._pressed = False
+
+    def __enter__(self) -> Hold:
+        if in_main_thread():
+            if self._depth == 0:
+                self._begin()  # before the depth changes: Ctrl-C may still raise in here
+            self._depth += 1
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        if not in_main_thread():
+            return
+        self._depth -= 1
+        if self._depth == 0 and self._handler is not None:
+            _signal.signal(SIGINT, self._handler)
+            try:
+                self._pass_on()
+            finally:
+                self._handler = self._frame = None  # a hold may live longer than whose handler it was
+
+    def let_through(self) -> None:
+        """Raise KeyboardInterrupt if Ctrl-C was pressed: a safe point. A handler of the user's own decides instead."""
+        if in_main_thread():
+            self._pass_on()
+            if interrupted():
+                raise KeyboardInterrupt
+
+    def _pass_on(self) -> None:
+        if self._pressed:
+            self._pressed = False
+            self._handler(SIGINT, self._frame)
+
+    def _begin(self) -> None:
+        self._pressed = False
+        found = _signal.getsignal(SIGINT)
+        self._handler = found if callable(found) else None
+        if self._handler is not None:
+            _signal.signal(SIGINT, self._note)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._pressed, self._frame = True, frame

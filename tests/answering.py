@@ -1,0 +1,19 @@
+"""Somebody who answers a session's questions about tool calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from interpreter import OpenInterpreter
+from interpreter.session import APPROVE, REFUSE, Answer, Question
+
+
+def allowing_calls(interpreter: OpenInterpreter, allow: Callable[[str], bool | None]) -> AbstractContextManager[None]:
+    """While this is entered, `allow` hears what a call would do, and says yes, no, or nothing."""
+
+    def handler(question: Question) -> Answer | None:
+        said = allow(question.subject.prompt)
+        return None if said is None else Answer(APPROVE if said else REFUSE)
+
+    return interpreter.session.questions.answerable(["call"], handler)

@@ -1,0 +1,349 @@
+"""Two interpreters on one computer: each with its own permissions, conversation and points, in one session."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversation import Chatting, chatting
+from gadget import install
+from interpreter import OpenInterpreter
+from interpreter.errors import SandboxUnavailableError, UndoError
+from interpreter.safety.sandbox import bubblewrap
+from interpreter.session import APPROVE, Answer, Block, Question
+from model_server import ModelServer, text, tool_call
+from waiting import until
+
+__all__ = ["chatting"]
+pytestmark = pytest.mark.usefixtures("no_strays")
+LIMIT = 20
+Guest = Callable[..., OpenInterpreter]
+
+
+@pytest.fixture
+def real() -> None:
+    """Skipped where no sandbox can be made, with the reason."""
+    try:
+        bubblewrap.available()
+    except SandboxUnavailableError as error:
+        pytest.skip(str(error))
+
+
+@pytest.fixture
+def guest_of() -> Iterator[Guest]:
+    """`guest_of(owner, reply, ..., setting=value)`: another interpreter on the owner's computer."""
+    with ExitStack() as ending:
+
+        def join(owner: OpenInterpreter, *replies: Any, **settings: Any) -> OpenInterpreter:
+            server = ModelServer(replies=list(replies)).start()
+            ending.callback(server.close)
+            guest = OpenInterpreter(computer=owner.computer, workspace=owner.workspace, **settings)
+            guest.llm.api_base, guest.llm.api_key, guest.llm.max_retries = server.base_url, "key", 0
+            ending.callback(guest.reset)
+            return guest
+
+        yield join
+
+
+@pytest.fixture
+def owner(chatting: Chatting, tmp_path: Path) -> OpenInterpreter:
+    made, _ = chatting(*owners_replies(), workspace=str(tmp_path), auto_run=True)
+    return made
+
+
+def owners_replies() -> list[Any]:
+    return [tool_call("shell", "echo owner > of_owner"), text("Done.")]
+
+
+def printed(messages: list[Any]) -> str:
+    return "".join(str(message["content"]) for message in messages if message["type"] == "console")
+
+
+def chat(interpreter: OpenInterpreter, words: str = "go") -> list[Any]:
+    return list(interpreter.chat(words, display=False, stream=True))
+
+
+# -- modes and sandboxes -------------------------------------------------------------------------------------------------
+
+WRITE = (
+    "try:\n    open('made', 'w').write('x')\nexcept OSError as error:\n    print(type(error).__name__, error.strerror)"
+)
+
+
+@pytest.mark.usefixtures("real")
+def test_a_guest_in_plan_mode_writes_nothing(owner: OpenInterpreter, guest_of: Guest, tmp_path: Path) -> None:
+    owner.computer.run("python", "x = 'of the owner'")
+    replies = [tool_call("python", f"x = 'of the guest'\n{WRITE}"), tool_call("python", "print(x)"), text("So.")]
+    guest = guest_of(owner, *replies, mode="plan")
+    chunks = chat(guest)
+    assert not (tmp_path / "made").exists() and "Read-only file system" in printed(guest.messages)
+    assert "of the guest" in printed(guest.messages)
+    assert printed(owner.computer.run("python", "print(x)")) == "of the owner\n"
+    told = [str(chunk["content"]) for chunk in chunks if chunk.get("format") == "notice"]
+    assert len([words for words in told if "separate runtimes" in words]) == 1
+
+
+@pytest.mark.usefixtures("real")
+def test_the_owner_still_writes_after_a_guest_in_plan_mode(
+    owner: OpenInterpreter, guest_of: Guest, tmp_path: Path
+) -> None:
+    chat(guest_of(owner, tool_call("python", WRITE), text("So."), mode="plan"))
+    chat(owner)
+    assert (tmp_path / "of_owner").read_text() == "owner\n"
+
+
+@pytest.mark.usefixtures("real")
+def test_an_owner_in_a_sandbox_gives_its_guest_none_of_it(
+    chatting: Chatting, guest_of: Guest, tmp_path: Path, home: Path
+) -> None:
+    owner, _ = chatting(workspace=str(tmp_path), sandbox="workspace", auto_run=True)
+    code = f"open('{home}/out', 'w').write('x')"
+    guest = guest_of(owner, tool_call("python", code), text("So."), auto_run=True)
+    chat(guest)
+    assert (home / "out").exists()
+    (home / "out").unlink()
+    owner.computer.run("python", code)
+    assert not (home / "out").exists()
+
+
+def test_guests_without_another_sandbox_share_the_runtimes(owner: OpenInterpreter, guest_of: Guest) -> None:
+    owner.computer.run("python", "x = 'shared'")
+    guest = guest_of(owner, tool_call("python", "print(x)"), text("So."), auto_run=True)
+    chunks = chat(guest)
+    assert printed(guest.messages) == "shared\n"
+    assert not [chunk for chunk in chunks if "separate runtimes" in str(chunk.get("content"))]
+
+
+@pytest.mark.usefixtures("real")
+def test_a_guest_that_asks_for_a_sandbox_at_the_approval_gets_it(
+    owner: OpenInterpreter, guest_of: Guest, home: Path
+) -> None:
+    """The block was to run on the owner's runtimes, where there is none."""
+    guest = guest_of(owner, tool_call("python", f"open('{home}/out', 'w').write('x')"), text("So."))
+
+    def contain(question: Question) -> Answer:
+        question.subject.contain()
+        return Answer(APPROVE)
+
+    with owner.session.questions.answerable(["block"], contain):
+        chat(guest)
+    assert guest.sandbox == "workspace" and not (home / "out").exists()
+
+
+def test_a_guest_is_asked_though_its_owner_is_not(owner: OpenInterpreter, guest_of: Guest) -> None:
+    guest = guest_of(owner, tool_call("shell", "echo hi"), text("So."))
+    asked: list[Question] = []
+
+    def refuse(question: Question) -> Answer:
+        asked.append(question)
+        return Answer("refuse")
+
+    with owner.session.questions.answerable(["block"], refuse):
+        chat(guest)
+        chat(owner)
+    assert [question.actor for question in asked] == [guest.agent.id] and printed(guest.messages) == ""
+    assert guest.agent.id != owner.agent.id
+
+
+# -- tool calls --------------------------------------------------------------------------------------------------------
+
+ACT = "try:\n    print(computer.gadget.press('{0}'))\nexcept PermissionError as error:\n    print(error)"
+
+
+@pytest.mark.usefixtures("real")
+def test_a_tool_call_has_the_permissions_of_who_runs_the_code(
+    owner: OpenInterpreter, guest_of: Guest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    install(monkeypatch)
+    guest = guest_of(owner, tool_call("python", ACT.format("guest")), text("So."), mode="plan")
+    chat(guest)
+    assert "plan mode" in printed(guest.messages)
+    assert "plan mode" not in printed(owner.computer.run("python", ACT.format("owner")))
+
+
+@pytest.mark.usefixtures("real")
+def test_a_block_in_the_background_keeps_the_permissions_of_who_ran_it(
+    owner: OpenInterpreter, guest_of: Guest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    install(monkeypatch)
+    flag, out = tmp_path / "go", tmp_path / "out"
+    code = (
+        "import os, time\nprint('here', flush=True)\n"
+        f"while not os.path.exists('{flag}'): time.sleep(0.02)\n"
+        f"try:\n    said = computer.gadget.press('x')\nexcept PermissionError as error:\n    said = str(error)\n"
+        f"open('{out}', 'w').write(str(said))"
+    )
+    for chunk in owner.computer.run("python", code, stream=True):
+        if chunk.get("content") == "here\n":
+            owner.computer.detach()
+    chat(guest_of(owner, tool_call("python", "print('hi')"), text("So."), mode="plan"))
+    flag.touch()
+    until(lambda: out.exists() and out.read_text(), "the call of the block in the background", LIMIT)
+    assert "plan mode" not in out.read_text()
+
+
+# -- cancelling ----------------------------------------------------------------------------------------------------------
+
+
+def test_cancelling_a_guest_that_waits_leaves_the_owner_alone(owner: OpenInterpreter, guest_of: Guest) -> None:
+    guest = guest_of(owner, tool_call("shell", "echo guest"), text("So."), auto_run=True)
+    first = owner.computer.run(
+        "python", "import time\nfor n in range(5): print(n, flush=True); time.sleep(0.1)", stream=True
+    )
+    seen = [next(first)]
+    thread = threading.Thread(target=chat, args=[guest], daemon=True)
+    thread.start()
+    until(lambda: owner.session.lane.waiting > 0, "the guest", LIMIT)
+    guest.cancel()
+    thread.join(LIMIT)
+    assert not thread.is_alive() and printed(guest.messages) == ""
+    assert printed([*seen, *first]).replace("None", "").endswith("4\n")
+
+
+# -- one timeline, two conversations ---------------------------------------------------------------------------------------
+
+
+def both(owner: OpenInterpreter, guest_of: Guest) -> OpenInterpreter:
+    """The owner has chatted, then a guest."""
+    chat(owner, "owner's wish")
+    guest = guest_of(owner, tool_call("shell", "echo guest > of_guest"), text("So."), auto_run=True)
+    chat(guest, "guest's wish")
+    return guest
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_the_points_of_both_are_in_one_timeline(owner: OpenInterpreter, guest_of: Guest) -> None:
+    guest = both(owner, guest_of)
+    assert guest.timeline is owner.timeline
+    points = [(point.kind, point.label, point.actor) for point in owner.checkpoints]
+    assert points == [
+        ("turn", "owner's wish", ""),
+        ("block", "echo owner > of_owner", ""),
+        ("turn", "guest's wish", guest.agent.id),
+        ("block", "echo guest > of_guest", guest.agent.id),
+    ]
+
+
+def test_a_guest_takes_back_its_own_work_alone(owner: OpenInterpreter, guest_of: Guest, tmp_path: Path) -> None:
+    guest = both(owner, guest_of)
+    before = list(owner.messages)
+    guest.undo()
+    assert files(tmp_path) == ["of_owner"] and guest.messages == [] and owner.messages == before
+    guest.redo()
+    assert files(tmp_path) == ["of_guest", "of_owner"] and guest.messages[-1]["content"] == "So."
+
+
+def test_going_back_across_the_work_of_another_is_refused_without_an_answer(
+    owner: OpenInterpreter, guest_of: Guest, tmp_path: Path
+) -> None:
+    guest = both(owner, guest_of)
+    before = [list(owner.messages), list(guest.messages)]
+    with pytest.raises(UndoError, match=f"what {guest.agent.id} did"):
+        owner.undo()
+    with pytest.raises(UndoError):
+        guest.undo(2)
+    assert files(tmp_path) == ["of_guest", "of_owner"] and [owner.messages, guest.messages] == before
+
+
+def test_going_back_across_the_work_of_another_asks_first(
+    owner: OpenInterpreter, guest_of: Guest, tmp_path: Path
+) -> None:
+    guest = both(owner, guest_of)
+    asked: list[Question] = []
+
+    def handler(question: Question) -> Answer:
+        asked.append(question)
+        return Answer(APPROVE)
+
+    with owner.session.questions.answerable(["confirm"], handler):
+        owner.undo(2)
+    assert [question.kind for question in asked] == ["confirm"] and asked[0].actor == owner.user.id
+    assert files(tmp_path) == [] and owner.messages == [] and guest.messages == []
+    with owner.session.questions.answerable(["confirm"], handler):
+        owner.redo(2)
+    assert files(tmp_path) == ["of_guest", "of_owner"]
+    assert [owner.messages[-1]["content"], guest.messages[-1]["content"]] == ["Done.", "So."]
+
+
+def test_the_conversation_of_one_who_is_responding_is_not_cut(
+    owner: OpenInterpreter, guest_of: Guest, tmp_path: Path
+) -> None:
+    guest = both(owner, guest_of)
+    owner.auto_run = False
+    waiting = threading.Event()
+
+    def handler(question: Question) -> Answer:
+        waiting.set()
+        assert done.wait(LIMIT)
+        return Answer("refuse")
+
+    done = threading.Event()
+    server = ModelServer(replies=[tool_call("shell", "echo again"), text("Done.")]).start()
+    owner.llm.api_base = server.base_url
+    with owner.session.questions.answerable(["block"], handler):
+        thread = threading.Thread(target=chat, args=[owner, "more"], daemon=True)
+        thread.start()
+        assert waiting.wait(LIMIT)
+        with (
+            owner.session.questions.answerable(["confirm"], lambda question: Answer(APPROVE)),
+            pytest.raises(Exception, match="responding"),
+        ):
+            guest.undo(3)
+        assert "more" in [message["content"] for message in owner.messages]
+        done.set()
+        thread.join(LIMIT)
+    server.close()
+    assert not thread.is_alive() and files(tmp_path) == ["of_guest", "of_owner"]
+
+
+def test_a_guest_that_resets_leaves_the_owner_alone(owner: OpenInterpreter, guest_of: Guest) -> None:
+    owner.computer.run("python", "x = 'kept'")
+    guest = both(owner, guest_of)
+    before = list(owner.messages)
+    guest.reset()
+    assert guest.messages == [] and owner.messages == before
+    assert printed(owner.computer.run("python", "print(x)")) == "kept\n"
+    owner.undo()  # the block that was just run
+
+
+def test_an_owner_that_resets_forgets_the_points_of_its_guests(owner: OpenInterpreter, guest_of: Guest) -> None:
+    guest = both(owner, guest_of)
+    owner.reset()
+    assert owner.checkpoints == [] and len(owner.timeline.conversations) == 1
+    with pytest.raises(UndoError):
+        guest.undo()
+
+
+def test_a_session_that_is_taken_up_again_does_not_mix_the_conversations(
+    owner: OpenInterpreter, guest_of: Guest
+) -> None:
+    """The guest's points are about messages that the owner's journal does not have."""
+    chat(owner, "owner's wish")
+    guest = guest_of(owner, tool_call("shell", "echo guest > of_guest"), text("So."), auto_run=True)
+    chat(guest, "guest's wish")
+    journal = owner.journal.id
+    messages = list(owner.messages)
+    owner.journal.close()
+    assert journal is not None
+    again = OpenInterpreter(workspace=owner.workspace)
+    again.journal.resume(journal)
+    last = again.checkpoints[-1]
+    assert last.actor == guest.agent.id
+    again.restore(last.id, parts=["conversation"])
+    assert again.messages == messages
+    again.journal.close()
+
+
+def test_direct_blocks_of_a_guest_are_its_own(owner: OpenInterpreter, guest_of: Guest) -> None:
+    guest = guest_of(owner, auto_run=True)
+    guest.session.perform(Block(guest.runtimes, "shell", "echo x > direct"), guest.user).result()
+    (event,) = [e for e in owner.session.log.read() if e.kind == "action" and e.data["state"] == "begun"]
+    assert event.ids.actor == guest.user.id != owner.user.id

@@ -1,0 +1,166 @@
+"""What a session keeps: numbered events with their ids, in the journal as in memory, over kills and restarts."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from conversation import Chatting, chatting
+from interpreter import OpenInterpreter
+from interpreter.journal import Session
+from interpreter.session import Event, PlanStep
+from model_server import text, tool_call
+
+__all__ = ["chatting"]
+
+
+def entries(interpreter: OpenInterpreter) -> list[dict[str, Any]]:
+    assert interpreter.journal.path is not None
+    return [json.loads(line) for line in (interpreter.journal.path / "journal.jsonl").read_text().splitlines()]
+
+
+def texts(events: list[Event]) -> list[tuple[int, str]]:
+    """The whole texts of messages, by number."""
+    found: dict[int, str] = {}
+    for event in events:
+        if event.kind in ("message", "code") and isinstance(event.data.get("content"), str):
+            found[event.number] = found.get(event.number, "") + event.data["content"]
+    return list(found.items())
+
+
+def test_events_and_entries_say_whose_they_are(chatting: Chatting) -> None:
+    interpreter, _ = chatting(tool_call("echo", "hello"), text("Done."), auto_run=True)
+    interpreter.chat("go", display=False)
+    events = interpreter.session.log.read()
+    (turn,) = {event.ids.turn for event in events}
+    assert turn and {event.ids.actor for event in events} == {"agent"}
+    (action,) = {event.ids.action for event in events if event.kind == "action"}
+    assert {event.ids.action for event in events if event.kind == "console"} == {action}
+    kept = entries(interpreter)
+    assert {entry["turn"] for entry in kept if entry["event"] in ("message", "block", "ended", "action")} == {turn}
+    assert [entry["state"] for entry in kept if entry["event"] == "action"] == ["begun", "running", "ended"]
+    numbers = [entry["n"] for entry in kept if "n" in entry]
+    assert numbers == sorted(numbers)
+
+
+def test_what_the_user_says_is_an_event_and_so_is_what_a_script_changes(chatting: Chatting) -> None:
+    interpreter, _ = chatting(text("One."), text("Two."))
+    interpreter.chat("first", display=False)
+    assert [said for _, said in texts(interpreter.session.log.read())] == ["first", "One."]
+    interpreter.messages[0]["content"] = "changed"
+    interpreter.chat("second", display=False)
+    events = interpreter.session.log.read()
+    (change,) = [event for event in events if event.kind == "messages"]
+    assert change.data["at"] == 0 and change.data["messages"][0]["content"] == "changed"
+    assert events[-1].kind == "turn" and events[-1].data["state"] == "ended"
+
+
+def test_without_a_journal_there_are_the_same_events(chatting: Chatting) -> None:
+    interpreter, _ = chatting(text("One."), conversation_history=False)
+    interpreter.chat("first", display=False)
+    assert [said for _, said in texts(interpreter.session.log.read())] == ["first", "One."]
+
+
+def test_a_resumed_session_replays_and_counts_on(chatting: Chatting) -> None:
+    before, _ = chatting(tool_call("echo", "hello"), text("Done."), auto_run=True)
+    before.chat("go", display=False)
+    path, last = before.journal.path, before.session.log.last
+    old = texts(before.session.log.read())
+    assert path is not None
+    before.journal.close()
+    after, _ = chatting(text("Again."))
+    after.journal.resume(path.name)
+    assert texts(after.session.log.read()) == old
+    after.chat("more", display=False)
+    assert texts(after.session.log.read())[: len(old)] == old
+    assert [said for _, said in texts(after.session.log.read(last))] == ["more", "Again."]
+    middle = old[1][0]
+    assert texts(after.session.log.read(middle))[0] == old[2]
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, {tests!r})
+from interpreter import OpenInterpreter
+from model_server import ModelServer, tool_call
+
+server = ModelServer([tool_call("python", "import os, signal\\nprint('begun', flush=True)\\nwhile True: pass")]).start()
+oi = OpenInterpreter(auto_run=True, workspace=sys.argv[1])
+oi.llm.api_base, oi.llm.api_key = server.base_url, "key"
+for chunk in oi.chat("go", display=False, stream=True):
+    if "begun" in str(chunk.get("content")) and chunk["type"] == "console":
+        print(oi.journal.id, flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_an_action_that_was_open_at_a_kill_is_marked_lost(tmp_path: Path) -> None:
+    code = KILLED.format(tests=str(Path(__file__).parent.parent))
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    interpreter = OpenInterpreter(workspace=str(tmp_path))
+    session = interpreter.journal.resume(done.stdout.strip())
+    (action,) = session.open_actions.values()
+    assert action["kind"] == "block"
+    (lost,) = [event for event in interpreter.session.log.read() if event.data.get("outcome") == "lost"]
+    assert lost.ids.action == action["action"] and lost.number > session.last_number
+    interpreter.journal.close()
+    again = Session.open(session.path)
+    assert again.open_actions == {} and again.blocks[-1].ended == "lost"
+
+
+def test_journals_of_earlier_versions_open_and_replay(chatting: Chatting, tmp_path: Path) -> None:
+    """They have neither numbers nor ids."""
+    interpreter, _ = chatting(tool_call("echo", "hello"), text("Done."), auto_run=True)
+    interpreter.chat("go", display=False)
+    path = interpreter.journal.path
+    assert path is not None
+    interpreter.journal.close()
+    old = [{key: value for key, value in entry.items() if key not in ("n", "turn", "action", "actor")}
+           for entry in map(json.loads, (path / "journal.jsonl").read_text().splitlines())
+           if entry["event"] not in ("action", "answer")]  # fmt: skip
+    (path / "journal.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in old))
+    after, _ = chatting(text("Again."))
+    session = after.journal.resume(path.name)
+    assert session.messages == interpreter.messages and session.open_actions == {}
+    assert [said for _, said in texts(after.session.log.read())] == ["go", "hello", "Done."]
+
+
+def test_a_plan_is_an_event(chatting: Chatting) -> None:
+    interpreter, _ = chatting(text("One."))
+    interpreter.chat("first", display=False)
+    steps = [PlanStep("Read the file", "done"), PlanStep("Plot it", "running"), PlanStep("Explain it")]
+    event = interpreter.session.plan(steps, interpreter.agent)
+    assert event.chunk is None  # 0.4.3 has no such chunk
+    assert [(step["text"], step["state"]) for step in event.data["steps"]] == [tuple(step) for step in steps]
+    assert entries(interpreter)[-1]["event"] == "plan" and entries(interpreter)[-1]["n"] == event.number
+    assert interpreter.session.log.read(event.number - 1) == [event]
+
+
+def test_a_session_says_which_events_it_has_in_one_order_to_all(chatting: Chatting) -> None:
+    interpreter, _ = chatting(tool_call("echo", "hello"), text("Done."), auto_run=True)
+    seen: list[list[Event]] = [[], []]
+
+    def follow(into: list[Event]) -> Callable[[], None]:
+        thread = threading.Thread(target=lambda: into.extend(interpreter.session.events()))
+        thread.start()
+        return lambda: thread.join(20)
+
+    joins = [follow(into) for into in seen]
+    interpreter.chat("go", display=False)
+    interpreter.session.log.close()
+    for join in joins:
+        join()
+    whole = [
+        "".join(str(event.data.get("content", "")) for event in each)
+        for each in (*seen, interpreter.session.log.read())
+    ]
+    assert whole[0] == whole[1] == whole[2]
+    numbers = [event.number for event in seen[0]]
+    assert numbers == sorted(numbers) and set(numbers) == set(range(1, interpreter.session.log.last + 1))
