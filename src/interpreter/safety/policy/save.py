@@ -68,14 +68,14 @@ def _added(old: str, rule: str, key: str) -> str:
     root = yaml.compose(old, Loader=yaml.SafeLoader)
     if root is None:
         return f"{old or _HEADER}{key}:\n{rule}"
-    if root.flow_style:
+    if not isinstance(root, yaml.MappingNode) or root.flow_style:
         return ""
     rules = next((value for name, value in root.value if name.value == key), None)
     if rules is None:
         return f"{old.rstrip()}\n\n{key}:\n{rule}"
-    if not rules.value or (rules.id == "scalar" and rules.value == "null"):
+    if not rules.value or (isinstance(rules, yaml.ScalarNode) and rules.value == "null"):
         return _in_place(old, rules.start_mark.index, rules.end_mark.index, rule)
-    if rules.id != "sequence" or rules.flow_style:
+    if not isinstance(rules, yaml.SequenceNode) or rules.flow_style:
         return ""
     # The mark before each item is its dash; the last item ends where its last line with something in it ends.
     indent = " " * max(rules.start_mark.column, 0)
