@@ -22,7 +22,7 @@ from eval.outcome import Message
 from interpreter import OpenInterpreter
 from interpreter.errors import InterpreterError, SandboxUnavailableError, WeightsMissingError
 from interpreter.llm.local import engine, weights
-from interpreter.safety.sandbox import bubblewrap
+from interpreter.sandbox import bubblewrap
 
 sys.path.insert(0, str(ROOT / "scripts"))
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from interpreter.languages.python.language import Python
-from interpreter.languages.surroundings import Surroundings
+from interpreter.runtimes.python.language import Python
+from interpreter.runtimes.surroundings import Surroundings
 
 ENGINES = ("ipython", "bare")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from common import ARGUMENTS, tell
 
 from interpreter import OpenInterpreter
-from interpreter.os_mode.sight import Sight
+from interpreter.computer_api.os_mode.sight import Sight
 
 sys.path.insert(0, ARGUMENTS["tests"])
 

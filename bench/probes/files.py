@@ -11,7 +11,7 @@ from pathlib import Path
 from common import ARGUMENTS, tell
 
 from interpreter import OpenInterpreter
-from interpreter.safety import FileRecord
+from interpreter.workspace import FileRecord
 
 folder = Path(tempfile.mkdtemp(prefix="bench-files-")).resolve()
 

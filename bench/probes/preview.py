@@ -9,9 +9,9 @@ from common import tell
 
 from interpreter import OpenInterpreter
 from interpreter.errors import InterpreterError
-from interpreter.safety.sandbox import Widening
+from interpreter.sandbox import Widening
+from interpreter.sandbox.requests import Wish
 from interpreter.session import Block
-from interpreter.wishes import Wish
 
 CODE = {"python": "open('made', 'w').write('x')", "shell": "echo x >made"}
 TIMES = 9

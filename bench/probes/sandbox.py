@@ -6,11 +6,11 @@ import time
 
 from common import tell
 
-from interpreter.languages.javascript import JavaScript
-from interpreter.languages.python import Python
-from interpreter.languages.shell import Shell
-from interpreter.languages.surroundings import Surroundings
-from interpreter.safety.sandbox import Containment, Sandbox
+from interpreter.runtimes.javascript import JavaScript
+from interpreter.runtimes.python import Python
+from interpreter.runtimes.shell import Shell
+from interpreter.runtimes.surroundings import Surroundings
+from interpreter.sandbox import Containment, Sandbox
 
 CODE = {Python: "1", Shell: ":", JavaScript: "1"}
 STARTS, BLOCKS = 7, 60

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from common import ARGUMENTS, tell
 
-from interpreter.journal import Session, listed
+from interpreter.session.journal import Session, listed
 
 
 def entries(blocks):

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from interpreter.api import OpenInterpreter
     from interpreter.computer_api import Computer
-    from interpreter.core import OpenInterpreter
-    from interpreter.languages.base import BaseLanguage
+    from interpreter.runtimes.base import BaseLanguage
     from interpreter.version import __version__
 
     interpreter: OpenInterpreter
@@ -29,11 +29,11 @@ def __getattr__(name: str) -> Any:
 def _make(name: str) -> Any:
     match name:
         case "OpenInterpreter":
-            from interpreter.core import OpenInterpreter
+            from interpreter.api import OpenInterpreter
 
             return OpenInterpreter
         case "BaseLanguage":
-            from interpreter.languages.base import BaseLanguage
+            from interpreter.runtimes.base import BaseLanguage
 
             return BaseLanguage
         case "__version__":
@@ -41,7 +41,7 @@ def _make(name: str) -> Any:
 
             return __version__
         case "interpreter":
-            from interpreter.core import OpenInterpreter
+            from interpreter.api import OpenInterpreter
 
             return OpenInterpreter()
         case "computer":

@@ -7,13 +7,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from interpreter.core import OpenInterpreter
+    from interpreter.api import OpenInterpreter
     from interpreter.messages import Chunk
     from interpreter.session import Event
 
 
 def _terminal() -> Any:
-    return import_module("interpreter.terminal")
+    return import_module("interpreter.frontends.terminal")
 
 
 def show_chat(interpreter: OpenInterpreter, message: Any) -> Generator[Chunk]:

@@ -40,7 +40,7 @@ front_end.run("python", "print(number + 1)")
 front_end.close()
 interpreter.computer.terminate()
 print(front_end.screen)
-print("no terminal:", not any(name.startswith("interpreter.terminal") for name in sys.modules))
+print("no terminal:", not any(name.startswith("interpreter.frontends.terminal") for name in sys.modules))
 """
 
 
@@ -91,7 +91,7 @@ def said(front_end: FrontEnd, kind: str) -> str:
 def test_it_has_at_most_60_lines_and_no_terminal() -> None:
     source = (Path(__file__).parent / "small_front_end.py").read_text()
     assert len(source.splitlines()) <= 60
-    assert "interpreter.terminal" not in source and "print" not in source and "import sys" not in source
+    assert "interpreter.frontends.terminal" not in source and "print" not in source and "import sys" not in source
 
 
 def test_approval_a_figure_and_input(opening: Opening, person: Person) -> None:

@@ -12,7 +12,12 @@ from browser.web_app import WebApp
 from interpreter.computer_api.browser import BrowserError, NotReachableError
 from interpreter.computer_api.browser.reach import Reach, completed
 from interpreter.errors import SandboxUnavailableError
-from interpreter.safety.sandbox import Containment, Proxy, Sandbox, bubblewrap
+from interpreter.sandbox import (
+    Containment,
+    Proxy,
+    Sandbox,
+    bubblewrap,
+)
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ import pytest
 
 from export.told import had
 from interpreter import OpenInterpreter
-from interpreter.terminal import magics
-from interpreter.terminal.terminal import Terminal
-from interpreter.terminal.tty import Tty
+from interpreter.frontends.terminal import magics
+from interpreter.frontends.terminal.terminal import Terminal
+from interpreter.frontends.terminal.tty import Tty
 from terminal.emulator import EmulatedOutput, Emulator
 
 BLOCKS = (

@@ -13,8 +13,8 @@ import pytest
 from export.told import declined, drawn, failed, model, printed, ran, user
 from interpreter.export.markdown import markdown
 from interpreter.export.page import page
-from interpreter.journal.entries import Entry
 from interpreter.messages import Message
+from interpreter.session.journal.entries import Entry
 
 HTML: Message = {"role": "computer", "type": "code", "format": "html", "content": "", "recipient": "user"}
 EVIL = "<img src=x onerror=\"document.title='taken'\"><script>top.document.title='taken'</script>"

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from interpreter.journal.entries import DECLINED, Block, Said, Shown, entries_from_messages
 from interpreter.messages import Message
+from interpreter.session.journal.entries import (
+    DECLINED,
+    Block,
+    Said,
+    Shown,
+    entries_from_messages,
+)
 
 CODE: Message = {"role": "assistant", "type": "code", "format": "python", "content": "1 / 0"}
 OUTPUT: Message = {"role": "computer", "type": "console", "format": "output", "content": "42\n"}
@@ -44,7 +50,7 @@ def test_a_block_nobody_answered_did_not_run() -> None:
 
 
 def test_the_loop_declines_with_the_words_that_are_looked_for() -> None:
-    from interpreter import loop
+    from interpreter.agent import turn as loop
 
     assert loop.DECLINED == DECLINED
 

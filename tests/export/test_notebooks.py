@@ -13,7 +13,11 @@ import pytest
 
 from export.told import declined, drawn, failed, had, model, printed, ran, user
 from interpreter.export.notebook import notebook
-from interpreter.journal.entries import Entry, Shown, entries_from_messages
+from interpreter.session.journal.entries import (
+    Entry,
+    Shown,
+    entries_from_messages,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

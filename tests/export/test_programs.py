@@ -14,7 +14,7 @@ from export.told import declined, drawn, failed, printed, ran, user
 from interpreter.errors import ExportError
 from interpreter.export.script.environment import Installed, installed_for
 from interpreter.export.script.program import Program, program
-from interpreter.journal.entries import Entry
+from interpreter.session.journal.entries import Entry
 
 INSTALLED = Installed(
     (3, 11),

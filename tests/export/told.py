@@ -7,8 +7,12 @@ import io
 from typing import Any
 
 from interpreter import OpenInterpreter
-from interpreter.journal.entries import Block, Entry, Said
 from interpreter.messages import Message
+from interpreter.session.journal.entries import (
+    Block,
+    Entry,
+    Said,
+)
 from model_server import ModelServer, text, tool_call
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from interpreter.settings import SETTINGS
-from interpreter.terminal.completion import flags, script
-from interpreter.terminal.flags import COMMANDS, parse
+from interpreter.config.settings import SETTINGS
+from interpreter.frontends.terminal.completion import flags, script
+from interpreter.frontends.terminal.flags import COMMANDS, parse
 from profiles.programs import folder, interpreter
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from interpreter.safety.rule_files import user_file
-from interpreter.terminal.exit_codes import MEANINGS
-from interpreter.terminal.usage import help_text
+from interpreter.frontends.terminal.exit_codes import MEANINGS
+from interpreter.frontends.terminal.usage import help_text
+from interpreter.policy.files import user_file
 from model_server import ModelServer, text, tool_call
 from profiles.programs import interpreter
 from terminal.person import PROGRAM, someone

@@ -24,8 +24,8 @@ from typing import Any
 from interpreter import OpenInterpreter
 from interpreter.export.notebook import notebook
 from interpreter.export.target import write
-from interpreter.journal.entries import entries_from_messages
-from interpreter.languages.session import Session
+from interpreter.runtimes.session import Session
+from interpreter.session.journal.entries import entries_from_messages
 from model_server import ModelServer, stall, text, tool_call
 
 GAPS = 0.005, 0.12  # seconds

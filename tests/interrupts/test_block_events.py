@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from interpreter.languages import block as module
-from interpreter.languages.block import WAITING_LIMIT, Block
-from interpreter.languages.clock import Clock
-from interpreter.languages.frames import Frame
-from interpreter.languages.spool import Spool
+from interpreter.runtimes import block as module
+from interpreter.runtimes.block import WAITING_LIMIT, Block
+from interpreter.runtimes.clock import Clock
+from interpreter.runtimes.frames import Frame
+from interpreter.runtimes.spool import Spool
 from own_process import alone
 
 DONE: Frame = {"event": "done"}

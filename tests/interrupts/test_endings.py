@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from interpreter import OpenInterpreter
-from interpreter.languages.live import LiveLanguage
+from interpreter.runtimes.live import LiveLanguage
 from javascript_sessions import JavaScriptSession
 from python_sessions import PythonSession, Ran
 from shell_sessions import ShellSession

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from interpreter.frontends.terminal.interrupts import Interrupts
 from interpreter.sigint import call_user_code
-from interpreter.terminal.interrupts import Interrupts
 
 
 def press() -> None:

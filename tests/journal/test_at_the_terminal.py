@@ -9,7 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.journal import Session, Summary, listed
+from interpreter.session.journal import (
+    Session,
+    Summary,
+    listed,
+)
 from model_server import ModelServer, text, tool_call
 from terminal.person import ENTER, PROGRAM, someone
 

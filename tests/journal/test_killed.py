@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.journal import Session, listed
-from interpreter.journal.scribe import INTERVAL
 from interpreter.messages import Message
+from interpreter.session.journal import Session, listed
+from interpreter.session.journal.scribe import INTERVAL
 from journal.endless import endless
 
 Report = list[float]

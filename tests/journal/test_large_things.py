@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 from conversation import Chatting
-from interpreter.journal import Session
-from interpreter.journal.blobs import Blobs
+from interpreter.session.journal import Session
+from interpreter.session.journal.blobs import Blobs
 from model_server import text, tool_call
 
 

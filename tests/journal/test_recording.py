@@ -12,8 +12,8 @@ import pytest
 
 from conversation import Chatting
 from interpreter import OpenInterpreter
-from interpreter.journal import Session
 from interpreter.messages import Message
+from interpreter.session.journal import Session
 from model_server import text, tool_call, usage
 
 

@@ -12,9 +12,14 @@ import pytest
 from conversation import Chatting
 from interpreter import OpenInterpreter
 from interpreter.errors import ConversationFileError, ConversationNotFoundError
-from interpreter.journal import Session, find, last_in, listed
-from interpreter.journal.entries import Block, Said
-from interpreter.journal.transcript import entries_from_session
+from interpreter.session.journal import (
+    Session,
+    find,
+    last_in,
+    listed,
+)
+from interpreter.session.journal.entries import Block, Said
+from interpreter.session.journal.transcript import entries_from_session
 from model_server import text, tool_call, usage
 
 

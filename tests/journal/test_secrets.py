@@ -17,13 +17,13 @@ from hypothesis import strategies as st
 
 from conversation import Chatting
 from interpreter import BaseLanguage, OpenInterpreter
-from interpreter.journal import Session
-from interpreter.journal.file import JournalFile
-from interpreter.journal.redaction import Redaction
-from interpreter.journal.scribe import Scribe
-from interpreter.journal.session import Facts
 from interpreter.llm.money import Usage
 from interpreter.messages import Chunk, Fold, Framer, Message
+from interpreter.session.journal import Session
+from interpreter.session.journal.file import JournalFile
+from interpreter.session.journal.redaction import Redaction
+from interpreter.session.journal.scribe import Scribe
+from interpreter.session.journal.session import Facts
 from model_server import text, tool_call
 
 

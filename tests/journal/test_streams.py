@@ -12,13 +12,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interpreter.journal import Session
-from interpreter.journal.file import JournalFile
-from interpreter.journal.redaction import Redaction
-from interpreter.journal.scribe import Scribe
-from interpreter.journal.session import Facts
 from interpreter.llm.money import Usage
 from interpreter.messages import Chunk, Fold, Framer, Message
+from interpreter.session.journal import Session
+from interpreter.session.journal.file import JournalFile
+from interpreter.session.journal.redaction import Redaction
+from interpreter.session.journal.scribe import Scribe
+from interpreter.session.journal.session import Facts
 
 MAX_OUTPUT = 60
 TEXT = st.text(alphabet=st.sampled_from("ab c\n\r\b\x1b[Ké\ud800𝄞"), min_size=1, max_size=30)

@@ -8,7 +8,7 @@ import pytest
 
 from conversation import Chatting
 from interpreter.errors import ConversationFileError
-from interpreter.journal import Session, listed
+from interpreter.session.journal import Session, listed
 from model_server import text, tool_call
 
 

@@ -11,7 +11,7 @@ import pytest
 from conversation import Chatting
 from interpreter import OpenInterpreter
 from interpreter.errors import ConversationInUseError
-from interpreter.journal import Session
+from interpreter.session.journal import Session
 from model_server import text
 
 HELD = """
@@ -26,7 +26,7 @@ sys.stdin.read()
 FULL = """
 import resource, signal
 from interpreter import OpenInterpreter
-from interpreter.journal import Session
+from interpreter.session.journal import Session
 
 interpreter = OpenInterpreter()
 interpreter.llm.completions = lambda **_: iter([{"choices": [{"delta": {"content": "word " * 100}}]}])

@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from conversation import Echo
 from interpreter import OpenInterpreter
 from interpreter.errors import ContextTooLongError, RequestRefusedError
-from interpreter.languages import BUILT_IN
 from interpreter.llm.compaction import compact
 from interpreter.llm.context import Context
 from interpreter.llm.convert import Forms, Memory, convert
 from interpreter.llm.text_chat import TextChat
 from interpreter.llm.tool_chat import ToolChat
 from interpreter.messages import Chunk, Message
+from interpreter.runtimes import BUILT_IN
 from model_server import ModelServer, error, text, usage
 from routed_server import RoutedServer, as_json
 

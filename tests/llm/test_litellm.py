@@ -21,9 +21,9 @@ from interpreter.errors import (
     UnknownModelError,
     WrongKeyError,
 )
+from interpreter.frontends.terminal.intro import explained
 from interpreter.llm.capabilities import calls_tools
 from interpreter.llm.providers import LITELLM, resolve
-from interpreter.terminal.intro import explained
 from model_server import RawReply, error, stall, text, tool_call, usage
 
 HERE = find_spec("litellm") is not None

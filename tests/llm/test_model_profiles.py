@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from conversation import Chatting, chatting
+from interpreter.agent.turn import ONLY_FIRST
 from interpreter.llm.model_profile import profile_for, size_of
-from interpreter.loop import ONLY_FIRST
 from model_replies import text
 
 __all__ = ["chatting"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interpreter.safety.look import look
+from interpreter.policy.analysis import look
 
 WORKSPACE = "/srv/space"
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from interpreter.safety.look import look, reversibility
-from interpreter.safety.look.look import FAILED
-from interpreter.safety.policy.policy import Policy, builtin
+from interpreter.policy.analysis import look, reversibility
+from interpreter.policy.analysis.look import FAILED
+from interpreter.policy.policy import Policy, builtin
 from policy.seeing import WORKSPACE
 from policy.table import rows
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interpreter.safety.look import look, reversibility
+from interpreter.policy.analysis import look, reversibility
 from policy.seeing import WORKSPACE
 
 

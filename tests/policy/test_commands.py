@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.safety.look import look, reversibility
-from interpreter.safety.policy import Policy
-from interpreter.safety.policy.examples import check_examples
-from interpreter.safety.policy.policy import builtin
-from interpreter.safety.rule_files import user_file
+from interpreter.policy import Policy
+from interpreter.policy.analysis import look, reversibility
+from interpreter.policy.examples import check_examples
+from interpreter.policy.files import user_file
+from interpreter.policy.policy import builtin
 from policy.table import HERE, Row, rows, sections
 
 WORDS = {"reversible": "yes", "partly": "partly", "not": "no"}

@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from gadget import install
-from interpreter.safety.look import look, reversibility
-from interpreter.safety.policy import Policy, Rule, propose_rule
+from interpreter.policy import (
+    Policy,
+    Rule,
+    propose_rule,
+)
+from interpreter.policy.analysis import look, reversibility
 
 
 @pytest.fixture(autouse=True)

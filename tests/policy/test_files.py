@@ -10,10 +10,16 @@ from pathlib import Path
 import pytest
 
 from interpreter.errors import PolicyError
-from interpreter.safety.policy import Policy, Rule, propose_rule, save_rule, trust
-from interpreter.safety.policy.read import read_text
-from interpreter.safety.policy.save import rule_text
-from interpreter.safety.rule_files import user_file
+from interpreter.policy import (
+    Policy,
+    Rule,
+    propose_rule,
+    save_rule,
+    trust,
+)
+from interpreter.policy.files import user_file
+from interpreter.policy.read import read_text
+from interpreter.policy.save import rule_text
 from policy.table import HERE
 
 PROJECT = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interpreter.safety.look import look
+from interpreter.policy.analysis import look
 from policy.seeing import WORKSPACE, seen
 
 

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from interpreter.safety.policy import MODES, Rule, Sandboxing, Verdict, decide
+from interpreter.policy import (
+    MODES,
+    Rule,
+    Sandboxing,
+    Verdict,
+    decide,
+)
 
 OPEN = Sandboxing()
 WORKSPACE = Sandboxing("workspace", network=False)

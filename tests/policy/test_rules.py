@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from interpreter.safety.look import look
-from interpreter.safety.policy import Policy, Rule
+from interpreter.policy import Policy, Rule
+from interpreter.policy.analysis import look
 from policy.seeing import WORKSPACE
 
 

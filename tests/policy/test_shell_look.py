@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from interpreter.safety.look import look
+from interpreter.policy.analysis import look
 from policy.seeing import WORKSPACE, seen
 
 
@@ -147,7 +147,7 @@ def test_characters_of_any_kind_are_kept_and_crash_nothing() -> None:
 
 def test_the_parser_is_loaded_with_the_first_shell_block() -> None:
     code = (
-        "import sys; from interpreter.safety.look import look; look('python', 'x = 1', '/'); print('tree_sitter' in sys.modules);"
+        "import sys; from interpreter.policy.analysis import look; look('python', 'x = 1', '/'); print('tree_sitter' in sys.modules);"
         "look('shell', 'ls', '/'); print('tree_sitter' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from checkpoints.trees import Shape, shape
 from interpreter import OpenInterpreter
 from preview.previewing import needs_views, ran
-from undo.trees import Shape, shape
 
 pytestmark = needs_views
 

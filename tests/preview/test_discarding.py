@@ -5,9 +5,9 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
+from checkpoints.trees import shape
 from interpreter import OpenInterpreter
 from preview.previewing import layers, needs_views, output, ran
-from undo.trees import shape
 
 pytestmark = needs_views
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from interpreter import OpenInterpreter
+from interpreter.config.profiles import builtin_names, find
 from interpreter.errors import LocalServerError, ProfileError
 from interpreter.llm import prices
-from interpreter.profiles import builtin_names, find
 from profiles.programs import config, interpreter
 
 THEIRS = """

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from interpreter import OpenInterpreter
-from interpreter.profiles import builtin_names
-from interpreter.terminal.flags import parse
+from interpreter.config.profiles import builtin_names
+from interpreter.frontends.terminal.flags import parse
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.profiles import make_default
+from interpreter.config.profiles import make_default
 from model_server import ModelServer, text, tool_call
 from profiles.programs import config, folder, interpreter
 from terminal.person import PROGRAM, Person

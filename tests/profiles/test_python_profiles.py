@@ -8,8 +8,8 @@ import pytest
 
 import interpreter as package
 from interpreter import OpenInterpreter
+from interpreter.config.settings import origins, sources
 from interpreter.errors import ProfileError
-from interpreter.settings import origins, sources
 
 
 def loaded(tmp_path: Path, code: str, **settings: object) -> OpenInterpreter:

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from interpreter import OpenInterpreter
+from interpreter.config.profiles import load
+from interpreter.config.profiles.places import Place
+from interpreter.config.profiles.read import read
 from interpreter.errors import ProfileError
-from interpreter.profiles import load
-from interpreter.profiles.places import Place
-from interpreter.profiles.read import read
 
 
 def settings(text: str, kind: str = ".yaml", **environ: str) -> dict[str, Any]:

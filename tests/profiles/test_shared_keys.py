@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from interpreter import OpenInterpreter
-from interpreter.profiles import load
+from interpreter.config.profiles import load
 
 KEY = "0123456789abcdefKEY"
 

@@ -10,7 +10,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 
 from make_docs import settings_page, stale  # noqa: E402  (a script, not a package)
 
-from interpreter.settings import SETTINGS  # noqa: E402
+from interpreter.config.settings import SETTINGS  # noqa: E402
 
 
 def test_no_generated_page_is_stale() -> None:

@@ -21,22 +21,22 @@ def test_the_package_keeps_the_direction() -> None:
 @pytest.mark.parametrize(
     ("file", "code", "breach"),
     [
-        ("messages.py", "from interpreter.core import OpenInterpreter", "points upwards"),
+        ("messages.py", "from interpreter.api import OpenInterpreter", "points upwards"),
         ("messages.py", "def f():\n    import interpreter.llm.wire", "points upwards"),
-        ("languages/session.py", "from ..core import OpenInterpreter", "points upwards"),
-        ("llm/wire.py", "from interpreter.languages import base", "neighbours"),
-        ("core.py", "def f():\n    from interpreter.terminal import cli", "points upwards"),
-        ("core.py", "import importlib\nimportlib.import_module('interpreter.terminal')", "only frontend.py"),
+        ("runtimes/session.py", "from ..api import OpenInterpreter", "points upwards"),
+        ("llm/wire.py", "from interpreter.runtimes import base", "neighbours"),
+        ("api.py", "def f():\n    from interpreter.frontends.terminal import cli", "points upwards"),
+        ("api.py", "import importlib\nimportlib.import_module('interpreter.frontends.terminal')", "only frontend.py"),
         ("llm/wire.py", "from interpreter.frontend import show_chat", "points upwards"),
         ("llm/wire.py", "from interpreter import interpreter", "points upwards"),
-        ("loop.py", "print('hello')", "below a front end"),
-        ("loop.py", "import sys\nsys.exit(1)", "below a front end"),
+        ("agent/turn.py", "print('hello')", "below a front end"),
+        ("agent/turn.py", "import sys\nsys.exit(1)", "below a front end"),
         ("llm/wire.py", "answer = input()", "below a front end"),
         ("utils.py", "", "no floor"),
     ],
 )
 def test_a_breach_is_found(tmp_path: Path, file: str, code: str, breach: str) -> None:
-    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / file).write_text(code)
     found = problems(tmp_path)
     assert len(found) == 1
@@ -47,19 +47,19 @@ def test_a_breach_is_found(tmp_path: Path, file: str, code: str, breach: str) ->
 @pytest.mark.parametrize(
     ("file", "code"),
     [
-        ("core.py", "from interpreter.llm.wire import Wire\nfrom interpreter.loop import Turn"),
-        ("computer_api/computer.py", "from interpreter.languages.base import BaseLanguage"),
+        ("api.py", "from interpreter.llm.wire import Wire\nfrom interpreter.agent.turn import Turn"),
+        ("computer_api/computer.py", "from interpreter.runtimes.base import BaseLanguage"),
         ("computer_api/computer.py", "def f():\n    from interpreter.frontend import show_chunks"),
         (
             "messages.py",
-            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from interpreter.core import X",
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from interpreter.api import X",
         ),
-        ("terminal/cli.py", "from interpreter.core import OpenInterpreter\nprint('hello')"),
-        ("languages/supervisor.py", "import os\nos._exit(1)"),
+        ("frontends/terminal/cli.py", "from interpreter.api import OpenInterpreter\nprint('hello')"),
+        ("runtimes/supervisor.py", "import os\nos._exit(1)"),
     ],
 )
 def test_what_is_allowed_is_not_reported(tmp_path: Path, file: str, code: str) -> None:
-    (tmp_path / file).parent.mkdir(exist_ok=True)
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / file).write_text(code)
     assert problems(tmp_path) == []
 

@@ -10,11 +10,15 @@ from typing import Any
 import pytest
 
 from interpreter.errors import SandboxUnavailableError
-from interpreter.languages.javascript import JavaScript
-from interpreter.languages.python import Python
-from interpreter.languages.shell import Shell
-from interpreter.languages.surroundings import Surroundings
-from interpreter.safety.sandbox import Containment, Sandbox, bubblewrap
+from interpreter.runtimes.javascript import JavaScript
+from interpreter.runtimes.python import Python
+from interpreter.runtimes.shell import Shell
+from interpreter.runtimes.surroundings import Surroundings
+from interpreter.sandbox import (
+    Containment,
+    Sandbox,
+    bubblewrap,
+)
 from python_sessions import Ran
 
 LANGUAGES = {"python": Python, "shell": Shell, "javascript": JavaScript}

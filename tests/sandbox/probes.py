@@ -332,11 +332,15 @@ def said(language: Any, code: str) -> str:
 
 
 def attempt_all(facts: Facts, kind: str = "workspace") -> dict[str, Result]:
-    from interpreter.languages.javascript import JavaScript
-    from interpreter.languages.python import Python
-    from interpreter.languages.shell import Shell
-    from interpreter.languages.surroundings import Surroundings
-    from interpreter.safety.sandbox import Containment, Limits, Sandbox
+    from interpreter.runtimes.javascript import JavaScript
+    from interpreter.runtimes.python import Python
+    from interpreter.runtimes.shell import Shell
+    from interpreter.runtimes.surroundings import Surroundings
+    from interpreter.sandbox import (
+        Containment,
+        Limits,
+        Sandbox,
+    )
 
     limits = Limits(memory=facts.memory, processes=facts.processes, file_size=facts.file_size)
     hosts = ("localhost", f"localhost:{facts.port}", "169.254.169.254")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from interpreter.safety.sandbox import Limits, Sandbox
-from interpreter.safety.sandbox.cgroups import Groups
+from interpreter.sandbox import Limits, Sandbox
+from interpreter.sandbox.cgroups import Groups
 
 pytestmark = pytest.mark.full
 

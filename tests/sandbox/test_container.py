@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from interpreter import OpenInterpreter
-from interpreter.safety.sandbox import container
+from interpreter.sandbox import container
 
 from .serving import Quiet, serving
 

@@ -9,9 +9,14 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.errors import SandboxUnavailableError, SettingValueError
-from interpreter.safety.sandbox import Limits, Sandbox, Widening, containment_for
-from interpreter.safety.sandbox.environment import let_through
-from interpreter.safety.sandbox.places import places
+from interpreter.sandbox import (
+    Limits,
+    Sandbox,
+    Widening,
+    containment_for,
+)
+from interpreter.sandbox.environment import let_through
+from interpreter.sandbox.places import places
 
 
 def test_the_settings_say_it(tmp_path: Path) -> None:

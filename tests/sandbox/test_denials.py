@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from interpreter.safety.sandbox import Sandbox
-from interpreter.safety.sandbox.denials import Block, blocked
-from interpreter.safety.sandbox.places import places
-from interpreter.safety.sandbox.proxy import Verdict
+from interpreter.sandbox import Sandbox
+from interpreter.sandbox.denials import Block, blocked
+from interpreter.sandbox.places import places
+from interpreter.sandbox.proxy import Verdict
 
 from .conftest import Inside
 

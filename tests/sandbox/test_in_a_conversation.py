@@ -14,7 +14,7 @@ import pytest
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
 from interpreter.errors import NotPreviewableError, SandboxUnavailableError
-from interpreter.safety.sandbox.containment import NAME
+from interpreter.sandbox.containment import NAME
 from model_server import text, tool_call
 
 __all__ = ["chatting"]

@@ -10,8 +10,13 @@ import pytest
 
 from interpreter.computer_api import Computer
 from interpreter.errors import SandboxUnavailableError
-from interpreter.languages.python.in_process import InProcessPython
-from interpreter.safety.sandbox import Limits, Sandbox, Widening, containment_for
+from interpreter.runtimes.python.in_process import InProcessPython
+from interpreter.sandbox import (
+    Limits,
+    Sandbox,
+    Widening,
+    containment_for,
+)
 from waiting import until
 
 from .conftest import Inside

@@ -12,13 +12,18 @@ from typing import Any
 import pytest
 
 from interpreter.errors import SandboxUnavailableError
-from interpreter.languages.containment import Start
-from interpreter.languages.processes import SUPERVISOR
-from interpreter.safety.sandbox import Containment, Sandbox, bubblewrap, container
-from interpreter.safety.sandbox.containment import ENTER
-from interpreter.safety.sandbox.places import places
-from interpreter.safety.sandbox.sandbox import Limits
-from interpreter.safety.sandbox.seatbelt import profile
+from interpreter.runtimes.containment import Start
+from interpreter.runtimes.processes import SUPERVISOR
+from interpreter.sandbox import (
+    Containment,
+    Sandbox,
+    bubblewrap,
+    container,
+)
+from interpreter.sandbox.containment import ENTER
+from interpreter.sandbox.places import places
+from interpreter.sandbox.sandbox import Limits
+from interpreter.sandbox.seatbelt import profile
 
 
 def program(folder: Path, name: str, script: str) -> Path:

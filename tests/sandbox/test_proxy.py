@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from interpreter.safety.sandbox import Proxy
-from interpreter.safety.sandbox.addresses import is_listed, is_public
+from interpreter.sandbox import Proxy
+from interpreter.sandbox.addresses import is_listed, is_public
 from sandbox.serving import Quiet, serving
 
 PRIVATE = (

@@ -12,8 +12,8 @@ import pytest
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
 from interpreter.errors import UsageError
-from interpreter.safety.rule_files import user_file
-from interpreter.safety.sandbox.needs import needs
+from interpreter.policy.files import user_file
+from interpreter.sandbox.needs import needs
 from model_server import text, tool_call
 
 from .serving import Quiet, serving

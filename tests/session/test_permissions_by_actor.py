@@ -14,7 +14,7 @@ from conversation import Chatting, chatting
 from gadget import install
 from interpreter import OpenInterpreter
 from interpreter.errors import SandboxUnavailableError, UndoError
-from interpreter.safety.sandbox import bubblewrap
+from interpreter.sandbox import bubblewrap
 from interpreter.session import APPROVE, Answer, Block, Question
 from model_server import ModelServer, text, tool_call
 from waiting import until

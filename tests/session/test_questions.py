@@ -12,7 +12,7 @@ import pytest
 from conversation import Chatting, chatting
 from gadget import install
 from interpreter import OpenInterpreter
-from interpreter.safety.rule_files import user_file
+from interpreter.policy.files import user_file
 from interpreter.session import APPROVE, EDIT, REFUSE, Answer, Block, Question
 from model_server import text, tool_call
 from waiting import until

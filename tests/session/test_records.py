@@ -13,8 +13,8 @@ from typing import Any
 
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
-from interpreter.journal import Session
 from interpreter.session import Event, PlanStep
+from interpreter.session.journal import Session
 from model_server import text, tool_call
 
 __all__ = ["chatting"]

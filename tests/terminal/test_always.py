@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.safety.rule_files import user_file
-from interpreter.terminal.always import SAVE, TRUST
-from interpreter.terminal.approval import QUESTION
+from interpreter.frontends.terminal.always import SAVE, TRUST
+from interpreter.frontends.terminal.approval import QUESTION
+from interpreter.policy.files import user_file
 from model_server import ModelServer, text, tool_call
 from terminal.person import someone
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.terminal.approval import QUESTION
+from interpreter.frontends.terminal.approval import QUESTION
 from model_server import ModelServer, stall, text, tool_call
 from terminal.person import CTRL_C, CTRL_D, ENTER, someone
 

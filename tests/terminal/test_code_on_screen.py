@@ -7,9 +7,9 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interpreter.terminal.render.ansi import without_styles
-from interpreter.terminal.render.code import CodeLines, CodeView
-from interpreter.terminal.render.theme import Theme
+from interpreter.frontends.terminal.render.ansi import without_styles
+from interpreter.frontends.terminal.render.code import CodeLines, CodeView
+from interpreter.frontends.terminal.render.theme import Theme
 
 PROGRAM = '''import os
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from interpreter.frontends.terminal.plain import PlainDisplay
+from interpreter.frontends.terminal.render.words import compacted
 from interpreter.messages import Chunk
-from interpreter.terminal.plain import PlainDisplay
-from interpreter.terminal.render.words import compacted
 
 NEWS: dict[str, Any] = {"messages": 12, "images": 1, "tokens_before": 9000, "tokens_after": 3000, "window": 8000}
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
+from interpreter.frontends.terminal.render.display import Display
+from interpreter.frontends.terminal.render.screen import Screen
+from interpreter.frontends.terminal.render.theme import Theme
 from interpreter.messages import Chunk
-from interpreter.terminal.render.display import Display
-from interpreter.terminal.render.screen import Screen
-from interpreter.terminal.render.theme import Theme
 from terminal.emulator import EmulatedOutput, Emulator
 
 

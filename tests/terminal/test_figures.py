@@ -14,13 +14,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from interpreter.terminal.plain import PlainDisplay
-from interpreter.terminal.render.display import Display
-from interpreter.terminal.render.images import Pictures, blocks, kitty, sixel
-from interpreter.terminal.render.images.graphics import Graphics, color_depth, find_graphics
-from interpreter.terminal.render.images.size import fitted, png_size
-from interpreter.terminal.render.screen import Screen
-from interpreter.terminal.render.theme import Theme
+from interpreter.frontends.terminal.plain import PlainDisplay
+from interpreter.frontends.terminal.render.display import Display
+from interpreter.frontends.terminal.render.images import (
+    Pictures,
+    blocks,
+    kitty,
+    sixel,
+)
+from interpreter.frontends.terminal.render.images.graphics import (
+    Graphics,
+    color_depth,
+    find_graphics,
+)
+from interpreter.frontends.terminal.render.images.size import fitted, png_size
+from interpreter.frontends.terminal.render.screen import Screen
+from interpreter.frontends.terminal.render.theme import Theme
 from terminal.emulator import Emulator
 
 KITTY = {"TERM": "xterm-kitty", "KITTY_WINDOW_ID": "1"}

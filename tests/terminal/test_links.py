@@ -7,10 +7,20 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 
-from interpreter.terminal.render.ansi import cells, clip, without_styles
-from interpreter.terminal.render.links import has_links, linked, safe_address, to_file, with_linked_frame
-from interpreter.terminal.render.markdown import MarkdownView
-from interpreter.terminal.render.theme import Theme
+from interpreter.frontends.terminal.render.ansi import (
+    cells,
+    clip,
+    without_styles,
+)
+from interpreter.frontends.terminal.render.links import (
+    has_links,
+    linked,
+    safe_address,
+    to_file,
+    with_linked_frame,
+)
+from interpreter.frontends.terminal.render.markdown import MarkdownView
+from interpreter.frontends.terminal.render.theme import Theme
 
 _LINK = re.compile(r"\x1b\]8;[^;]*;([^\x1b]*)\x1b\\(.*?)\x1b\]8;;\x1b\\")
 

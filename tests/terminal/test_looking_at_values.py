@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from interpreter.languages.looking import Table
-from interpreter.terminal.render.ansi import cells
-from interpreter.terminal.viewer import drawn
+from interpreter.frontends.terminal.render.ansi import cells
+from interpreter.frontends.terminal.viewer import drawn
+from interpreter.runtimes.looking import Table
 from model_server import ModelServer
 from terminal.person import Person, someone
 

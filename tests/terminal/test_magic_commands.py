@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from interpreter import OpenInterpreter
+from interpreter.config.settings import apply
 from interpreter.errors import ModelError
-from interpreter.settings import apply
-from interpreter.terminal import magics
-from interpreter.terminal.intro import greet
-from interpreter.terminal.terminal import Terminal
-from interpreter.terminal.tty import Tty
+from interpreter.frontends.terminal import magics
+from interpreter.frontends.terminal.intro import greet
+from interpreter.frontends.terminal.terminal import Terminal
+from interpreter.frontends.terminal.tty import Tty
 from model_server import ModelServer, text, usage
 from terminal.emulator import EmulatedOutput, Emulator
 from terminal.person import someone

@@ -8,7 +8,11 @@ import sys
 
 import pytest
 
-from interpreter.terminal.models import Row, Section, lines
+from interpreter.frontends.terminal.models import (
+    Row,
+    Section,
+    lines,
+)
 from routed_server import RoutedServer, as_json
 from terminal.person import PROGRAM, someone
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interpreter.terminal.approval import QUESTION
+from interpreter.frontends.terminal.approval import QUESTION
 from model_server import ModelServer, text, tool_call
 from terminal.person import CTRL_C, CTRL_D, ENTER, someone
 

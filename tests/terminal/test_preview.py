@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.terminal import preview
-from interpreter.terminal.approval import QUESTION
+from interpreter.frontends.terminal import preview
+from interpreter.frontends.terminal.approval import QUESTION
 from model_server import ModelServer, text, tool_call
 from preview.previewing import needs_views
 from terminal.person import CTRL_C, Person, someone

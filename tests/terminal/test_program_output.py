@@ -9,9 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interpreter.terminal.render.ansi import LINE_LIMIT, ProgramText, clip, visible, without_styles
-from interpreter.terminal.render.output import HEAD, TAIL, OutputView
-from interpreter.terminal.render.theme import Theme
+from interpreter.frontends.terminal.render.ansi import (
+    LINE_LIMIT,
+    ProgramText,
+    clip,
+    visible,
+    without_styles,
+)
+from interpreter.frontends.terminal.render.output import (
+    HEAD,
+    TAIL,
+    OutputView,
+)
+from interpreter.frontends.terminal.render.theme import Theme
 
 
 def lines_of(*pieces: str, color: bool = True) -> list[str]:

@@ -11,16 +11,21 @@ from contextlib import contextmanager
 
 import pytest
 
-from interpreter.terminal.keyboard import TypeAhead
-from interpreter.terminal.questions import BACKGROUND, KITTY_GRAPHICS, answers_questions, interview
-from interpreter.terminal.render.theme import (
+from interpreter.frontends.terminal.keyboard import TypeAhead
+from interpreter.frontends.terminal.questions import (
+    BACKGROUND,
+    KITTY_GRAPHICS,
+    answers_questions,
+    interview,
+)
+from interpreter.frontends.terminal.render.theme import (
     DARK,
     LIGHT,
     Theme,
     background_by_answer,
     background_by_environment,
 )
-from interpreter.terminal.tty import Tty
+from interpreter.frontends.terminal.tty import Tty
 from model_replies import text, tool_call
 from model_server import ModelServer
 from terminal.person import someone

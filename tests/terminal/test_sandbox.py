@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from interpreter.errors import SandboxUnavailableError
-from interpreter.safety.sandbox import bubblewrap
-from interpreter.terminal.approval import QUESTION
+from interpreter.frontends.terminal.approval import QUESTION
+from interpreter.sandbox import bubblewrap
 from model_server import ModelServer, text, tool_call
 from terminal.person import someone
 

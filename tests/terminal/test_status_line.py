@@ -9,8 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interpreter import OpenInterpreter
-from interpreter.terminal.render.ansi import cells
-from interpreter.terminal.status_line import facts, fitted, line_of
+from interpreter.frontends.terminal.render.ansi import cells
+from interpreter.frontends.terminal.status_line import (
+    facts,
+    fitted,
+    line_of,
+)
 from model_server import ModelServer, text, usage
 from terminal.person import someone
 

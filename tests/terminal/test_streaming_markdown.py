@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interpreter.terminal.render.ansi import without_styles
-from interpreter.terminal.render.display import Display
-from interpreter.terminal.render.markdown import MarkdownView
-from interpreter.terminal.render.screen import Screen
-from interpreter.terminal.render.theme import Theme
+from interpreter.frontends.terminal.render.ansi import without_styles
+from interpreter.frontends.terminal.render.display import Display
+from interpreter.frontends.terminal.render.markdown import MarkdownView
+from interpreter.frontends.terminal.render.screen import Screen
+from interpreter.frontends.terminal.render.theme import Theme
 from terminal.emulator import EmulatedOutput, Emulator
 
 SAMPLE = '''# A title

@@ -10,8 +10,8 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from interpreter import OpenInterpreter
-from interpreter.languages import between_blocks
-from interpreter.terminal.suggestions import Suggestions
+from interpreter.frontends.terminal.suggestions import Suggestions
+from interpreter.runtimes import between_blocks
 from model_server import ModelServer, text
 from terminal.person import ENTER, someone
 

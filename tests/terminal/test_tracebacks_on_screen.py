@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from interpreter.terminal.render.ansi import without_styles
-from interpreter.terminal.render.theme import Theme
-from interpreter.terminal.render.tracebacks import shortened
+from interpreter.frontends.terminal.render.ansi import without_styles
+from interpreter.frontends.terminal.render.theme import Theme
+from interpreter.frontends.terminal.render.tracebacks import shortened
 from terminal.test_display import Stage, output, over
 
 IPYTHON = """\

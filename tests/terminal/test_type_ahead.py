@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interpreter.terminal.keyboard import TypeAhead
+from interpreter.frontends.terminal.keyboard import TypeAhead
 
 
 def typed(*keys: bytes) -> TypeAhead:

@@ -10,10 +10,10 @@ import pytest
 from conversation import Chatting
 from interpreter import BaseLanguage, OpenInterpreter
 from interpreter.errors import UndoError
+from interpreter.frontends.terminal import magics
+from interpreter.frontends.terminal.terminal import Terminal
+from interpreter.frontends.terminal.tty import Tty
 from interpreter.messages import Chunk
-from interpreter.terminal import magics
-from interpreter.terminal.terminal import Terminal
-from interpreter.terminal.tty import Tty
 from model_server import text, tool_call
 from terminal.emulator import EmulatedOutput, Emulator
 

@@ -9,15 +9,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interpreter.errors import UndoError
-from interpreter.languages.states import Restored
-from interpreter.safety import Item, NotCovered, Plan, Report, Step
-from interpreter.terminal import outlook_words
-from interpreter.terminal.magics.undo import parsed
-from interpreter.terminal.render.ansi import cells
-from interpreter.terminal.render.differences import rows
-from interpreter.terminal.render.files import line
-from interpreter.terminal.render.theme import Theme
-from interpreter.undo import Outlook, Undone, VariablesOutlook
+from interpreter.frontends.terminal import outlook_words
+from interpreter.frontends.terminal.magics.undo import parsed
+from interpreter.frontends.terminal.render.ansi import cells
+from interpreter.frontends.terminal.render.differences import rows
+from interpreter.frontends.terminal.render.files import line
+from interpreter.frontends.terminal.render.theme import Theme
+from interpreter.runtimes.states import Restored
+from interpreter.session.checkpoints import (
+    Outlook,
+    Undone,
+    VariablesOutlook,
+)
+from interpreter.workspace import (
+    Item,
+    NotCovered,
+    Plan,
+    Report,
+    Step,
+)
 from terminal.test_display import Stage, output
 
 FILE = Item("file", 0o644, 1, 1, 1, "hash")
@@ -139,7 +149,7 @@ def test_each_file_with_what_happens_to_it() -> None:
 
 
 def repository() -> Any:
-    from interpreter.safety.plan import Repository
+    from interpreter.workspace.plan import Repository
 
     return Repository(".git", comes_or_goes=False, in_use=False)
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from interpreter.errors import SandboxUnavailableError
-from interpreter.safety.rule_files import user_file
-from interpreter.safety.sandbox import bubblewrap
-from interpreter.terminal.widening import QUESTION, SAVE
+from interpreter.frontends.terminal.widening import QUESTION, SAVE
+from interpreter.policy.files import user_file
+from interpreter.sandbox import bubblewrap
 from model_server import ModelServer, text, tool_call
 from profiles.programs import interpreter
 from terminal.person import someone

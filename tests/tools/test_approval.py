@@ -11,7 +11,7 @@ import pytest
 from answering import allowing_calls
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
-from interpreter.safety.rule_files import user_file
+from interpreter.policy.files import user_file
 from interpreter.tools import Tool
 from model_server import text, tool_call
 

@@ -11,13 +11,17 @@ from interpreter.export.notebook import notebook
 from interpreter.export.page import page
 from interpreter.export.script.steps import steps_of
 from interpreter.export.secrets import without_secrets
-from interpreter.journal.entries import Said, ToolCall, entries_from_messages
+from interpreter.frontends.terminal.plain import PlainDisplay
+from interpreter.frontends.terminal.render.display import Display
+from interpreter.frontends.terminal.render.screen import Screen
+from interpreter.frontends.terminal.render.theme import Theme
+from interpreter.frontends.terminal.replay import chunks_of
 from interpreter.messages import Chunk, Message
-from interpreter.terminal.plain import PlainDisplay
-from interpreter.terminal.render.display import Display
-from interpreter.terminal.render.screen import Screen
-from interpreter.terminal.render.theme import Theme
-from interpreter.terminal.replay import chunks_of
+from interpreter.session.journal.entries import (
+    Said,
+    ToolCall,
+    entries_from_messages,
+)
 from terminal.emulator import EmulatedOutput, Emulator
 
 CALL: Chunk = {"role": "assistant", "type": "tool_call", "format": "note", "call": "c"}

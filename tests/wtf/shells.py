@@ -13,7 +13,9 @@ import pexpect
 PATIENCE = 40
 SHELLS = ("bash", "zsh")
 PROMPT = "ready% "
-PROGRAM = '#!/bin/sh\nexec "{}" -c "import sys; from interpreter.terminal.{} import main; sys.exit(main())" "$@"\n'
+PROGRAM = (
+    '#!/bin/sh\nexec "{}" -c "import sys; from interpreter.frontends.terminal.{} import main; sys.exit(main())" "$@"\n'
+)
 DOCUMENTATION = Path(__file__).parent.parent.parent / "docs" / "wtf.md"
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.terminal.cli import main
-from interpreter.terminal.shell_hook import hook
+from interpreter.frontends.terminal.cli import main
+from interpreter.frontends.terminal.shell_hook import hook
 from wtf.shells import SHELLS, shell_with_hook
 
 pytestmark = [pytest.mark.needs("bash", "zsh")]

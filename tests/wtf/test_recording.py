@@ -11,10 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interpreter.terminal.shell_hook.failure import recorded_output
-from interpreter.terminal.shell_hook.ring import SIZE, Ring, read_ring
+from interpreter.frontends.terminal.shell_hook.failure import recorded_output
+from interpreter.frontends.terminal.shell_hook.ring import (
+    SIZE,
+    Ring,
+    read_ring,
+)
 
-PROGRAM = "import sys; from interpreter.terminal.wtf import main; sys.exit(main())"
+PROGRAM = "import sys; from interpreter.frontends.terminal.wtf import main; sys.exit(main())"
 
 
 @settings(max_examples=30, deadline=None)

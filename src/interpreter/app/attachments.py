@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from interpreter.core import OpenInterpreter
+    from interpreter.api import OpenInterpreter
     from interpreter.messages import Message
     from interpreter.session import Event
 

@@ -10,16 +10,16 @@ from contextlib import closing
 from typing import TYPE_CHECKING
 
 from interpreter.app import perform
-from interpreter.consent import Consent
 from interpreter.errors import ConversationFileError, LanguageNotFound
-from interpreter.journal.entries import Block, entries_from_messages
+from interpreter.policy.approval import Consent
 from interpreter.session import Block as RunBlock
 from interpreter.session import Do, Event, Ids, Publisher
+from interpreter.session.journal.entries import Block, entries_from_messages
 
 if TYPE_CHECKING:
-    from interpreter.core import OpenInterpreter
-    from interpreter.journal import Session, Summary
-    from interpreter.languages.base import BaseLanguage
+    from interpreter.api import OpenInterpreter
+    from interpreter.runtimes.base import BaseLanguage
+    from interpreter.session.journal import Session, Summary
 
 # The model reads these before the user's next message.
 _RESUMED = (
@@ -37,7 +37,7 @@ _RERUN = "The user has run {done} of the {all} blocks that had run well again, s
 
 def list_conversations(interpreter: OpenInterpreter, words: str = "") -> list[Summary]:
     """The saved conversations, newest first, whose title or folder has all these words."""
-    from interpreter.journal import listed
+    from interpreter.session.journal import listed
 
     wanted = words.lower().split()
     rows = listed(interpreter.journal.root)
@@ -46,14 +46,14 @@ def list_conversations(interpreter: OpenInterpreter, words: str = "") -> list[Su
 
 def find_conversation(interpreter: OpenInterpreter, beginning: str) -> Summary:
     """The conversation whose id begins like this, or a conversation file of Open Interpreter 0.4.3."""
-    from interpreter.journal import find
+    from interpreter.session.journal import find
 
     return find(interpreter.journal.root, beginning)
 
 
 def last_conversation(interpreter: OpenInterpreter) -> Summary:
     """The newest conversation in this workspace."""
-    from interpreter.journal import last_in
+    from interpreter.session.journal import last_in
 
     return last_in(interpreter.journal.root, os.path.abspath(interpreter.workspace))
 
@@ -87,7 +87,7 @@ def branch(interpreter: OpenInterpreter, title: str = "") -> Generator[Event, No
 
 def blocks_to_rerun(session: Session) -> list[Block]:
     """The blocks of a conversation that ran well: together they built its variables."""
-    from interpreter.journal.transcript import entries_from_session
+    from interpreter.session.journal.transcript import entries_from_session
 
     return [entry for entry in entries_from_session(session) if isinstance(entry, Block) and _ran_well(entry)]
 

@@ -13,11 +13,11 @@ from interpreter.app import perform
 from interpreter.session import Do, Question
 
 if TYPE_CHECKING:
-    from interpreter.core import OpenInterpreter
+    from interpreter.api import OpenInterpreter
     from interpreter.export.script.program import Program
     from interpreter.export.script.verify import Report
-    from interpreter.journal.entries import Entry
     from interpreter.session import Event
+    from interpreter.session.journal.entries import Entry
 
 Format = Literal["notebook", "markdown", "html", "script"]
 SUFFIXES: dict[Format, str] = {"notebook": ".ipynb", "markdown": ".md", "html": ".html", "script": ".py"}
@@ -110,10 +110,10 @@ class _Writing:
         """What happened, its title, and what was left out of it."""
         from interpreter.export import secrets
         from interpreter.export.target import title_of
-        from interpreter.journal.entries import entries_from_messages
-        from interpreter.journal.transcript import entries_from_session
         from interpreter.llm.request import known_secrets
         from interpreter.llm.secrets import redacted
+        from interpreter.session.journal.entries import entries_from_messages
+        from interpreter.session.journal.transcript import entries_from_session
 
         interpreter = self.interpreter
         session = interpreter.journal.read() if interpreter.messages else None
@@ -149,7 +149,7 @@ class _Writing:
 
 def _verified(interpreter: OpenInterpreter, exported: Export) -> Report:
     from interpreter.export.script.verify import Verification
-    from interpreter.journal.entries import Block
+    from interpreter.session.journal.entries import Block
 
     assert exported.program is not None
     return Verification(
@@ -163,7 +163,7 @@ def _verified(interpreter: OpenInterpreter, exported: Export) -> Report:
 
 
 def _python(interpreter: OpenInterpreter) -> str:
-    from interpreter.languages.python.which import which_python
+    from interpreter.runtimes.python.which import which_python
 
     shared = interpreter.computer.surroundings
     return sys.executable if shared.python == "in-process" else which_python(shared.python, shared.environment())

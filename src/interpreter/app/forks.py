@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from interpreter.app import perform
 from interpreter.errors import UndoError
 from interpreter.session import Do, Event, Question
-from interpreter.undo.fork import Keep, plan_keep
+from interpreter.session.checkpoints.fork import Keep, plan_keep
 
 if TYPE_CHECKING:
-    from interpreter.core import OpenInterpreter
-    from interpreter.safety import Step
-    from interpreter.undo import Merged
+    from interpreter.api import OpenInterpreter
+    from interpreter.session.checkpoints import Merged
+    from interpreter.workspace import Step
 
 ONLY_ONE = "There is no fork yet."
 

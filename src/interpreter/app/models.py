@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from interpreter.config.settings import apply, sources
 from interpreter.errors import ModelError
 from interpreter.llm import keys
 from interpreter.llm.catalogue import PROVIDERS, ROWS, Provider
-from interpreter.settings import apply, sources
 
 if TYPE_CHECKING:
-    from interpreter.core import OpenInterpreter
+    from interpreter.api import OpenInterpreter
     from interpreter.llm.local.servers import Model, Server
     from interpreter.llm.prices import Price
 

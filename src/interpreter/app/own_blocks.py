@@ -12,7 +12,7 @@ from interpreter.messages import Fold
 from interpreter.session import Block, Do, Event, Ids, Publisher
 
 if TYPE_CHECKING:
-    from interpreter.core import OpenInterpreter
+    from interpreter.api import OpenInterpreter
 
 
 class OwnBlock(Block):

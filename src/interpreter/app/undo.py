@@ -6,10 +6,18 @@ from collections.abc import Collection, Generator
 from typing import TYPE_CHECKING, Literal
 
 from interpreter.app import perform
-from interpreter.undo import PARTS, Asks, GoTo, Outlook, Part, Undone, Way
+from interpreter.session.checkpoints import (
+    PARTS,
+    Asks,
+    GoTo,
+    Outlook,
+    Part,
+    Undone,
+    Way,
+)
 
 if TYPE_CHECKING:
-    from interpreter.core import OpenInterpreter
+    from interpreter.api import OpenInterpreter
     from interpreter.session import Event
 
 

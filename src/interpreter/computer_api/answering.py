@@ -11,15 +11,19 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from interpreter.computer_api.listing import names, signature
 from interpreter.computer_api.tool import Picture, Tool
-from interpreter.languages.frames import Frame
-from interpreter.languages.python.driver.parcels import packed, packed_error, unpacked
 from interpreter.messages import Chunk
+from interpreter.runtimes.frames import Frame
+from interpreter.runtimes.python.driver.parcels import (
+    packed,
+    packed_error,
+    unpacked,
+)
 from interpreter.session import ACTION, Action, Actor, Question
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
     from interpreter.computer_api.stand_in import StandIn
-    from interpreter.languages.calls import Call
+    from interpreter.runtimes.calls import Call
 
 LONGEST = 200  # characters of what the record says of arguments
 LONGEST_SHOWN = 4000  # and a question, in which somebody has to see what is sent

@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.computer import CALL
 from interpreter.errors import ComputerError, SandboxUnavailableError
-from interpreter.languages.containment import Start
-from interpreter.languages.python.which import which_python
+from interpreter.runtimes.containment import Start
+from interpreter.runtimes.python.which import which_python
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
-    from interpreter.languages.surroundings import Surroundings
+    from interpreter.runtimes.surroundings import Surroundings
 
 WORK = "interpreter.computer_api.files.work"
 FOLDER = Path(__file__).parent / "files" / "work"

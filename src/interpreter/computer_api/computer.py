@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from interpreter.computer_api.languages import unknown_language
 from interpreter.computer_api.states import States
 from interpreter.computer_api.tools import TOOLS, make
+from interpreter.config.settings import copy_settings
 from interpreter.errors import UnknownSettingError
-from interpreter.settings import copy_settings
 
 if TYPE_CHECKING:
+    from interpreter.api import OpenInterpreter
     from interpreter.computer_api.ai import Ai
     from interpreter.computer_api.answering import Answering
     from interpreter.computer_api.browser import Browser
@@ -33,9 +34,8 @@ if TYPE_CHECKING:
     from interpreter.computer_api.skills import Skills
     from interpreter.computer_api.tool import Picture, Tool
     from interpreter.computer_api.vision import Vision
-    from interpreter.core import OpenInterpreter
-    from interpreter.languages.calls import Call
-    from interpreter.languages.frames import Frame
+    from interpreter.runtimes.calls import Call
+    from interpreter.runtimes.frames import Frame
 
 __all__ = ["Computer", "unknown_language"]
 

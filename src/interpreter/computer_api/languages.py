@@ -7,18 +7,18 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING
 
+from interpreter.config.settings import ComputerSettings
 from interpreter.errors import InterpreterError, LanguageNotFound
-from interpreter.languages import Registry
-from interpreter.languages.base import BaseLanguage
-from interpreter.settings import ComputerSettings
+from interpreter.runtimes import Registry
+from interpreter.runtimes.base import BaseLanguage
 from interpreter.sigint import call_user_code, wait_for_abandoned
 
 if TYPE_CHECKING:
+    from interpreter.api import OpenInterpreter
     from interpreter.computer_api.skills import Skills
-    from interpreter.core import OpenInterpreter
-    from interpreter.languages.calls import Tools
-    from interpreter.languages.containment import Containment
-    from interpreter.languages.surroundings import OnInput, Surroundings
+    from interpreter.runtimes.calls import Tools
+    from interpreter.runtimes.containment import Containment
+    from interpreter.runtimes.surroundings import OnInput, Surroundings
 
 Language = type[BaseLanguage]
 
@@ -47,7 +47,7 @@ class Languages(ComputerSettings):
     def languages(self) -> list[Language]:
         """The classes of the languages that blocks may use; assign or append your own."""
         if self._languages is None:
-            from interpreter.languages import built_in_languages
+            from interpreter.runtimes import built_in_languages
 
             self._languages = built_in_languages()
         if (found := tuple(self._languages)) != self._known:
@@ -108,7 +108,7 @@ class Languages(ComputerSettings):
 
     def has_python_package(self, name: str) -> bool:
         """Whether Python blocks can import a package, as far as can be told without starting a session."""
-        from interpreter.languages.python.which import has_package, which_python
+        from interpreter.runtimes.python.which import has_package, which_python
 
         try:
             return has_package(which_python(self.surroundings.python, self.surroundings.environment()), name)
@@ -117,7 +117,7 @@ class Languages(ComputerSettings):
 
     def is_alive(self, name: str) -> bool:
         """Whether the language has a session with what its blocks have defined."""
-        from interpreter.languages.live import LiveLanguage
+        from interpreter.runtimes.live import LiveLanguage
 
         language = self.get_language(name)
         instance = self._running.get(language) if language is not None else None
@@ -130,7 +130,7 @@ class Languages(ComputerSettings):
     @property
     def surroundings(self) -> Surroundings:
         """What the live sessions share, with the settings as they are now."""
-        from interpreter.languages.surroundings import Surroundings
+        from interpreter.runtimes.surroundings import Surroundings
 
         if self._shared is None:
             self._shared = Surroundings()

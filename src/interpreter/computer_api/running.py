@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.languages import Languages
 from interpreter.errors import BusyError, InterpreterError, NotPreviewableError, UsageError
-from interpreter.languages.base import BaseLanguage
 from interpreter.messages import Chunk, Fold, Framer, Message
+from interpreter.runtimes.base import BaseLanguage
 from interpreter.session import ANSWER, Actor, Answer, Block, Performance, Question, Session
 from interpreter.sigint import call_user_code, guarded, iterate_user_code
 
 if TYPE_CHECKING:
-    from interpreter.core import OpenInterpreter
-    from interpreter.languages.jobs import Job
-    from interpreter.languages.trials.trial import Trial
-    from interpreter.languages.trials.view import View
-    from interpreter.preview import Preview
+    from interpreter.api import OpenInterpreter
+    from interpreter.runtimes.jobs import Job
+    from interpreter.runtimes.trials.trial import Trial
+    from interpreter.runtimes.trials.view import View
+    from interpreter.session.preview import Preview
 
 IN_SANDBOX = "A block in a sandbox cannot be previewed: no view of the files can be made in there."
 
@@ -183,7 +183,7 @@ class Running(Languages):
 
     def warm(self, language: str) -> None:
         """Start a language's session ahead of its first block, without waiting for it."""
-        from interpreter.languages.live import LiveLanguage
+        from interpreter.runtimes.live import LiveLanguage
 
         if self.get_language(language) is None:
             return

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from interpreter.computer_api.tool import Picture
 
 if TYPE_CHECKING:
-    from interpreter.languages.calls import Call
+    from interpreter.runtimes.calls import Call
 
 
 def show(what: Picture | str, call: Call | None) -> None:

@@ -12,18 +12,18 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import InterpreterError, NotRestorableError
-from interpreter.languages.between_blocks import BetweenBlocks
-from interpreter.languages.displays import notice
-from interpreter.languages.live import LiveLanguage
-from interpreter.languages.states import Restored
+from interpreter.runtimes.between_blocks import BetweenBlocks
+from interpreter.runtimes.displays import notice
+from interpreter.runtimes.live import LiveLanguage
+from interpreter.runtimes.states import Restored
 
 if TYPE_CHECKING:
     from interpreter.computer_api.running import Running
-    from interpreter.languages.base import BaseLanguage
     from interpreter.messages import Chunk
-    from interpreter.safety.sandbox import Containment
+    from interpreter.runtimes.base import BaseLanguage
+    from interpreter.sandbox import Containment
+    from interpreter.sandbox.requests import Wish
     from interpreter.session import Block
-    from interpreter.wishes import Wish
 
 FRESH = "The sandbox gives more in a new {name} session, which does not have the variables of before.\n"
 LEFT = "The variables that this block has set stayed in a session that has ended; those of before are there again.\n"

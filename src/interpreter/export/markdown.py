@@ -7,8 +7,14 @@ from collections.abc import Sequence
 from urllib.parse import quote
 
 from interpreter.export.outputs import Page, Picture, Text, outputs_of, picture
-from interpreter.journal.entries import Block, Entry, Said, Shown, ToolCall
-from interpreter.languages import BUILT_IN, Registry
+from interpreter.runtimes import BUILT_IN, Registry
+from interpreter.session.journal.entries import (
+    Block,
+    Entry,
+    Said,
+    Shown,
+    ToolCall,
+)
 
 _DECIDED = {"declined": "You said no to this block", "denied": "This block was not allowed to run"}
 _ENDED = {

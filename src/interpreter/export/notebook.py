@@ -10,8 +10,19 @@ from typing import Any, NamedTuple
 
 from interpreter.export.markdown import fenced, quoted, why_not
 from interpreter.export.outputs import SVG, Output, Page, Picture, Text, outputs_of, picture
-from interpreter.journal.entries import Block, Entry, Said, Shown, ToolCall
-from interpreter.languages import BUILT_IN, BaseLanguage, Registry, resolve
+from interpreter.runtimes import (
+    BUILT_IN,
+    BaseLanguage,
+    Registry,
+    resolve,
+)
+from interpreter.session.journal.entries import (
+    Block,
+    Entry,
+    Said,
+    Shown,
+    ToolCall,
+)
 
 Cell = dict[str, Any]
 

@@ -13,9 +13,19 @@ from typing import Any
 
 from interpreter.export.markdown import why_not
 from interpreter.export.outputs import Output, Page, Picture, Text, outputs_of, picture
-from interpreter.journal.entries import Block, Entry, Said, Shown, ToolCall
-from interpreter.languages import BUILT_IN, BaseLanguage, Registry
 from interpreter.messages import Message
+from interpreter.runtimes import (
+    BUILT_IN,
+    BaseLanguage,
+    Registry,
+)
+from interpreter.session.journal.entries import (
+    Block,
+    Entry,
+    Said,
+    Shown,
+    ToolCall,
+)
 
 _POLICY = "default-src 'none'; img-src data:; font-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 _LIGHT, _DARK = "friendly", "github-dark"

@@ -6,9 +6,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from interpreter.journal.entries import Block, Entry, Said, ToolCall
 from interpreter.llm.secrets import redacted
 from interpreter.messages import Message
+from interpreter.session.journal.entries import (
+    Block,
+    Entry,
+    Said,
+    ToolCall,
+)
 
 _NOTE = re.compile(r"\[redacted: [^\]\n]{1,200}\]")
 

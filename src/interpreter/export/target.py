@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from interpreter.errors import ExportError
-from interpreter.journal.entries import Entry, Said
+from interpreter.session.journal.entries import Entry, Said
 from interpreter.sigint import Hold
 
 _NAME_LENGTH = 40

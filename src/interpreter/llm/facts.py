@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from interpreter.messages import Message
 
 if TYPE_CHECKING:
-    from interpreter.languages import Registry
+    from interpreter.runtimes import Registry
 
 
 class Sessions(Protocol):

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from interpreter.config.settings import LlmSettings
 from interpreter.errors import (
     BrokenStreamError,
     ContextTooLongError,
@@ -42,11 +43,10 @@ from interpreter.llm.tokens import estimate_messages, estimate_size, estimate_te
 from interpreter.llm.window import NearServers, Window
 from interpreter.llm.wire import Wire, WireFormat
 from interpreter.messages import Chunk, Message
-from interpreter.settings import LlmSettings
 from interpreter.sigint import call_user_code, iterate_user_code
 
 if TYPE_CHECKING:
-    from interpreter.core import OpenInterpreter
+    from interpreter.api import OpenInterpreter
 
 _OF_THE_MODEL = ("supports_functions", "supports_vision", "context_window")
 _REPEATS_ITSELF = (

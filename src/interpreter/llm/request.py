@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from interpreter.config.settings import sources
 from interpreter.llm.capabilities import calls_tools, sees_images
 from interpreter.llm.compaction import Cut
 from interpreter.llm.computer_use import computer_tool, kind_of
@@ -14,7 +15,6 @@ from interpreter.llm.secrets import secret_values
 from interpreter.llm.text_chat import TextChat
 from interpreter.llm.tool_chat import ToolChat
 from interpreter.messages import Message
-from interpreter.settings import sources
 
 if TYPE_CHECKING:
     from interpreter.llm.llm import Llm

@@ -16,7 +16,7 @@ from interpreter.session.events import Ids, Sink
 from interpreter.session.questions import APPROVE, Question
 
 if TYPE_CHECKING:
-    from interpreter.languages.base import BaseLanguage
+    from interpreter.runtimes.base import BaseLanguage
 
 ACTION: ContextVar[Action | None] = ContextVar("action", default=None)
 """The action whose code this thread is running: what it starts is a child of it."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from interpreter.computer_api.browser.errors import NotReachableError
 
 if TYPE_CHECKING:
-    from interpreter.languages.containment import Containment
+    from interpreter.runtimes.containment import Containment
 
 
 MOST_BYTES = 50_000_000  # of a file that is read ahead

@@ -14,7 +14,7 @@ from interpreter.computer_api.browser.errors import NotReachableError
 from interpreter.computer_api.browser.frame import shown
 
 if TYPE_CHECKING:
-    from interpreter.languages.containment import Containment
+    from interpreter.runtimes.containment import Containment
 
 NOWHERE = "http://127.0.0.1:9"  # the port where everything is thrown away, and where nobody listens
 LOOPBACK = ("<-loopback>", "localhost", "*.localhost", "127.0.0.0/8", "[::1]")

@@ -13,7 +13,7 @@ from interpreter.errors import ComputerError
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
-    from interpreter.languages.containment import Containment
+    from interpreter.runtimes.containment import Containment
 
 MOST_BYTES = 50 * 1024 * 1024
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from interpreter.computer_api.at_session import surroundings
-from interpreter.languages.python import Python
+from interpreter.runtimes.python import Python
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
-    from interpreter.languages.surroundings import Surroundings
+    from interpreter.runtimes.surroundings import Surroundings
 
 SECONDS = 60.0
 LONGEST = 1_500  # characters of what went wrong

@@ -71,7 +71,7 @@ class Skills(Tool):
         if found.kind == "instructions":
             return self._text(found.path)
         if self.computer.python == "in-process" and not called_from_sandbox():
-            from interpreter.languages.python.driver.skills import function
+            from interpreter.runtimes.python.driver.skills import function
 
             return function(found.name, self._text(found.path))(*args, **kwargs)
         if self.computer._active is not None:

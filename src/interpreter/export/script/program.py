@@ -17,9 +17,9 @@ from interpreter.export.script.names import names_of
 from interpreter.export.script.plain import quoted
 from interpreter.export.script.steps import Step, is_show, steps_of
 from interpreter.export.shell_state import any_leaves_state, shell_function
-from interpreter.journal.entries import Entry
-from interpreter.languages import BUILT_IN, Registry
 from interpreter.messages import Message
+from interpreter.runtimes import BUILT_IN, Registry
+from interpreter.session.journal.entries import Entry
 
 _DRAWING = frozenset({"matplotlib", "seaborn", "pandas", "plotnine"})
 _SHOWS = re.compile(r"\.show\(")

@@ -13,8 +13,16 @@ from interpreter.export.script.looking import is_inspection, only_looks, root_na
 from interpreter.export.script.names import Known, Names, names_of
 from interpreter.export.script.plain import packages_in, plain_python
 from interpreter.export.shell_state import leaves_state
-from interpreter.journal.entries import Block, Entry, Said
-from interpreter.languages import BUILT_IN, Registry, resolve
+from interpreter.runtimes import (
+    BUILT_IN,
+    Registry,
+    resolve,
+)
+from interpreter.session.journal.entries import (
+    Block,
+    Entry,
+    Said,
+)
 
 _GIT_LOOKING = frozenset({"status", "log", "diff", "show", "branch", "remote", "rev-parse", "blame"})
 _INSTALL = re.compile(r"(?:[\w./-]*python[\d.]*\s+-m\s+)?(?:uv\s+)?pip3?\s+install\s+(.*)")

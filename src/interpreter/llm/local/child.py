@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 # Run by its path and not imported: it is a program, the one that also keeps live sessions in order.
-SUPERVISOR = Path(__file__).parents[2] / "languages" / "supervisor.py"
+SUPERVISOR = Path(__file__).parents[2] / "runtimes" / "supervisor.py"
 _LOG_KEPT = 4000
 _LONGEST_END = 5.0
 

@@ -1,0 +1,350 @@
+"""One turn: ask the model, approve the block, run it, record it, ask again."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from interpreter.agent.blocks import BlockGuard, PendingBlock
+from interpreter.agent.file_change_note import (
+    UNDONE,
+    aftermath,
+    is_undone,
+)
+from interpreter.agent.reply import Reply
+from interpreter.agent.sandbox_prompt import news
+from interpreter.agent.stuck_detector import (
+    Patience,
+    failure_of,
+    without_failures,
+)
+from interpreter.agent.system_message import system_message
+from interpreter.computer_api.computer import unknown_language
+from interpreter.errors import InterpreterError, LimitReachedError, RepeatingReplyError
+from interpreter.llm.fences import PROSE_LANGUAGES
+from interpreter.messages import Chunk, Fold, Message, has_failed
+from interpreter.policy.approval import (
+    NOBODY_THERE,
+    Consent,
+    decision,
+    told_findings,
+)
+from interpreter.policy.call_approval import ToolCall
+from interpreter.session import Action, Block, Event, Ids, Publisher, new_id
+
+if TYPE_CHECKING:
+    from interpreter.api import OpenInterpreter
+    from interpreter.computer_api.os_mode import Control
+
+Step = Chunk | Event
+"""What a turn is made of: chunks to publish, and events that were published by the session."""
+
+DECLINED = "I have declined to run this code."
+ONLY_FIRST = "Only the first block of a reply runs. The rest of this reply was not run."
+
+
+class Turn:
+    """What happens between the user's message and the moment they are asked again."""
+
+    def __init__(self, interpreter: OpenInterpreter) -> None:
+        self.interpreter = interpreter
+        interpreter.llm.assess()
+        profile = interpreter.llm.profile
+        self.guard = BlockGuard(interpreter.max_blocks, profile.same_results)
+        self.patience = Patience(profile.same_failures)
+        self.over = False
+        self._requests = 0
+        self._changed: dict[str, Any] | None = None  # by the block that ran last
+        self._changed_any = False  # by any block of the turn
+        self._fold = Fold(lambda: interpreter.messages, interpreter.max_output)
+        self._journal = interpreter.journal
+        self._publisher = Publisher(
+            interpreter.session.log, Ids(new_id("t"), "", interpreter.agent.id), self._fold, self._journal
+        )
+        self._control = control_of(interpreter) if interpreter.os else None
+
+    def run(self) -> Generator[Event]:
+        """Every event of the turn, recorded before it is yielded."""
+        interpreter, publisher = self.interpreter, self._publisher
+        try:
+            interpreter.timeline.tell_model(interpreter)
+            begun = self._tell("begun")
+            self._journal.begin_turn(self._fold, publisher.ids)
+            interpreter.timeline.begin_turn(interpreter)
+            yield begun
+            with closing(self._converse()) as steps:
+                for step in steps:
+                    if isinstance(step, Event):
+                        yield step
+                    else:
+                        yield from publisher.publish(step)
+                    if self._journal.notice is not None:
+                        yield from publisher.publish(self._journal.take_notice())
+            yield from publisher.close()
+            for chunk in self._control.farewell() if self._control is not None else ():
+                yield from publisher.publish(chunk)
+        except (KeyboardInterrupt, InterpreterError):
+            yield from publisher.close()
+            raise
+        finally:
+            self._fold.close()
+            self._journal.announce(publisher.ids, self._fold.made)
+            self._journal.end_turn()
+            if self._control is not None:
+                self._control.end()
+            ended = self._tell("ended")
+        yield ended
+
+    def _tell(self, state: str) -> Event:
+        return self.interpreter.session.log.publish("turn", {"state": state}, self._publisher.ids)
+
+    # -- the walk ------------------------------------------------------------------------------------------------
+
+    def _converse(self) -> Generator[Step]:
+        """Ask, and as long as blocks ran, ask again."""
+        prodding = False
+        yield from self._control.begin() if self._control is not None else ()
+        while not self.over:
+            self._count_request()
+            count = self.guard.blocks
+            try:
+                prose_only = yield from self._ask(prodding)
+            except RepeatingReplyError as error:
+                self.patience.repeated(error)
+                yield {"role": "assistant", "type": "message", "end": True}
+                continue
+            prodding = False
+            if not (self.over or self.guard.blocks > count or (prose_only and self.guard.first_prose_block())):
+                if not self._wants_more():
+                    return
+                prodding = True
+                self.guard.count()
+                yield {"role": "assistant", "type": "message", "content": "\n\n"}
+            yield {"role": "assistant", "type": "message", "end": True}  # what comes next is another reply
+
+    def _count_request(self) -> None:
+        most = self.interpreter.max_turns
+        if most is not None and self._requests >= most:
+            words = f"The model has been asked {most} times for this message, which is the limit (`max_turns`)."
+            raise LimitReachedError(words)
+        self._requests += 1
+
+    def _ask(self, prodding: bool) -> Generator[Step, None, bool]:
+        """One reply of the model, its blocks run as they come; gives whether it had a block of prose."""
+        reply = Reply(self.interpreter.llm.run(self._messages(prodding)), self.interpreter.llm.cancel)
+        only_first = self.interpreter.llm.profile.one_block
+        prose = False
+        code: list[str] = []
+        with closing(reply):
+            for chunk in reply:
+                if self.interpreter.cancelled:
+                    self.over = True
+                    return prose
+                if chunk["type"] not in ("code", "tool_call"):
+                    yield {**chunk, "role": "computer" if chunk["type"] == "status" else "assistant"}
+                elif chunk["type"] == "code" and chunk["format"].lower() in PROSE_LANGUAGES:
+                    yield from as_prose(chunk, begun=prose)
+                    prose = not chunk.get("end") or prose
+                elif not chunk.get("end"):
+                    if not code and chunk["type"] == "code":
+                        self._warm(chunk["format"])
+                    code.append(chunk["content"])
+                    yield {**chunk, "role": "assistant"}
+                else:
+                    yield {**chunk, "role": "assistant"}
+                    reply.read_on_in_background(only_ahead=only_first)
+                    if not self.over and chunk["type"] == "tool_call":
+                        yield from self._call_tool(chunk["format"], "".join(code), chunk.get("call"))
+                    elif not self.over:
+                        yield from self._block(chunk["format"], "".join(code))
+                    if only_first:
+                        yield from self._tell_dropped(reply)
+                        return prose
+                    code = []
+        return prose
+
+    def _messages(self, prodding: bool) -> list[Message]:
+        interpreter = self.interpreter
+        if note := news(interpreter):
+            interpreter.messages.append({"role": "computer", "type": "message", "content": note})
+        self._journal.announce(self._publisher.ids, self._fold.made)
+        messages = [system_message(interpreter), *interpreter.messages]
+        if self.patience.advice is not None:
+            begun = interpreter.last_messages_count
+            messages[begun + 1 :] = without_failures(interpreter.messages[begun:])
+            advice: Message = {"role": "computer", "type": "message", "content": self.patience.advice}
+            messages.append({**advice, "ended": "error"} if self.patience.is_about_failure else advice)
+        if prodding:
+            messages.append({"role": "user", "type": "message", "content": interpreter.loop_message})
+        return messages
+
+    def _wants_more(self) -> bool:
+        """Whether loop mode asks the model to go on."""
+        interpreter = self.interpreter
+        if not interpreter.loop or self.over or self.guard.exhausted or not interpreter.messages:
+            return False
+        last = interpreter.messages[-1]
+        said = str(last.get("content", ""))
+        return last["role"] == "assistant" and not any(phrase in said for phrase in interpreter.loop_breakers)
+
+    def _warm(self, language: str) -> None:
+        """Start the session while the code is still arriving; what fails here fails again, visibly, in the block."""
+        try:
+            self.interpreter.runtimes.warm(language)
+            self.interpreter.timeline.prepare()
+        except InterpreterError:
+            pass
+
+    def _tell_dropped(self, reply: Reply) -> Generator[Chunk]:
+        """Where only the first block of a reply runs: say so to user and model, if more came."""
+        dropped = False
+        for chunk in reply.left():
+            is_code = chunk["type"] == "code" and chunk["format"].lower() not in PROSE_LANGUAGES
+            dropped = dropped or is_code or chunk["type"] == "tool_call"
+            if chunk["type"] == "status":
+                yield {**chunk, "role": "computer"}
+        if not dropped or self.over:
+            return
+        messages = self.interpreter.messages
+        note: Message = {"role": "computer", "type": "message", "recipient": "assistant", "content": ONLY_FIRST}
+        messages.append({**note, "ended": "error"} if has_failed(messages[-1]) else note)
+        yield {"role": "computer", "type": "status", "format": "notice", "content": {"text": ONLY_FIRST}}
+
+    # -- a tool call ---------------------------------------------------------------------------------------------
+
+    def _call_tool(self, name: str, arguments: str, call: str | None) -> Generator[Step]:
+        """Have a tool called, and its result recorded under the id of the call."""
+        refusal = self.guard.refusal(name, arguments)
+        if refusal is not None:
+            self.over = refusal.final
+            for chunk in self._say(f"{refusal.words}\n", refusal.failed):
+                yield {**chunk, "call": call} if call is not None else chunk
+            return
+        before = len(self.interpreter.messages)
+        action = ToolCall(self.interpreter, name, arguments)
+        action.turn_cancelled = self.interpreter._cancel.is_set
+        yield from self._performed(action, {"call": call} if call is not None else {})
+        results = self.interpreter.messages[before:]
+        self.guard.ran(name, arguments, [result.get("content") for result in results], bool(failure_of(results)))
+        self.over = self.over or self.interpreter.cancelled
+
+    # -- a block -------------------------------------------------------------------------------------------------
+
+    def _block(self, language: str, code: str) -> Generator[Step]:
+        """Have the block performed, and take note of what came of it."""
+        refusal = self.guard.refusal(language, code)
+        if refusal is not None:
+            self.over = refusal.final
+            yield decision("denied", "limit" if self.guard.exhausted else "guard", refusal.words)
+            yield from self._say(f"{refusal.words}\n", refusal.failed)
+            if refusal.failed and self.patience.refused():
+                self.over = self.guard.exhausted
+            return
+        interpreter = self.interpreter
+        if interpreter.computer.get_language(language) is None:
+            self.over = self.guard.repeats(language, code)
+            self.guard.ran(language, code, [])
+            yield from self._say(f"{unknown_language(language, interpreter.computer.languages)}\n")
+            return
+        consent = Consent(interpreter)
+        yield from interpreter.tell_apart()
+        block = Block(interpreter.runtimes, language, code, consent)
+        block.turn_cancelled = interpreter._cancel.is_set
+        before = len(interpreter.messages)
+        self._changed = None
+        yield from self._performed(block)
+        pending = consent.pending
+        if pending is not None and pending.denied is not None:
+            self.guard.ran(language, code, [pending.denied], failed=True)
+            yield from self._say(f"{pending.denied}\n", failed=True)
+        elif pending is not None and pending.declined:
+            yield from self._decline(pending)
+        elif interpreter.cancelled and not block.outcome:
+            self.over = True
+        else:
+            self._ran(block, interpreter.messages[before:])
+
+    def _performed(self, action: Action, fields: Chunk | None = None) -> Generator[Step]:
+        """Run it, with what the screen shows after it; its chunks have these fields."""
+        publisher = self._publisher
+        publisher.fields = fields or {}
+        performance = self.interpreter.session.perform(action, self.interpreter.agent, publisher=publisher)
+        with closing(performance):
+            for event in performance:
+                chunk = event.chunk
+                if chunk is not None and chunk["type"] == "status":
+                    self._notice(chunk)
+                if chunk is not None and "ended" in chunk:
+                    yield from self._control.after_block() if self._control is not None else ()
+                yield event
+        publisher.fields = {}
+
+    def _ran(self, block: Block, outputs: list[Message]) -> None:
+        failure = failure_of(outputs)
+        results = [message.get("content") for message in outputs]
+        self.guard.ran(block.language, block.code, results, failure is not None)
+        self.over = self.over or self.interpreter.cancelled
+        self.patience.ran(failure)
+        if failure is None and self.interpreter.llm.profile.tells_files:
+            self._tell_files()
+
+    def _tell_files(self) -> None:
+        """Say what became of the files, where the model would not look."""
+        interpreter = self.interpreter
+        if not interpreter.timeline.watches_files:
+            return
+        said = (m for m in reversed(interpreter.messages) if m["role"] == "user" and m["type"] == "message")
+        words = next((str(message["content"]) for message in said), "")
+        message: Message = {"role": "computer", "type": "message", "recipient": "assistant"}
+        if told := aftermath(self._changed, str(interpreter.workspace)):
+            interpreter.messages.append({**message, "content": told})
+        elif not self._changed_any and is_undone(words, self._changed):
+            self._changed_any = True  # it is said once
+            interpreter.messages.append({**message, "content": UNDONE, "ended": "error"})
+
+    def _decline(self, pending: PendingBlock) -> Generator[Chunk]:
+        """Tell the model that the block did not run, and what is known of why."""
+        messages = self.interpreter.messages
+        findings = told_findings(pending)
+        if pending.nobody and pending.needs_somebody:
+            self.over = True
+            yield from self._say("\n".join(filter(None, [f"Not run: {NOBODY_THERE}", findings])) + "\n", failed=True)
+            return
+        messages.append({"role": "user", "type": "message", "content": DECLINED})
+        if findings:
+            messages.append({"role": "computer", "type": "message", "content": findings})
+        if pending.words:
+            messages.append({"role": "user", "type": "message", "content": pending.words})
+            self.guard.count()
+        else:
+            self.over = True
+
+    def _notice(self, status: Chunk) -> None:
+        """Take note of what a block did to files and to the screen."""
+        if status.get("format") == "files":
+            self._changed, self._changed_any = status["content"], True
+        elif status.get("format") == "call" and self._control is not None:
+            self._control.called(status["content"])
+
+    def _say(self, text: str, failed: bool = False) -> Generator[Chunk]:
+        """Tell the model something in the place of a block's output."""
+        yield {"role": "computer", "type": "console", "format": "output", "content": text, "ours": True}
+        last: Chunk = {"role": "computer", "type": "console", "format": "active_line", "content": None}
+        yield {**last, "ended": "error"} if failed else last
+
+
+def control_of(interpreter: OpenInterpreter) -> Control:
+    """In OS mode: the screen, and the user's way to stop what happens there."""
+    from interpreter.computer_api.os_mode import Control
+
+    return Control(interpreter)
+
+
+def as_prose(chunk: Chunk, begun: bool) -> Iterator[Chunk]:
+    """A block in no programming language is something the model says."""
+    if chunk.get("end"):
+        text = "\n```\n"
+    else:
+        text = chunk["content"] if begun else "```text\n" + chunk["content"]
+    yield {"role": "assistant", "type": "message", "content": text}

@@ -1,0 +1,554 @@
+"""OpenInterpreter: the object people hold; its settings, its messages and chat()."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Collection, Generator, Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from interpreter.config.settings import (
+    InterpreterSettings,
+    apply,
+    from_environment,
+)
+from interpreter.errors import BusyError, NotPreviewableError, UsageError
+
+if TYPE_CHECKING:
+    from interpreter.agent.blocks import PendingBlock, PendingCall
+    from interpreter.computer_api import Computer
+    from interpreter.computer_api.answering import Use
+    from interpreter.computer_api.os_mode.limits import Limits
+    from interpreter.llm import Llm
+    from interpreter.llm.computer_use import Screen
+    from interpreter.messages import Chunk, Message
+    from interpreter.policy.analysis import Effect
+    from interpreter.policy.call_approval import CallConsent
+    from interpreter.policy.scanners import Scanner
+    from interpreter.sandbox import Containment, Sandbox
+    from interpreter.session import Action, Actor, Event, Session
+    from interpreter.session.actions import Kind as ActorKind
+    from interpreter.session.checkpoints import (
+        Fork,
+        Merged,
+        Part,
+        Point,
+        Timeline,
+        Undone,
+        Way,
+    )
+    from interpreter.session.journal import Recorder
+    from interpreter.session.preview import Preview
+    from interpreter.tools import Toolbox
+
+
+MADE_ON_USE = frozenset({"llm", "computer", "session", "user", "agent", "journal", "timeline", "scanner", "tools"})
+
+
+class OpenInterpreter(InterpreterSettings, closed=True):
+    """Says to a model what you want, and runs the code that the model writes.
+
+    Every setting of docs/settings.md is an argument and an attribute. `messages` is a plain list that you may
+    read, assign and change between turns.
+    """
+
+    journal: Recorder
+    timeline: Timeline
+    forked: Fork | None
+    scanner: Scanner
+    session: Session
+    user: Actor
+    agent: Actor
+    tools: Toolbox
+    responding: bool
+    last_messages_count: int
+    screen: Screen | None
+
+    if not TYPE_CHECKING:  # type checkers make the constructor from the declared settings
+
+        def __init__(self, messages=None, llm=None, computer=None, **settings):
+            self._begin(messages, llm, computer, settings)
+
+        def __getattr__(self, name):
+            if name not in MADE_ON_USE:
+                return super().__getattr__(name)
+            with self._making:  # several threads may be the first to ask
+                return vars(self)[name] if name in vars(self) else self._make_part(name)
+
+    def _begin(
+        self, messages: list[Message] | None, llm: Llm | None, computer: Computer | None, settings: dict[str, Any]
+    ) -> None:
+        self._making = threading.RLock()
+        if messages is not None:
+            self.messages = messages
+        self.forked = None
+        self.responding = False
+        self.last_messages_count = 0
+        self.screen = None  # in OS mode, as the model sees it
+        self._os_limits: Limits | None = None
+        self._rendered: dict[str, str] = {}
+        self._defined: dict[str, tuple[Effect, ...]] = {}  # what functions of blocks that ran would do
+        self._call_consent: tuple[object, CallConsent] | None = None
+        self._cancel = threading.Event()
+        self._cancelling = threading.RLock()
+        self._idle = threading.Event()
+        self._idle.set()
+        self._turn: Generator[Event] | None = None
+        self._turn_thread: threading.Thread | None = None  # whose it is
+        self._starting = threading.RLock()
+        self._thread_error: BaseException | None = None
+        self._apart: Computer | None = None  # where the shared computer has another sandbox
+        self._told_apart = False
+        if llm is not None:
+            self.llm = llm
+        if computer is not None:
+            self.computer = computer
+        apply(self, from_environment(os.environ), "environment")
+        apply(self, settings, "code")
+        _ = self.workspace  # by default where we are now, wherever the program goes later
+
+    def _make_part(self, name: str) -> Any:
+        """Make a part on its first use: none is needed to print a version or a settings table."""
+        if name == "llm":
+            from interpreter.llm import Llm
+
+            self.llm = Llm(self)
+            return self.llm
+        if name == "computer":
+            from interpreter.computer_api import Computer
+
+            self.computer = Computer(self)
+            return self.computer
+        if name == "session":
+            self.session = self._join_session()
+            return self.session
+        if name in ("user", "agent"):
+            session = self.session  # joining it may have made them
+            if name not in self.__dict__:
+                kind: ActorKind = "user" if name == "user" else "agent"
+                setattr(self, name, session.add_actor(kind, self, lambda: self.journal))
+            return self.__dict__[name]
+        if name == "journal":
+            from interpreter.session.journal import Recorder
+
+            self.journal = Recorder(self)
+            return self.journal
+        if name == "timeline":
+            from interpreter.session.checkpoints import Timeline
+
+            owner = self.computer._interpreter
+            self.timeline = Timeline(self) if owner in (self, None) else owner.timeline
+            return self.timeline
+        if name == "scanner":
+            from interpreter.policy.scanners import Scanner
+
+            self.scanner = Scanner(registry=self.computer.registry)
+            return self.scanner
+        if name == "tools":
+            from interpreter.tools import Toolbox, execute_tool
+
+            def languages() -> list[str]:
+                return [language.name.lower() for language in self.computer.languages]
+
+            self.tools = Toolbox([execute_tool(languages, self._execute)])
+            return self.tools
+        raise AttributeError(name)
+
+    def _join_session(self) -> Session:
+        """The session of the computer: a new one, or that of the interpreter whose computer this is, too."""
+        computer = self.computer
+        if computer._interpreter is None:
+            computer._interpreter = self
+        if computer._interpreter is self:
+            from interpreter.session import Session
+
+            session = Session(lambda: self.timeline, lambda: self.question_timeout)
+            self.session = session
+            session.clean = self._without_secrets
+            computer.belong_to(session, self.user)
+        self.session = computer.session
+        _ = self.user, self.agent  # in the order in which interpreters join
+        return self.session
+
+    def _execute(self, language: str, code: str) -> Generator[Chunk]:
+        """Run a block of the model's: judged and asked about like any other."""
+        from interpreter.computer_api.running import block_chunks
+        from interpreter.policy.approval import Consent
+        from interpreter.session import Block
+
+        block = Block(self.runtimes, language, code, Consent(self, stored=False))
+        return block_chunks(self.session.perform(block, self.agent))
+
+    def _without_secrets(self, text: str) -> str:
+        from interpreter.llm.request import known_secrets
+        from interpreter.llm.secrets import redacted
+
+        return redacted(text, known_secrets(self.llm))[0]
+
+    @property
+    def runtimes(self) -> Computer:
+        """The computer that the blocks of this interpreter run on.
+
+        Where another interpreter shares its computer with this one and has another sandbox, that is one of its own.
+        """
+        shared, owner = self.computer, self.computer._interpreter
+        if owner in (self, None) or owner.sandbox_now() == self.sandbox_now():
+            return shared
+        if self._apart is None:
+            self._apart = shared.apart(self)
+        return self._apart
+
+    def tell_apart(self) -> Iterator[Chunk]:
+        """Say, once, that blocks run in runtimes of their own."""
+        if self._told_apart or self.runtimes is self.computer:
+            return
+        self._told_apart = True
+        words = "This agent has another sandbox than the computer it shares, so its code runs in separate runtimes."
+        yield {"role": "computer", "type": "status", "format": "notice", "content": {"text": words}}
+
+    @property
+    def pending(self) -> PendingBlock | PendingCall | None:
+        """What waits for a yes: a block of the model, or a tool call of its code; None if nothing does."""
+        if "session" not in vars(self):
+            return None
+        mine = (self.user.id, self.agent.id)
+        for question in self.session.questions.open:
+            if question.actor in mine and question.kind == "block":
+                return question.subject  # type: ignore[no-any-return]
+            if question.actor in mine and question.kind == "call":
+                from interpreter.agent.blocks import PendingCall
+
+                return PendingCall(question)
+        return None
+
+    # -- chatting ------------------------------------------------------------------------------------------------
+
+    def chat(
+        self,
+        message: str | Message | list[Message] | None = None,
+        display: bool = True,
+        stream: bool = False,
+        blocking: bool = True,
+    ) -> Any:
+        """Say something; the new messages, or with `stream` a generator of chunks, or None if not blocking."""
+        if not blocking:
+            self._idle.clear()
+            threading.Thread(target=self._chat_in_background, args=(message, display), daemon=True).start()
+            return None
+        chunks = self._streaming_chat(message, display)
+        if stream:
+            return chunks
+        with closing(chunks):
+            for _ in chunks:
+                pass
+        return self.messages[self.last_messages_count :]
+
+    def _streaming_chat(self, message: Any = None, display: bool = True) -> Generator[Chunk]:
+        if display:
+            from interpreter.frontend import show_chat
+
+            return show_chat(self, message)
+        if message is None:
+            raise UsageError("chat() needs a message when display is False.")
+        from interpreter.sigint import guarded
+
+        return guarded(self._chunks_of(message), self.cancel)
+
+    def _chunks_of(self, message: Any) -> Generator[Chunk]:
+        """The events of a turn as 0.4.3 streams them."""
+        with closing(self.respond(message)) as events:
+            for event in events:
+                if (chunk := event.chunk) is not None:
+                    yield chunk
+
+    def respond(self, message: Any) -> Generator[Event]:
+        """Say something; the events of the turn. `chat` has the same as LMC chunks."""
+        from interpreter.agent.turn import Turn
+        from interpreter.sigint import interrupted_here
+
+        with self._starting:  # of two threads, one is first
+            self._end_abandoned_turn()
+            self._store(message)
+            self._cancel.clear()
+            self._begin_responding()
+            if interrupted_here():
+                self.cancel()  # Ctrl-C came before there was a turn to cancel
+            self._turn, self._turn_thread = turn, _ = Turn(self).run(), threading.current_thread()
+        try:
+            yield from turn
+        finally:
+            with self._cancelling:  # a cancel on its way is for this turn, not for the next
+                if self._turn in (turn, None):
+                    self._turn = None
+                    self._cancel.clear()
+                    self._end_responding()
+
+    def _store(self, message: Any) -> None:
+        """Add what the user said; a list replaces the conversation."""
+        if isinstance(message, str):
+            self.messages.append({"role": "user", "type": "message", "content": message})
+        elif isinstance(message, dict):
+            self.messages.append({"role": "user", "type": "message", **message})  # type: ignore[typeddict-item]
+        elif isinstance(message, list):
+            self.messages = message
+        else:
+            raise UsageError(f"chat() takes a string, a message or a list of messages, not {type(message).__name__}.")
+        self.last_messages_count = len(self.messages)
+
+    def _chat_in_background(self, message: Any, display: bool) -> None:
+        try:
+            self.chat(message, display=display)
+        except Exception as error:  # noqa: BLE001 - raised to whoever waits
+            self._thread_error = error
+        finally:
+            self._idle.set()
+
+    def _begin_responding(self) -> None:
+        self.responding = True
+        self._idle.clear()
+
+    def _end_responding(self) -> None:
+        self.responding = False
+        self._idle.set()
+
+    def _end_abandoned_turn(self) -> None:
+        """A turn that somebody left in the middle ends when the next one begins."""
+        from interpreter.sigint import wait_for_abandoned
+
+        wait_for_abandoned()
+        turn, thread = self._turn, self._turn_thread
+        if turn is None:
+            return
+        busy = BusyError(
+            "This interpreter is still responding in another thread: wait() for it, cancel() it, "
+            "or use another OpenInterpreter()."
+        )
+        if thread is not None and thread.is_alive() and thread is not threading.current_thread():
+            raise busy
+        self._turn = None
+        try:
+            turn.close()
+        except ValueError as error:
+            self._turn = turn
+            raise busy from error
+
+    def wait(self) -> list[Message]:
+        """Wait until a chat that does not block is over; its new messages."""
+        self._idle.wait()
+        error, self._thread_error = self._thread_error, None
+        if error is not None:
+            raise error
+        return self.messages[self.last_messages_count :]
+
+    def cancel(self) -> None:
+        """End the turn, from any thread; everything so far is kept. Where there is none, the block that runs."""
+        with self._cancelling:
+            if self.responding:
+                self._cancel.set()
+            if "llm" in self.__dict__:
+                self.llm.cancel()
+            if "session" in self.__dict__:
+                self.session.cancel(self.agent)
+                self.session.cancel(self.user)
+            if "scanner" in self.__dict__:
+                self.scanner.cancel()
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the turn that is running has been told to end."""
+        return self._cancel.is_set()
+
+    def reset(self) -> None:
+        """Forget the conversation and end all sessions."""
+        self._end_abandoned_turn()
+        if "session" not in self.__dict__:
+            self._reset()
+            return
+        from interpreter.session import ACTION, Do
+
+        if ACTION.get() is None:  # else it would cancel the action that it is part of
+            self.session.cancel(self.user)
+            self.session.cancel(self.agent)
+        self._do(Do("reset", self._reset, "a reset is running", recorded=False))
+
+    def _reset(self) -> None:
+        is_owner = "computer" not in self.__dict__ or self.computer._interpreter in (self, None)
+        if "computer" in self.__dict__ and is_owner:
+            self.computer.terminate()
+        if self._apart is not None:
+            self._apart.terminate()
+        if "timeline" in self.__dict__ and is_owner:
+            self.timeline.reset()
+        if "journal" in self.__dict__:
+            self.journal.reset()
+        self.messages = []
+        self.last_messages_count = 0
+        self._rendered = {}
+        self._defined = {}
+        self.conversation_filename = None
+
+    def containment_now(self, present: Any = None) -> Containment | None:
+        """What new sessions are shut in, as the settings and the mode say; None without a sandbox."""
+        sandbox = self.sandbox_now()
+        if sandbox is None:
+            return None
+        from interpreter.sandbox import containment_for
+
+        granted = present is not None and bool(present.granted)
+        return containment_for(sandbox, None if granted and sandbox.fixed else present)
+
+    def sandbox_now(self) -> Sandbox | None:
+        """What code can reach, as the settings, the mode and the user's file say; None if that is everything."""
+        from interpreter.policy.approval import mode_of
+
+        plans = mode_of(self) == "plan"
+        if self.sandbox == "off" and not plans:
+            return None
+        from interpreter.policy.grants import given_always
+        from interpreter.sandbox import Sandbox, granting
+
+        if plans:
+            return Sandbox.looking_only(self)
+        return granting(Sandbox.from_settings(self), given_always(self.workspace))
+
+    def _permit_call(self, use: Use, call: Any) -> str:
+        """Who lets a block's code call a tool of the computer; PermissionError if nobody does."""
+        from interpreter.policy.call_approval import CallConsent
+
+        with self._cancelling:  # calls come from several threads
+            present = self._call_consent
+            if present is None or present[0] != call.origin:
+                present = self._call_consent = (call.origin, CallConsent(self))
+        permitted = present[1].permit(use, call.ask)
+        if self._os_limits is not None:
+            self._os_limits.check(use)
+        return permitted
+
+    # -- going back ------------------------------------------------------------------------------------------------
+
+    @property
+    def checkpoints(self) -> list[Point]:
+        """The moments that can be returned to, the oldest first: before each turn and each block."""
+        self.timeline.adopt()
+        return list(self.timeline.points)
+
+    def undo(
+        self,
+        count: int = 1,
+        parts: Collection[Part] | None = None,
+        blocks: bool = False,
+        overwrite: Collection[str] = (),
+    ) -> Undone:
+        """Take back the last turns, or with `blocks` the last blocks: conversation, files and variables.
+
+        `parts` says which of these. A file that somebody else has changed since stays as it is, unless it is named
+        in `overwrite`.
+        """
+        chosen = self._parts(parts)
+        return self._go("back", lambda: self.timeline.back(count, chosen, blocks), chosen, overwrite)
+
+    def redo(
+        self,
+        count: int = 1,
+        parts: Collection[Part] | None = None,
+        blocks: bool = False,
+        overwrite: Collection[str] = (),
+    ) -> Undone:
+        """Do again what was taken back."""
+        chosen = self._parts(parts)
+        return self._go("forward", lambda: self.timeline.forward(count, chosen, blocks), chosen, overwrite)
+
+    def restore(self, point: int, parts: Collection[Part] | None = None, overwrite: Collection[str] = ()) -> Undone:
+        """Return to the checkpoint with this id, earlier or later."""
+        return self._go("there", lambda: self.timeline.place_of(point), self._parts(parts), overwrite)
+
+    def fork(self, workspace: str | None = None) -> OpenInterpreter:
+        """A second interpreter with the same conversation and variables, in a copy of the workspace."""
+        from interpreter.session import Do
+        from interpreter.session.checkpoints.fork import fork
+
+        self._end_abandoned_turn()
+        return self._do(Do("fork", lambda: fork(self, workspace), "a fork is being made"))  # type: ignore[no-any-return]
+
+    def keep(self, overwrite: Collection[str] = ()) -> Merged:
+        """For a fork: bring its files into the workspace that it came from, go on there, and drop the other way."""
+        from interpreter.session.checkpoints.fork import Keep
+
+        self._end_abandoned_turn()
+        return self._do(Keep(self, overwrite))  # type: ignore[no-any-return]
+
+    def drop(self) -> None:
+        """For a fork: end it; the workspace that it came from stays as it is."""
+        from interpreter.session import Do
+        from interpreter.session.checkpoints.fork import drop
+
+        self._end_abandoned_turn()
+        self._do(Do("drop", lambda: drop(self), "a fork is being dropped", recorded=False))
+
+    def _parts(self, parts: Collection[Part] | None) -> Collection[Part]:
+        from interpreter.session.checkpoints import PARTS
+
+        self._end_abandoned_turn()
+        chosen = PARTS if parts is None else parts
+        if not chosen or not set(chosen) <= set(PARTS):
+            raise UsageError(f"`parts` takes some of {', '.join(PARTS)}, not {parts!r}.")
+        return chosen
+
+    def _go(self, way: Way, place: Callable[[], int], parts: Collection[Part], overwrite: Collection[str]) -> Undone:
+        from interpreter.session.checkpoints import GoTo
+
+        plan = GoTo(self, way, lambda: self.timeline.outlook(place(), parts, way), overwrite)
+        return self._do(plan)  # type: ignore[no-any-return]
+
+    def _do(self, action: Action) -> Any:
+        """Have the user's action performed; what came of it."""
+        return self.session.perform(action, self.user).result()
+
+    # -- shown by a front end --------------------------------------------------------------------------------------
+
+    def _preview(self, language: str, code: str) -> Preview:
+        """Try a block out in a copy-on-write view of the workspace; NotPreviewableError where there is none."""
+        from interpreter.session.preview import Preview
+
+        try:
+            return Preview(self, language, code)
+        except NotPreviewableError as error:
+            from interpreter.policy.approval import looked_at
+
+            error.named = looked_at(self, language, code).lines()
+            raise
+
+    def display_message(self, markdown: str) -> None:
+        """Show Markdown to the user."""
+        from interpreter.frontend import show_message
+
+        show_message(self, markdown)
+
+    def local_setup(self) -> None:
+        """Ask which local model to use."""
+        from interpreter.frontend import local_setup
+
+        local_setup(self)
+
+    def load_profile(self, name: str, trust: bool = False) -> None:
+        """Set this interpreter up as a profile says: its name, its file, or with `trust` its address."""
+        from interpreter.config.profiles import load
+
+        load(self, name, accept=lambda profile: trust)
+
+    def get_oi_dir(self) -> str:
+        """The folder of profiles, conversations and models."""
+        from platformdirs import user_config_dir
+
+        return user_config_dir("open-interpreter")
+
+    @property
+    def anonymous_telemetry(self) -> bool:
+        """Nothing is ever sent."""
+        return False
+
+    @property
+    def will_contribute(self) -> bool:
+        """Nothing is ever sent."""
+        return False

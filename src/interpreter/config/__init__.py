@@ -1,0 +1,1 @@
+"""What users configure: settings, profiles, and the folders they are kept in."""

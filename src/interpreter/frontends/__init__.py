@@ -1,0 +1,1 @@
+"""Front ends: they show events and answer questions. They never import each other."""

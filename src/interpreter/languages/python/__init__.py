@@ -1,5 +1,0 @@
-"""Python: in a live session, or in the caller's own process."""
-
-from interpreter.languages.python.language import Python
-
-__all__ = ["Python"]

@@ -1,0 +1,13 @@
+"""What a block would do, from its text; in doubt, it may."""
+
+from interpreter.policy.analysis.effects import (
+    Effect,
+    Effects,
+    Kind,
+    Place,
+    Step,
+)
+from interpreter.policy.analysis.look import look
+from interpreter.policy.analysis.reversible import Reversibility, reversibility
+
+__all__ = ["Effect", "Effects", "Kind", "Place", "Reversibility", "Step", "look", "reversibility"]

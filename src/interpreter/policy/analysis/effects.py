@@ -1,0 +1,190 @@
+"""What a block would do: each effect with its line, step by step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal, get_args
+
+Kind = Literal[
+    "read", "write", "delete", "secret", "program", "network", "install", "database", "kill", "computer", "unknown"
+]  # fmt: skip
+KINDS: tuple[Kind, ...] = get_args(Kind)
+Place = Literal["", "workspace", "outside", "unknown"]
+
+_SHOWN = 4
+_LONGEST = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One thing that the code would do."""
+
+    kind: Kind
+    what: str
+    """A path as it is written, a program, a host, a package; `*` stands for what is only known when it runs."""
+    line: int
+    place: Place = ""
+    """Of a path: in the workspace or not."""
+    full: str = ""
+    """Of a path: absolute, links resolved as far as it is known."""
+    known: bool = True
+    """False: the path or host is made at run time, or the program may do anything."""
+    how: str = ""
+    """`tree` (a folder with all that is in it), `send` or `get` (network), `file` or `server` (database), `looks`,
+    `acts` or `sends` (the computer's tools), ..."""
+
+    def __str__(self) -> str:
+        """As a sentence has it."""
+        if self.kind == "network" and not self.known:
+            return "somebody on the network"
+        what = short(self.what)
+        return f"the database {what}" if self.kind == "database" and self.known else what
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A part of the block that is judged by itself: a command, a redirection, a call."""
+
+    language: str
+    text: str
+    line: int
+    words: tuple[str, ...] = ()
+    """The command and its arguments; for a call, its whole name and its arguments."""
+    effects: tuple[Effect, ...] = ()
+    fixed: bool = True
+    """False: a word of it is only known when it runs."""
+
+    @property
+    def is_command(self) -> bool:
+        """Is it one command of a shell? One without effects, such as `cd`, changes nothing by itself."""
+        return self.language == "shell"
+
+    @property
+    def kinds(self) -> frozenset[Kind]:
+        return frozenset(effect.kind for effect in self.effects)
+
+
+@dataclass(frozen=True)
+class Effects:
+    """All that a block would do; what is empty was not found, which is no promise."""
+
+    language: str
+    workspace: str
+    steps: tuple[Step, ...]
+    defines: dict[str, tuple[Effect, ...]] = field(default_factory=dict, compare=False, repr=False)
+    """What the functions that the block defines would do when a later block calls them."""
+    lasting: str = ""
+    """The language, if its variables cannot be rewound."""
+
+    @cached_property
+    def all(self) -> tuple[Effect, ...]:
+        return tuple(effect for step in self.steps for effect in step.effects)
+
+    def of(self, *kinds: Kind) -> tuple[Effect, ...]:
+        """The effects of these kinds, in the order of the code."""
+        return tuple(effect for effect in self.all if effect.kind in kinds)
+
+    @property
+    def written(self) -> tuple[Effect, ...]:
+        return self.of("write")
+
+    @property
+    def deleted(self) -> tuple[Effect, ...]:
+        return self.of("delete")
+
+    @property
+    def read_outside(self) -> tuple[Effect, ...]:
+        return tuple(effect for effect in self.of("read") if effect.place == "outside")
+
+    @property
+    def programs(self) -> tuple[Effect, ...]:
+        return self.of("program")
+
+    @property
+    def hosts(self) -> tuple[Effect, ...]:
+        """Who is contacted; "network" where the host is not known."""
+        return self.of("network")
+
+    @property
+    def packages(self) -> tuple[Effect, ...]:
+        return self.of("install")
+
+    @property
+    def databases(self) -> tuple[Effect, ...]:
+        return self.of("database")
+
+    @property
+    def killed(self) -> tuple[Effect, ...]:
+        return self.of("kill")
+
+    @property
+    def calls(self) -> tuple[Effect, ...]:
+        """The computer's tools that are called, such as `computer.mouse.click`."""
+        return self.of("computer")
+
+    @property
+    def secrets(self) -> tuple[Effect, ...]:
+        return self.of("secret")
+
+    @property
+    def unknown(self) -> bool:
+        """Is there something in it that its text does not tell?"""
+        return any(effect.kind == "unknown" for effect in self.all)
+
+    @property
+    def languages(self) -> tuple[str, ...]:
+        """The block's own, then those of the programs it has inside."""
+        return tuple(dict.fromkeys([self.language, *(step.language for step in self.steps)]))
+
+    def lines(self) -> list[str]:
+        """A short card for the approval: at most six lines."""
+        from interpreter.policy.analysis.reversible import reversibility
+
+        rows = [
+            ("writes", _listed(map(_path, self.written))),
+            ("deletes", _listed(map(_path, self.deleted))),
+            ("starts", _listed(effect.what for effect in self.programs)),
+            ("contacts", _net(self)),
+            ("also", "; ".join(_rest(self))),
+            ("undo", str(reversibility(self))),
+        ]
+        return [f"{name}: {words}" for name, words in rows if words]
+
+
+def _net(effects: Effects) -> str:
+    hosts = _listed(effect.what for effect in effects.hosts)
+    packages = _listed(effect.what for effect in effects.packages)
+    return "; ".join(filter(None, [hosts, f"installs {packages}" if packages else ""]))
+
+
+def _rest(effects: Effects) -> Iterator[str]:
+    told = (
+        ("changes", effects.databases),
+        ("ends", effects.killed),
+        ("uses", effects.calls),
+        ("reads the secrets in", effects.secrets),
+        ("reads outside the workspace:", effects.read_outside),
+        ("not to be told from the text:", effects.of("unknown")),
+    )
+    for words, found in told:
+        if found:
+            yield f"{words} {_listed(map(str, found))}"
+
+
+def _path(effect: Effect) -> str:
+    told = {"outside": " (outside the workspace)", "unknown": " (place not known)"}
+    return effect.what + told.get(effect.place, "")
+
+
+def _listed(names: Iterable[str]) -> str:
+    different = list(dict.fromkeys(short(name) for name in names))
+    more = f" and {len(different) - _SHOWN} more" if len(different) > _SHOWN else ""
+    return ", ".join(different[:_SHOWN]) + more
+
+
+def short(name: str) -> str:
+    """On one line, and not too long."""
+    flat = " ".join(name.split())
+    return flat if len(flat) <= _LONGEST else flat[: _LONGEST - 1] + "…"

@@ -1,0 +1,244 @@
+"""From a call that the table knows to its effects on files, hosts and databases."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Literal
+
+from interpreter.policy.analysis import python_runs as runs
+from interpreter.policy.analysis.places import HOLE
+from interpreter.policy.analysis.python_called import Called
+from interpreter.policy.analysis.python_table import Does, calls
+from interpreter.policy.analysis.sql import changes
+
+Handler = Callable[[Does, Called], None]
+_TARGETS = "path_or_buf path fname filename fp buf excel_writer file outfile save_directory".split()
+# Written there, a table is in no file, or in one that was noted when it was opened.
+_IN_MEMORY = frozenset(
+    "io.StringIO() io.BytesIO() open() zipfile.ZipFile() pathlib.Path().open() pandas.ExcelWriter()".split()
+)
+_SELF = Does("", -1, "self")
+
+
+def apply(effects: tuple[Does, ...], called: Called) -> None:
+    """Write down each effect."""
+    for does in effects:
+        KINDS[does.kind](does, called)
+
+
+def _read(does: Does, called: Called) -> None:
+    missing = called.argument(does) is None and not called.spread and does.name != "self"
+    called.doing.read("." if missing else called.text(does))
+
+
+def _write(does: Does, called: Called) -> None:
+    if called.name == "logging.basicConfig" and called.argument(does) is None and not called.spread:
+        return
+    called.doing.write(called.text(does))
+
+
+def _delete(does: Does, called: Called) -> None:
+    called.doing.delete(called.text(does), tree=does.kind == "tree")
+
+
+def _opened(does: Does, called: Called) -> None:
+    match called.node:
+        case ast.Call(args=[ast.Constant(value=int()), *_]):
+            return  # a descriptor
+    position = called.node.args[1] if called.node and len(called.node.args) > 1 else called.keyword("mode")
+    named = "name" if called.keyword("name") is not None else "file"
+    _by_mode(position, called.text(Does("", 0, named)), called)
+
+
+def _opened_path(does: Does, called: Called) -> None:
+    """`Path.open`: the mode is the first argument."""
+    position = called.node.args[0] if called.node and called.node.args else called.keyword("mode")
+    _by_mode(position, called.values.text(called.argument(_SELF)), called)
+
+
+def _by_mode(position: ast.expr | None, path: str, called: Called) -> None:
+    mode = "r" if position is None and not called.spread else called.values.text(position)
+    if HOLE in mode or any(letter in mode for letter in "wax+"):
+        called.doing.write(path)
+    else:
+        called.doing.read(path)
+
+
+def _written(does: Does, called: Called) -> None:
+    """`df.to_csv(path)`; without a path it gives back a text."""
+    target = called.argument(does) or called.keyword(*_TARGETS)
+    method = called.doing.words[0].rpartition(".")[2]
+    if target is None and (called.spread or method in ("save", "save_model", "save_weights")):
+        called.doing.write(HOLE)
+    elif target is not None and called.values.name(target) not in _IN_MEMORY:
+        called.doing.write(called.values.text(target))
+
+
+def _fetched(does: Does, called: Called) -> None:
+    argument, text = called.argument(does), called.text(does)
+    if "://" in text:
+        called.doing.network(text, "get")
+    elif argument is None or called.values.name(argument) not in _IN_MEMORY:
+        called.doing.read(text)
+
+
+def _network(how: Literal["get", "send"]) -> Handler:
+    def note(does: Does, called: Called) -> None:
+        argument = called.argument(does)
+        if isinstance(argument, ast.Call) and called.values.name(argument.func).endswith("Request"):
+            inner = argument.args[0] if argument.args else None
+            called.doing.network(called.values.text(inner), "send")
+        else:
+            called.doing.network(called.values.text(argument) if argument is not None else "", how)
+
+    return note
+
+
+def _address(does: Does, called: Called) -> None:
+    argument = called.argument(does)
+    parts = called.values.words(argument) or [called.values.text(argument)]
+    called.doing.network(parts[0], "send")
+
+
+def _kill(does: Does, called: Called) -> None:
+    argument = called.argument(does)
+    number = called.values.text(argument)
+    what = "this program" if called.name == "os.abort" else "a process"
+    called.doing.note("kill", what if HOLE in number else f"process {number}")
+
+
+def _sql(does: Does, called: Called) -> None:
+    text = called.text(does)
+    # What it is must be written out; the rest may be filled in.
+    told = called.node is not None and text.strip() and HOLE not in text.lstrip()[:6]
+    if not told or changes(text.replace(HOLE, " x ")):
+        _database(does, called)
+
+
+def _database(does: Does, called: Called) -> None:
+    path = _connected(called)
+    if path is None:
+        called.doing.note("database", "a database", known=False, how="server")
+    elif path != ":memory:":
+        called.doing.path("database", path, "file")
+
+
+def _connected(called: Called) -> str | None:
+    """The file of the database that the block has opened."""
+    for value in called.values.assigned.values():
+        name = called.values.name(value.func) if isinstance(value, ast.Call) else ""
+        if not isinstance(value, ast.Call) or not name:
+            continue
+        first = called.values.text(value.args[0]) if value.args else ":memory:"
+        if name in ("sqlite3.connect", "duckdb.connect", "aiosqlite.connect"):
+            return first
+        if name == "sqlalchemy.create_engine":
+            return (first.partition(":///")[2] or ":memory:") if first.startswith("sqlite") else None
+    return None
+
+
+def _commit(does: Does, called: Called) -> None:
+    if _connected(called) is None:
+        _database(does, called)
+
+
+def _touch(does: Does, called: Called) -> None:
+    path = called.text(does)
+    if called.argument(does) is not None and not path.startswith((":memory:", "file::memory:")):
+        called.doing.write(path)
+
+
+def _engine(does: Does, called: Called) -> None:
+    url = called.text(does)
+    if not url.startswith("sqlite"):
+        called.doing.network(url, "get")
+    elif path := url.partition(":///")[2]:
+        called.doing.write(path)
+
+
+def _reach(does: Does, called: Called) -> None:
+    host = called.keyword("host")
+    called.doing.network(called.values.text(host) if host is not None else "", "get")
+
+
+def _server(does: Does, called: Called) -> None:
+    called.doing.note("database", called.doing.words[0], how="server")
+
+
+def _extract(does: Does, called: Called) -> None:
+    target = (called.node.args[0] if called.node and called.node.args else None) or called.keyword("path")
+    called.doing.write(f"{called.values.text(target)}/*" if target is not None else "./*")
+
+
+def _attribute(does: Does, called: Called) -> None:
+    """`getattr(os, "remove")` is `os.remove`; a name that is made at run time may be any."""
+    if called.node is None or len(called.node.args) < 2:
+        return
+    owner, wanted = called.values.name(called.node.args[0]), called.values.text(called.node.args[1])
+    if called.name != "getattr":
+        if owner in called.values.imports.values() or HOLE in wanted:
+            called.doing.unknown(f"{called.name}() changes what a name means")
+    elif HOLE in wanted or wanted.startswith("__"):
+        called.doing.unknown("getattr() of a name that is made when it runs")
+    elif effects := calls().get(f"{owner}.{wanted}"):
+        apply(effects, called._replace(name=f"{owner}.{wanted}", node=None))
+
+
+def _unknown(does: Does, called: Called) -> None:
+    called.doing.unknown(f"what {called.doing.words[0] or called.name} does")
+
+
+def _temporary(does: Does, called: Called) -> None:
+    called.doing.write("/tmp/*", how="temporary")
+
+
+def _environment_file(does: Does, called: Called) -> None:
+    called.doing.read(".env" if called.argument(does) is None else called.text(does))
+
+
+def _archive(does: Does, called: Called) -> None:
+    called.doing.write(f"{called.text(does)}.*")
+
+
+def _nothing(does: Does, called: Called) -> None:
+    """What is told by how its result is used."""
+
+
+KINDS: dict[str, Handler] = {
+    "read": _read,
+    "write": _write,
+    "delete": _delete,
+    "tree": _delete,
+    "opened": _opened,
+    "openedpath": _opened_path,
+    "written": _written,
+    "fetch": _fetched,
+    "extract": _extract,
+    "temporary": _temporary,
+    "env": _environment_file,
+    "writearchive": _archive,
+    "get": _network("get"),
+    "send": _network("send"),
+    "sendto": _address,
+    "reach": _reach,
+    "engine": _engine,
+    "touch": _touch,
+    "sql": _sql,
+    "commit": _commit,
+    "table": _database,
+    "server": _server,
+    "kill": _kill,
+    "run": runs.run,
+    "runall": runs.run_all,
+    "exec": runs.execute,
+    "execall": runs.execute,
+    "shell": runs.shell,
+    "code": runs.code,
+    "import": runs.imported,
+    "program": runs.program,
+    "fork": runs.fork,
+    "attribute": _attribute,
+    "unknown": _unknown,
+    "namespace": _nothing,
+}

@@ -1,0 +1,298 @@
+"""What a shell block would do: its syntax tree, command by command."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import cache
+from typing import TYPE_CHECKING
+
+from interpreter.config.homes import home
+from interpreter.policy.analysis.effects import Effect
+from interpreter.policy.analysis.handlers import Call
+from interpreter.policy.analysis.notes import Notes
+from interpreter.policy.analysis.places import HOLE
+from interpreter.policy.analysis.programs import look_at
+from interpreter.policy.analysis.programs_builtins import (
+    TELLING,
+    note_changed,
+    runs_an_index,
+)
+from interpreter.policy.analysis.shell_pipes import Pipes, last_command
+from interpreter.policy.analysis.shell_words import Words
+
+if TYPE_CHECKING:
+    from tree_sitter import Language, Node, Parser
+
+# What such a part does to the working directory ends with it.
+_SHELLS_OF_THEIR_OWN = frozenset({"subshell", "command_substitution", "process_substitution"})
+# It is not known whether, or how often, such a part runs.
+_PERHAPS = frozenset(
+    {
+        "if_statement",
+        "while_statement",
+        "for_statement",
+        "c_style_for_statement",
+        "case_statement",
+        "function_definition",
+    }
+)
+_WRITING = frozenset({">", ">>", "&>", "&>>", ">|", ">&", "<>"})
+_FILLING = (b"read", b"mapfile", b"readarray", b"printf", b"getopts", b"eval", b"local")
+_LONGEST = 100_000
+_LONGEST_BOMB = 300
+_DEEPEST = 200
+
+
+def analyze(code: str, notes: Notes, known: Mapping[str, tuple[Effect, ...]]) -> dict[str, tuple[Effect, ...]]:
+    """Write down what a block would do."""
+    look_at_shell(code, 1, notes)
+    return {}
+
+
+def look_at_shell(code: str, line: int, notes: Notes) -> None:
+    """Write down what the code would do; `line` is that of its first line in the block."""
+    if notes.too_deep or len(code) > _LONGEST or _depth(code) > _DEEPEST:
+        return notes.not_known("shell", "very long or deeply nested code", line, "unparsed")
+    parser = _parser()
+    if parser is None:
+        return notes.not_known("shell", "no parser for the shell is installed (tree-sitter-bash)", line, "unparsed")
+    notes.depth += 1
+    code = code.replace("\r\n", "\n")
+    # One byte for each character: the grammar's scanner crashes on some that are not ASCII, and places stay the same.
+    root = parser.parse(re.sub(r"[^\x00-\x7f]", "x", code).encode("ascii")).root_node
+    Shell(code, line, notes).walk(root)
+    notes.depth -= 1
+    return None
+
+
+def _depth(code: str) -> int:
+    """How deep its brackets go; the parser takes very long over thousands of them."""
+    depth = deepest = 0
+    for bracket in re.findall(r"[({})]", code):
+        depth = depth + 1 if bracket in "({" else max(depth - 1, 0)
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def _parser() -> Parser | None:
+    """A new one each time: threads must not share it."""
+    bash = _bash()
+    if bash is None:
+        return None
+    from tree_sitter import Parser
+
+    return Parser(bash)
+
+
+@cache
+def _bash() -> Language | None:
+    try:
+        import tree_sitter_bash
+        from tree_sitter import Language
+    except ImportError:
+        return None
+    return Language(tree_sitter_bash.language())
+
+
+class Shell:
+    """A walk over the tree of one piece of shell code."""
+
+    def __init__(self, code: str, line: int, notes: Notes) -> None:
+        self.notes, self.line = notes, line
+        self.variables = {"HOME": home(), "PWD": notes.places.cwd or HOLE}
+        self.words = Words(code, self.variables)
+        self.functions: set[str] = set()
+        self.settled: dict[str, bool] = {}
+        """The variables that the code sets, and whether it does so once and for sure."""
+        self.prefixes: set[int] = set()
+        self.more: dict[int, list[Node]] = {}
+        """Arguments that stand after a redirection, by the id of their command."""
+        self.stdin: dict[int, str] = {}
+        self.pipes = Pipes(self.words, self.stdin)
+
+    def walk(self, root: Node) -> None:
+        if root.has_error:
+            self.notes.not_known(
+                "shell", "shell code that cannot be parsed", self.line + _first_error(root), "unparsed"
+            )
+        self._prepare(root)
+        left: list[Node | Callable[[], None]] = [root]
+        while left:
+            item = left.pop()
+            if callable(item):
+                item()
+                continue
+            if after := self._after(item):
+                left.append(after)
+            left += reversed(item.children)
+            self._see(item)
+
+    def _see(self, node: Node) -> None:
+        match node.type:
+            case "command":
+                self._command(node)
+            case "file_redirect":
+                self._redirect(node)
+            case "variable_assignment":
+                self._assignment(node)
+            case "for_statement":
+                self._loop(node)
+            case "function_definition":
+                self._function(node)
+            case "pipeline":
+                self.pipes.see(node)
+            case "expansion" if self.words.text(node).endswith("@P}"):
+                self.notes.not_known("shell", "text that is expanded as a prompt", self._line(node))
+            case "declaration_command" | "unset_command" | "test_command":
+                doing = self.notes.step("shell", self.words.beginning(node), self._line(node), self._plain(node))
+                if runs_an_index(self.words.text(node)):
+                    doing.unknown("a command in an index")
+
+    def _after(self, node: Node) -> Callable[[], None] | None:
+        """What is left of a part when it is over: its folder and variables are its own, or are not known."""
+        if node.type not in _PERHAPS and node.type not in _SHELLS_OF_THEIR_OWN:
+            return None
+        before, variables = self.notes.places.cwd, dict(self.variables)
+
+        def leave() -> None:
+            moved = self.notes.places.cwd != before and node.type in _PERHAPS
+            self.notes.places.cwd = None if moved else before
+            changed = [name for name, value in self.variables.items() if variables.get(name) != value]
+            self.variables.update(dict.fromkeys(changed, HOLE))
+            self.variables["PWD"] = self.notes.places.cwd or HOLE
+
+        return leave
+
+    def _command(self, node: Node) -> None:
+        arguments = [*node.children_by_field_name("argument"), *self.more.get(node.id, ())]
+        name = node.child_by_field_name("name")
+        heads = [name.children[0]] if name is not None and name.children else []
+        words = [word for part in [*heads, *arguments] for word in self.words.expanded(part)]
+        line = self._line(node)
+        for child in node.children:
+            if child.type == "variable_assignment":
+                self._environment(child, line)
+        text = " ".join([self.words.beginning(node), *map(self.words.text, self.more.get(node.id, ()))])
+        call = Call(words, line, text, self.stdin.get(node.id), self.functions, self.pipes.to(node))
+        look_at(call, self.notes)
+        self.variables["PWD"] = self.notes.places.cwd or HOLE
+
+    def _redirect(self, node: Node) -> None:
+        target = node.child_by_field_name("destination")
+        operator = next((child.type for child in node.children if not child.is_named), "")
+        if target is None or target.type == "number" or self.words.text(target) == "-":
+            return
+        path = self.words.word(target)
+        doing = self.notes.step("shell", f"{operator} {self.words.text(target)}", self._line(node), [operator, path])
+        if operator in _WRITING:
+            doing.write(path)
+            if re.match(r"/dev/(tcp|udp)/", path):
+                doing.network(path.split("/")[3], "send")
+        else:
+            doing.read(path)
+
+    def _assignment(self, node: Node) -> None:
+        if node.id in self.prefixes:
+            return
+        self._environment(node, self._line(node))
+        name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        if name is not None and self.settled.get(self.words.text(name)):
+            self.variables[self.words.text(name)] = self.words.word(value) if value is not None else ""
+
+    def _environment(self, node: Node, line: int) -> None:
+        """A variable is set; some change what the commands after it do."""
+        text = self.words.beginning(node)
+        name = re.split(r"[\[+=]", text, maxsplit=1)[0]
+        doing = self.notes.step("shell", text, line, [f"{name}="])
+        note_changed(name, doing)
+        if runs_an_index(self.words.text(node)):
+            doing.unknown("a command in an index")
+
+    def _loop(self, node: Node) -> None:
+        """`for f in *.txt`: what the variable may be, if it is told in one word."""
+        name, values = node.child_by_field_name("variable"), node.children_by_field_name("value")
+        words = [word for value in values for word in self.words.expanded(value)]
+        if name is not None and TELLING.fullmatch(self.words.text(name)):
+            self.notes.not_known("shell", f"{self.words.text(name)} is changed in a loop", self._line(node))
+        if name is not None and self.settled.get(self.words.text(name)):
+            self.variables[self.words.text(name)] = words[0] if len(words) == 1 else _common(words)
+
+    def _function(self, node: Node) -> None:
+        name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
+        if name is None or body is None:
+            return
+        word = self.words.word(name)
+        self.functions.add(word)
+        begins = self.words.beginning(body)[:_LONGEST_BOMB]
+        itself = rf"(?<![\w./-]){re.escape(word)}"
+        if re.search(rf"{itself}\s*\|\s*{itself}(?![\w./=-])|{itself}\s*&(?![&>])", begins):
+            doing = self.notes.step("shell", self.words.beginning(node), self._line(node), ["fork-bomb"])
+            doing.note("kill", "this machine: a function that starts itself over and over")
+
+    def _prepare(self, root: Node) -> None:
+        """Which variables are set once, and what belongs to a command but stands elsewhere in the tree."""
+        for node in _all(root):
+            match node.type:
+                case "variable_assignment" if node.id not in self.prefixes:
+                    self._settle(node.child_by_field_name("name"), b"+=" not in (node.text or b""))
+                case "for_statement":
+                    self._settle(node.child_by_field_name("variable"), once=True)
+                case "unset_command":
+                    for part in node.children[1:]:
+                        self._settle(part, once=False)
+                case "redirected_statement" | "command":
+                    self._redirections(node)
+                    self._filled(node)
+
+    def _settle(self, name: Node | None, once: bool) -> None:
+        if name is not None:
+            key = self.words.text(name)
+            self.settled[key] = once and key not in self.settled
+
+    def _filled(self, node: Node) -> None:
+        """Variables before a command are its own; those that `read` and its like fill are not known."""
+        self.prefixes |= {part.id for part in node.children if part.type == "variable_assignment"}
+        name = node.child_by_field_name("name")
+        if name is not None and name.text in _FILLING:
+            for part in node.children[1:]:
+                self._settle(part, once=False)
+
+    def _redirections(self, node: Node) -> None:
+        owner = node if node.type == "command" else last_command(node.child_by_field_name("body"))
+        if owner is None:
+            return
+        for redirect in node.children_by_field_name("redirect"):
+            if redirect.type == "file_redirect":
+                self.more.setdefault(owner.id, []).extend(redirect.children_by_field_name("destination")[1:])
+            elif redirect.type == "heredoc_redirect":
+                self.more.setdefault(owner.id, []).extend(redirect.children_by_field_name("argument"))
+                body = next((part for part in redirect.children if part.type == "heredoc_body"), None)
+                self.stdin[owner.id] = self.words.text(body) if body else ""
+                self.pipes.go_on(owner, redirect)
+            elif redirect.type == "herestring_redirect":
+                self.stdin[owner.id] = self.words.word(redirect.children[-1])
+
+    def _plain(self, node: Node) -> list[str]:
+        return [self.words.beginning(part) for part in node.children]
+
+    def _line(self, node: Node) -> int:
+        return self.line + int(node.start_point[0])
+
+
+def _common(words: list[str]) -> str:
+    """A pattern for any of several plain names."""
+    plain = all(re.fullmatch(r"[\w.*?-]+", word) and not word.startswith(("-", "..")) for word in words)
+    return "*" if words and plain else HOLE
+
+
+def _all(root: Node) -> Iterator[Node]:
+    left = [root]
+    while left:
+        node = left.pop()
+        yield node
+        left += reversed(node.children)
+
+
+def _first_error(root: Node) -> int:
+    return next((int(node.start_point[0]) for node in _all(root) if node.is_error or node.is_missing), 0)

@@ -1,0 +1,209 @@
+"""Whether a tool may be called, by a block's code or by the model: what rules, mode and user say."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from interpreter.computer_api.answering import LONGEST_SHOWN, Use, asked_first, cut
+from interpreter.messages import Chunk
+from interpreter.policy.approval import mode_of
+from interpreter.session import ACTION, APPROVE, Action, Block, Question
+from interpreter.tools.calls import call_tool, read_arguments, shown_call
+
+if TYPE_CHECKING:
+    from interpreter.api import OpenInterpreter
+    from interpreter.policy import (
+        Mode,
+        Policy,
+        Verdict,
+    )
+    from interpreter.tools import Tool
+
+Ask = Callable[[str], "bool | None"]
+"""Whether the user allows it; None if nobody can be asked."""
+
+PLANNING = "this is plan mode, in which nothing may be changed"
+READ_ONLY = "the sandbox is read-only, and nothing may be changed from inside"
+# What reaches nothing but the model, to which everything that code prints goes anyway; and what works inside the
+# sandbox itself, or only gives the user's skills to run there.
+FREE_IN_SANDBOX = frozenset({"vision", "ai", "help", "files", "docs", "skills"})
+# The screen may show what a sandbox hides. In OS mode it is what the user has given.
+SEES_THE_SCREEN = frozenset({"display", "view", "screenshot"})
+# A yes to one program is none to another.
+ASKED_ANEW = frozenset({"computer.os.launch"})
+FOR_THE_BLOCK = " A yes is for all such calls of this block."
+
+
+class CallConsent:
+    """For the calls of one block."""
+
+    def __init__(self, interpreter: OpenInterpreter) -> None:
+        self._interpreter = interpreter
+        self._allowed: set[str] = set()  # by the user, for as long as the block runs
+        self._loaded: Policy | None = None
+        self._loading, self._asking = threading.Lock(), threading.Lock()
+
+    def permit(self, use: Use, ask: Ask) -> str:
+        """Who allows it; PermissionError if it is not allowed."""
+        if use.acts or use.sends:
+            self._refuse_where_code_only_looks(use)
+        verdict = self._verdict(use)
+        if verdict.decision == "deny":
+            raise PermissionError(f"The rules here do not allow {use.name}: {verdict.reason}")
+        if use.sends:
+            return asked_first(use, ask)
+        if verdict.decision == "allow":
+            return "policy"
+        reason = self._reason_to_ask(use, verdict)
+        if not reason:
+            return "block"  # who let the block run
+        same = use.in_full if use.name in ASKED_ANEW else use.name
+        with self._asking:
+            if same not in self._allowed:
+                self._ask(use, reason, ask)
+                self._allowed.add(same)
+        return "user"
+
+    def _refuse_where_code_only_looks(self, use: Use) -> None:
+        reason = PLANNING if mode_of(self._interpreter) == "plan" else ""
+        if use.only_reads:
+            reason = reason or READ_ONLY
+        if reason:
+            raise PermissionError(f"{use.name} was not called: {reason}.")
+
+    def _verdict(self, use: Use) -> Verdict:
+        from interpreter.policy.analysis.effects import (
+            Effect,
+            Effects,
+            Step,
+        )
+
+        language = self._interpreter.computer.registry.canonical(use.language)
+        effect = Effect("computer", use.name, 1, how="sends" if use.sends else "acts" if use.acts else "looks")
+        step = Step(language, str(use), 1, (use.name,), (effect,), fixed=False)
+        effects = Effects(language, str(self._interpreter.workspace), (step,))
+        return self._policy().judge(language, str(use), effects)
+
+    def _policy(self) -> Policy:
+        from interpreter.policy import Policy
+
+        with self._loading:
+            if self._loaded is None:
+                self._loaded = Policy.load(str(self._interpreter.workspace), self._interpreter.computer.registry)
+            return self._loaded
+
+    def _reason_to_ask(self, use: Use, verdict: Verdict) -> str:
+        """Why the user's yes to the block is not enough; empty if it is."""
+        asks = verdict.by_rule and verdict.decision == "ask"
+        if asks and not _was_approved(use.name):
+            return verdict.reason
+        if use.contained and (use.acts or not self._is_free(use.tool)):
+            return "The code runs in a sandbox, and this reaches out of it."
+        return ""
+
+    def _is_free(self, tool: str) -> bool:
+        return tool in FREE_IN_SANDBOX or (tool in SEES_THE_SCREEN and bool(self._interpreter.os))
+
+    def _ask(self, use: Use, reason: str, ask: Ask) -> None:
+        hint = "" if use.name in ASKED_ANEW else FOR_THE_BLOCK
+        allowed = ask(f"{reason}\nLet the code use {cut(use.in_full, LONGEST_SHOWN)}?{hint}")
+        if allowed is None:
+            raise PermissionError(f"{use.name} was not called: somebody has to allow it, and nobody was there to ask.")
+        if not allowed:
+            raise PermissionError(f"{use.name} was not called: the user said no.")
+
+
+def _was_approved(call: str) -> bool:
+    """Whether the call was seen in the text of the block that makes it, and approved with that."""
+    action = ACTION.get()
+    actions = action.ancestors() if action is not None else ()
+    return any(isinstance(each, Block) and call in each.approved_calls for each in actions)
+
+
+@dataclass(frozen=True)
+class ToolRequest:
+    """A tool call of the model that a person has to allow."""
+
+    name: str
+    prompt: str
+
+
+class ToolCall(Action):
+    """The model calls one of its tools by name. What speaks against it becomes the result, which the model reads."""
+
+    kind = "tool"
+
+    def __init__(self, interpreter: OpenInterpreter, name: str, arguments: str) -> None:
+        super().__init__()
+        self._interpreter, self.name, self.arguments = interpreter, name, arguments
+        self._tool = interpreter.tools.get(name)
+        self.covered = self._tool is not None and self._tool.policy != "reads"
+        self._refusal = ""
+
+    def describe(self) -> str:
+        return f"tool {self.name} is running"
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        return {"tool": self.name}
+
+    def judge(self) -> Iterator[Chunk | Question]:
+        tool, given = self._tool, read_arguments(self.arguments)
+        if tool is None or given is None:
+            return
+        verdict = self._verdict(tool)
+        mode = mode_of(self._interpreter)
+        self._refusal = ""
+        if verdict.decision == "deny":
+            self._refusal = f"The rules here do not allow {tool.name}: {verdict.reason}"
+        elif mode == "plan" and tool.policy != "reads":
+            self._refusal = f"{tool.name} was not called: {PLANNING}."
+        elif tool.policy == "sends" or self._has_to_ask(tool, verdict, mode):
+            yield from self._ask(tool, verdict)
+
+    def _has_to_ask(self, tool: Tool, verdict: Verdict, mode: Mode) -> bool:
+        if verdict.by_rule:
+            return verdict.decision == "ask"
+        return tool.policy == "acts" and mode != "auto"
+
+    def _ask(self, tool: Tool, verdict: Verdict) -> Iterator[Question]:
+        reason = f"{verdict.reason}\n" if verdict.by_rule else ""
+        words = (
+            f"{reason}The model wants to call {cut(shown_call(tool.name, self.arguments), LONGEST_SHOWN)}. Allow it?"
+        )
+        content = {"type": "call", "format": tool.name, "content": words}
+        chunk: Chunk = {"role": "computer", "type": "confirmation", "format": "tool_call", "content": content}
+        question = Question("call", ToolRequest(tool.name, words), chunk)
+        yield question
+        answer = question.answer
+        if answer is None or answer.by == "nobody":
+            self._refusal = f"{tool.name} was not called: it needs approval, and nobody was there to give it."
+        elif answer.choice != APPROVE:
+            self._refusal = f"{tool.name} was not called: the user said no."
+
+    def _verdict(self, tool: Tool) -> Verdict:
+        from interpreter.policy import Policy
+        from interpreter.policy.analysis.effects import (
+            Effect,
+            Effects,
+            Step,
+        )
+
+        workspace = str(self._interpreter.workspace)
+        effect = Effect("computer", tool.name, 1, how={"reads": "looks"}.get(tool.policy, tool.policy))
+        words = shown_call(tool.name, self.arguments)
+        step = Step("tool", words, 1, (tool.name,), (effect,), fixed=False)
+        return Policy.load(workspace).judge("tool", words, Effects("tool", workspace, (step,)))
+
+    def run(self) -> Generator[Chunk]:
+        self.outcome = "done"
+        for chunk in call_tool(self._interpreter.tools, self.name, self.arguments, self._permit):
+            self.outcome = chunk.get("ended", self.outcome)
+            yield chunk
+
+    def _permit(self, tool: Tool, arguments: dict[str, Any]) -> None:
+        if self._refusal:
+            raise PermissionError(self._refusal)

@@ -1,0 +1,76 @@
+"""Live sessions: the driver protocol, and one folder per language.
+
+A language's class says all that other parts know about it (`base.py`); they find the class by name in a registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+from interpreter.runtimes.base import BaseLanguage
+
+__all__ = ["BUILT_IN", "BaseLanguage", "Registry", "built_in_languages", "resolve"]
+
+Language = type[BaseLanguage]
+
+
+def built_in_languages() -> list[Language]:
+    """The languages that come with the package, most used first: what the packages in this folder export."""
+    from importlib import import_module
+    from pkgutil import iter_modules
+
+    packages = [import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__) if found.ispkg]
+    exported = [getattr(package, name) for package in packages for name in getattr(package, "__all__", ())]
+    classes = [each for each in exported if isinstance(each, type) and issubclass(each, BaseLanguage)]
+    return sorted(classes, key=lambda language: (language.order, language.name))
+
+
+@cache
+def _built_in() -> tuple[Language, ...]:
+    from interpreter.runtimes.displayed import DISPLAYED
+
+    return (*built_in_languages(), *DISPLAYED)
+
+
+class Registry:
+    """Finds languages by name: those of one session, or without one those that come with the package."""
+
+    def __init__(self, languages: Callable[[], Sequence[Language]] = _built_in) -> None:
+        self._languages = languages
+
+    def find(self, name: str) -> Language | None:
+        """The language with that name or alias, however it is capitalised."""
+        wanted = name.strip().lower()
+        return next((each for each in self._languages() if wanted in _names(each)), None)
+
+    def describe(self, name: str) -> Language:
+        """The same; a language that the session does not have is described by the package, or by the defaults."""
+        found = self.find(name) or BUILT_IN.find(name)
+        return found or type("Unknown", (BaseLanguage,), {"name": name.strip()})
+
+    def canonical(self, name: str) -> str:
+        """One name for each language, in lower case."""
+        return self.describe(name).name.lower()
+
+
+BUILT_IN = Registry()
+
+
+_NAMES: dict[type, frozenset[str]] = {}
+
+
+def _names(language: Language) -> frozenset[str]:
+    """What it is called, in lower case."""
+    if language not in _NAMES:
+        _NAMES[language] = frozenset(name.lower() for name in (language.name, *language.aliases))
+    return _NAMES[language]
+
+
+def resolve(reference: str) -> Any:
+    """What a reference such as `package.module:name` stands for."""
+    from importlib import import_module
+
+    module, _, name = reference.partition(":")
+    return getattr(import_module(module), name)

@@ -1,0 +1,157 @@
+"""What a language must offer; users subclass it to add their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from interpreter.errors import NotPreviewableError, NotRestorableError, UsageError
+
+if TYPE_CHECKING:
+    from interpreter.messages import Chunk
+    from interpreter.runtimes.looking import (
+        Completions,
+        Value,
+        Variable,
+        Window,
+    )
+    from interpreter.runtimes.states import Restored
+    from interpreter.runtimes.surroundings import Surroundings
+    from interpreter.runtimes.trials.trial import Trial
+    from interpreter.runtimes.trials.view import View
+
+
+class BaseLanguage:
+    """A language that blocks can be written in, and everything that other parts know about it.
+
+    A subclass sets `name` and yields chunks from `run`; the rest has defaults:
+
+        class Shout(BaseLanguage):
+            name = "shout"
+
+            def run(self, code):
+                yield {"type": "console", "format": "output", "content": code.upper()}
+
+    `__init__` may take nothing, or one argument, which is then the `computer`. An attribute that names a function or a
+    class has the form `package.module:name`; the part that needs it imports it then.
+    """
+
+    name: str = "baselanguage"
+    """What people call it; the model, exports and rules use it in lower case."""
+    aliases: Sequence[str] = ()
+    """Other names that a model or a user may write."""
+    file_extension: str | None = None
+    """The extension of its files, without the dot."""
+    comment: str = "#"
+    """What starts a comment that ends with the line."""
+    lexer: str | None = None
+    """The Pygments lexer that highlights it; None: the one that has the language's name, if there is one."""
+    system_message: str | None = None
+    """What the model should know about it."""
+    definitions: str | None = None
+    """A multi-line regular expression; its groups are the names that a block defines for later blocks."""
+    quotes_paths: bool = False
+    """Whether code has file names in quotes; if not, any word may be one."""
+
+    takes_keys: bool = False
+    """Whether a running block reads the keyboard, through `send_keys`."""
+    explains_failures: bool = True
+    """Whether the output of a failed block says what went wrong; if not, the terminal shows the exit code."""
+    sandboxable: bool = False
+    """Whether its code runs in a process of its own, which a sandbox can contain."""
+
+    analysis: str | None = None
+    """Static analysis: `(code, notes, known) -> defines` as in `interpreter.safety.look.python:analyze`. None: a block
+    may do anything."""
+    scanners: Sequence[str] = ()
+    """The scanners of safe mode that understand it, each an `interpreter.safety.scan.tool.Tool`."""
+    scan_parts: str | None = None
+    """Where code of other languages can be part of a block: `(code, registry) -> parts`, for the scanners."""
+    cell_magic: str | None = None
+    """The first line of a notebook cell that runs a block, such as `%%script lua`; empty: it needs none. None: a
+    notebook cannot run it, and shows the code as text."""
+    cell_setup: str | None = None
+    """Where cells need help to keep their state: `(codes) -> interpreter.export.notebook.Setup | None`. Without it, a
+    cell repeats the earlier blocks whose `definitions` it uses."""
+    script: str | None = None
+    """How the script export carries a block over, as in `interpreter.export.script.steps:add_python`. None: it does
+    not, and says so."""
+    on_end: Callable[[], None] | None = None
+    """Called once per run when the block has ended or moved to the background, usually from the reader thread.
+
+    Set it before `run`. It must not wait. A language that runs blocks in the caller's thread does not call it.
+    """
+
+    handles_interrupts = False
+    """Whether `stop` ends a block at once. If not, Ctrl-C raises KeyboardInterrupt inside `run`."""
+    order: int = 100
+    """Where it stands among the languages that come with the package, most used first."""
+
+    @classmethod
+    def variant(cls, surroundings: Surroundings) -> type[BaseLanguage]:
+        """The class that runs its blocks with these settings."""
+        return cls
+
+    @classmethod
+    def rewinds(cls) -> bool:
+        """Whether its variables can return to an earlier state."""
+        return cls.restore is not BaseLanguage.restore
+
+    def version(self) -> str | None:
+        """What runs it, for the model to know, such as `Node.js 20.11`; None: it is not installed, empty: no matter."""
+        return ""
+
+    def run(self, code: str) -> Iterator[Chunk]:
+        """Run the code and yield what happens as chunks without a role."""
+        raise NotImplementedError(f"{type(self).__name__} does not say how to run code")
+
+    def settle_last(self) -> bool:
+        """Apply what the last block left behind, unless its consumer has done so; False if the block still runs.
+
+        Call it from any thread before you run the next block.
+        """
+        return True
+
+    def variables(self) -> list[Variable]:
+        """The live variables; BusyError while a block runs."""
+        return []
+
+    def look(self, name: str, rows: Window = (0, 50), columns: Window = (0, 50)) -> Value:
+        """A value to look at: of a table, these rows and columns."""
+        raise UsageError(f"{self.name} does not show its values.")
+
+    def complete(self, code: str, cursor: int) -> Completions:
+        """What could be typed at the cursor; nothing if there is no quick answer."""
+        from interpreter.runtimes.looking import Completions
+
+        return Completions(cursor)
+
+    @property
+    def state(self) -> int | None:
+        """The number of what the variables are now, to return to later; None where there is no return."""
+        return None
+
+    def points(self) -> list[int]:
+        """The states that can be returned to, the oldest first."""
+        return []
+
+    def restore(self, state: int) -> Restored:
+        """Return to a state; the present one can be returned to afterwards. NotRestorableError if it cannot be."""
+        raise NotRestorableError(f"The variables of {self.name} cannot be rewound: run its blocks again instead.")
+
+    def split(self, computer: Any) -> tuple[BaseLanguage, Restored]:
+        """A second language for another computer, with the same variables and independent of this one; what is not
+        the same there. NotRestorableError where that cannot be."""
+        from interpreter.runtimes.states import NOT_TAKEN_ALONG
+
+        raise NotRestorableError(NOT_TAKEN_ALONG.format(name=self.name))
+
+    def trial(self, view: View) -> Trial:
+        """A way to run a block without consequences; NotPreviewableError if there is none."""
+        raise NotPreviewableError(f"A {self.name} block cannot be previewed: its variables cannot be copied.")
+
+    def stop(self) -> None:
+        """End the block that is running; may be called from another thread."""
+
+    def terminate(self) -> None:
+        """Let go of everything the language holds; the next run starts afresh."""

@@ -1,0 +1,5 @@
+"""Live JavaScript sessions in Node."""
+
+from interpreter.runtimes.javascript.language import JavaScript
+
+__all__ = ["JavaScript"]

@@ -1,0 +1,333 @@
+"""A language with a live session: blocks go in, chunks come out, state stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from interpreter.messages import Chunk
+from interpreter.runtimes.between_blocks import BetweenBlocks, HasSurroundings
+from interpreter.runtimes.block import Block, Channels
+from interpreter.runtimes.containment import Containment
+from interpreter.runtimes.displays import (
+    console,
+    display_chunks,
+    notice,
+)
+from interpreter.runtimes.frames import Frame
+from interpreter.runtimes.jobs import Job
+from interpreter.runtimes.launch import Launch
+from interpreter.runtimes.requests import CallRequest, Request
+from interpreter.runtimes.session import Session
+from interpreter.runtimes.spool import IN_MEMORY
+from interpreter.sigint import Hold, interrupted_here
+
+__all__ = ["HasSurroundings", "LiveLanguage", "how_done", "how_it_ended"]
+
+
+@dataclass
+class Run:
+    """One run of a block."""
+
+    session: Session
+    block: Block
+    ending: list[Chunk] | None = None  # the closing chunks, once its end has been applied
+
+
+class LiveLanguage(BetweenBlocks):
+    """The part that live languages have in common; each says how to launch it and what to add."""
+
+    sandboxable = True
+
+    handles_interrupts = True
+
+    def __init__(self, computer: HasSurroundings | None = None) -> None:
+        super().__init__(computer)
+        self._last: Run | None = None
+        self._order = threading.RLock()  # held to start a block or apply its end; the reader thread never takes it
+
+    # -- what a language says of itself ------------------------------------------------------------------------
+
+    def launch(self) -> Launch:
+        """How its session is started."""
+        raise NotImplementedError
+
+    def version(self) -> str | None:
+        """What runs it, for the model to know, such as `Node.js 20.11`; None if it is not installed."""
+        raise NotImplementedError
+
+    def channels(self) -> Channels:
+        """The channels of the next block: by default two pipes, their writing ends sent along."""
+        (out, out_writer), (err, err_writer) = os.pipe(), os.pipe()
+        return Channels(reads=[(out, "stdout"), (err, "stderr")], sends=[out_writer, err_writer])
+
+    def fields(self) -> Frame:
+        """What else the driver is told with the next block."""
+        return {}
+
+    def exited(self, event: Frame) -> Iterator[Chunk]:
+        """The worker ended during a block: say so, and close the block."""
+        if event["startup"]:
+            yield {**console(event["startup"]), "stream": "stderr"}
+        reason = how_it_ended(event["code"])
+        lost = f"The {self.name} session ended ({reason}). Its variables are lost; the next block starts a new one."
+        yield notice(lost + "\n")
+        yield self.closing(event["code"], "timed_out" if event["why"] == "timed_out" else "died")
+
+    def revive(self, session: Session) -> Iterator[Chunk]:
+        """The worker ended between blocks: the next one is new, and knows nothing."""
+        self._cwd, self._env = session.launch.cwd, {}
+        yield from ()
+
+    def settle(self, event: Frame) -> None:
+        """A block is done, and nobody waits."""
+
+    # -- running -----------------------------------------------------------------------------------------------
+
+    def contained_launch(self) -> Launch:
+        """How its session is started in the sandbox that there is now, if there is one."""
+        return replace(self.launch(), containment=self.surroundings.containment)
+
+    def start(self) -> Session:
+        """The session, started if there is none; the worker may still be getting ready."""
+        if self.session is None:
+            launch = self.contained_launch()
+            session = Session(launch, self.name)
+            session.calls.tools = self.surroundings.tools
+            session.start()
+            self.session = session  # one that could not start is none
+            self._cwd, self._env = launch.cwd, dict(self.surroundings.exported)
+        return self.session
+
+    def run(self, code: str) -> Iterator[Chunk]:
+        run: Run | None = None
+        struck = False
+        try:
+            with Hold(), self._order:
+                self._end_last()
+                notices, run = self._begin(code)
+            yield from notices
+            for event in run.session.events(run.block):
+                chunks = self._chunks(event)
+                while True:
+                    try:
+                        yield from self._ending(run) if event is run.block.last else chunks
+                        break
+                    except KeyboardInterrupt:  # while the user answers a question, for example
+                        struck = True
+                        run.session.interrupt()
+        finally:
+            if run is not None:
+                run.session.leave(run.block)
+                if run.block.last is not None and not run.session.is_reading:
+                    self._ending(run)
+        if struck:
+            raise KeyboardInterrupt
+
+    def _begin(self, code: str) -> tuple[list[Chunk], Run]:
+        self._stopped = False
+        notices = list(self._move())
+        session = self.start()
+        if not session.alive:
+            notices += self.revive(session)
+        self._before = self.leave_state()
+        news = self.surroundings.news_for(self._env, self._cwd)
+        fields = {**news, **self.fields()}
+        timeout, snapshot = self.surroundings.timeout, self.snapshot()
+        session.calls.tools, session.calls.action = self.surroundings.tools, self.surroundings.action
+        session.settle(session.block)  # that of a preview, for example
+        block = session.begin(code, self.channels(), fields, timeout, snapshot, self.on_end)
+        self._last = Run(session, block)
+        if self._was_stopped():
+            session.interrupt()
+        return notices, self._last
+
+    # -- the end of a block --------------------------------------------------------------------------------------
+
+    def settle_last(self) -> bool:
+        run = self._last
+        if run is not None and run.block.last is not None:
+            self._ending(run)
+        return run is None or run.block.last is not None
+
+    def _end_last(self) -> None:
+        """Before another block starts: end the last one and apply its end. Its consumer still gets the ending."""
+        run = self._last
+        if run is not None:
+            run.session.settle(run.block)
+            run.block.ended.wait()
+            self._ending(run)
+
+    def _ending(self, run: Run) -> list[Chunk]:
+        """The closing chunks of a run. The first caller, in any thread, applies what the block changed."""
+        with Hold(), self._order:
+            if run.ending is None:
+                run.ending = []
+                assert run.block.last is not None
+                run.ending = list(self._ended(run, run.block.last))
+            return run.ending
+
+    def _ended(self, run: Run, event: Frame) -> Iterator[Chunk]:
+        is_present = run.session is self.session  # if not, the session was closed, and its state is gone
+        match event["event"]:
+            case "done":
+                if is_present:
+                    self._take_news(event)
+                    self.settle(event)
+                    yield from self._denials(event)
+                yield self.closing(event.get("exit_code"), how_done(event))
+            case "exited":
+                if not is_present:
+                    yield from LiveLanguage.exited(self, event)
+                    return
+                yield from self._denials({**event, "exit_code": event["code"]})
+                yield from self.exited(event)
+            case "detached":
+                yield from self._detached(run)
+
+    def _move(self) -> Iterator[Chunk]:
+        """A session that was started outside the present sandbox, or in another one, does not run blocks any more."""
+        session = self.session
+        if session is not None and not self._may_stay(session.launch.containment):
+            jobs, self.jobs = self.jobs, []
+            self.terminate()
+            self.jobs = jobs  # they go on where they are
+            if session.block is not None:
+                yield notice(f"The sandbox has changed: a new {self.name} session, without the variables of before.\n")
+
+    def _may_stay(self, place: Containment | None) -> bool:
+        """Whether it is the present sandbox, or one that is part of it."""
+        present = self.surroundings.containment
+        while present is not None and place is not None and present is not place:
+            present = present.within
+        return place is present
+
+    def _chunks(self, event: Frame) -> Iterator[Chunk]:
+        match event["event"]:
+            case "stream":
+                chunk = console(event["text"])
+                yield {**chunk, "stream": "stderr"} if event["name"] == "stderr" else chunk
+            case "active_line":
+                yield {"type": "console", "format": "active_line", "content": event["line"]}
+            case "display":
+                yield from self._shown(event)
+            case "call_asks":
+                yield from self._ask_about_call(event)
+            case "called":
+                yield {"type": "status", "format": "call", "content": event["call"]}
+            case "input_request":
+                password = bool(event.get("password"))
+                request = Request("password" if password else "text", event["prompt"])
+                asked: Chunk = {"type": "input_request", "content": event["prompt"], "password": password}
+                yield {**asked, "request": request}
+                self._answer(event, request)
+
+    def _shown(self, event: Frame) -> Iterator[Chunk]:
+        for chunk in display_chunks(event["data"]):
+            hidden = chunk["type"] == "image" and not self.surroundings.emit_images
+            yield {**chunk, "recipient": "user"} if hidden else chunk
+
+    def _ask_about_call(self, event: Frame) -> Iterator[Chunk]:
+        """A person has to allow what the code calls; going on without an answer is a no."""
+        request: CallRequest = event["request"]
+        try:
+            content = {"type": "call", "format": request.name, "content": request.prompt}
+            yield {"type": "confirmation", "format": "tool_call", "content": content, "request": request}
+        finally:
+            request.give_up()
+
+    def _denials(self, event: Frame) -> Iterator[Chunk]:
+        """What a sandbox kept from the block, so that nobody looks for a bug that is not there."""
+        session = self.session
+        if session is not None and session.launch.containment is not None and session.block is not None:
+            block, speaks = session.block, session.launch.dialect is None  # of its errors, in numbers
+            said = "" if speaks or block.spool.length > IN_MEMORY else block.spool.read()
+            for line in session.launch.containment.denials(
+                block.code, {"cwd": self.surroundings.cwd, **event, "said": said}
+            ):
+                yield notice(line + "\n")
+
+    def _answer(self, event: Frame, request: Request) -> None:
+        asked, answer = self.surroundings.on_input, request.text
+        if not request.is_answered and asked is not None:
+            answer = asked(event["prompt"], bool(event.get("password")))
+        if answer is None and self._was_stopped():
+            return  # the interrupt is the answer
+        reply: Frame = {"eof": True} if answer is None else {"text": answer}
+        assert self.session is not None
+        self.session.send({"op": "input", "block": event["block"], **reply})
+
+    def _take_news(self, event: Frame) -> None:
+        """Where the block left the working directory and the exported variables."""
+        if event.get("cwd"):
+            self._cwd = self.surroundings.cwd = event["cwd"]
+        if event.get("env"):
+            self.surroundings.exported.update(event["env"])
+        self._env = dict(self.surroundings.exported)
+
+    def _detached(self, run: Run) -> Iterator[Chunk]:
+        job = Job(self.name, run.session, run.block)
+        self.jobs.append(job)
+        run.session.snapshots.forget()
+        if run.session is self.session:
+            self.session = self._number = None
+            self._places.clear()
+        yield console(
+            f"Still running in the background (process group {job.pid}). Its output goes to {job.path}; "
+            f"new {self.name} blocks run in a new session.\n"
+        )
+        yield {**self.closing(None, "background"), "truncated": job.path}
+
+    def closing(self, exit_code: int | None, ended: str) -> Chunk:
+        """The chunk that ends a block."""
+        chunk: Chunk = {"type": "console", "format": "active_line", "content": None}
+        chunk |= {"exit_code": exit_code, "ended": ended}
+        block = self.session.block if self.session else None
+        if block is not None and block.spool.length > self.surroundings.max_output:
+            chunk["truncated"] = block.spool.keep()
+        return chunk
+
+    # -- from other threads ------------------------------------------------------------------------------------
+
+    def _was_stopped(self) -> bool:
+        return self._stopped or self.surroundings.cancelled() or interrupted_here()
+
+    def stop(self) -> None:
+        self._stopped = True  # also for a block whose session is still being started
+        if self.session is not None:
+            self.session.interrupt()
+
+    def detach(self) -> None:
+        """Move the running block to the background."""
+        if self.session is not None:
+            self.session.detach()
+
+    def terminate(self) -> None:
+        session, self.session, self._number = self.session, None, None
+        self._places.clear()
+        jobs, self.jobs = self.jobs, []
+        if session is not None:
+            session.close()
+        for job in jobs:
+            job.stop()
+
+    def __del__(self) -> None:
+        self.terminate()
+
+
+def how_done(event: Frame) -> str:
+    if event["status"] == "interrupted":
+        return "timed_out" if event["why"] == "timed_out" else "interrupted"
+    return "done" if event["status"] == "ok" else "error"
+
+
+def how_it_ended(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"

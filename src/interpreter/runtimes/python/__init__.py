@@ -1,0 +1,5 @@
+"""Python: in a live session, or in the caller's own process."""
+
+from interpreter.runtimes.python.language import Python
+
+__all__ = ["Python"]

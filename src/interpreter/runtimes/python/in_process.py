@@ -1,0 +1,320 @@
+"""Python in the caller's own process, for those who embed us and want their live objects in reach."""
+
+from __future__ import annotations
+
+import builtins
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from types import MappingProxyType
+from typing import Any
+
+from interpreter.errors import BusyError, NotRestorableError, SandboxUnavailableError, UsageError
+from interpreter.messages import Chunk
+from interpreter.runtimes.base import BaseLanguage
+from interpreter.runtimes.displays import console, display_chunks
+from interpreter.runtimes.live import HasSurroundings
+from interpreter.runtimes.looking import (
+    Completions,
+    Value,
+    Variable,
+    Window,
+    completions_from,
+    value_from,
+    variables_from,
+)
+from interpreter.runtimes.python.by_thread import ByThread
+from interpreter.runtimes.python.driver import questions
+from interpreter.runtimes.python.driver.active_lines import ActiveLines
+from interpreter.runtimes.python.driver.bare import Bare
+from interpreter.runtimes.python.driver.commands import shell_program
+from interpreter.runtimes.python.driver.event_loop import EventLoop
+from interpreter.runtimes.python.driver.figures import Figures
+from interpreter.runtimes.python.driver.streams import (
+    Input,
+    Output,
+    make_input,
+)
+from interpreter.runtimes.python.driver.tracebacks import outcome
+from interpreter.runtimes.requests import CallRequest, Request
+from interpreter.runtimes.states import Restored
+from interpreter.runtimes.surroundings import Surroundings
+from interpreter.runtimes.thread_interrupt import Interrupt
+from interpreter.sigint import call_user_code
+
+STDOUT, STDERR, STDIN = ByThread(sys, "stdout"), ByThread(sys, "stderr"), ByThread(sys, "stdin")
+INPUT = ByThread(builtins, "input")
+
+
+class InProcessPython(BaseLanguage):
+    """Runs blocks in the caller's own process and thread, with the caller's objects in reach.
+
+    There is no crash protection: code that ends or crashes the process ends the caller. What a block prints
+    is captured from the calling thread only and comes statement by statement; what its child processes write
+    goes where the caller's own output goes, except for `!commands`. Whenever no statement is running, the
+    caller has its own streams and its own working directory.
+    """
+
+    name = "Python"
+    aliases = ("py", "python3", "ipython")
+    file_extension = "py"
+    handles_interrupts = True
+
+    def __init__(self, computer: HasSurroundings | None = None, namespace: dict[str, Any] | None = None) -> None:
+        self.surroundings = computer.surroundings if computer is not None else Surroundings()
+        self.namespace = sys.modules["__main__"].__dict__ if namespace is None else namespace
+        self._host_cwd = working_directory()
+        self._running = False
+        self.block = 0  # the number of the newest one
+        self._interrupt = Interrupt()
+        self._outlet = Outlet(self.surroundings)
+        self._figures = Figures(self._outlet.display)
+        self._lines = ActiveLines(self._outlet.active_line)
+        self._loop = EventLoop()
+        self._engine = Bare(
+            self.namespace, self._outlet, self._lines, self._loop, self._figures, nullcontext(), run_captured
+        )
+        self._hidden: dict[str, Any] = {"display": self._engine.display}
+        if self.surroundings.tools is not None:
+            self._hidden["computer"] = self.surroundings.tools.stand_in(self._call)
+        self._put_in_place()
+
+    def run(self, code: str) -> Iterator[Chunk]:
+        if self.surroundings.containment is not None:
+            raise SandboxUnavailableError("Python in this process cannot be in a sandbox: set computer.python to None.")
+        self._prepare()
+        self._running = True
+        try:
+            yield from self._run(code)
+        finally:
+            self._running = False
+
+    def _run(self, code: str) -> Iterator[Chunk]:
+        steps = self._steps(code)
+        error: BaseException | None = None
+        more = True
+        while more:
+            try:
+                with self._inside():
+                    step = call_user_code(self._next, steps)
+                more = step is not self
+                error = step if isinstance(step, BaseException) else error
+            except KeyboardInterrupt as interrupt:  # it came between the user's code and ours
+                error, more = interrupt, False
+            yield from self._outlet.take()
+        yield closing(error)
+        if isinstance(error, KeyboardInterrupt) and not self._interrupt.asked:
+            raise KeyboardInterrupt
+
+    def _next(self, steps: Iterator[BaseException | None]) -> object:
+        if self._interrupt.asked:  # `stop` came just before a signal could raise here
+            raise KeyboardInterrupt
+        return next(steps, self)
+
+    def stop(self) -> None:
+        self._interrupt.ask()
+
+    def terminate(self) -> None:
+        self._loop.close()
+
+    def __del__(self) -> None:
+        self.terminate()
+
+    def restore(self, state: int) -> Restored:
+        raise NotRestorableError("Python runs in the caller's own process: its variables cannot be rewound.")
+
+    def split(self, computer: Any) -> tuple[BaseLanguage, Restored]:
+        raise NotRestorableError("Python runs in the caller's own process: its variables cannot be taken along.")
+
+    # -- questions between blocks ------------------------------------------------------------------------------
+
+    def variables(self) -> list[Variable]:
+        return variables_from(self._answer({"op": "inspect"}))
+
+    def look(self, name: str, rows: Window = (0, 50), columns: Window = (0, 50)) -> Value:
+        return value_from(self._answer({"op": "inspect", "name": name, "rows": rows, "columns": columns}))
+
+    def complete(self, code: str, cursor: int) -> Completions:
+        if self._running:
+            return Completions(cursor)
+        return completions_from(self._answer({"op": "complete", "code": code, "cursor": cursor}), cursor)
+
+    def _answer(self, frame: dict[str, Any]) -> dict[str, Any]:
+        if self._running:
+            raise BusyError("Python is busy.")
+        try:
+            found = questions.answer(frame, self.namespace, self._hidden, self._figures.png)
+        except Exception as error:  # noqa: BLE001 -- whatever a user's __repr__ raises
+            raise UsageError(f"{type(error).__name__}: {error}") from None
+        if "failed" in found:
+            raise UsageError(found["failed"])
+        return found
+
+    def _call(self, path: str, how: str) -> OwnCall:
+        return OwnCall(self, self._outlet, path, how)
+
+    def _put_in_place(self) -> None:
+        """Have our names stand for ours; another session may share the variables. What is the user's own stays."""
+        for name, value in self._hidden.items():
+            if name not in self.namespace or _is_such(self.namespace[name], value):
+                self.namespace[name] = value
+
+    def _prepare(self) -> None:
+        self.block += 1
+        self._put_in_place()
+        self._interrupt.begin()
+        self._lines.enabled = self.surroundings.active_lines
+        self._figures.begin()
+        if working_directory() != self._host_cwd:  # the caller went somewhere, and the session goes along
+            self._host_cwd = self.surroundings.cwd = working_directory()
+
+    def _steps(self, code: str) -> Iterator[BaseException | None]:
+        older = self._figures.open()
+        yield from self._engine.steps(code)
+        try:
+            self._figures.show_open(older)
+        except Exception as error:  # noqa: BLE001 -- drawing runs the user's code
+            self._engine.tell(error)
+            yield error
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        """While a statement runs: its streams for this thread, and the session's working directory."""
+        with ExitStack() as stack:
+            stack.enter_context(STDOUT.replaced(self._outlet.stdout))
+            stack.enter_context(STDERR.replaced(self._outlet.stderr))
+            stack.enter_context(STDIN.replaced(Input(self._outlet.ask)))
+            stack.enter_context(INPUT.replaced(make_input(self._outlet.ask)))
+            stack.enter_context(self._working_directory())
+            stack.enter_context(self._interrupt.may_strike())
+            yield
+
+    @contextmanager
+    def _working_directory(self) -> Iterator[None]:
+        host = working_directory()
+        if self.surroundings.cwd != host:
+            os.chdir(self.surroundings.cwd)
+        try:
+            yield
+        finally:
+            self.surroundings.cwd = working_directory()
+            if self.surroundings.cwd != host:
+                os.chdir(host)
+
+
+class OwnCall:
+    """A call that a block in this process makes to the computer's tools: it runs right here."""
+
+    args: Sequence[Any] = ()
+    kwargs: Mapping[str, Any] = MappingProxyType({})
+    containment = None
+    is_contained = False
+
+    def __init__(self, language: InProcessPython, outlet: Outlet, path: str, how: str) -> None:
+        self.path, self.how, self.language = path, how, language.name
+        self.origin = (language, language.block)
+        self.action = None  # found by the context that the code runs in
+        self.about: dict[str, Any] = {}
+        self._outlet = outlet
+
+    def tell(self, event: dict[str, Any]) -> None:
+        """Put something into the output of the block."""
+        if event["event"] == "display":
+            self._outlet.display(event["data"])
+        elif event["event"] == "called":
+            self._outlet.add({"type": "status", "format": "call", "content": event["call"]})
+
+    def interruptible(self) -> AbstractContextManager[None]:
+        """It runs in the block's own thread, where the block's interrupt strikes anyway."""
+        return nullcontext()
+
+    def ask(self, words: str) -> bool | None:
+        """Whether the user allows it; None if nobody can be asked."""
+        request = CallRequest(f"computer.{self.path}", words)
+        content = {"type": "call", "format": request.name, "content": words}
+        self._outlet.request(request, {"type": "confirmation", "format": "tool_call", "content": content})
+        request.give_up()
+        return request.wait()
+
+
+class Outlet:
+    """Where a block's output becomes chunks."""
+
+    def __init__(self, surroundings: Surroundings) -> None:
+        self._surroundings = surroundings
+        self._chunks: list[Chunk] = []
+        self.stdout = Output("stdout", 1, lambda text: self.stream("stdout", text))
+        self.stderr = Output("stderr", 2, lambda text: self.stream("stderr", text))
+
+    def take(self) -> list[Chunk]:
+        """The chunks since the last time."""
+        self.flush()
+        chunks, self._chunks = self._chunks, []
+        return chunks
+
+    def flush(self) -> None:
+        self.stdout.flush_everything()
+        self.stderr.flush_everything()
+
+    def stream(self, name: str, text: str) -> None:
+        chunk = console(text)
+        self._chunks.append({**chunk, "stream": "stderr"} if name == "stderr" else chunk)
+
+    def display(self, data: dict[str, Any], display_id: str | None = None, update: bool = False) -> None:
+        self.flush()
+        for chunk in display_chunks(data):
+            hidden = chunk["type"] == "image" and not self._surroundings.emit_images
+            self._chunks.append({**chunk, "recipient": "user"} if hidden else chunk)
+
+    def add(self, chunk: Chunk) -> None:
+        self.flush()
+        self._chunks.append(chunk)
+
+    def active_line(self, line: int) -> None:
+        self._chunks.append({"type": "console", "format": "active_line", "content": line})
+
+    def ask(self, prompt: str, password: bool = False) -> str | None:
+        request = Request("password" if password else "text", prompt)
+        self.request(request, {"type": "input_request", "content": prompt, "password": password})
+        if not request.is_answered and self._surroundings.on_input is not None:
+            return self._surroundings.on_input(prompt, password)
+        return request.text
+
+    def request(self, request: Request, chunk: Chunk) -> None:
+        """Have whoever can answer do so now: code that runs in this very thread cannot be suspended."""
+        self.flush()
+        if self._surroundings.ask is not None:
+            chunk = self._surroundings.ask(request, chunk)
+        self._chunks.append(chunk)
+
+
+def _is_such(found: Any, ours: Any) -> bool:
+    """Whether it is what another session has put there."""
+    return type(found) is type(ours) and getattr(found, "__func__", None) is getattr(ours, "__func__", None)
+
+
+def closing(error: BaseException | None) -> Chunk:
+    """The chunk that ends a block."""
+    status, exit_code = outcome(error)
+    ended = "done" if status == "ok" else status
+    chunk: Chunk = {"type": "console", "format": "active_line", "content": None}
+    return {**chunk, "exit_code": exit_code, "ended": ended}
+
+
+def run_captured(command: str) -> int:
+    """Run a shell command and print what it writes."""
+    both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
+    shell = {"shell": True, "executable": shell_program(), "stdin": subprocess.DEVNULL}
+    with subprocess.Popen(command, text=True, errors="replace", **shell, **both) as process:  # type: ignore
+        for line in process.stdout:
+            sys.stdout.write(line)
+    return int(process.returncode)
+
+
+def working_directory() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        return os.sep  # somebody removed it

@@ -1,0 +1,202 @@
+"""Python in a live session."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interpreter.errors import BusyError, NotRestorableError
+from interpreter.messages import Chunk
+from interpreter.runtimes.displays import notice
+from interpreter.runtimes.frames import Frame
+from interpreter.runtimes.launch import Launch
+from interpreter.runtimes.live import LiveLanguage, how_it_ended
+from interpreter.runtimes.python.which import which_python
+from interpreter.runtimes.session import Session
+from interpreter.runtimes.states import Restored
+from interpreter.runtimes.version import program_version
+
+if TYPE_CHECKING:
+    from interpreter.runtimes.base import BaseLanguage
+    from interpreter.runtimes.surroundings import Surroundings
+    from interpreter.runtimes.trials.gate import Gate
+    from interpreter.runtimes.trials.trial import Trial
+    from interpreter.runtimes.trials.view import View
+
+DRIVER = Path(__file__).with_name("driver") / "start.py"
+OFF = "Undo of variables is off (setting `computer.undo_snapshots`)."
+NO_FORK = "This system cannot copy a running process, so Python's variables cannot be rewound: run the blocks again."
+NO_COPY = "The Python session could not be copied: there may not be enough memory, or no room for more processes."
+ENDED = "The Python session has ended: run a block first."
+GONE = "That state of the Python session is not kept any more: it is too old, or memory was short."
+
+
+class Python(LiveLanguage):
+    """Variables, imports and functions stay from block to block; IPython is used where it is installed."""
+
+    name = "Python"
+    aliases = ("py", "python3", "ipython")
+    file_extension = "py"
+    definitions = r"^(?:(?:async\s+)?def\s+|class\s+)([A-Za-z_]\w*)|^([A-Za-z_]\w*)\s*(?::[^=\n]+)?=(?!=)"
+    quotes_paths = True
+    analysis = "interpreter.policy.analysis.python:analyze"
+    scanners = ("interpreter.policy.scanners.bandit:BANDIT", "interpreter.policy.scanners.semgrep:SEMGREP")
+    scan_parts = "interpreter.policy.scanners.parts:python_parts"
+    cell_magic = ""
+    script = "interpreter.export.script.steps:add_python"
+    order = 1
+
+    gate: Gate | None = None  # what is asked about by copies of the session that were in a view
+
+    @classmethod
+    def variant(cls, surroundings: Surroundings) -> type[BaseLanguage]:
+        if surroundings.python != "in-process":
+            return cls
+        from interpreter.runtimes.python.in_process import InProcessPython
+
+        return InProcessPython
+
+    def version(self) -> str | None:
+        python = which_python(self.surroundings.python, self.surroundings.own_environment())
+        ours = python == sys.executable
+        return platform.python_version() if ours else program_version(python, self.surroundings.containment)
+
+    def launch(self) -> Launch:
+        env = self.surroundings.environment()
+        python = which_python(self.surroundings.python, self.surroundings.own_environment())
+        return Launch(["driver", str(DRIVER)], python=python, env=env, cwd=self.surroundings.cwd)
+
+    def fields(self) -> Frame:
+        skills = {"skills": self.surroundings.skills()} if self.surroundings.skills is not None else {}
+        return {"colors": self.surroundings.colors, "active_lines": self.surroundings.active_lines, **skills}
+
+    # -- states --------------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> int | None:
+        return self.present if self._can_rewind() else None
+
+    def points(self) -> list[int]:
+        return sorted(self.session.snapshots.states - {self.present}) if self.session is not None else []
+
+    def restore(self, state: int) -> Restored:
+        if not self._can_rewind():
+            raise NotRestorableError(OFF if hasattr(os, "fork") else NO_FORK)
+        if state == self.present:
+            return Restored()
+        session = self.session
+        if session is None or state not in session.snapshots.states:
+            raise NotRestorableError(GONE)
+        if session.block is not None and not session.block.finished:
+            raise BusyError("A Python block is running: its session cannot be rewound now.")
+        self._note_place()
+        if session.alive:
+            session.snapshots.take(self.present, self._most())
+        restored = self._promote(session, state)
+        if restored is None:
+            raise NotRestorableError(GONE)
+        return restored
+
+    def hand_over(self, other: Python) -> Restored:
+        """By fork, also where no snapshots are kept; what another Python is to run is carried there."""
+        session = self.session
+        if not hasattr(os, "fork"):
+            raise NotRestorableError(NO_FORK)
+        if session is None or not session.alive:
+            raise NotRestorableError(ENDED)
+        launch = other.contained_launch()
+        copy = Session(session.launch, session.name)
+        said = session.snapshots.split(copy)
+        if said is None:
+            copy.close()
+            raise NotRestorableError(NO_COPY)
+        lost = list(said["lost"])
+        if replace(launch, env=session.launch.env, cwd=session.launch.cwd) != session.launch:
+            other.session = Session(launch, session.name)
+            lost += copy.snapshots.carry_to(other.session, session.folder)
+        else:
+            other.session = copy
+            lost += copy.snapshots.carry() if said["unknown_threads"] else []
+        return Restored(lost)
+
+    def take_back(self, other: Python) -> Restored:
+        """Have what another session has made of these variables; the states of before can still be returned to."""
+        session, theirs = self.session, other.session
+        if session is None or theirs is None or not (session.alive and theirs.alive):
+            raise NotRestorableError(ENDED)
+        self._note_place()
+        if self._can_rewind():
+            session.snapshots.take(self.present, self._most())
+        lost = theirs.snapshots.carry_to(session, theirs.folder)
+        self._number = other.present
+        self._cwd, self._env = None, {}  # a fresh worker is told where it is
+        return Restored(lost)
+
+    def snapshot(self) -> tuple[int, int] | None:
+        """As a rule there is one from the end of the last block."""
+        session = self.start()
+        if not self._can_rewind() or self._before in session.snapshots.states:
+            return None
+        return self._before, self._most()
+
+    def settle(self, event: Frame) -> None:
+        """Take the next block's snapshot now; where threads go on, only that block knows what there is to keep."""
+        if self._can_rewind() and not event["threads"] and self.session is not None:
+            self.session.snapshots.take_soon(self.present, self._most())
+
+    def _most(self) -> int:
+        return self.surroundings.snapshots + 1  # the present state is one, and no return
+
+    def snapshot_of_now(self) -> tuple[int, int] | None:
+        """What a snapshot of the present state is called, and how many to keep; None for no snapshot."""
+        return (self.present, self.surroundings.snapshots + 1) if self._can_rewind() else None
+
+    def trial(self, view: View) -> Trial:
+        from interpreter.runtimes.python.trial import PythonTrial
+
+        return PythonTrial(self, view)
+
+    def _can_rewind(self) -> bool:
+        return self.surroundings.snapshots > 0 and hasattr(os, "fork")
+
+    def _promote(self, session: Session, state: int) -> Restored | None:
+        said = session.snapshots.promote(state)
+        if said is None:
+            return None
+        lost = list(said["lost"])
+        if said["unknown_threads"]:
+            lost += session.snapshots.carry()
+        self._return_to(state)
+        return Restored(lost, said["running"])
+
+    def revive(self, session: Session) -> Iterator[Chunk]:
+        """The worker ended between blocks, by a thread or by somebody's hand: the newest snapshot goes on."""
+        code, present = session.exit_code or 0, self.present
+        state = present if present in session.snapshots.states else max(self.points(), default=0)
+        restored = self._promote(session, state)
+        if restored is None:
+            yield from super().revive(session)
+            return
+        then = "that left them" if state == present else "they were some blocks ago: newer snapshots are gone"
+        told = f"The Python session ended ({how_it_ended(code)}) since the last block. The variables are as {then}. "
+        yield notice(f"{told}{restored}".rstrip() + "\n")
+
+    def exited(self, event: Frame) -> Iterator[Chunk]:
+        """The worker ended during a block: the newest snapshot goes on, and the block alone is lost."""
+        session = self.session
+        points = self.points()
+        state = self._before if self._before in points else max(points, default=0)
+        restored = self._promote(session, state) if session is not None and state and not event["startup"] else None
+        if restored is None:
+            yield from super().exited(event)
+            return
+        then = "before it" if state == self._before else "some blocks ago: newer snapshots are gone"
+        told = f"The Python session ended ({how_it_ended(event['code'])}). Only this block is lost: "
+        told += f"the variables are as they were {then}. {restored}"
+        yield notice(told.rstrip() + "\n")
+        yield self.closing(event["code"], "timed_out" if event["why"] == "timed_out" else "died")

@@ -1,0 +1,143 @@
+"""A Python block on trial: a forked copy of the worker goes into a view, and the worker itself stands aside."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from interpreter.errors import BusyError, NotPreviewableError
+from interpreter.messages import Chunk
+from interpreter.runtimes.calls import OnlyTried
+from interpreter.runtimes.displays import notice
+from interpreter.runtimes.frames import Frame
+from interpreter.runtimes.live import how_done, how_it_ended
+from interpreter.runtimes.states import numbers
+from interpreter.runtimes.trials.aside import Aside, answers
+from interpreter.runtimes.trials.gate import Denied, Gate
+from interpreter.runtimes.trials.processes import others_in
+from interpreter.runtimes.trials.view import View, take_in
+
+if TYPE_CHECKING:
+    from interpreter.runtimes.python.language import Python
+
+PATIENCE = 60.0  # seconds
+NO_COPY = "The Python session cannot be copied now, so that a block could be tried out in the copy."
+THREADS = "A library in the Python session has threads that cannot be copied, so no block can be tried out in it."
+
+
+class PythonTrial:
+    """From the fork to the choice between the two processes."""
+
+    def __init__(self, language: Python, view: View) -> None:
+        self.lost: list[str] = []
+        self._language, self._view = language, view
+        self.active = language
+        self._session = session = language.start()
+        if session.block is not None and not session.block.finished:
+            raise BusyError("A Python block is running: none can be previewed now.")
+        self._done: Frame | None = None
+        self._over = False
+        if language.gate is None:
+            language.gate = Gate()
+        self._gate = language.gate
+        if not session.alive:
+            language._cwd, language._env = session.launch.cwd, {}
+        session.have_worker()
+        if not answers(session, PATIENCE):
+            raise NotPreviewableError(NO_COPY)
+        self._keep_state()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._aside = Aside(session)
+            replaced = self._aside.replace(next(numbers), theirs.fileno())
+        if not replaced:
+            ours.close()
+            raise NotPreviewableError(NO_COPY)
+        self._begin(ours)
+
+    def _keep_state(self) -> None:
+        """Have a snapshot of now, so that the block can be taken back after it was kept."""
+        kept = self._language.snapshot_of_now()
+        if kept is not None:
+            self._session.snapshots.take(*kept)
+
+    def _begin(self, line: socket.socket) -> None:
+        try:
+            outside = take_in(self._view, line, self._gate)
+            ready = self._aside.wait_ready(PATIENCE)
+            if ready is None:
+                raise NotPreviewableError(NO_COPY)
+            if ready["unknown_threads"]:
+                raise NotPreviewableError(THREADS)
+        except BaseException:
+            self.drop()
+            raise
+        self.lost = [*ready["lost"], *outside]
+
+    # -- the block -----------------------------------------------------------------------------------------------
+
+    def run(self, code: str) -> Iterator[Chunk]:
+        language, shared = self._language, self._language.surroundings
+        language._stopped = False
+        news = shared.news_for(language._env, language._cwd)
+        fields = {**news, **language.fields()}
+        self._session.calls.tools = OnlyTried()
+        for event in self._session.run(code, language.channels(), fields, shared.timeout, language._was_stopped):
+            match event["event"]:
+                case "done":
+                    self._done = event
+                    yield language.closing(event.get("exit_code"), how_done(event))
+                case "exited" | "detached":
+                    yield from self._ended(event)
+                case _:
+                    yield from language._chunks(event)
+
+    def _ended(self, event: Frame) -> Iterator[Chunk]:
+        how = how_it_ended(event["code"]) if event["event"] == "exited" else "it was moved to the background"
+        told = f"The copy of the Python session in which this ran has ended ({how}). The session itself goes on.\n"
+        yield notice(told)
+        ended = "timed_out" if event.get("why") == "timed_out" else "died"
+        yield self._language.closing(event.get("code"), ended)
+
+    @property
+    def died(self) -> bool:
+        return self._over or self._done is None or not self._session.alive
+
+    @property
+    def denied(self) -> list[Denied]:
+        said = (self._done or {}).get("denied", {"paths": [], "hosts": []})
+        named = [Denied("network", "python", host) for host in said["hosts"]]
+        paths = [Denied("write", "python", path) for path in said["paths"]]
+        found = [each for each in self._gate.denied if not (named and is_nameless_network(each))]
+        return [*found, *named, *paths]
+
+    # -- the choice ----------------------------------------------------------------------------------------------
+
+    def keep(self) -> list[str]:
+        self._over = True
+        self._gate.open(self._view.place)
+        left = [f"{each}, which goes on where it was" for each in others_in(self._view.place, self._session.pid)]
+        lost = self._aside.leave_view(PATIENCE)
+        if lost is None:
+            self._aside.settle(keep=False, place=self._view.place)
+            return ["the variables, which are as they were before the block"]
+        self._aside.settle(keep=True)
+        language = self._language
+        language._before = language.leave_state()
+        language._take_news(self._done or {})
+        return [*self.lost, *(each for each in lost if each not in self.lost), *left]
+
+    def drop(self) -> None:
+        if self._over:
+            return
+        self._over = True
+        if self._session.block is not None:
+            self._session.settle(self._session.block)
+        self._aside.settle(keep=False, place=self._view.place)
+        self._gate.open(self._view.place)
+
+
+def is_nameless_network(denied: Denied) -> bool:
+    """Whether it is what a host's name says better."""
+    return denied.what == "network" and not denied.target and denied.by.startswith("python")

@@ -1,0 +1,335 @@
+"""The shell in a live session: bash or zsh."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+from collections.abc import Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interpreter.errors import BusyError, NotRestorableError, SessionStartError, UsageError
+from interpreter.messages import Chunk
+from interpreter.runtimes import shared_files
+from interpreter.runtimes.block import Channels
+from interpreter.runtimes.containment import (
+    KEYBOARD,
+    Containment,
+    path_of,
+)
+from interpreter.runtimes.displays import console
+from interpreter.runtimes.frames import Frame
+from interpreter.runtimes.launch import Launch
+from interpreter.runtimes.live import (
+    HasSurroundings,
+    LiveLanguage,
+    Run,
+    how_it_ended,
+)
+from interpreter.runtimes.looking import (
+    SAVING,
+    Completions,
+    Text,
+    Value,
+    Variable,
+    Window,
+)
+from interpreter.runtimes.session import Session
+from interpreter.runtimes.shell.dialect import (
+    Dialect,
+    is_whole,
+    state_file,
+)
+from interpreter.runtimes.shell.exports import Exports
+from interpreter.runtimes.shell.terminal import Keyboard, output_terminal
+from interpreter.runtimes.shell.variables import listed, variables
+from interpreter.runtimes.states import Restored
+from interpreter.runtimes.version import program_version
+
+if TYPE_CHECKING:
+    from interpreter.runtimes.trials.trial import Trial
+    from interpreter.runtimes.trials.view import View
+
+PAGERS = ("PAGER", "GIT_PAGER", "MANPAGER", "SYSTEMD_PAGER", "AWS_PAGER", "PSQL_PAGER")
+SPOKEN = ("bash", "zsh")
+SYNTAX_ERROR = 2
+FAREWELL = b"builtin trap - EXIT; exit\n"  # the state is saved, and it is not the user's exit
+VARIABLE = re.compile(r"\$\{?(\w*)\Z")
+NOT_FOR_US = ("BASH_ENV", "ENV")  # files that a shell without a prompt would run at its start
+
+
+class Shell(LiveLanguage):
+    """Directory, variables, functions, aliases and options stay from block to block, beyond an `exit` too."""
+
+    name = "Shell"
+    aliases = ("bash", "sh", "zsh", "batch", "bat")
+    file_extension = "sh"
+    lexer = "bash"
+    definitions = r"^(?:export\s+)?([A-Za-z_]\w*)="
+    takes_keys = True
+    explains_failures = False
+    analysis = "interpreter.policy.analysis.shell:analyze"
+    scanners = ("interpreter.policy.scanners.shellcheck:SHELLCHECK", "interpreter.policy.scanners.semgrep:SEMGREP")
+    cell_magic = "%%bash"
+    cell_setup = "interpreter.export.shell_state:notebook_setup"
+    script = "interpreter.export.script.steps:add_shell"
+    order = 2
+
+    _dialect: Dialect
+    _exports: Exports
+    _keyboard: Keyboard | None = None
+    _state: bytes | None = None  # of a session that was moved to the background
+    _state_in: Containment | None = None  # what shut that one in
+
+    def __init__(self, computer: HasSurroundings | None = None) -> None:
+        super().__init__(computer)
+        self._blocks: dict[int, int] = {}  # by the number of a state, the block that left it
+
+    def version(self) -> str | None:
+        shell = which_shell(self.surroundings.shell)
+        number = shell and program_version(shell, self.surroundings.containment)
+        return f"{Path(shell).name} {number}" if shell and number else None
+
+    def launch(self) -> Launch:
+        shell = which_shell(self.surroundings.shell)
+        if shell is None:
+            wanted = self.surroundings.shell
+            missing = f"{wanted} is no bash or zsh that can be run." if wanted else "bash is not installed."
+            raise SessionStartError(self.name, missing)
+        env = self._environment()
+        self._dialect = Dialect(shell, env["TERM"], self.surroundings.shell_rc, self._own_state())
+        self._exports = Exports(env)
+        start = ["--norc", "--noprofile"] if self._dialect.kind == "bash" else ["-f", "-s"]
+        return Launch(["stdin", shell, *start], self._dialect, env=env, cwd=self.surroundings.cwd)
+
+    def _environment(self) -> dict[str, str]:
+        found = {name: value for name, value in self.surroundings.environment().items() if name not in NOT_FOR_US}
+        return found | dict.fromkeys(PAGERS, "cat") | {"TERM": self._terminal_kind()}
+
+    def start(self) -> Session:
+        begins = self.session is None
+        session = super().start()
+        if begins and self._own_state() is not None:
+            self._cwd = None  # the state has a directory of its own
+        return session
+
+    # -- blocks ------------------------------------------------------------------------------------------
+
+    def channels(self) -> Channels:
+        terminal = output_terminal(self.surroundings.size)
+        terminal.plain = partial(self._dialect.plain, self.start().folder)
+        return terminal
+
+    def fields(self) -> Frame:
+        self._seat_somebody()
+        stdin = self._keyboard.path if self._keyboard else os.devnull
+        if self._keyboard and self.start().launch.containment is not None:
+            stdin = path_of(KEYBOARD)
+        return {"stdin": stdin, "term": self._terminal_kind(), "active_lines": self.surroundings.active_lines}
+
+    def _terminal_kind(self) -> str:
+        return "xterm-256color" if self.surroundings.colors else "dumb"
+
+    def _take_news(self, event: Frame) -> None:
+        super()._take_news({**event, **self._news()})
+        assert self.session is not None and self.session.block is not None
+        if event["exit_code"] == SYNTAX_ERROR and is_torn(self.session.block.code):
+            self.session.retire(FAREWELL)  # bash 5.2 damages its own memory when a file ends inside $(
+
+    def _news(self) -> Frame:
+        assert self.session is not None
+        report = self._dialect.report(self.session.folder)
+        if report is None:
+            return {}
+        cwd, changed = self._exports.news(report, self.surroundings.exported)
+        return {"cwd": cwd, "env": changed}
+
+    def exited(self, event: Frame) -> Iterator[Chunk]:
+        """The shell ended: the next one goes on where it stopped, or where the block before it did."""
+        if event["startup"]:
+            yield from super().exited(event)
+            return
+        news, code = self._news(), event["code"]
+        super()._take_news(news)
+        if not news:
+            self._blocks[self.present] = self._blocks[self._before]  # the block left nothing
+        ended = how_exited(event)
+        if ended != "interrupted" and (code < 0 or not news):
+            kept = "what it had" if news else "what it had before this block"
+            yield console(f"The shell ended ({how_it_ended(code)}). A new one goes on with {kept}.\n")
+        yield self.closing(code, ended)
+
+    # -- somebody at the keyboard ------------------------------------------------------------------------
+
+    def _seat_somebody(self) -> None:
+        """Have a controlling terminal while there is somebody to type, and none while there is not."""
+        session = self.start()
+        if self.surroundings.keyboard != (self._keyboard is not None):
+            if session.alive:
+                session.retire(FAREWELL)  # a process keeps the terminal that it was born with
+            if self._keyboard is None:
+                self._keyboard = Keyboard()
+                session.take_terminal(self._keyboard.theirs, self._keyboard)
+            else:
+                session.leave_terminal()
+                self._keyboard.hang_up()
+                self._keyboard = None
+        if self._keyboard is not None:
+            self._keyboard.prepare(self.surroundings.size)
+
+    def send_keys(self, keys: bytes) -> None:
+        """Type something for the block that runs."""
+        if self._keyboard is not None:
+            self._keyboard.press(keys)
+
+    def echo_off(self) -> bool:
+        """Whether what is typed now should not be seen, such as a password."""
+        return self._keyboard is not None and self._keyboard.echo_off()
+
+    # -- questions between blocks ------------------------------------------------------------------------
+
+    def variables(self) -> list[Variable]:
+        return listed(self._variables())
+
+    def look(self, name: str, rows: Window = (0, 50), columns: Window = (0, 50)) -> Value:
+        found = self._variables()
+        if name.lstrip("$") not in found:
+            raise UsageError(f"No block has set {name}.")
+        return Text(*found[name.lstrip("$")])
+
+    def complete(self, code: str, cursor: int) -> Completions:
+        """The names of variables, behind a dollar sign."""
+        match = VARIABLE.search(code[:cursor])
+        if match is None or self.session is None or self.session.busy:
+            return Completions(cursor)
+        names = {**self.surroundings.environment(), **self._variables()}
+        matches = [(name, "") for name in sorted(names) if name.startswith(match[1])]
+        return Completions(match.start(1), matches)
+
+    def _variables(self) -> dict[str, tuple[str, str]]:
+        state = self._saved()
+        if state is None:
+            return {}
+        env = self.session.launch.env if self.session is not None else self._environment()
+        return variables(state.decode("utf-8", "replace"), {**env, "TERM": self._terminal_kind()})
+
+    # -- states ------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> int | None:
+        return self.present if self.surroundings.snapshots > 0 else None
+
+    def points(self) -> list[int]:
+        return [state for state, number in self._blocks.items() if self._is_kept(number) and state != self.present]
+
+    def restore(self, state: int) -> Restored:
+        """The next block runs in a new shell that starts from there; background jobs go on."""
+        if state == self.present:
+            return Restored()
+        session = self.session
+        if session is not None and session.block is not None and not session.block.finished:
+            raise BusyError("A shell block is running: its session cannot be rewound now.")
+        if session is None or state not in self.points():
+            raise NotRestorableError("That state of the shell is not kept any more.")
+        self._note_place()
+        if session.alive:
+            self._asked(session, {"op": "inspect"}, SAVING)  # from here on the state of the last block is saved
+            session.retire(FAREWELL)
+        self._dialect.settle(session.folder)
+        self._dialect.choose(self._blocks[state])
+        self._return_to(state)
+        return Restored()
+
+    def _known_states(self) -> Iterable[int]:
+        return self._blocks  # to look whether each is whole would cost more than the block
+
+    def leave_state(self) -> int:
+        before = super().leave_state()
+        assert self.session is not None
+        self._dialect.kept = self.surroundings.snapshots + 2
+        oldest = self._dialect.oldest(self.session.folder)
+        self._blocks = {state: number for state, number in self._blocks.items() if number == 0 or number >= oldest}
+        self._blocks.setdefault(before, 0)
+        self._blocks[self.present] = self.session.block.number + 1 if self.session.block else 1
+        return before
+
+    @property
+    def contained_in(self) -> Containment | None:
+        return self._state_in if self.session is None else super().contained_in
+
+    def _own_state(self) -> bytes | None:
+        """What a new shell starts from: not what is from another sandbox."""
+        return self._state if self._state_in is self.surroundings.containment else None
+
+    def has_begun(self) -> bool:
+        return self._state is not None or super().has_begun()
+
+    def hand_over(self, other: Shell) -> Restored:
+        """The saved state: a new shell starts from there; background jobs stay with this one."""
+        other._state, other._state_in = self._saved(), other.surroundings.containment
+        return Restored()
+
+    def _saved(self) -> bytes | None:
+        """The state as it is now."""
+        session = self.session
+        if session is None or session.block is None:
+            return self._state
+        if session.alive:
+            self._asked(session, {"op": "inspect"}, SAVING)  # from here on the state of the last block is saved
+        state = self._dialect.last_state(session.folder)
+        return shared_files.read(state) if state is not None else None
+
+    def _is_kept(self, number: int) -> bool:
+        if self.session is None:
+            return False
+        return number == 0 or is_whole(state_file(self.session.folder, number))
+
+    def trial(self, view: View) -> Trial:
+        from interpreter.runtimes.shell.trial import ShellTrial
+
+        return ShellTrial(self, view)
+
+    # -- ends --------------------------------------------------------------------------------------------
+
+    def _detached(self, run: Run) -> Iterator[Chunk]:
+        session = run.session
+        if session is self.session:
+            state = self._dialect.last_state(session.folder)
+            self._state, self._state_in = shared_files.read(state) if state else None, session.launch.containment
+            self._keyboard = None  # it stays with the block
+            self._blocks.clear()
+        yield from super()._detached(run)
+
+    def terminate(self) -> None:
+        super().terminate()
+        self._keyboard = self._state = self._state_in = None
+        self._blocks.clear()
+
+
+def is_torn(code: str) -> bool:
+    return code.count("(") > code.count(")")
+
+
+def how_exited(event: Frame) -> str:
+    if event["why"] == "timed_out":
+        return "timed_out"
+    if event["why"] == "interrupted" and event["code"] in (-signal.SIGINT, 128 + signal.SIGINT):
+        return "interrupted"  # it was still starting, and nothing is lost
+    if event["code"] < 0:
+        return "died"
+    if event["why"]:
+        return "interrupted"
+    return "error" if event["code"] else "done"
+
+
+def which_shell(wanted: str | None) -> str | None:
+    """The shell that the settings name, else the user's own if we speak it, else bash."""
+    if wanted:
+        return shutil.which(wanted) if Path(wanted).name in SPOKEN else None
+    users = os.environ.get("SHELL", "")
+    if Path(users).name in SPOKEN and (found := shutil.which(users)):
+        return found
+    return shutil.which("bash") or shutil.which("zsh")

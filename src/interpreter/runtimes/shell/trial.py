@@ -1,0 +1,145 @@
+"""A shell block on trial: in a new shell, in a view, which begins with the state that the live one has."""
+
+from __future__ import annotations
+
+import dataclasses
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interpreter.errors import BusyError, NotPreviewableError
+from interpreter.messages import Chunk
+from interpreter.runtimes import python, shared_files
+from interpreter.runtimes.block import Block
+from interpreter.runtimes.launch import Launch
+from interpreter.runtimes.looking import SAVING
+from interpreter.runtimes.shell.dialect import state_file
+from interpreter.runtimes.shell.language import FAREWELL, Shell
+from interpreter.runtimes.spool import Spool, outputs_folder
+from interpreter.runtimes.trials.gate import Denied, Gate
+from interpreter.runtimes.trials.processes import others_in
+from interpreter.runtimes.trials.view import View, take_in
+
+if TYPE_CHECKING:
+    from interpreter.runtimes.surroundings import Surroundings
+
+STARTER = Path(python.__file__).with_name("driver") / "start_in_view.py"
+PATIENCE = 60.0  # seconds
+NO_SHELL = "No shell could be started in which the block could be tried out."
+
+
+class ShellInView(Shell):
+    """A shell that goes into a view before it is one; nobody's keys reach it."""
+
+    def __init__(self, surroundings: Surroundings, state: bytes | None, entrance: str) -> None:
+        super().__init__()
+        self.surroundings = dataclasses.replace(surroundings, keyboard=False, exported=dict(surroundings.exported))
+        self._state, self._entrance = state, entrance
+
+    def launch(self) -> Launch:
+        launch = super().launch()
+        kind, *program = launch.worker
+        starter = [sys.executable, "-I", "-S", str(STARTER), self._entrance]
+        return dataclasses.replace(launch, worker=[kind, *starter, *program])
+
+    def saved(self) -> bytes | None:
+        """The state that the last block left, if it got to save it."""
+        return last_state(self)
+
+
+class ShellTrial:
+    """From the new shell to the choice whether the live one takes over its state."""
+
+    def __init__(self, language: Shell, view: View) -> None:
+        session = language.session
+        if session is not None and session.block is not None and not session.block.finished:
+            raise BusyError("A shell block is running: none can be previewed now.")
+        self.lost: list[str] = []
+        self._language, self._view, self._gate = language, view, Gate()
+        self._code, self._ended, self._over = "", "", False
+        with tempfile.TemporaryDirectory(prefix="interpreter-") as folder, socket.socket(socket.AF_UNIX) as door:
+            door.bind(f"{folder}/door")
+            door.listen(1)
+            door.settimeout(PATIENCE)
+            state = last_state(language) or language._own_state()
+            self.active = ShellInView(language.surroundings, state, f"{folder}/door")
+            self._begin(door)
+
+    def _begin(self, door: socket.socket) -> None:
+        copy = self.active.start()
+        self.active._cwd, self.active._env = None, {}  # it is told both: its state may be older than they are
+        self._view.shared.append(str(copy.folder))
+        try:
+            line, _ = door.accept()
+            take_in(self._view, line, self._gate)
+        except TimeoutError as error:
+            self.drop()
+            raise NotPreviewableError(NO_SHELL) from error
+        except BaseException:
+            self.drop()
+            raise
+
+    def run(self, code: str) -> Iterator[Chunk]:
+        self._code = code
+        for chunk in self.active.run(code):
+            self._ended = chunk.get("ended", self._ended)
+            yield chunk
+
+    @property
+    def died(self) -> bool:
+        return self._over or self._ended in ("", "died", "background")
+
+    @property
+    def denied(self) -> list[Denied]:
+        return self._gate.denied
+
+    # -- the choice ----------------------------------------------------------------------------------------------
+
+    def keep(self) -> list[str]:
+        """The live shell takes over what a state can hold; what runs in the background is not in it."""
+        state, shared = self.active.saved(), self.active.surroundings
+        copy = self.active.session
+        left = others_in(self._view.place, copy.pid if copy is not None else None)
+        self.drop()
+        if state is None:
+            return ["the shell's variables"]
+        take_over(self._language, state, self._code)
+        self._language.surroundings.cwd = shared.cwd
+        self._language.surroundings.exported.update(shared.exported)
+        self._language._cwd, self._language._env = shared.cwd, dict(self._language.surroundings.exported)
+        return [f"{each}, which was ended" for each in left]
+
+    def drop(self) -> None:
+        self._over = True
+        self.active.terminate()
+        self._gate.open(self._view.place)
+
+
+def last_state(shell: Shell) -> bytes | None:
+    """What a new shell needs to go on where this one is."""
+    session = shell.session
+    if session is None or session.block is None:
+        return None
+    if session.alive:
+        shell._asked(session, {"op": "inspect"}, SAVING)  # from here on the state of the last block is saved
+    state = shell._dialect.last_state(session.folder)
+    return shared_files.read(state) if state is not None else None
+
+
+def take_over(shell: Shell, state: bytes, code: str) -> None:
+    """Have the live shell go on with a state as if a block of its own had left it."""
+    session = shell.start()
+    if session.alive:
+        session.retire(FAREWELL)
+    shell._dialect.settle(session.folder)
+    number = session.block.number + 1 if session.block else 1
+    shell._before = shell.leave_state()
+    block = Block(number, code, Spool(outputs_folder))
+    block.finished = True
+    block.let_go()
+    session.block = session._blocks[number] = block
+    shell._dialect._block = number
+    state_file(session.folder, number).write_bytes(state)

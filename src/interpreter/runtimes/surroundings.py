@@ -1,0 +1,80 @@
+"""What the live sessions of one computer share: the working directory, exported variables, and who can be asked."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from interpreter.runtimes.containment import Containment
+from interpreter.runtimes.frames import Frame
+
+if TYPE_CHECKING:
+    from interpreter.messages import Chunk
+    from interpreter.runtimes.calls import Tools
+    from interpreter.runtimes.requests import Request
+
+OnInput = Callable[[str, bool], "str | None"]
+
+
+def nearest_folder(path: str) -> str:
+    """The folder itself, or what is left above it when it was deleted."""
+    while not os.path.isdir(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    return path
+
+
+@dataclass
+class Surroundings:
+    """Shared by all languages of a computer; `cd` in one is seen by the others."""
+
+    cwd: str = field(default_factory=os.getcwd)
+    exported: dict[str, str | None] = field(default_factory=dict)  # None: unset since
+    on_input: OnInput | None = None  # (prompt, is it a password) -> the answer, or None for end of file
+    cancelled: Callable[[], bool] = lambda: False  # whether the turn that a block belongs to was cancelled
+    keyboard: bool = False  # whether somebody's keys can reach a shell block
+    colors: bool = False
+    timeout: float | None = None
+    max_output: int = 2800
+    python: str | None = None
+    shell: str | None = None
+    shell_rc: bool = False
+    active_lines: bool = True
+    snapshots: int = 20  # how many earlier states of a session can be returned to
+    size: tuple[int, int] = (80, 24)  # columns, lines
+    tools: Tools | None = None  # who answers what code calls by the name of `computer`
+    skills: Callable[[], list[str]] | None = None  # the names of those that a Python session has from the beginning
+    action: object = None  # the session's action that runs now
+    ask: Callable[[Request, Chunk], Chunk] | None = None  # has a request answered at once; the chunk as it was shown
+    emit_images: bool = True  # whether the model gets the images that code shows
+    containment: Containment | None = None  # what new sessions are shut in
+
+    def environment(self) -> dict[str, str]:
+        """The variables for a new session."""
+        merged: dict[str, str | None] = {**os.environ, **self.exported}
+        env = {name: value for name, value in merged.items() if value is not None}
+        return self.containment.environment(env) if self.containment else env
+
+    def own_environment(self) -> dict[str, str]:
+        """Where programs are looked for: what code in a sandbox exported has no say in what is run for it."""
+        return dict(os.environ) if self.containment else self.environment()
+
+    def return_to(self, cwd: str, exported: dict[str, str | None]) -> None:
+        """Have the directory and the exported variables of before; what was exported since is as it was found."""
+        self.cwd = cwd
+        self.leave_lost_folder()
+        self.exported = {**{name: os.environ.get(name) for name in self.exported}, **exported}
+
+    def leave_lost_folder(self) -> None:
+        """Of a directory that is gone, take what is left above it; from here, nobody can look into a sandbox."""
+        if self.containment is None:
+            self.cwd = nearest_folder(self.cwd)
+
+    def news_for(self, seen: dict[str, str | None], cwd: str | None) -> Frame:
+        """What a session that knew `seen` and was in `cwd` has to be told before its next block."""
+        changed = {name: value for name, value in self.exported.items() if seen.get(name, "\0") != value}
+        news: Frame = {"env": changed} if changed else {}
+        if cwd != self.cwd:
+            news["cwd"] = self.cwd
+        return news

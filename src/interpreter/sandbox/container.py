@@ -1,0 +1,182 @@
+"""A sandbox that is a container of Docker or Podman."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import shutil
+import socket
+import subprocess
+import threading
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interpreter.errors import SandboxUnavailableError
+from interpreter.runtimes.containment import Start
+from interpreter.sandbox.places import DRIVERS, trusted_in
+from interpreter.sandbox.sandbox import Sandbox
+
+if TYPE_CHECKING:
+    from contextlib import ExitStack
+
+    from interpreter.sandbox.containment import Containment
+
+ENGINES = ("podman", "docker")
+LINE, NETWORK = "control", "network"  # the names of sockets in the session's folder
+# What of the host's environment would be wrong in another system.
+HOSTS_OWN = ("PATH", "HOME", "SHELL", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LD_PRELOAD")
+# Holds the descriptor, which engines close: they have processes of their own.
+WAITING = ("/bin/sh", "-c", '"$@"; exit $?', "sh")
+PIECE = 64 * 1024
+MOST_DESCRIPTORS = 16
+PATIENCE = 300.0  # seconds until a container has started, its image downloaded
+
+
+def available() -> str:
+    """The engine, if it answers."""
+    for name in ENGINES:
+        program = shutil.which(name)
+        if program and not trouble_with(program):
+            return program
+    found = [name for name in ENGINES if shutil.which(name)]
+    if not found:
+        raise SandboxUnavailableError(
+            "A sandbox in a container needs Podman or Docker: apt-get install podman (Debian, Ubuntu), "
+            "dnf install podman (Fedora), brew install podman (macOS)."
+        )
+    trouble = trouble_with(str(shutil.which(found[0])))
+    raise SandboxUnavailableError(
+        f"{found[0]} does not answer: {trouble}. To start it: sudo systemctl start {found[0]}"
+    )
+
+
+@cache
+def trouble_with(program: str) -> str:
+    try:
+        done = subprocess.run([program, "info"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["no word"])[-1]
+
+
+def command(engine: str, sandbox: Sandbox, start: Start, mounts: dict[Path, str], argv: list[str]) -> list[str]:
+    """The engine's command line: no network, no rights, nothing of the host but the workspace and these mounts."""
+    workspace = sandbox.workspace
+    line = [engine, "run", "--rm", "--interactive", "--network", "none", "--cap-drop", "ALL"]
+    line += ["--security-opt", "no-new-privileges"]
+    line += ["--read-only", "--tmpfs", "/tmp:rw,exec,mode=1777", "--ipc", "private", "--pull", "missing"]
+    line += [
+        "--user",
+        f"{os.getuid()}:{os.getgid()}",
+        *(["--userns", "keep-id"] if Path(engine).name == "podman" and os.getuid() != 0 else []),
+    ]
+    line += limits(sandbox)
+    line += volume(Path(workspace), "rw")
+    for path in trusted_in(Path(workspace)):
+        line += volume(path, "ro")
+    for path, way in [*((path, "ro") for path in sandbox.readable), *((path, "rw") for path in sandbox.writable)]:
+        line += volume(path, way)
+    for path, way in mounts.items():
+        line += volume(path, way)
+    for name in start.env:
+        if name not in HOSTS_OWN:
+            line += ["--env", name]  # the value is read from the engine's own environment, and is not seen by others
+    cwd = start.cwd if start.cwd and Path(start.cwd).is_relative_to(workspace) else workspace
+    return [*line, "--env", "HOME=/tmp", "--workdir", cwd, "--entrypoint", argv[0], sandbox.image, *argv[1:]]
+
+
+def limits(sandbox: Sandbox) -> list[str]:
+    wanted, line = sandbox.limits, []
+    if wanted.memory is not None:
+        line += ["--memory", f"{wanted.memory}m", "--memory-swap", f"{wanted.memory}m"]
+    if wanted.processes is not None:
+        line += ["--pids-limit", str(wanted.processes)]
+    return line
+
+
+def volume(path: Path, way: str) -> list[str]:
+    return ["--volume", f"{path}:{path}:{way}"]
+
+
+def wrapped(containment: Containment, start: Start, folder: Path | None, stack: ExitStack) -> Start:
+    """The start in a container: descriptors do not go along, so the supervisor connects to a socket in its folder."""
+    from interpreter.sandbox.containment import ENTER, PORT
+    from interpreter.sandbox.containment import limits as rlimits
+
+    python, *rest = [inside(word) for word in start.argv]
+    mounts = {containment.outputs: "ro"}
+    argv, fds = [python, *rest], []
+    if folder is not None:
+        supervisor, control, *worker = rest
+        mounts |= {folder: "rw"} | dict.fromkeys(DRIVERS, "ro")
+        fds = [lay_lines(containment, folder, int(control), stack)]
+        line, network = f"connect={folder / LINE}", f"connect={folder / NETWORK}:{PORT}"
+        argv = [python, ENTER, rlimits(containment.sandbox.limits), network, supervisor, line, *worker]
+    env = {name: value for name, value in start.env.items() if name not in HOSTS_OWN}
+    full = [*WAITING, *command(available(), containment.sandbox, start, mounts, argv)]
+    return Start(full, env | {"PATH": os.environ.get("PATH", os.defpath), "HOME": os.path.expanduser("~")}, "/", fds)
+
+
+def lay_lines(containment: Containment, folder: Path, control: int, stack: ExitStack) -> int:
+    """Have sockets in the folder for what the supervisor talks to; a descriptor for the engine to hold meanwhile."""
+    lives, held = os.pipe()
+    stack.callback(os.close, held)
+    with containment.proxy.expect() as network:
+        lines = {LINE: os.dup(control), NETWORK: os.dup(network.fileno())}
+    for name, end in lines.items():
+        carry(folder / name, end, os.dup(lives))
+    os.close(lives)
+    return held
+
+
+def inside(word: str) -> str:
+    """A program of the host by its name alone: the image has its own."""
+    is_program = word.startswith("/") and os.access(word, os.X_OK) and os.path.isfile(word)
+    if not is_program:
+        return word
+    name = os.path.basename(word)
+    return "python3" if name.startswith("python") else name
+
+
+def carry(path: Path, control: int, lives: int) -> None:
+    """Wait for a connection at the path and carry everything between it and the descriptor, other descriptors too.
+
+    If the engine ends before there is one, which `lives` tells, there will be none.
+    """
+    listening = socket.socket(socket.AF_UNIX)
+    path.unlink(missing_ok=True)
+    listening.bind(str(path))
+    listening.listen(1)
+    ours = socket.socket(fileno=control)
+    threading.Thread(target=_carry, args=(listening, ours, lives), name="sandbox line", daemon=True).start()
+
+
+def _carry(listening: socket.socket, ours: socket.socket, lives: int) -> None:
+    with listening, ours, contextlib.suppress(OSError):
+        try:
+            ready, _, _ = select.select([listening.fileno(), lives], [], [], PATIENCE)
+        finally:
+            os.close(lives)
+        if listening.fileno() not in ready:
+            return  # the image is not there, or has no Python, or ...: the engine has said so
+        theirs, _ = listening.accept()
+        with theirs:
+            back = threading.Thread(target=_pass_on, args=(theirs, ours), daemon=True)
+            back.start()
+            _pass_on(ours, theirs)
+            back.join()
+
+
+def _pass_on(source: socket.socket, target: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while True:
+            data, fds, _, _ = socket.recv_fds(source, PIECE, MOST_DESCRIPTORS)
+            if not data:
+                break
+            socket.send_fds(target, [data], fds)
+            for fd in fds:
+                os.close(fd)
+    with contextlib.suppress(OSError):
+        target.shutdown(socket.SHUT_WR)

@@ -1,0 +1,333 @@
+"""A sandbox that is in use: sessions are started in it, and it tells what it has kept from them."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import weakref
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from interpreter.config.homes import homes
+from interpreter.errors import SandboxUnavailableError
+from interpreter.runtimes.containment import Start
+from interpreter.runtimes.spool import outputs_folder
+from interpreter.sandbox import (
+    bubblewrap,
+    container,
+    seatbelt,
+)
+from interpreter.sandbox.addresses import is_listed
+from interpreter.sandbox.cgroups import Groups
+from interpreter.sandbox.denials import (
+    Block,
+    blocked,
+    says_why,
+    to_host,
+)
+from interpreter.sandbox.environment import let_through, through_proxy
+from interpreter.sandbox.mountpoints import make_ways
+from interpreter.sandbox.needs import in_vain
+from interpreter.sandbox.places import (
+    Places,
+    is_inside,
+    places,
+)
+from interpreter.sandbox.proxy import Proxy, Verdict
+from interpreter.sandbox.sandbox import (
+    MEGABYTE,
+    Limits,
+    Sandbox,
+    Widening,
+)
+from interpreter.sandbox.seccomp import program
+
+ENTER = str(Path(__file__).with_name("enter.py"))
+NAME = "interpreter-sandbox-"
+PORT = 41080  # of the proxy, in the sandbox's own network
+STATE = (".config", ".cache", ".local/share")  # where we keep ours in a home that is not $HOME
+PACKAGES = ".local/share/sandbox-packages"  # in the sandbox's home: what pip installs, for all its sessions
+
+
+class Containment:
+    """The sessions of one computer share it: its temporary folder, its home, its proxy."""
+
+    def __init__(self, sandbox: Sandbox, proxy: Proxy | None = None, state: tuple[Path, ...] | None = None) -> None:
+        self.sandbox = self._base = sandbox
+        self.granted: list[Widening] = []  # since then, by somebody who may
+        self.within: Containment | None = None  # the narrower one that this was made of
+        self.proxy = proxy or Proxy(sandbox.hosts)
+        self._door: int | None = None
+        self.last_verdicts: list[Verdict] = []  # what the last block asked the network for
+        self.state = own_state() if state is None else state  # of ours: kept from all code
+        self.check()
+        drop_stale(Path(tempfile.gettempdir()))
+        self.scratch = Path(tempfile.mkdtemp(prefix=f"{NAME}{os.getpid()}-"))
+        self.outputs = outputs_folder() / self.scratch.name
+        for folder in (self.scratch / "tmp", self.scratch / "home" / PACKAGES, self.outputs):
+            folder.mkdir(parents=True, mode=0o700)
+        self.groups = Groups(sandbox.limits) if sys.platform == "linux" and not sandbox.image else None
+        self._end = weakref.finalize(self, put_away, self.scratch, self.outputs, self.proxy, self.groups)
+
+    def check(self) -> None:
+        """SandboxUnavailableError if this sandbox cannot be had here: why, and what would help."""
+        if self.sandbox.image:
+            container.available()
+        elif sys.platform == "linux":
+            bubblewrap.available()
+        elif sys.platform == "darwin":
+            seatbelt.available()
+        else:
+            raise SandboxUnavailableError(
+                "There is no sandbox for this system yet. With Docker or Podman: interpreter --sandbox container:IMAGE"
+            )
+        self.places([])
+
+    def close(self) -> None:
+        """Put everything away; its sessions have ended."""
+        self._end()
+
+    def widen(self, *wanted: Widening) -> Containment:
+        """Give more: itself if sessions that run have it at once, else another one for new sessions."""
+        wider = self
+        if not all(each.at_once for each in wanted):
+            wider = copy.copy(self)  # folders, groups and the proxy are the same
+            wider.within = self
+        wider.granted = [*self.granted, *wanted]
+        wider.settle()
+        return wider
+
+    def narrow(self, *wanted: Widening) -> None:
+        """Take back what was granted; connections to hosts that are not listed any more are cut."""
+        self.granted = [each for each in self.granted if each not in wanted]
+        self.settle()
+
+    def settle(self) -> None:
+        """Have what is granted now, and let the proxy know."""
+        self.sandbox = granting(self._base, self.granted)
+        self.proxy.allow_only(self.sandbox.hosts)
+
+    # -- what sessions call -------------------------------------------------------------------------------------
+
+    @property
+    def only_reads(self) -> bool:
+        return not self.sandbox.writes_workspace
+
+    def environment(self, env: dict[str, str]) -> dict[str, str]:
+        kept = let_through(env, self.sandbox.env)
+        packages = str(self._inside_home() / PACKAGES)
+        path = [packages, *filter(None, [kept.get("PYTHONPATH")])]
+        kept |= {"PYTHONPATH": os.pathsep.join(path), "TMPDIR": "/tmp", **through_proxy(PORT)}
+        if not self._installs_into_workspace():
+            kept["PIP_TARGET"] = packages
+        return kept
+
+    @contextlib.contextmanager
+    def wrap(self, start: Start, folder: Path | None = None) -> Iterator[Start]:
+        with contextlib.ExitStack() as stack:
+            try:
+                wrapped = self._wrapped(start, folder, stack)
+            except OSError as error:
+                raise SandboxUnavailableError(
+                    f"The sandbox cannot be made: {error}. Start the interpreter anew."
+                ) from error
+            yield wrapped
+
+    def _wrapped(self, start: Start, folder: Path | None, stack: contextlib.ExitStack) -> Start:
+        if self.sandbox.image:
+            return container.wrapped(self, start, folder, stack)
+        if sys.platform == "darwin":
+            return seatbelt.wrapped(self, start, folder)
+        return self._in_bubblewrap(start, folder, stack)
+
+    def shows(self, path: str) -> bool:
+        seen = self.places([])
+        return is_inside(Path(path), (*seen.readable, *seen.writable)) and not seen.is_hidden(path)
+
+    def denials(self, code: str, done: dict[str, Any]) -> list[str]:
+        block = Block(
+            code, done.get("exit_code"), list(done.get("errors") or ()), done.get("said") or "", done.get("cwd") or ""
+        )
+        verdicts = self.last_verdicts = self.proxy.take_verdicts()
+        if not (
+            block.errors or block.exit_code or says_why(block.said) or any(not verdict.allowed for verdict in verdicts)
+        ):
+            return []  # the usual case costs nothing
+        seen = self.places([])
+        found = blocked(self.sandbox, seen, block, verdicts)
+        vain = [in_vain(self.sandbox, seen, self.state, denial.remedy) for denial in found]
+        return [str(replace(each, remedy=None) if no_use else each) for each, no_use in zip(found, vain, strict=True)]
+
+    # -- what programs outside call, which keep to the same rules ----------------------------------------------------
+
+    def door(self) -> int:
+        """A port of this machine where the proxy listens as well."""
+        if self._door is None:
+            self._door = self.proxy.listen()
+        return self._door
+
+    def refusal(self, host: str, port: int) -> str:
+        return "" if is_listed(host, port, self.proxy.hosts) else str(to_host(host, port))
+
+    def may_read(self, path: Path) -> bool:
+        seen = self.places([])
+        shared = any(path.is_relative_to(place) for place in (*seen.readable, *seen.writable))
+        return shared and not seen.is_hidden(path)
+
+    def may_write(self, path: Path) -> bool:
+        return self.places([]).is_writable(path)
+
+    # -- Linux -------------------------------------------------------------------------------------------------
+
+    def _in_bubblewrap(self, start: Start, folder: Path | None, stack: contextlib.ExitStack) -> Start:
+        argv, fds = start.argv, list(start.fds)
+        if folder is not None:
+            line = stack.enter_context(self.proxy.expect())
+            fds.append(line.fileno())
+            argv = [argv[0], ENTER, limits(self.sandbox.limits), f"{line.fileno()}:{PORT}", *argv[1:]]
+        seen = self.places(programs(start.argv))
+        own = {self.outputs: "--ro-bind"} | ({folder: "--bind"} if folder else {})
+        protected = {path: stack.enter_context(opened) for path in seen.protected if (opened := as_it_is(path))}
+        fds += protected.values()
+        make_ways(self.scratch, seen, own)
+        options = bubblewrap.arguments(seen, self.scratch, own, protected)
+        options += bubblewrap.surroundings(start.env, self._visible(start.cwd, seen))
+        if (filters := program()) is not None:
+            fds.append(stack.enter_context(readable(filters)))
+            options += ["--seccomp", str(fds[-1])]
+        fds.append(stack.enter_context(readable(b"".join(os.fsencode(word) + b"\0" for word in options))))
+        doors = self.groups.doors if self.groups else []
+        return Start(bubblewrap.command(doors, fds[-1], argv), {}, "/", fds)
+
+    # -- places ------------------------------------------------------------------------------------------------
+
+    def places(self, used: list[str]) -> Places:
+        return places(self.sandbox, used, self.state)
+
+    def _visible(self, cwd: str | None, seen: Places) -> str:
+        """The directory to start in: the workspace if the one that is asked for cannot be seen."""
+        real = os.path.realpath(cwd or self.sandbox.workspace)
+        hidden = seen.is_hidden(real) or real.startswith(("/run/", "/proc/", "/dev/"))
+        in_temporary = real.startswith(("/tmp/", "/var/tmp/")) and not seen.is_writable(real)
+        return self.sandbox.workspace if hidden or in_temporary or not os.path.isdir(real) else real
+
+    def _inside_home(self) -> Path:
+        return Path(os.path.realpath(os.path.expanduser("~")))
+
+    def _installs_into_workspace(self) -> bool:
+        """Whether there is an environment in the workspace that can be written to, and is not our own."""
+        active = os.path.realpath(os.environ.get("VIRTUAL_ENV") or sys.prefix)
+        is_ours = active == os.path.realpath(sys.prefix)
+        return self.sandbox.writes_workspace and not is_ours and Path(active).is_relative_to(self.sandbox.workspace)
+
+
+def containment_for(sandbox: Sandbox, present: Containment | None = None) -> Containment | None:
+    """What sessions are to be shut in: what there is if it fits, else a new one; None without a sandbox."""
+    if sandbox.kind == "off":
+        return None
+    granted = present.granted if present is not None else []
+    if present is not None and present.sandbox == granting(sandbox, granted):
+        return present
+    made = Containment(sandbox)
+    made.granted = list(granted)
+    made.settle()
+    return made
+
+
+def granting(sandbox: Sandbox, granted: Iterable[Widening]) -> Sandbox:
+    for widening in granted:
+        sandbox = sandbox.widened(widening)
+    return sandbox
+
+
+def put_away(scratch: Path, outputs: Path, proxy: Proxy, groups: Groups | None) -> None:
+    proxy.close()
+    with contextlib.suppress(OSError):
+        outputs.rmdir()  # unless somebody was told of an output in it
+    if groups is not None:
+        groups.close()
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+def drop_stale(folder: Path) -> None:
+    """What sandboxes left whose maker was killed."""
+    for left in folder.glob(f"{NAME}*"):
+        pid = left.name.removeprefix(NAME).partition("-")[0]
+        if pid.isdigit() and not is_running(int(pid)) and left.lstat().st_uid == os.getuid():
+            shutil.rmtree(left, ignore_errors=True)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def own_state() -> tuple[Path, ...]:
+    """Our settings, keys and conversations."""
+    from platformdirs import user_cache_dir, user_config_dir, user_data_dir
+
+    folders = (
+        user_config_dir("open-interpreter"),
+        user_cache_dir("open-interpreter"),
+        user_data_dir("open-interpreter"),
+        *(os.path.join(home, place, "open-interpreter") for home in homes()[1:] for place in STATE),
+    )
+    return tuple(map(Path, dict.fromkeys(folders)))
+
+
+def programs(argv: list[str]) -> list[str]:
+    """The programs that a command line names in full."""
+    return [word for word in argv if word.startswith("/") and os.access(word, os.X_OK) and os.path.isfile(word)]
+
+
+def limits(wanted: Limits) -> str:
+    """For the first process, which sets them before anything else runs."""
+    memory = None if wanted.memory is None else wanted.memory * MEGABYTE
+    size = None if wanted.file_size is None else wanted.file_size * MEGABYTE
+    # Memory is counted where it can be written: programs like node reserve far more addresses than they use.
+    values = {"DATA": memory, "CPU": wanted.cpu, "NPROC": wanted.processes, "FSIZE": size, "CORE": 0}
+    return ",".join(f"{name}={value}" for name, value in values.items() if value is not None)
+
+
+def as_it_is(path: Path) -> contextlib.AbstractContextManager[int] | None:
+    """A descriptor for what is at the path now, unless that is a link or nothing."""
+    try:
+        fd = os.open(path, os.O_PATH | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    if stat.S_ISLNK(os.fstat(fd).st_mode):
+        os.close(fd)
+        return None
+    return closing_later(fd)
+
+
+@contextlib.contextmanager
+def closing_later(fd: int) -> Iterator[int]:
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+@contextlib.contextmanager
+def readable(content: bytes) -> Iterator[int]:
+    """A descriptor from which this can be read."""
+    fd = os.memfd_create("sandbox")
+    try:
+        os.write(fd, content)
+        os.lseek(fd, 0, os.SEEK_SET)
+        yield fd
+    finally:
+        os.close(fd)

@@ -1,0 +1,288 @@
+"""The one way out of a sandbox: a proxy outside of it, which connects to hosts on a list and notes what it refused.
+
+A session's first process listens in its own, empty network and hands the listening socket over: what connects there
+arrives here. A name is looked up once, its addresses are judged, and the connection goes to exactly such an address.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import select
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from interpreter.sandbox.addresses import is_listed, is_public
+
+LONGEST_HEAD = 64 * 1024
+PATIENCE = 30.0  # seconds to send a request's head, and to connect
+MOST_CONNECTIONS = 256
+PIECE = 64 * 1024
+REMEMBERED = 1000
+REQUEST = re.compile(rb"([A-Z]+) (\S+) HTTP/1\.[01]\r\n")
+PLAIN = re.compile(r"http://(?:[^/@]*@)?(\[[^\]]+\]|[^/:]+)(?::(\d+))?(/.*)?", re.IGNORECASE)
+ADDRESSED = re.compile(r"(\[[^\]]+\]|[^:]+):(\d+)")
+HOP_BY_HOP = (b"proxy-connection:", b"proxy-authorization:", b"connection:", b"keep-alive:")
+
+Resolve = Callable[[str, int], Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A connection that was asked for."""
+
+    host: str
+    port: int
+    allowed: bool
+    why: str = ""
+    listed: bool = True  # refused for its address, or because it is not on the list?
+
+
+class Refused(Exception):
+    """The connection may not be made; the words are for the one who asked for it."""
+
+    def __init__(self, status: str, words: str) -> None:
+        super().__init__(words)
+        self.status = status
+
+
+class Proxy:
+    """Serves the sessions of one sandbox until it is closed."""
+
+    def __init__(self, hosts: Sequence[str], resolve: Resolve | None = None, allow_private: bool = False) -> None:
+        self.hosts = list(hosts)
+        self._resolve = resolve or addresses_of
+        self._allow_private = allow_private  # for tests, whose servers are on this machine
+        self._verdicts: list[Verdict] = []
+        self._open: dict[socket.socket, tuple[str, int]] = {}  # connections to servers
+        self._lock = threading.Lock()
+        self._places = threading.Semaphore(MOST_CONNECTIONS)
+        self._wake, self._waker = os.pipe()
+        self._lines: list[socket.socket] = []
+        self._thread: threading.Thread | None = None
+
+    # -- sessions --------------------------------------------------------------------------------------------
+
+    def expect(self) -> socket.socket:
+        """A session is about to start; the end of a line over which it sends a listening socket."""
+        ours, theirs = socket.socketpair()
+        with self._lock:
+            self._lines.append(ours)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._serve, name="sandbox proxy", daemon=True)
+                self._thread.start()
+            os.write(self._waker, b".")
+        return theirs
+
+    def listen(self) -> int:
+        """Where there is no network apart: listen on this machine; the port."""
+        listening = socket.create_server(("127.0.0.1", 0))
+        with self.expect() as line:
+            socket.send_fds(line, [b"."], [listening.fileno()])
+        with listening:
+            return int(listening.getsockname()[1])
+
+    def allow_only(self, hosts: Sequence[str]) -> None:
+        """Have another list, at once: connections to hosts that are not on it are cut."""
+        with self._lock:
+            self.hosts[:] = hosts
+            cut = [end for end, (host, port) in self._open.items() if not is_listed(host, port, hosts)]
+            for end in cut:
+                with contextlib.suppress(OSError):
+                    end.shutdown(socket.SHUT_RDWR)
+
+    def take_verdicts(self) -> list[Verdict]:
+        """What was asked for since the last time."""
+        with self._lock:
+            taken, self._verdicts = self._verdicts, []
+        return taken
+
+    def close(self) -> None:
+        with self._lock:
+            waker, self._waker = self._waker, -1  # closed twice, it might be somebody else's by then
+            never_began = self._thread is None
+        if waker != -1:
+            os.close(waker)
+            if never_began:
+                os.close(self._wake)
+
+    def _serve(self) -> None:
+        listening: list[socket.socket] = []
+        while True:
+            watched: list[int | socket.socket] = [self._wake, *self._lines, *listening]
+            ready, _, _ = select.select(watched, [], [])
+            if self._wake in ready and not os.read(self._wake, 4096):
+                break
+            for line in [line for line in self._lines if line in ready]:
+                listening += self._lent(line)
+            for each in [each for each in listening if each in ready]:
+                if not self._accept(each):
+                    listening.remove(each)
+        for each in (*self._lines, *listening):
+            each.close()
+        os.close(self._wake)
+
+    def _lent(self, line: socket.socket) -> list[socket.socket]:
+        """The listening socket of a session that has started; none of one that could not."""
+        with self._lock:
+            self._lines.remove(line)
+        with line, contextlib.suppress(OSError):
+            _, fds, _, _ = socket.recv_fds(line, 1, 1)
+            lent = [socket.socket(fileno=fd) for fd in fds]
+            for each in lent:
+                each.setblocking(False)  # somebody inside may have it, too, and be quicker
+            return lent
+        return []
+
+    def _accept(self, listening: socket.socket) -> bool:
+        try:
+            client, _ = listening.accept()
+        except BlockingIOError:
+            return True
+        except OSError:
+            listening.close()
+            return False
+        client.setblocking(True)
+        if self._places.acquire(blocking=False):
+            threading.Thread(target=self._serve_one, args=(client,), name="sandbox connection", daemon=True).start()
+        else:
+            client.close()
+        return True
+
+    # -- connections -----------------------------------------------------------------------------------------
+
+    def _serve_one(self, client: socket.socket) -> None:
+        try:
+            with client, contextlib.suppress(OSError):
+                client.settimeout(PATIENCE)
+                try:
+                    server = self._answer(client)
+                except Refused as refusal:
+                    client.sendall(answer(refusal.status, f"{refusal}\n"))
+                    return
+                try:
+                    client.settimeout(None)
+                    join(client, server)
+                finally:
+                    self._closed(server)
+        finally:
+            self._places.release()
+
+    def _answer(self, client: socket.socket) -> socket.socket:
+        """Read what is asked for, connect, and pass the beginning on."""
+        head, rest = read_head(client)
+        request = REQUEST.match(head)
+        if request is None:
+            raise Refused("400 Bad Request", "The sandbox's proxy speaks HTTP alone.")
+        method, target = request[1].decode(), request[2].decode("ascii", "replace")
+        if method == "CONNECT":
+            server = self._connect(*split(ADDRESSED.fullmatch(target), 443))
+            greeting, begin = b"HTTP/1.1 200 Connection established\r\n\r\n", rest
+        else:
+            plain = PLAIN.fullmatch(target)
+            server = self._connect(*split(plain, 80))
+            path = ((plain[3] if plain else None) or "/").encode("ascii", "replace")
+            greeting, begin = b"", request[1] + b" " + path + b" HTTP/1.1\r\n" + headers(head) + rest
+        try:
+            client.sendall(greeting)
+            server.sendall(begin)
+        except OSError:
+            self._closed(server)
+            raise
+        return server
+
+    def _connect(self, host: str, port: int) -> socket.socket:
+        try:
+            if not is_listed(host, port, list(self.hosts)):
+                raise Refused("403 Forbidden", f"{host}:{port} is not in the list of hosts (setting sandbox_hosts).")
+            address = self._judged(host, port)
+            try:
+                server = socket.create_connection((address, port), PATIENCE)
+            except OSError as error:
+                raise Refused("502 Bad Gateway", f"{host}:{port}: {error.strerror or error}") from error
+        except Refused as refusal:
+            if refusal.status.startswith("403"):
+                self._note(Verdict(host, port, False, str(refusal), is_listed(host, port, list(self.hosts))))
+            raise
+        self._note(Verdict(host, port, True))
+        server.settimeout(None)
+        with self._lock:
+            self._open[server] = (host, port)
+            if not is_listed(host, port, self.hosts):  # taken off the list just now
+                server.shutdown(socket.SHUT_RDWR)
+        return server
+
+    def _closed(self, server: socket.socket) -> None:
+        with self._lock:
+            self._open.pop(server, None)
+        server.close()
+
+    def _judged(self, host: str, port: int) -> str:
+        """The address to connect to: the one that was judged, so that a second look-up cannot give another."""
+        try:
+            found = list(self._resolve(host, port))
+        except OSError as error:
+            raise Refused("502 Bad Gateway", f"{host} cannot be looked up: {error.strerror or error}") from error
+        if not found:
+            raise Refused("502 Bad Gateway", f"{host} has no address.")
+        inside = [address for address in found if not is_public(address)]
+        if inside and not self._allow_private:
+            raise Refused("403 Forbidden", f"{host} is {inside[0]}, an address of this machine or its network.")
+        return found[0]
+
+    def _note(self, verdict: Verdict) -> None:
+        with self._lock:
+            self._verdicts = [*self._verdicts, verdict][-REMEMBERED:]
+
+
+def addresses_of(host: str, port: int) -> list[str]:
+    return [str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+
+
+def read_head(client: socket.socket) -> tuple[bytes, bytes]:
+    """A request up to its empty line, and what came after that."""
+    data = b""
+    while b"\r\n\r\n" not in data:
+        piece = client.recv(PIECE)
+        if not piece or len(data) > LONGEST_HEAD:
+            raise Refused("400 Bad Request", "The request has no end.")
+        data += piece
+    head, _, rest = data.partition(b"\r\n\r\n")
+    return head + b"\r\n\r\n", rest
+
+
+def split(match: re.Match[str] | None, usual: int) -> tuple[str, int]:
+    if match is None:
+        raise Refused("400 Bad Request", "The request names no host.")
+    return match[1].strip("[]"), int(match[2] or usual)
+
+
+def headers(head: bytes) -> bytes:
+    """The headers without those for a proxy: the connection is for one request."""
+    lines = [line for line in head.split(b"\r\n")[1:-2] if not line.lower().startswith(HOP_BY_HOP)]
+    return b"".join(line + b"\r\n" for line in [*lines, b"Connection: close"]) + b"\r\n"
+
+
+def answer(status: str, words: str) -> bytes:
+    body = words.encode()
+    head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\n"
+    return head.encode() + b"Connection: close\r\n\r\n" + body
+
+
+def join(one: socket.socket, other: socket.socket) -> None:
+    """Carry bytes both ways until both sides are done."""
+    towards = {one: other, other: one}
+    open_ends = [one, other]
+    while open_ends:
+        ready, _, _ = select.select(open_ends, [], [])
+        for end in ready:
+            data = end.recv(PIECE)
+            if data:
+                towards[end].sendall(data)
+                continue
+            open_ends.remove(end)
+            with contextlib.suppress(OSError):
+                towards[end].shutdown(socket.SHUT_WR)

@@ -1,0 +1,76 @@
+"""macOS: the sandbox as a Seatbelt profile."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interpreter.errors import SandboxUnavailableError
+from interpreter.runtimes.containment import Start
+from interpreter.sandbox.places import Places
+
+if TYPE_CHECKING:
+    from interpreter.sandbox.containment import Containment
+
+PROGRAM = "/usr/bin/sandbox-exec"
+BEGIN = """\
+(version 1)
+(deny default)
+(allow process-fork process-exec)
+(allow process-info* (target same-sandbox))
+(allow signal (target same-sandbox))
+(allow sysctl-read)
+(allow mach-lookup (global-name "com.apple.system.opendirectoryd.libinfo"))
+(allow ipc-posix-sem)
+(allow pseudo-tty)
+(allow file-read* file-write* file-ioctl (regex #"^/dev/(null|zero|tty|ttys[0-9]+|ptmx|fd/.*)$"))
+(allow file-read-metadata)
+(allow file-read*)"""
+
+
+def available() -> None:
+    if shutil.which(PROGRAM) is None:
+        raise SandboxUnavailableError(f"The sandbox needs {PROGRAM}, which this system does not have.")
+
+
+def profile(places: Places, folders: list[Path], port: int | None) -> str:
+    """The rules; the last one that fits a path counts."""
+    lines = [BEGIN]
+    lines += [f"(deny file-read* file-write* (subpath {quoted(path)}))" for path in places.hidden]
+    lines += [f"(allow file-read* (subpath {quoted(path)}))" for path in places.readable]
+    lines += [f"(allow file-read* file-write* (subpath {quoted(path)}))" for path in (*places.writable, *folders)]
+    lines += [f"(deny file-write* (subpath {quoted(path)}))" for path in places.protected]
+    lines += [f"(deny file-read* file-write* (subpath {quoted(path)}))" for path in places.masked]
+    lines.append("(deny network*)")
+    if port is not None:
+        lines.append(f'(allow network-outbound (remote ip "localhost:{port}"))')
+    return "\n".join(lines) + "\n"
+
+
+def wrapped(containment: Containment, start: Start, folder: Path | None) -> Start:
+    """The start behind a profile; the proxy listens on this machine, since there are no networks apart."""
+    from interpreter.sandbox.containment import (
+        ENTER,
+        limits,
+        programs,
+    )
+
+    port = containment.proxy.listen()
+    argv = start.argv
+    if folder is not None:
+        argv = [argv[0], ENTER, limits(containment.sandbox.limits), "-", *argv[1:]]
+    folders = [*([folder] if folder else []), containment.scratch]
+    rules = profile(containment.places(programs(start.argv)), folders, port)
+    home, temporary = str(containment.scratch / "home"), str(containment.scratch / "tmp")
+    address = f"http://127.0.0.1:{port}"
+    env = {
+        name: address if name.lower() in ("http_proxy", "https_proxy") else value for name, value in start.env.items()
+    }
+    env |= {"HOME": home, "TMPDIR": temporary}
+    return Start([PROGRAM, "-p", rules, *argv], env, start.cwd, start.fds)
+
+
+def quoted(path: Path) -> str:
+    return '"' + os.path.realpath(path).replace("\\", "\\\\").replace('"', '\\"') + '"'

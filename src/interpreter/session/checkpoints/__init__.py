@@ -1,0 +1,34 @@
+"""Points in time that a session can return to: its conversation, its files and its live variables."""
+
+from interpreter.session.checkpoints.fork import Fork, Merged
+from interpreter.session.checkpoints.outlook import (
+    Outlook,
+    Undone,
+    VariablesOutlook,
+)
+from interpreter.session.checkpoints.point import (
+    PARTS,
+    Part,
+    Point,
+    Way,
+)
+from interpreter.session.checkpoints.timeline import (
+    Asks,
+    GoTo,
+    Timeline,
+)
+
+__all__ = [
+    "PARTS",
+    "Asks",
+    "Fork",
+    "GoTo",
+    "Merged",
+    "Outlook",
+    "Part",
+    "Point",
+    "Timeline",
+    "Undone",
+    "VariablesOutlook",
+    "Way",
+]

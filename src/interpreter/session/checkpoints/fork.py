@@ -1,0 +1,225 @@
+"""Two ways from one point: a second interpreter with the same conversation and variables, in a workspace of its own."""
+
+from __future__ import annotations
+
+import copy
+import os
+import secrets
+import shutil
+from collections.abc import Collection, Generator, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interpreter.config.settings import copy_settings
+from interpreter.errors import UndoError
+from interpreter.session import APPROVE, KEEP, REFUSE, Action, Question
+
+if TYPE_CHECKING:
+    from interpreter.api import OpenInterpreter
+    from interpreter.errors import NotRestorableError
+    from interpreter.messages import Chunk
+    from interpreter.runtimes.states import Restored
+    from interpreter.workspace import (
+        FileRecord,
+        Item,
+        Kept,
+        Step,
+    )
+
+FOLDER = "forks"
+STORE = ".files"
+
+
+@dataclass
+class Fork:
+    """Where a forked interpreter came from."""
+
+    parent: OpenInterpreter
+    folder: Path
+    """Its own, with the copy of the workspace in it, unless that is elsewhere."""
+    record: FileRecord
+    """Of the copy."""
+    base: dict[str, Item]
+    """The copy as it was in the beginning."""
+    variables: dict[str, Restored | NotRestorableError] = field(default_factory=dict)
+    """By language, what could not be taken along."""
+
+    @property
+    def sentences(self) -> list[str]:
+        """What is not the same in both, in words."""
+        return [f"{language}: {how}" for language, how in self.variables.items() if str(how)]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What keeping a fork has brought into the workspace."""
+
+    paths: list[str]
+    kept: list[Kept]
+
+
+def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenInterpreter:
+    """A second interpreter that goes on from here on its own."""
+    from interpreter.api import OpenInterpreter
+    from interpreter.workspace import FileRecord
+    from interpreter.workspace.merge import copy_tree
+
+    source = Path(parent.workspace).resolve()
+    _check_size(parent)
+    folder = _new_folder(parent)
+    target = folder / source.name if workspace is None else Path(workspace).resolve()
+    try:
+        copy_tree(source, target)
+        record = FileRecord(target, folder / STORE)
+        record.prepare()
+    except OSError as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise UndoError(f"The workspace could not be copied to {target}: {error.strerror or error}.") from error
+    child = OpenInterpreter()
+    copy_settings(parent, child)
+    child.workspace = str(target)
+    child.messages = copy.deepcopy(parent.messages)
+    child.last_messages_count = len(child.messages)
+    child.llm.take_up(parent.llm.forms_sent(), parent.llm.usage)
+    child.computer.languages = parent.computer.languages
+    for tool in parent.tools.others:
+        child.tools.append(tool)
+    child.forked = Fork(parent, folder, record, record.items, parent.computer.split(child.computer))
+    child.computer.surroundings.cwd = _moved(parent.computer.surroundings.cwd, source, target)
+    child.computer.surroundings.exported = dict(parent.computer.surroundings.exported)
+    child.journal.fork_from(parent.journal)
+    return child
+
+
+def plan_keep(child: OpenInterpreter) -> list[Step]:
+    """What keeping a fork would do to the workspace that it came from."""
+    from interpreter.workspace.merge import merge_steps
+
+    made = _fork_of(child)
+    origin = made.parent.workspace
+    if not os.path.isdir(origin):
+        raise UndoError(f"{origin}, where this fork came from, is gone: its files are in {child.workspace}.")
+    record = _record_of(made.parent)
+    record.prepare()
+    made.record.prepare()
+    return merge_steps(made.base, made.record, record.workspace)
+
+
+class Keep(Action):
+    """Keep a fork: bring its files into the workspace it came from, and go on there."""
+
+    kind = "keep"
+
+    def __init__(self, child: OpenInterpreter, overwrite: Collection[str] = (), ask: bool = False) -> None:
+        super().__init__()
+        self._child, self._overwrite, self._asks = child, set(overwrite), ask
+        self._steps: list[Step] = []
+
+    def describe(self) -> str:
+        return "a fork is being kept"
+
+    def judge(self) -> Iterator[Chunk | Question]:
+        """Ask before it changes files, and about files that were changed in both; the subject is the list of steps."""
+        if not self._asks:
+            return
+        self._steps = steps = plan_keep(self._child)
+        drifted = [step.path for step in steps if step.drift]
+        if steps:
+            question = Question.in_words("confirm", self.kind, f"This would change {len(steps)} files.", steps)
+            yield question
+            self.refused = question.answer is None or question.answer.choice == REFUSE
+        if drifted and not self.refused:
+            words = f"{len(drifted)} files were changed in both. Overwrite?"
+            question = Question.in_words("overwrite", self.kind, words, steps, (APPROVE, KEEP, REFUSE))
+            yield question
+            self.refused = question.answer is None or question.answer.choice == REFUSE
+            if question.answer is not None and question.answer.choice == APPROVE:
+                self._overwrite = set(question.answer.details.get("paths", drifted))
+
+    def still_allowed(self) -> bool:
+        return not self._asks or plan_keep(self._child) == self._steps
+
+    def run(self) -> Generator[Chunk]:
+        self.result = keep(self._child, self._overwrite)
+        self.outcome = "done"
+        yield from ()
+
+
+def keep(child: OpenInterpreter, overwrite: Collection[str] = ()) -> Merged:
+    """Go on with the fork in the workspace that it came from; the other way is dropped.
+
+    What was changed in both is left as it is there, unless it is named in `overwrite`.
+    """
+    from interpreter.workspace.merge import merge
+
+    made = _fork_of(child)
+    found = plan_keep(child)
+    source, target = Path(made.parent.workspace).resolve(), Path(child.workspace).resolve()
+    _bring_home(child, target, source)
+    child.timeline.before_block("fork", "%keep")
+    try:
+        paths, kept = merge(found, made.record.images, _record_of(child).workspace, overwrite)
+    finally:
+        child.timeline.after_block()
+    child.forked = made.parent.forked
+    made.parent.forked = None
+    made.parent.reset()
+    shutil.rmtree(made.folder, ignore_errors=True)
+    return Merged(paths, kept)
+
+
+def drop(child: OpenInterpreter) -> None:
+    """End a fork; the workspace that it came from stays as it is."""
+    made = _fork_of(child)
+    child.forked = None
+    child.reset()
+    shutil.rmtree(made.folder, ignore_errors=True)
+
+
+def _bring_home(child: OpenInterpreter, target: Path, source: Path) -> None:
+    """Be in the workspace that it came from: the model is told, and so is whoever goes back to a point in the fork."""
+    from interpreter.agent.system_message import SITUATION
+
+    child.workspace = str(source)
+    child.computer.surroundings.cwd = _moved(child.computer.surroundings.cwd, target, source)
+    for point in child.timeline.points:
+        if point.mark is not None:
+            point.mark = replace(point.mark, cwd=_moved(point.mark.cwd, target, source))
+        if point.workspace == str(target):
+            point.workspace = str(source)  # what its block did there is taken back with what is brought along
+    child._rendered.pop(SITUATION, None)
+
+
+def _fork_of(child: OpenInterpreter) -> Fork:
+    if child.forked is None:
+        raise UndoError("This is no fork: fork() makes one.")
+    return child.forked
+
+
+def _record_of(interpreter: OpenInterpreter) -> FileRecord:
+    record = interpreter.timeline.record()
+    if record is None:
+        raise UndoError("Undo of files is off (setting `undo_files`), and without it there are no forks.")
+    return record
+
+
+def _check_size(parent: OpenInterpreter) -> None:
+    off = _record_of(parent).prepare().off
+    if off is not None:
+        raise UndoError(f"The workspace cannot be copied for a fork: {off}")
+
+
+def _new_folder(parent: OpenInterpreter) -> Path:
+    folder = Path(parent.get_oi_dir()) / FOLDER / secrets.token_hex(4)
+    folder.mkdir(parents=True, mode=0o700)
+    return folder
+
+
+def _moved(path: str, source: Path, target: Path) -> str:
+    """The same place in the other workspace; what is in neither stays."""
+    try:
+        inside = Path(os.path.realpath(path)).relative_to(source)
+    except ValueError:
+        return path
+    return str(target / inside)

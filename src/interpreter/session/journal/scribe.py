@@ -1,0 +1,248 @@
+"""Writes down what changes in a conversation: while it streams, and between turns."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from interpreter.llm.money import Usage
+from interpreter.messages import UNFLAGGED, Chunk, Fold, Message
+from interpreter.session.journal import changes, listing
+from interpreter.session.journal.blobs import LARGE, Blobs
+from interpreter.session.journal.file import Entry, JournalFile
+from interpreter.session.journal.folders import BLOBS
+from interpreter.session.journal.redaction import Redaction
+from interpreter.session.journal.session import Facts
+
+INTERVAL = 0.05
+"""Seconds between two writes of a message that streams, at least."""
+_SHARE = 0.02  # a text that is written over and over is recorded again after this part of the time it took so far
+_RATE = 1_000_000  # and at most so many bytes a second
+_LEISURE = 20  # times as long as the last look for secrets took passes before the next
+_NUMBERED = frozenset(
+    {"message", "more", "decision", "action", "answer", "plan", "usage", "block", "ended", "call", "scan"}
+)
+"""The entries that are, or belong to, a numbered event of the session."""
+_LARGEST_WHOLE = 16 * 1024 * 1024
+
+
+class Scribe:
+    """Keeps one journal in step with `messages()`.
+
+    It compares, and so it does not matter who changed the conversation: the stream, an edit, or the user's code.
+    What it compares with is the conversation as it was; what it writes is without the secrets that code printed.
+    """
+
+    def __init__(
+        self,
+        journal: JournalFile,
+        folder: Path,
+        facts: Facts,
+        messages: Callable[[], list[Message]],
+        total: Callable[[], Usage],
+        clock: Callable[[], float] = time.monotonic,
+        redaction: Redaction | None = None,
+        effort: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self.folder, self.facts = folder, facts
+        self.known: list[Message] = []  # the conversation that is recorded
+        self.blocks = 0
+        self.sent: dict[str, dict[str, Any]] = {}  # the forms that the record has
+        self.fold: Fold | None = None
+        self.blobs = Blobs(folder / BLOBS)
+        self._file = journal
+        self._messages, self._total = messages, total
+        self._clock = clock
+        self._redaction = redaction
+        self._effort = effort  # seconds of work: on a busy machine the clock runs on while others do theirs
+        self._last: Message | None = None  # the last message as the record has it, if it was written here
+        self._held = False  # its end is not in the record yet
+        self._due = 0.0
+        self._began = 0.0  # when the message that streams did
+        self.asked = False  # somebody was asked about the block that was proposed last
+        self._decided = False
+        self._ran_at: float | None = None  # when the block that runs began
+        self.stamp: dict[str, Any] = {}
+        """The number of the event that is being written, and the turn, action and actor that it belongs to."""
+        self.numbers: dict[int, int] = {}
+        """Those of messages that did not stream, by their identity."""
+
+    # -- the conversation ----------------------------------------------------------------------------------------
+
+    def sync(self, event: str = "messages_replaced", whole: bool = True) -> None:
+        """Record every difference between the conversation and the record; the last message may be still to go on."""
+        stamp, self.stamp = self.stamp, {name: value for name, value in self.stamp.items() if name != "n"}
+        try:
+            self._sync(event, whole)
+        finally:
+            self.stamp = stamp
+
+    def _sync(self, event: str, whole: bool) -> None:
+        messages = self._messages()
+        found = changes.splice(self.known, messages)
+        if found is None or found.at == len(self.known):
+            if whole or found is not None:
+                self._complete()
+            for message in found.messages if found is not None else ():
+                self._message(message, whole or message is not messages[-1])
+            return
+        forms = [self._form(message, whole or message is not messages[-1]) for message in found.messages]
+        packed = [self.blobs.packed(form) for form in forms]
+        self.write(event, at=found.at, drop=found.drop, of=len(self.known), messages=packed)
+        self.known[found.at : found.at + found.drop] = map(changes.kept, found.messages)
+        self._last = changes.kept(forms[-1]) if forms and found.at + len(forms) == len(self.known) else None
+
+    def add(self, chunk: Chunk) -> None:
+        """Take one chunk of the stream, which the fold has taken already."""
+        if "start" in chunk:
+            self._began = self._clock()
+        elif "end" in chunk:
+            self._catch_up()
+            if chunk["type"] == "code" and chunk["role"] == "assistant":
+                self._propose()
+        elif chunk["type"] in UNFLAGGED:
+            self._word(chunk)
+        elif chunk.get("format") == "active_line":
+            if chunk["content"] is None:
+                self._block_over(chunk)
+        elif self._clock() >= self._due:
+            if self.fold is not None:
+                self.fold.settle()
+            self._catch_up(whole=False)
+
+    def _catch_up(self, whole: bool = True) -> None:
+        """Record what the last message has become; that is all that changes in a stream."""
+        messages, known = self._messages(), self.known
+        if len(messages) == len(known) + 1:
+            self._complete()
+            self._message(messages[-1], whole)
+        elif not known or len(messages) != len(known) or not self._more(messages[-1], whole):
+            self.sync(whole=whole)
+
+    def _message(self, message: Message, whole: bool = True) -> None:
+        at, form = len(self.known), self._form(message, whole)
+        number = self.numbers.pop(id(message), None)
+        self.write("message", at=at, message=self.blobs.packed(form), **({"n": number} if number else {}))
+        self.known.append(changes.kept(message))
+        self._last = changes.kept(form)
+        self._due = max(self._due, self._clock() + INTERVAL)
+
+    def _more(self, message: Message, whole: bool) -> bool:
+        """Write how the last message went on; False if that cannot be told from what the record has."""
+        if self._last is None:
+            return False
+        form = self._form(message, whole)
+        change = changes.growth(self._last, form)
+        if not change:
+            return change is not None
+        text = change.get("text", "")
+        rewritten = change.get("keep", 0) < len(self._last.get("content") or "")
+        if len(text) >= LARGE:
+            change = {key: value for key, value in change.items() if key != "text"} | {"blob": self.blobs.put(text)}
+        self.write("more", **change)
+        self.known[-1], self._last = changes.kept(message), changes.kept(form)
+        now = self._clock()
+        self._due = max(self._due, now + INTERVAL)
+        if rewritten:
+            self._due = max(self._due, now + _SHARE * (now - self._began), now + len(text) / _RATE)
+        return True
+
+    def _complete(self) -> None:
+        """Write the rest of the last message, if some of it was held back."""
+        if self._held and self.known:
+            self._more(self.known[-1], whole=True)
+
+    def _form(self, message: Message, whole: bool) -> Message:
+        """The message as it is written down; the more work that was, the longer until the next time."""
+        self._due = 0.0
+        if self._redaction is None:
+            return message
+        began = self._effort()
+        form, self._held = self._redaction.form(message, whole)
+        self._due = self._clock() + _LEISURE * (self._effort() - began)
+        return form
+
+    # -- blocks --------------------------------------------------------------------------------------------------
+
+    def _propose(self) -> None:
+        self.blocks += 1
+        self.asked, self._decided, self._ran_at = False, False, None
+        self.write("block", block=self.blocks, at=len(self.known) - 1)
+
+    def running(self, by: str) -> None:
+        """The block begins to run."""
+        self._ran_at = self._clock()
+        self.sync()  # it may have been edited
+        if not self._decided:
+            self.write("decision", block=self.blocks, decision="approved", by=by)
+
+    def _word(self, chunk: Chunk) -> None:
+        content = chunk.get("content") or {}
+        if chunk["type"] == "confirmation":
+            self.asked = True
+        elif chunk["type"] == "decision":
+            self.sync()
+            self._decided = True
+            who = {"by": content.get("by"), "reason": content.get("reason", "")}
+            self.write("decision", block=self.blocks, decision=chunk["format"], **who)
+        elif chunk.get("format") == "usage":
+            self.write("usage", used=content, total=asdict(self._total()))
+        elif chunk.get("format") == "call":
+            self._call(content)
+        elif chunk.get("format") == "scan":
+            self.write("scan", block=self.blocks, tools=content["tools"], findings=content["findings"])
+
+    def _call(self, told: dict[str, Any]) -> None:
+        """What the block's code has called of the computer's tools."""
+        entry = {name: value for name, value in told.items() if name != "pictures"}
+        if self._redaction is not None:
+            entry |= {
+                name: self._redaction.text(entry[name]) or entry[name] for name in ("told", "error") if name in entry
+            }
+        if told.get("pictures"):
+            entry["pictures"] = [self.blobs.put(picture) for picture in told["pictures"]]
+        self.write("call", block=self.blocks, **entry)
+
+    def _block_over(self, chunk: Chunk) -> None:
+        self._catch_up()
+        if self._ran_at is None:
+            return  # it did not run, and the output says why
+        seconds = round(self._clock() - self._ran_at, 3)
+        self._ran_at = None
+        how: dict[str, Any] = {"ended": chunk.get("ended", "done"), "exit_code": chunk.get("exit_code")}
+        if whole := self._whole(chunk.get("truncated")):
+            how["whole"] = whole
+        self.write("ended", block=self.blocks, **how, seconds=seconds)
+
+    def _whole(self, path: str | None) -> dict[str, Any] | None:
+        if path is None or not os.path.isfile(path) or os.path.getsize(path) > _LARGEST_WHOLE:
+            return None
+        if self._redaction is not None:
+            with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+                clean = self._redaction.text(file.read())
+            if clean is not None:
+                return self.blobs.put(clean)
+        return self.blobs.put_file(path)
+
+    # -- the file ------------------------------------------------------------------------------------------------
+
+    def write(self, event: str, **fields: Any) -> None:
+        """One entry, with the time."""
+        entry: Entry = {"event": event, "time": round(time.time(), 3), **self.stamp, **fields}
+        if event not in _NUMBERED:
+            entry.pop("n", None)
+        self._file.append(entry)
+        self.facts.learn(entry)
+
+    def settle(self) -> None:
+        """Make sure that everything is on the disk, and write the summary for lists."""
+        self.facts.usage = self._total()
+        self._file.fsync()
+        listing.write_summary(self.folder, self.facts, self._file.length)
+
+    def close(self) -> None:
+        self._file.close()

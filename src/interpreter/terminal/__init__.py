@@ -1,5 +1,0 @@
-"""The terminal front end; its parts are loaded when they are needed."""
-
-from interpreter.terminal.library import local_setup, show_chat, show_events, show_message
-
-__all__ = ["local_setup", "show_chat", "show_events", "show_message"]

@@ -1,5 +1,0 @@
-"""The commands of the chat, one file per subject."""
-
-from interpreter.terminal.magics.dispatch import COMMANDS, SIGNS, run
-
-__all__ = ["COMMANDS", "SIGNS", "run"]

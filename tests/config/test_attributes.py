@@ -1,0 +1,311 @@
+"""Settings as attributes: checked when set, with defaults of their own, and a right name for a wrong one."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpreter.config.settings import (
+    ComputerSettings,
+    InterpreterSettings,
+    LlmSettings,
+    apply,
+    from_environment,
+    headless_defaults,
+    sources,
+)
+from interpreter.errors import SettingTypeError, SettingValueError, UnknownSettingError
+
+
+class Llm(LlmSettings, closed=True):
+    interpreter: Any
+
+    @property
+    def model(self) -> str:
+        return self._model
+
+    @model.setter
+    def model(self, value: str) -> None:
+        self._model = value.lower()
+
+
+class Computer(ComputerSettings, closed=True):
+    languages: list[Any]
+
+    @property
+    def broken(self) -> int:
+        return self._never_set
+
+
+class Interpreter(InterpreterSettings, closed=True):
+    llm: Llm
+    computer: Computer
+    responding = False
+
+    def __init__(self) -> None:
+        self.llm = Llm()
+        self.computer = Computer()
+
+    def chat(self) -> str:
+        return "chat"
+
+
+@pytest.fixture
+def interpreter() -> Interpreter:
+    return Interpreter()
+
+
+def test_a_default_is_read_and_can_be_changed(interpreter: Interpreter) -> None:
+    assert interpreter.auto_run is False
+    interpreter.auto_run = True
+    assert interpreter.auto_run is True
+    assert Interpreter().auto_run is False
+
+
+def test_mutable_defaults_are_never_shared() -> None:
+    one, two = Interpreter(), Interpreter()
+    one.loop_breakers.append("Enough.")
+    one.messages.append({})
+    assert "Enough." in one.loop_breakers
+    assert "Enough." not in two.loop_breakers
+    assert two.messages == []
+
+
+def test_threads_that_read_a_default_at_once_get_the_same_list(interpreter: Interpreter) -> None:
+    barrier, seen = threading.Barrier(8), []
+
+    def read() -> None:
+        barrier.wait()
+        seen.append(interpreter.messages)
+
+    threads = [threading.Thread(target=read) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert all(each is seen[0] for each in seen)
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "value", "words"),
+    [
+        ("", "auto_run", 1, "auto_run takes bool, not 1 (int)."),
+        ("", "auto_run", "true", "auto_run takes bool, not 'true' (str)."),
+        ("", "auto_run", None, "auto_run takes bool, not None (NoneType)."),
+        ("", "max_output", True, "max_output takes int, not True (bool)."),
+        ("", "max_output", 2800.0, "max_output takes int, not 2800.0 (float)."),
+        ("", "messages", (), "messages takes list, not () (tuple)."),
+        ("", "loop_breakers", ["a", 1], "loop_breakers takes list of str, not ['a', 1] (list)."),
+        ("", "system_message", None, "system_message takes str, not None (NoneType)."),
+        ("", "workspace", 3, "workspace takes path, not 3 (int)."),
+        ("llm", "max_tokens", "4096", "llm.max_tokens takes int or None, not '4096' (str)."),
+        ("llm", "temperature", False, "llm.temperature takes float or None, not False (bool)."),
+        ("llm", "completions", "x", "llm.completions takes callable or None, not 'x' (str)."),
+        ("llm", "execution_instructions", True, "llm.execution_instructions takes str or False or None,"),
+        ("computer", "shell_rc", "yes", "computer.shell_rc takes bool, not 'yes' (str)."),
+    ],
+)
+def test_a_wrong_type_is_refused(interpreter: Interpreter, target: str, name: str, value: object, words: str) -> None:
+    group = getattr(interpreter, target) if target else interpreter
+    before = getattr(group, name, None) if name != "model" else None
+    with pytest.raises(SettingTypeError) as refusal:
+        setattr(group, name, value)
+    assert str(refusal.value).startswith(words)
+    assert isinstance(refusal.value, TypeError)
+    assert getattr(group, name, None) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("safe_mode", "on", "safe_mode takes 'off' or 'ask' or 'auto', not 'on'."),
+        ("max_output", -1, "max_output must be at least 0, not -1."),
+        ("max_blocks", 0, "max_blocks must be at least 1, not 0."),
+    ],
+)
+def test_a_value_that_is_not_allowed_is_refused(interpreter: Interpreter, name: str, value: object, words: str) -> None:
+    with pytest.raises(SettingValueError) as refusal:
+        setattr(interpreter, name, value)
+    assert str(refusal.value) == words
+
+
+def test_what_means_the_same_is_taken(interpreter: Interpreter, tmp_path: Path) -> None:
+    interpreter.llm.temperature = 1
+    interpreter.llm.max_tokens = None
+    interpreter.llm.execution_instructions = False
+    interpreter.loop_breakers = ("Done.",)
+    interpreter.workspace = tmp_path
+    assert interpreter.llm.temperature == 1
+    assert interpreter.loop_breakers == ["Done."]
+    assert interpreter.workspace == str(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "close"),
+    [
+        ("", "autorun", "auto_run"),
+        ("", "max_budget", "llm.max_budget"),
+        ("", "model", "llm.model"),
+        ("", "shell_rc", "computer.shell_rc"),
+        ("", "safe", "safe_mode"),
+        ("", "local", "offline"),
+        ("llm", "max_output", "max_output"),
+        ("llm", "modle", "llm.model"),
+        ("llm", "apikey", "llm.api_key"),
+        ("llm", "custom_instructions", "custom_instructions"),
+        ("computer", "import_skill", "computer.import_skills"),
+    ],
+)
+def test_an_unknown_name_is_refused_with_the_closest_one(
+    interpreter: Interpreter, target: str, name: str, close: str
+) -> None:
+    group = getattr(interpreter, target) if target else interpreter
+    full = f"{target}.{name}" if target else name
+    with pytest.raises(UnknownSettingError) as refusal:
+        setattr(group, name, 1)
+    assert str(refusal.value) == f"There is no setting named {full}. Did you mean {close}?"
+    with pytest.raises(AttributeError):
+        getattr(group, name)
+
+
+def test_a_name_like_nothing_points_to_the_list(interpreter: Interpreter) -> None:
+    with pytest.raises(UnknownSettingError, match=r"docs/settings\.md"):
+        interpreter.xyzzy = 1
+    assert not hasattr(interpreter, "xyzzy")
+
+
+def test_declared_and_private_names_are_free(interpreter: Interpreter) -> None:
+    interpreter._cache = 1
+    interpreter.responding = True
+    interpreter.chat = lambda: "patched"
+    interpreter.llm.interpreter = interpreter
+    assert (interpreter._cache, interpreter.responding, interpreter.chat()) == (1, True, "patched")
+
+
+def test_settings_are_offered_for_completion(interpreter: Interpreter) -> None:
+    assert {"auto_run", "chat", "llm"} <= set(dir(interpreter))
+    assert "model" in dir(interpreter.llm)
+
+
+def test_a_declared_name_without_a_value_says_so_itself(interpreter: Interpreter) -> None:
+    with pytest.raises(AttributeError, match="'Llm' object has no attribute 'interpreter'"):
+        _ = interpreter.llm.interpreter
+
+
+def test_the_error_of_a_property_is_not_hidden(interpreter: Interpreter) -> None:
+    with pytest.raises(AttributeError, match="_never_set"):
+        _ = interpreter.computer.broken
+
+
+def test_a_subclass_of_somebody_may_have_attributes_of_its_own() -> None:
+    class Mine(Interpreter):
+        pass
+
+    mine = Mine()
+    mine.favourite_colour = "blue"
+    assert mine.favourite_colour == "blue"
+    with pytest.raises(UnknownSettingError, match="auto_run"):
+        mine.autorun = True
+
+
+def test_a_property_may_stand_for_a_setting(interpreter: Interpreter) -> None:
+    interpreter.llm.model = "GPT-4o"
+    assert interpreter.llm.model == "gpt-4o"
+    with pytest.raises(SettingTypeError):
+        interpreter.llm.model = 3
+
+
+def test_an_alias_and_its_setting_are_one(interpreter: Interpreter) -> None:
+    interpreter.import_skills = True
+    assert interpreter.computer.import_skills is True
+    interpreter.computer.import_skills = False
+    assert interpreter.import_skills is False
+
+
+def test_a_mapping_may_be_nested_or_dotted(interpreter: Interpreter) -> None:
+    apply(
+        interpreter,
+        {
+            "auto_run": True,
+            "llm": {"model": "x", "temperature": 0.5},
+            "llm.max_tokens": 10,
+            "computer": {"shell_rc": True, "languages": ["python"]},
+        },
+    )
+    assert (interpreter.auto_run, interpreter.llm.model, interpreter.llm.temperature) == (True, "x", 0.5)
+    assert (interpreter.llm.max_tokens, interpreter.computer.shell_rc) == (10, True)
+    assert interpreter.computer.languages == ["python"]
+
+
+@pytest.mark.parametrize(
+    ("mapping", "close"),
+    [
+        ({"llm.modle": "x"}, "llm.model"),
+        ({"llm": {"max_output": 3}}, "max_output"),
+        ({"chat": 3}, "docs/settings.md"),
+        ({"autorun": True}, "auto_run"),
+        ({"os": {"x": 1}}, "os takes bool"),
+        ({"auto_run.x": 1}, "auto_run"),
+    ],
+)
+def test_a_mapping_with_a_mistake_names_it(interpreter: Interpreter, mapping: dict[str, Any], close: str) -> None:
+    with pytest.raises((UnknownSettingError, SettingTypeError)) as refusal:
+        apply(interpreter, mapping)
+    assert close in str(refusal.value)
+
+
+def test_the_stronger_source_is_heard(interpreter: Interpreter) -> None:
+    apply(interpreter, {"max_output": 2, "loop": True, "debug": True}, "environment")
+    apply(interpreter, {"loop": False}, "flag")
+    interpreter.max_blocks = 3
+    apply(interpreter, {"max_output": 1, "loop": True, "max_blocks": 9, "verbose": True}, "profile")
+    assert (interpreter.max_output, interpreter.loop, interpreter.max_blocks) == (2, False, 3)
+    heard = sources(interpreter)
+    assert [heard[name] for name in ("debug", "loop", "max_blocks", "verbose", "auto_run")] == [
+        "environment",
+        "flag",
+        "code",
+        "profile",
+        "default",
+    ]
+    apply(interpreter, {"max_blocks": 4}, "flag")
+    assert interpreter.max_blocks == 4
+
+
+def test_headless_defaults_give_way_to_everything(interpreter: Interpreter) -> None:
+    apply(interpreter, headless_defaults(), "default")
+    assert interpreter.block_timeout == 300
+    apply(interpreter, {"block_timeout": 5}, "profile")
+    apply(interpreter, headless_defaults(), "default")
+    assert interpreter.block_timeout == 5
+
+
+def test_the_environment_gives_typed_values() -> None:
+    environ = {
+        "INTERPRETER_BLOCK_TIMEOUT": "2.5",
+        "INTERPRETER_ACTIVE_LINE_DETECTION": "False",
+        "DISABLE_TELEMETRY": "true",
+        "INTERPRETER_OFFLINE": "",
+        "HOME": "/x",
+    }
+    assert from_environment(environ) == {
+        "block_timeout": 2.5,
+        "computer.active_line_detection": False,
+        "disable_telemetry": True,
+    }
+
+
+def test_a_wrong_value_in_the_environment_names_the_variable() -> None:
+    with pytest.raises(SettingTypeError, match="INTERPRETER_OFFLINE takes bool, not 'maybe'"):
+        from_environment({"INTERPRETER_OFFLINE": "maybe"})
+
+
+def test_a_choice_that_ends_in_a_name_takes_any_name(interpreter: Interpreter) -> None:
+    for kind in ("off", "workspace", "read-only", "container:python:3.12"):
+        interpreter.sandbox = kind
+    for wrong in ("foo", "container", "container:", ":", "", "workspace:x"):
+        with pytest.raises(SettingValueError, match="sandbox takes 'off' or 'read-only' or 'workspace' or 'container"):
+            interpreter.sandbox = wrong

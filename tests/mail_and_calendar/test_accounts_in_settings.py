@@ -1,0 +1,43 @@
+"""Accounts are settings: from a profile, from Python, checked, and no place for a password."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from interpreter import OpenInterpreter
+from interpreter.computer_api.people.errors import AccountError, ServerUnreachableError
+from interpreter.config.settings import apply
+from interpreter.errors import SettingTypeError
+
+VCARD = "BEGIN:VCARD\nFN:Ann\nTEL:1\nEND:VCARD\n"
+
+
+def test_a_profile_names_an_account(tmp_path: Path) -> None:
+    (tmp_path / "all.vcf").write_text(VCARD)
+    interpreter = OpenInterpreter()
+    apply(interpreter, {"computer": {"contacts_account": {"path": str(tmp_path / "all.vcf")}}})
+    assert interpreter.computer.contacts.get_phone_number("Ann") == "1"
+    apply(interpreter, {"computer.contacts_account": None})
+    assert interpreter.computer.contacts_account is None
+
+
+def test_an_account_is_a_dict() -> None:
+    with pytest.raises(SettingTypeError, match=r"computer\.mail_account takes dict or None, not 'imap"):
+        OpenInterpreter().computer.mail_account = "imap.example.org"
+
+
+def test_a_password_in_it_is_refused() -> None:
+    interpreter = OpenInterpreter()
+    interpreter.computer.mail_account = {"imap": "localhost", "user": "me", "password": "s3cret"}
+    with pytest.raises(AccountError, match="password_variable") as told:
+        interpreter.computer.mail.get()
+    assert "s3cret" not in str(told.value)
+
+
+def test_offline_holds_for_accounts_too() -> None:
+    interpreter = OpenInterpreter(offline=True)
+    interpreter.computer.calendar_account = {"url": "https://dav.example.org"}
+    with pytest.raises(ServerUnreachableError, match="`offline` is set"):
+        interpreter.computer.calendar.get_events()

@@ -1,0 +1,305 @@
+"""Calendars on a real CalDAV server, and in files: the same for whoever asks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpreter.computer_api.computer import Computer
+from interpreter.computer_api.people.calendar import Calendar
+from interpreter.computer_api.people.errors import NotConfiguredError, NotFoundError
+from interpreter.errors import ComputerError
+from mail_and_calendar.dav_server import CALENDAR, TASKS, DavServer
+
+pytestmark = pytest.mark.usefixtures("berlin")
+
+HEAD = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//test//EN\r\n"
+
+
+def calendar(*events: str) -> str:
+    return (
+        HEAD
+        + "".join(f"BEGIN:VEVENT\r\nDTSTAMP:20260101T000000Z\r\n{each}END:VEVENT\r\n" for each in events)
+        + "END:VCALENDAR\r\n"
+    )
+
+
+def event(title: str, start: str, end: str, *more: str, uid: str = "") -> str:
+    return "".join(
+        f"{line}\r\n"
+        for line in (
+            f"UID:{uid or title}",
+            "SUMMARY:" + title.replace(",", "\\,"),
+            f"DTSTART{start}",
+            f"DTEND{end}",
+            *more,
+        )
+    )
+
+
+STANDUP = event(
+    "Standup", ";TZID=Europe/Berlin:20261020T090000", ";TZID=Europe/Berlin:20261020T093000", "RRULE:FREQ=WEEKLY;COUNT=5"
+)
+MOVED = event(
+    "Standup, later",
+    ";TZID=Europe/Berlin:20261103T110000",
+    ";TZID=Europe/Berlin:20261103T113000",
+    "RECURRENCE-ID;TZID=Europe/Berlin:20261103T090000",
+    uid="Standup",
+)
+LUNCH = event("Lunch", ":20261116T110000Z", ":20261116T120000Z", "LOCATION:Café\\, 2nd floor", "DESCRIPTION:a\\nb")
+TRIP = event("Trip", ";VALUE=DATE:20261114", ";VALUE=DATE:20261118")
+NEW_YORK = event("Call", ";TZID=America/New_York:20261027T090000", ";TZID=America/New_York:20261027T093000")
+FLOATING = event("Tea", ":20261116T160000", ":20261116T163000")
+ALL = {"standup.ics": calendar(STANDUP, MOVED), "lunch.ics": calendar(LUNCH), "trip.ics": calendar(TRIP)}
+ALL |= {"call.ics": calendar(NEW_YORK), "tea.ics": calendar(FLOATING)}
+
+
+class Place:
+    """Where calendars are kept: a computer that reads them, and another way to look."""
+
+    def __init__(self, computer: Computer, texts: Callable[[], list[str]]) -> None:
+        self.calendar: Calendar = computer.calendar
+        self.texts = texts
+
+    def titles(self, *days: Any, **more: Any) -> list[tuple[str, str]]:
+        return [(each["title"], each["start"]) for each in self.calendar.get_events(*days, **more)]
+
+
+def on_a_server(computer: Computer, dav: DavServer, _: Path, files: dict[str, str]) -> Place:
+    account = dav.account()
+    dav.make(account, "work", CALENDAR.format(name="Work"))
+    dav.make(account, "tasks", TASKS.format(name="Tasks"))
+    for name, text in files.items():
+        dav.put(account, f"work/{name}", text)
+    computer.calendar_account = account
+    return Place(computer, lambda: [dav.get(account, "work/").replace("\r\n ", "")])
+
+
+def in_a_folder(computer: Computer, _: DavServer, folder: Path, files: dict[str, str]) -> Place:
+    (folder / "Work").mkdir()
+    for name, text in files.items():
+        (folder / "Work" / name).write_text(text, "utf-8", newline="")
+    computer.calendar_account = {"path": str(folder)}
+    return Place(computer, lambda: [file.read_text("utf-8") for file in (folder / "Work").glob("*.ics")])
+
+
+def in_a_file(computer: Computer, _: DavServer, folder: Path, files: dict[str, str]) -> Place:
+    events = [part for text in files.values() for part in re.findall(r"BEGIN:VEVENT.*?END:VEVENT\r\n", text, re.DOTALL)]
+    (folder / "Work.ics").write_text(HEAD + "".join(events) + "END:VCALENDAR\r\n", "utf-8", newline="")
+    computer.calendar_account = {"path": str(folder / "Work.ics")}
+    return Place(computer, lambda: [(folder / "Work.ics").read_text("utf-8")])
+
+
+@pytest.fixture(params=[on_a_server, in_a_folder, in_a_file])
+def make(request: pytest.FixtureRequest, computer: Computer, dav: DavServer, tmp_path: Path) -> Callable[..., Place]:
+    """Makes a place with these files in it."""
+    (tmp_path / "calendars").mkdir()
+    return lambda files: request.param(computer, dav, tmp_path / "calendars", files)
+
+
+def test_the_events_of_a_day(make: Callable[..., Place]) -> None:
+    found = make(ALL).calendar.get_events("2026-11-16")
+    assert [each["title"] for each in found] == ["Trip", "Lunch", "Tea"]
+    trip, lunch, tea = found
+    assert lunch == {
+        "title": "Lunch",
+        "start": "2026-11-16T12:00:00+01:00",
+        "end": "2026-11-16T13:00:00+01:00",
+        "all_day": False,
+        "location": "Café, 2nd floor",
+        "notes": "a\nb",
+        "calendar": "Work",
+        "repeats": False,
+    }
+    assert (trip["start"], trip["end"], trip["all_day"]) == ("2026-11-14", "2026-11-17", True)
+    assert tea["start"] == "2026-11-16T16:00:00+01:00"
+
+
+def test_what_repeats_is_there_on_each_of_its_days(make: Callable[..., Place]) -> None:
+    found = make(ALL).calendar.get_events("2026-10-01", "2026-12-01")
+    standups = [(each["title"], each["start"]) for each in found if each["repeats"]]
+    assert standups == [
+        ("Standup", "2026-10-20T09:00:00+02:00"),
+        ("Standup", "2026-10-27T09:00:00+01:00"),  # summer time is over, and it is still at nine
+        ("Standup, later", "2026-11-03T11:00:00+01:00"),
+        ("Standup", "2026-11-10T09:00:00+01:00"),
+        ("Standup", "2026-11-17T09:00:00+01:00"),
+    ]
+
+
+def test_other_zones_are_told_in_our_own(make: Callable[..., Place]) -> None:
+    # Summer time ends a week later in New York.
+    assert make(ALL).titles("2026-10-27") == [
+        ("Standup", "2026-10-27T09:00:00+01:00"),
+        ("Call", "2026-10-27T14:00:00+01:00"),
+    ]
+
+
+def test_a_time_is_a_bound_too(make: Callable[..., Place]) -> None:
+    place = make({"lunch.ics": ALL["lunch.ics"], "tea.ics": ALL["tea.ics"]})
+    assert [title for title, _ in place.titles("2026-11-16 14:00")] == ["Tea"]
+    assert [title for title, _ in place.titles(datetime(2026, 11, 16, 11), "2026-11-16T12:30")] == ["Lunch"]
+    assert [title for title, _ in place.titles(date(2026, 11, 16), date(2026, 11, 16))] == ["Lunch", "Tea"]
+
+
+def test_an_event_is_created_and_found_again(make: Callable[..., Place]) -> None:
+    place = make(ALL)
+    title = 'Grüße; "a, b"\\ ✓\nEND:VEVENT'
+    told = place.calendar.create_event(title, "2026-12-24 18:00", "2026-12-24 19:30", "Zoë's, 3rd", "one\ntwo")
+    assert "'Work'" in told
+    (found,) = place.calendar.get_events("2026-12-24")
+    assert (found["title"], found["location"], found["notes"]) == (title, "Zoë's, 3rd", "one\ntwo")
+    assert (found["start"], found["end"]) == ("2026-12-24T18:00:00+01:00", "2026-12-24T19:30:00+01:00")
+    assert any("DTSTART:20261224T170000Z" in text for text in place.texts())
+
+
+def test_whole_days_include_the_last(make: Callable[..., Place]) -> None:
+    place = make(ALL)
+    place.calendar.create_event("Fair", "2026-12-01", "2026-12-03")
+    (found,) = place.calendar.get_events("2026-12-03")
+    assert (found["start"], found["end"], found["all_day"]) == ("2026-12-01", "2026-12-03", True)
+    assert place.calendar.get_events("2026-12-04") == []
+
+
+def test_an_event_is_deleted_and_the_others_stay(make: Callable[..., Place]) -> None:
+    place = make(ALL)
+    place.calendar.delete_event("lunch", "2026-11-16")
+    assert [title for title, _ in place.titles("2026-11-16")] == ["Trip", "Tea"]
+    place.calendar.delete_event("Tea", "2026-11-16 16:00")
+    assert [title for title, _ in place.titles("2026-11-16")] == ["Trip"]
+    assert len(place.titles("2026-10-01", "2026-12-01")) == 7
+
+
+@pytest.mark.parametrize("day", ["2026-10-27", "2026-11-03", "2026-10-20"])
+def test_of_a_series_one_date_is_deleted(make: Callable[..., Place], day: str) -> None:
+    place = make({"standup.ics": ALL["standup.ics"]})
+    before = place.titles("2026-10-01", "2026-12-01")
+    title = next(title for title, start in before if start.startswith(day))
+    place.calendar.delete_event(title, day)
+    assert place.titles("2026-10-01", "2026-12-01") == [each for each in before if not each[1].startswith(day)]
+
+
+def test_of_a_series_of_whole_days_one_is_deleted(make: Callable[..., Place]) -> None:
+    shift = event("Shift", ";VALUE=DATE:20261102", ";VALUE=DATE:20261103", "RRULE:FREQ=WEEKLY;UNTIL=20261123")
+    place = make({"shift.ics": calendar(shift)})
+    place.calendar.delete_event("Shift", "2026-11-09")
+    assert place.titles("2026-10-01", "2026-12-31") == [
+        ("Shift", "2026-11-02"),
+        ("Shift", "2026-11-16"),
+        ("Shift", "2026-11-23"),
+    ]
+
+
+def test_the_last_event_can_go_and_one_can_come_back(make: Callable[..., Place]) -> None:
+    place = make({"lunch.ics": ALL["lunch.ics"]})
+    place.calendar.delete_event("Lunch", "2026-11-16")
+    assert place.titles("2026-11-16") == []
+    place.calendar.create_event("Dinner", "2026-11-16 19:00", "2026-11-16 20:00")
+    assert [title for title, _ in place.titles("2026-11-16")] == ["Dinner"]
+
+
+def test_what_is_not_there_is_not_deleted(make: Callable[..., Place]) -> None:
+    place = make(ALL)
+    with pytest.raises(NotFoundError, match=r"no such event\. On that day: .*'Lunch' at 2026-11-16 12:00"):
+        place.calendar.delete_event("Luncheon", "2026-11-16")
+    with pytest.raises(NotFoundError):
+        place.calendar.delete_event("Lunch", "2026-11-16 12:30")
+    place.calendar.create_event("Lunch", "2026-11-16 13:00", "2026-11-16 14:00")
+    with pytest.raises(NotFoundError, match="Several events are called that"):
+        place.calendar.delete_event("Lunch", "2026-11-16")
+    assert [title for title, _ in place.titles("2026-11-16")].count("Lunch") == 2
+
+
+def test_a_calendar_has_a_name(make: Callable[..., Place]) -> None:
+    place = make(ALL)
+    assert place.calendar.get_first_calendar() == "Work"
+    assert len(place.titles("2026-11-16", calendar="work")) == 3
+    with pytest.raises(NotFoundError, match="no calendar 'Home'; there is 'Work'"):
+        place.calendar.get_events("2026-11-16", calendar="Home")
+
+
+def test_a_rule_without_end_ends(make: Callable[..., Place]) -> None:
+    bomb = event("Bomb", ":20260101T000000Z", ":20260101T000001Z", "RRULE:FREQ=SECONDLY")
+    place = make({"bomb.ics": calendar(bomb), "lunch.ics": ALL["lunch.ics"]})
+    assert [title for title, _ in place.titles("2026-01-01", "2027-12-31")] == ["Bomb", "Lunch"]
+
+
+def test_a_new_event_goes_into_the_calendar_that_is_named(computer: Computer, dav: DavServer) -> None:
+    account = dav.account(calendar="Second")
+    for name in ("first", "second"):
+        dav.make(account, name, CALENDAR.format(name=name.title()))
+    computer.calendar_account = account
+    assert computer.calendar.get_first_calendar() == "Second"
+    computer.calendar.create_event("A", "2026-11-16 10:00", "2026-11-16 11:00")
+    computer.calendar.create_event("B", "2026-11-16 11:00", "2026-11-16 12:00", calendar="First")
+    assert [(each["title"], each["calendar"]) for each in computer.calendar.get_events("2026-11-16")] == [
+        ("A", "Second"),
+        ("B", "First"),
+    ]
+
+
+def test_the_address_of_one_calendar_is_enough(computer: Computer, dav: DavServer) -> None:
+    account = dav.account()
+    dav.make(account, "one", CALENDAR.format(name="One"))
+    dav.make(account, "two", CALENDAR.format(name="Two"))
+    computer.calendar_account = {**account, "url": f"{dav.url}{account['user']}/two"}
+    assert computer.calendar.get_first_calendar() == "Two"
+
+
+# -- what can be wrong -----------------------------------------------------------------------------------------------
+
+
+def test_changing_a_calendar_asks() -> None:
+    assert Calendar.create_event.__sends__ and Calendar.delete_event.__sends__  # type: ignore[attr-defined]
+    assert not hasattr(Calendar.get_events, "__sends__")
+
+
+def test_without_an_account_it_says_what_to_set(computer: Computer) -> None:
+    with pytest.raises(NotConfiguredError, match=r"interpreter\.computer\.calendar_account = "):
+        computer.calendar.get_events()
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ("tomorrow", "2026-11-16"),
+        ("2026-11-16 12:00", "2026-11-16 11:00"),
+        ("2026-11-16 12:00", "2026-11-16 12:00"),
+        ("2026-11-16", "2026-11-16 12:00"),
+        ("2026-11-16", "2026-11-15"),
+        ("2026-11-16 12:00", "2036-11-16 12:00"),
+    ],
+)
+def test_dates_that_make_no_event_are_told(computer: Computer, tmp_path: Path, start: str, end: str) -> None:
+    computer.calendar_account = {"path": str(tmp_path)}
+    with pytest.raises(ValueError, match=r"is no date|has to be after|both as days|surely a mistake"):
+        computer.calendar.create_event("A", start, end)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_files_that_cannot_be_read_are_named(computer: Computer, tmp_path: Path) -> None:
+    computer.calendar_account = {"path": str(tmp_path / "none")}
+    with pytest.raises(ComputerError, match="which is not there"):
+        computer.calendar.get_events()
+    (tmp_path / "bad.ics").write_text("hello")
+    computer.calendar_account = {"path": str(tmp_path)}
+    with pytest.raises(ComputerError, match=r"bad\.ics is no calendar that can be read"):
+        computer.calendar.get_events()
+
+
+def test_the_extra_is_named_where_it_is_missing(
+    computer: Computer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import sys
+
+    monkeypatch.setitem(sys.modules, "icalendar", None)
+    (tmp_path / "lunch.ics").write_text(calendar(LUNCH))
+    computer.calendar_account = {"path": str(tmp_path)}
+    with pytest.raises(ComputerError, match=r"pip install 'open-interpreter\[people\]'"):
+        computer.calendar.get_events("2026-11-16")

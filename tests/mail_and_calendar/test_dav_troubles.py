@@ -1,0 +1,183 @@
+"""What can be wrong between us and a CalDAV server, and how it is told."""
+
+from __future__ import annotations
+
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from interpreter.computer_api.computer import Computer
+from interpreter.computer_api.people.dav import is_related
+from interpreter.computer_api.people.errors import (
+    AccountError,
+    CertificateError,
+    LoginRefusedError,
+    NotFoundError,
+    ServerRefusedError,
+    ServerTimeoutError,
+    ServerUnreachableError,
+)
+from interpreter.errors import ComputerError
+from mail_and_calendar.dav_server import CALENDAR, DavServer
+from mail_and_calendar.mail_servers import silent_server
+from ports import closed_port
+
+DAY = "2026-11-16"
+
+
+def test_a_wrong_password_is_told(computer: Computer, dav: DavServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    computer.calendar_account = dav.account()
+    monkeypatch.setenv("MAIL_PASSWORD", "mistaken")
+    with pytest.raises(LoginRefusedError, match=r"does not let user\d+ in") as told:
+        computer.calendar.get_events(DAY)
+    assert "mistaken" not in str(told.value)
+
+
+def test_a_certificate_of_nobody_is_not_trusted(computer: Computer, dav: DavServer) -> None:
+    computer.calendar_account = {**dav.account(), "certificate": ""}
+    with pytest.raises(CertificateError, match="cannot be trusted"):
+        computer.calendar.get_events(DAY)
+
+
+def test_no_calendar_at_all_is_told(computer: Computer, dav: DavServer) -> None:
+    computer.calendar_account = dav.account()
+    with pytest.raises(NotFoundError, match="There is no calendar at"):
+        computer.calendar.get_events(DAY)
+
+
+def test_a_server_that_is_down_is_told(computer: Computer) -> None:
+    with closed_port() as port:
+        computer.calendar_account = {"url": f"http://127.0.0.1:{port}/"}
+        with pytest.raises(ServerUnreachableError, match=f"127.0.0.1:{port} cannot be reached"):
+            computer.calendar.get_events(DAY)
+
+
+def test_a_server_that_hangs_is_given_up(computer: Computer) -> None:
+    with silent_server() as port:
+        computer.calendar_account = {"url": f"http://127.0.0.1:{port}/", "timeout": 0.3}
+        with pytest.raises(ServerTimeoutError, match=r"did not answer within 0\.3 seconds"):
+            computer.calendar.get_events(DAY)
+
+
+class Scripted(BaseHTTPRequestHandler):
+    """Answers every question with the same."""
+
+    status, body, location = 200, b"", ""
+
+    def do_PROPFIND(self) -> None:
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(self.status)
+        if self.location:
+            self.send_header("Location", self.location)
+        self.end_headers()
+        self.wfile.write(self.body)
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing on the terminal."""
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "location", "kind", "words"),
+    [
+        (500, b"oh", "", ServerRefusedError, "500"),
+        (207, b"<html><br></html>", "", ServerRefusedError, "cannot be read"),
+        (200, b"hello", "", ServerRefusedError, "200"),
+        (302, b"", "/", ServerRefusedError, "in a circle"),
+        (302, b"", "http://example.org/", AccountError, "only asked over https"),
+        (302, b"", "file:///etc/passwd", AccountError, "takes an https address"),
+        (302, b"", "https://elsewhere.example/", ServerRefusedError, "your password is not sent there"),
+    ],
+)
+def test_answers_that_make_no_sense_are_told(
+    computer: Computer, status: int, body: bytes, location: str, kind: type[Exception], words: str
+) -> None:
+    handler = type("Handler", (Scripted,), {"status": status, "body": body, "location": location})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        try:
+            computer.calendar_account = {"url": f"http://127.0.0.1:{server.server_port}/"}
+            with pytest.raises(kind, match=words):
+                computer.calendar.get_events(DAY)
+        finally:
+            server.shutdown()
+            thread.join(60)
+
+
+def test_a_password_goes_to_servers_of_the_same_domain() -> None:
+    assert is_related("dav.example.org", "example.org")
+    assert is_related("dav.example.co.uk", "example.co.uk")
+    assert is_related("example.org", "www.example.org")
+    assert is_related("p42-caldav.icloud.com", "caldav.icloud.com")
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [
+        ("dav.example.org.evil.net", "dav.example.org"),
+        ("evil-example.org", "example.org"),
+        ("evil.co.uk", "example.co.uk"),
+        ("evil.github.io", "me.github.io"),
+        ("evil.duckdns.org", "dav.duckdns.org"),
+        ("example.org", "dav.example.org"),
+        ("caldav.icloud.com.evil.net", "caldav.icloud.com"),
+        ("caldav.evil-icloud.com", "caldav.icloud.com"),
+        ("caldav.icloud.com", "caldav.evil-icloud.com"),
+        ("evil.nas", "nas"),
+        ("10.0.0.2", "10.0.0.1"),
+        ("1.10.0.0.1", "10.0.0.1"),
+    ],
+)
+def test_a_password_goes_to_nobody_else(host: str, own: str) -> None:
+    assert not is_related(host, own)
+
+
+@pytest.mark.parametrize(
+    ("account", "words"),
+    [
+        ({"url": "http://dav.example.org/"}, "only asked over https"),
+        ({"url": "https://me:secret@dav.example.org/"}, "must not hold a password"),
+        ({"url": "dav.example.org"}, "takes an https address"),
+        ({"urls": "https://dav.example.org"}, 'has no "urls"'),
+        ({"user": "me"}, 'needs "url"'),
+    ],
+)
+def test_a_mistake_in_the_account_is_named(computer: Computer, account: dict[str, Any], words: str) -> None:
+    computer.calendar_account = account
+    with pytest.raises(AccountError, match=words) as told:
+        computer.calendar.get_events(DAY)
+    assert "secret" not in str(told.value)
+
+
+def test_offline_asks_nobody_beyond_this_machine(computer: Computer, dav: DavServer) -> None:
+    account = dav.account()
+    dav.make(account, "work", CALENDAR.format(name="Work"))
+    computer.offline = True
+    computer.calendar_account = account
+    assert computer.calendar.get_events(DAY) == []
+    computer.calendar_account = {"url": "https://dav.example.org/"}
+    with pytest.raises(ServerUnreachableError, match="`offline` is set"):
+        computer.calendar.get_events(DAY)
+
+
+def test_what_somebody_else_changed_is_not_overwritten(computer: Computer, dav: DavServer) -> None:
+    from interpreter.computer_api.people.account import Account
+    from interpreter.computer_api.people.calendar import KEYS
+    from interpreter.computer_api.people.dav import CALENDARS, remote_collections
+
+    account = dav.account()
+    dav.make(account, "work", CALENDAR.format(name="Work"))
+    computer.calendar_account = account
+    computer.calendar.create_event("A", "2026-11-16 10:00", "2026-11-16 11:00")
+    known = Account.of(computer, "calendar_account", KEYS)
+    assert known is not None
+    with remote_collections(known, CALENDARS) as (work,):
+        (item,) = work.items()
+        work.replace(item, item.text.replace("SUMMARY:A", "SUMMARY:B"))
+        with pytest.raises(ComputerError, match="changed meanwhile by somebody else"):
+            work.replace(item, item.text.replace("SUMMARY:A", "SUMMARY:C"))
+        with pytest.raises(ComputerError, match="changed meanwhile by somebody else"):
+            work.remove(item)
+    assert [each["title"] for each in computer.calendar.get_events(DAY)] == ["B"]

@@ -1,0 +1,265 @@
+"""Mail is read from a real IMAP server."""
+
+from __future__ import annotations
+
+import uuid
+from email.message import EmailMessage
+from typing import Any
+
+import pytest
+
+from interpreter.computer_api.computer import Computer
+from interpreter.computer_api.people.errors import (
+    AccountError,
+    CertificateError,
+    LoginRefusedError,
+    NotConfiguredError,
+    ServerTimeoutError,
+    ServerUnreachableError,
+)
+from mail_and_calendar.mail_servers import Certificate, Dovecot, silent_server
+from ports import closed_port
+
+
+def mail(subject: str, body: str = "Hello.", sender: str = "Ann <ann@example.org>") -> EmailMessage:
+    message = EmailMessage()
+    message["From"], message["To"], message["Subject"] = sender, "me@example.org", subject
+    message["Date"] = "Mon, 16 Nov 2026 09:30:00 +0100"
+    message.set_content(body)
+    return message
+
+
+@pytest.fixture
+def user() -> str:
+    return f"user{uuid.uuid4().hex[:8]}"
+
+
+@pytest.fixture
+def reading(computer: Computer, dovecot: Dovecot, certificate: Certificate, user: str) -> Computer:
+    """A computer with a mailbox of its own."""
+    computer.mail_account = account(dovecot.port, certificate, user)
+    return computer
+
+
+def account(port: int, certificate: Certificate, user: str = "me", **more: Any) -> dict[str, Any]:
+    server = {"imap": f"imaps://localhost:{port}", "certificate": str(certificate.cert)}
+    return {**server, "user": user, "password_variable": "MAIL_PASSWORD", **more}
+
+
+def test_the_newest_mails_come_first(reading: Computer, dovecot: Dovecot, user: str) -> None:
+    for number in range(7):
+        dovecot.deliver(user, mail(f"Number {number}"), seen=number % 2 == 0)
+    found = reading.mail.get()
+    assert [each["subject"] for each in found] == [f"Number {number}" for number in (6, 5, 4, 3, 2)]
+    assert [each["unread"] for each in found] == [False, True, False, True, False]
+    newest = found[0]
+    assert newest["from"] == "Ann <ann@example.org>" and newest["to"] == "me@example.org"
+    assert newest["date"] == "2026-11-16T09:30:00+01:00" and newest["body"] == "Hello."
+    assert newest["attachments"] == [] and newest["truncated"] is False
+
+
+def test_unread_mails_are_counted_and_reading_leaves_them_unread(
+    reading: Computer, dovecot: Dovecot, user: str
+) -> None:
+    for number in range(4):
+        dovecot.deliver(user, mail(f"Number {number}"), seen=number < 1)
+    assert reading.mail.unread_count() == 3
+    assert [each["subject"] for each in reading.mail.get(2, unread=True)] == ["Number 3", "Number 2"]
+    assert reading.mail.unread_count() == 3
+    assert dovecot.flags(user).count("S") == 1
+
+
+def test_an_empty_inbox_has_no_mails(reading: Computer) -> None:
+    assert reading.mail.get() == [] and reading.mail.get(unread=True) == [] and reading.mail.unread_count() == 0
+
+
+def test_words_are_searched_in_any_alphabet(reading: Computer, dovecot: Dovecot, user: str) -> None:
+    dovecot.deliver(user, mail("Rechnung für März", "42 €"))
+    dovecot.deliver(user, mail("Lunch"))
+    assert [each["subject"] for each in reading.mail.get(search="März")] == ["Rechnung für März"]
+    assert [each["subject"] for each in reading.mail.get(search='"lunch')] == []
+    assert [each["subject"] for each in reading.mail.get(search="lunch")] == ["Lunch"]
+
+
+def test_a_search_cannot_carry_a_command(reading: Computer, dovecot: Dovecot, user: str) -> None:
+    dovecot.deliver(user, mail("Stays"))
+    assert reading.mail.get(search='x"\r\nA1 DELETE INBOX\r\n') == []
+    assert [each["subject"] for each in reading.mail.get()] == ["Stays"]
+
+
+def test_at_most_fifty_are_given(reading: Computer, dovecot: Dovecot, user: str) -> None:
+    for number in range(53):
+        dovecot.deliver(user, mail(f"Number {number}"))
+    assert len(reading.mail.get(1000)) == 50
+    with pytest.raises(ValueError, match="at least 1"):
+        reading.mail.get(0)
+
+
+def test_other_alphabets_and_folded_headers_are_readable(reading: Computer, dovecot: Dovecot, user: str) -> None:
+    subject = "Grüße aus 東京 ✓ " + "und noch viel mehr Wörter " * 6
+    dovecot.deliver(user, mail(subject.strip(), "Zoë é ✓ 漢", "Zoë Müller <zoe@example.org>"))
+    raw = b"From: a@b\nSubject: one\n two\n\tthree\nContent-Type: text/plain; charset=iso-8859-1\n\ncaf\xe9\n"
+    dovecot.deliver(user, raw)
+    folded, encoded = reading.mail.get(2)
+    assert encoded["subject"] == subject.strip() and encoded["body"] == "Zoë é ✓ 漢"
+    assert encoded["from"] == "Zoë Müller <zoe@example.org>"
+    assert folded["subject"] == "one two\tthree" and folded["body"] == "café" and folded["date"] is None
+
+
+def test_a_mail_with_only_html_is_text(reading: Computer, dovecot: Dovecot, user: str) -> None:
+    message = mail("News")
+    html = (
+        "<html><head><style>p {}</style></head><body><p>Hello&nbsp;<b>you</b>,</p><script>alert(1)</script>"
+        "<ul><li>one<li>two</ul><a href='https://example.org/x'>here</a></body></html>"
+    )
+    message.set_content(html, subtype="html")
+    dovecot.deliver(user, message)
+    assert reading.mail.get()[0]["body"].split() == "Hello you, one two here (https://example.org/x)".split()
+
+
+def test_attachments_are_named_and_are_not_the_body(reading: Computer, dovecot: Dovecot, user: str) -> None:
+    message = mail("With files", "See the files.")
+    message.add_attachment(b"a,b\n1,2\n", maintype="application", subtype="csv", filename="Übersicht.csv")
+    message.add_attachment("not the body", filename="note.txt")
+    message.add_attachment(mail("Inner"))
+    dovecot.deliver(user, message)
+    found = reading.mail.get()[0]
+    assert found["body"] == "See the files."
+    assert found["attachments"] == ["Übersicht.csv", "note.txt", "unnamed"]
+
+
+def test_a_huge_mail_is_cut_and_says_so(reading: Computer, dovecot: Dovecot, user: str) -> None:
+    message = mail("Huge", "The text comes first.")
+    message.add_attachment(bytes(6_000_000), maintype="application", subtype="zip", filename="huge.zip")
+    dovecot.deliver(user, message)
+    found = reading.mail.get()[0]
+    assert found["truncated"] is True and found["body"] == "The text comes first."
+    assert found["attachments"] == ["huge.zip"]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"\n\n\n",
+        b"From: =?utf-8?q?=FF?= <<<>,,;\nTo: @@\nSubject: =?xx?y?z?=\nDate: 99 Foo 1\n\nbody",
+        b"Content-Type: text/plain; charset=no-such-thing\n\n\xff\xfe",
+        b"Content-Type: multipart/mixed; boundary=\n\n--\n--\n",
+        b"Content-Type: text/plain\nContent-Transfer-Encoding: base64\n\n!!!not base64",
+        b"Subject: \xff\xfe raw bytes\n\nbody",
+    ],
+)
+def test_what_breaks_every_rule_is_still_a_mail(reading: Computer, dovecot: Dovecot, user: str, raw: bytes) -> None:
+    dovecot.deliver(user, raw)
+    (found,) = reading.mail.get()
+    assert all(isinstance(found[key], str) for key in ("from", "to", "subject", "body"))
+
+
+def test_starttls_is_used_where_the_connection_starts_plain(
+    computer: Computer, dovecot: Dovecot, certificate: Certificate, user: str
+) -> None:
+    dovecot.deliver(user, mail("Hello"))
+    computer.mail_account = {
+        **account(dovecot.port, certificate, user),
+        "imap": f"imap://localhost:{dovecot.plain_port}",
+    }
+    assert computer.mail.get()[0]["subject"] == "Hello"
+
+
+# -- what can be wrong -----------------------------------------------------------------------------------------------
+
+
+def test_without_an_account_it_says_what_to_set(computer: Computer) -> None:
+    with pytest.raises(NotConfiguredError, match=r"interpreter\.computer\.mail_account = \{\"imap\""):
+        computer.mail.get()
+
+
+def test_a_wrong_password_is_told(reading: Computer, monkeypatch: pytest.MonkeyPatch, user: str) -> None:
+    monkeypatch.setenv("MAIL_PASSWORD", "wrong")
+    with pytest.raises(LoginRefusedError, match=f"does not let {user} in") as told:
+        reading.mail.get()
+    assert "wrong" not in str(told.value)
+
+
+def test_a_certificate_of_nobody_is_not_trusted(computer: Computer, dovecot: Dovecot, certificate: Certificate) -> None:
+    given = account(dovecot.port, certificate)
+    del given["certificate"]
+    computer.mail_account = given
+    with pytest.raises(CertificateError, match="cannot be trusted"):
+        computer.mail.get()
+    computer.mail_account = {**given, "imap": f"imap://localhost:{dovecot.plain_port}"}
+    with pytest.raises(CertificateError, match="cannot be trusted"):
+        computer.mail.get()
+
+
+def test_a_certificate_for_another_name_is_not_trusted(
+    computer: Computer, dovecot: Dovecot, certificate: Certificate
+) -> None:
+    computer.mail_account = {**account(0, certificate), "imap": f"imaps://127.0.0.2:{dovecot.port}"}
+    with pytest.raises((CertificateError, ServerUnreachableError)):
+        computer.mail.get()
+
+
+def test_a_server_that_is_down_is_told(computer: Computer, certificate: Certificate) -> None:
+    with closed_port() as port:
+        computer.mail_account = account(port, certificate)
+        with pytest.raises(ServerUnreachableError, match=f"localhost:{port} cannot be reached"):
+            computer.mail.get()
+
+
+@pytest.mark.parametrize("scheme", ["imap", "imaps"])
+def test_a_server_that_hangs_is_given_up(computer: Computer, certificate: Certificate, scheme: str) -> None:
+    with silent_server() as port:
+        computer.mail_account = {
+            **account(port, certificate, timeout=0.3),
+            "imap": f"{scheme}://localhost:{port}",
+        }
+        with pytest.raises(ServerTimeoutError, match=r"did not answer within 0\.3 seconds"):
+            computer.mail.get()
+
+
+def test_a_port_without_tls_is_told(computer: Computer, dovecot: Dovecot, certificate: Certificate) -> None:
+    computer.mail_account = account(dovecot.plain_port, certificate)
+    with pytest.raises(ServerUnreachableError, match="is the port right"):
+        computer.mail.get()
+
+
+def test_offline_asks_nobody_beyond_this_machine(reading: Computer, dovecot: Dovecot, certificate: Certificate) -> None:
+    reading.offline = True
+    assert reading.mail.get() == []
+    reading.mail_account = {**account(0, certificate), "imap": "imap.example.org"}
+    with pytest.raises(ServerUnreachableError, match="`offline` is set"):
+        reading.mail.get()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"password": "secret"}, "must not hold a password"),
+        ({"imapp": "x"}, 'has no "imapp"'),
+        ({"imap": 5}, "cannot be 5"),
+        ({"imap": "https://example.org/x"}, "takes a host or host:port"),
+        ({"password_variable": "NO_SUCH_VARIABLE"}, "NO_SUCH_VARIABLE, which is not set"),
+        ({"password_variable": "", "password_command": "false"}, "ended with code 1"),
+        ({"password_variable": "", "password_command": "no-such-program"}, "cannot be run"),
+        ({"password_variable": ""}, 'needs "password_variable" or "password_command"'),
+        ({"user": ""}, 'needs "user"'),
+        ({"certificate": "/no/such.pem"}, "cannot be used"),
+    ],
+)
+def test_a_mistake_in_the_account_is_named(
+    computer: Computer, dovecot: Dovecot, certificate: Certificate, change: dict[str, Any], words: str
+) -> None:
+    computer.mail_account = {**account(dovecot.port, certificate), **change}
+    with pytest.raises(AccountError, match=words) as told:
+        computer.mail.get()
+    assert "secret" not in str(told.value)
+
+
+def test_the_password_may_come_from_a_program(
+    computer: Computer, dovecot: Dovecot, certificate: Certificate, password: str, user: str
+) -> None:
+    given = account(dovecot.port, certificate, user)
+    del given["password_variable"]
+    computer.mail_account = {**given, "password_command": ["printf", "%s\n", password]}
+    assert computer.mail.get() == []

@@ -1,0 +1,198 @@
+"""Mail is sent through a real SMTP server."""
+
+from __future__ import annotations
+
+import email
+import email.policy
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpreter.computer_api.computer import Computer
+from interpreter.computer_api.people.errors import (
+    CertificateError,
+    LoginRefusedError,
+    ServerRefusedError,
+    ServerTimeoutError,
+    ServerUnreachableError,
+)
+from interpreter.computer_api.people.mail import Mail
+from interpreter.errors import ComputerError, SandboxUnavailableError
+from interpreter.sandbox import Containment, Sandbox
+from mail_and_calendar.mail_servers import Certificate, PostOffice, silent_server
+from ports import closed_port
+
+
+def account(port: int, certificate: Certificate, **more: Any) -> dict[str, Any]:
+    server = {"smtp": f"localhost:{port}", "certificate": str(certificate.cert)}
+    return {**server, "user": "me@example.org", "password_variable": "MAIL_PASSWORD", **more}
+
+
+@pytest.fixture
+def sending(computer: Computer, post_office: PostOffice, certificate: Certificate) -> Computer:
+    computer.mail_account = account(post_office.port, certificate)
+    return computer
+
+
+def taken(office: PostOffice) -> tuple[list[str], Any]:
+    ((to, raw),) = office.mails
+    return to, email.message_from_bytes(raw, policy=email.policy.default)
+
+
+def test_a_mail_arrives_as_it_was_written(sending: Computer, post_office: PostOffice) -> None:
+    body = "Liebe Zoë,\n\n✓ 漢\n.\n..\nFrom here on\n" + "x" * 3000
+    subject = 'Grüße: «a"b\\c» ✓ ' + "lang " * 40
+    told = sending.mail.send("Zoë Müller <zoe@example.org>", subject.strip(), body)
+    to, message = taken(post_office)
+    assert told == "Sent to zoe@example.org." and to == ["zoe@example.org"]
+    assert message["Subject"] == subject.strip() and message["From"] == "me@example.org"
+    assert message["To"] == "Zoë Müller <zoe@example.org>"
+    assert message.get_content().replace("\r\n", "\n").rstrip("\n") == body
+    assert message["Date"] and message["Message-ID"].endswith("@example.org>")
+
+
+def test_several_people_get_it(sending: Computer, post_office: PostOffice) -> None:
+    sending.mail.send(["a@example.org", "b@example.org, c@bücher.example"], "Hi", "Hello")
+    assert taken(post_office)[0] == ["a@example.org", "b@example.org", "c@xn--bcher-kva.example"]
+
+
+def test_the_sender_may_have_a_name(computer: Computer, post_office: PostOffice, certificate: Certificate) -> None:
+    computer.mail_account = account(post_office.port, certificate, **{"from": "Zoë <zoe@example.org>"})
+    computer.mail.send("a@example.org", "Hi", "Hello")
+    assert taken(post_office)[1]["From"] == "Zoë <zoe@example.org>"
+
+
+@pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")  # STARTTLS, that is
+def test_tls_from_the_first_byte(computer: Computer, certificate: Certificate) -> None:
+    office = PostOffice(certificate, encrypted=True)
+    try:
+        computer.mail_account = {**account(0, certificate), "smtp": f"smtps://localhost:{office.port}"}
+        computer.mail.send("a@example.org", "Hi", "Hello")
+        assert len(office.mails) == 1
+    finally:
+        office.close()
+
+
+def test_sending_is_marked_as_such() -> None:
+    assert Mail.send.__sends__ is True  # type: ignore[attr-defined]
+    assert not hasattr(Mail.get, "__sends__")
+
+
+# -- attachments -------------------------------------------------------------------------------------------------------
+
+
+def test_files_go_along(sending: Computer, post_office: PostOffice, tmp_path: Path) -> None:
+    (tmp_path / "Übersicht.pdf").write_bytes(bytes(range(256)) * 100)
+    (tmp_path / "notes.txt").write_bytes(b"caf\xe9\n")
+    sending.mail.send("a@example.org", "Files", "See.", ["Übersicht.pdf", str(tmp_path / "notes.txt")])
+    first, second = taken(post_office)[1].iter_attachments()
+    assert first.get_filename() == "Übersicht.pdf" and first.get_content_type() == "application/pdf"
+    assert first.get_content() == bytes(range(256)) * 100
+    assert second.get_filename() == "notes.txt" and second.get_content() == b"caf\xe9\n"
+
+
+def test_what_cannot_be_read_is_not_sent(sending: Computer, post_office: PostOffice, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for path, words in (("none.txt", "No such file"), (".", "it is no file"), ("fifo", "it is no file")):
+        with pytest.raises(ComputerError, match=words):
+            sending.mail.send("a@example.org", "Files", "See.", path)
+    assert post_office.mails == []
+
+
+def test_a_sandbox_lets_nothing_out_that_it_hides(
+    sending: Computer, post_office: PostOffice, tmp_path: Path, home: Path
+) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    (home / "key").write_text("private")
+    (work / "report.txt").write_text("mine")
+    (work / "link").symlink_to(home / "key")
+    (tmp_path / "beside").write_text("not shown")
+    try:
+        containment = Containment(Sandbox("workspace", str(work)))
+    except SandboxUnavailableError as error:
+        pytest.skip(str(error))
+    sending.surroundings.containment = containment
+    sending.surroundings.cwd = str(work)
+    for path in ("link", str(home / "key"), "../beside", "/etc/shadow"):
+        with pytest.raises(ComputerError, match="the sandbox does not show it"):
+            sending.mail.send("a@example.org", "Files", "See.", path)
+    assert post_office.mails == []
+    sending.mail.send("a@example.org", "Files", "See.", "report.txt")
+    assert len(post_office.mails) == 1
+
+
+# -- what can be wrong -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("to", "words"),
+    [
+        ("Bob", r"get_email_address"),
+        ("", "no mail address"),
+        ([], "nobody to send to"),
+        ("a@example.org\nBcc: b@example.org", "no mail address"),
+        ("a@example.org>\r\nRCPT TO:<b@example.org", "no mail address"),
+        ("zoë@example.org", "plain letters"),
+    ],
+)
+def test_what_is_no_address_is_told(sending: Computer, post_office: PostOffice, to: Any, words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        sending.mail.send(to, "Hi", "Hello")
+    assert post_office.mails == []
+
+
+def test_a_subject_cannot_carry_a_header(sending: Computer, post_office: PostOffice) -> None:
+    with pytest.raises(ValueError, match="one line"):
+        sending.mail.send("a@example.org", "Hi\nBcc: b@example.org", "Hello")
+    assert post_office.mails == []
+
+
+def test_who_is_refused_is_told(sending: Computer, post_office: PostOffice) -> None:
+    post_office.refused["gone@example.org"] = "550 no such user"
+    told = sending.mail.send(["a@example.org", "gone@example.org"], "Hi", "Hello")
+    assert told == "Sent to a@example.org. The server refused gone@example.org: 550 no such user."
+    with pytest.raises(ServerRefusedError, match=r"nothing was sent\. gone@example.org: 550 no such user"):
+        sending.mail.send("gone@example.org", "Hi", "Hello")
+
+
+def test_a_wrong_password_is_told(sending: Computer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAIL_PASSWORD", "mistaken")
+    with pytest.raises(LoginRefusedError, match=r"does not let me@example\.org in") as told:
+        sending.mail.send("a@example.org", "Hi", "Hello")
+    assert "mistaken" not in str(told.value)
+
+
+def test_a_certificate_of_nobody_is_not_trusted(
+    computer: Computer, post_office: PostOffice, certificate: Certificate
+) -> None:
+    given = account(post_office.port, certificate)
+    del given["certificate"]
+    computer.mail_account = given
+    with pytest.raises(CertificateError):
+        computer.mail.send("a@example.org", "Hi", "Hello")
+
+
+def test_a_server_that_is_down_is_told(computer: Computer, certificate: Certificate) -> None:
+    with closed_port() as port:
+        computer.mail_account = account(port, certificate)
+        with pytest.raises(ServerUnreachableError, match="cannot be reached"):
+            computer.mail.send("a@example.org", "Hi", "Hello")
+
+
+@pytest.mark.parametrize("scheme", ["smtp", "smtps"])
+def test_a_server_that_hangs_is_given_up(computer: Computer, certificate: Certificate, scheme: str) -> None:
+    with silent_server() as port:
+        computer.mail_account = account(0, certificate, smtp=f"{scheme}://localhost:{port}", timeout=0.3)
+        with pytest.raises(ServerTimeoutError, match="did not answer within"):
+            computer.mail.send("a@example.org", "Hi", "Hello")
+
+
+def test_offline_sends_nothing_beyond_this_machine(sending: Computer, certificate: Certificate) -> None:
+    sending.offline = True
+    sending.mail.send("a@example.org", "Hi", "Hello")
+    sending.mail_account = account(0, certificate, smtp="smtp.example.org")
+    with pytest.raises(ServerUnreachableError, match="`offline` is set"):
+        sending.mail.send("a@example.org", "Hi", "Hello")

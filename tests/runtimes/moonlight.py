@@ -1,0 +1,81 @@
+"""A language that the package has never heard of, as somebody would add it: by a class of their own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from interpreter import BaseLanguage
+from interpreter.messages import Chunk
+from interpreter.policy.analysis.notes import Notes
+from interpreter.policy.scanners.findings import Finding
+from interpreter.policy.scanners.tool import Tool
+
+CODE = "local total = 1\nprint(total)"
+PROFILE = """\
+from interpreter import interpreter
+from runtimes.moonlight import Moonlight
+
+interpreter.computer.languages.append(Moonlight)
+"""
+
+
+class Moonlight(BaseLanguage):
+    """Looks like Lua, and prints its code backwards."""
+
+    name = "Moonlight"
+    aliases = ("moon",)
+    file_extension = "moon"
+    lexer = "lua"
+    comment = "--"
+
+    def run(self, code: str) -> Iterator[Chunk]:
+        yield {"type": "console", "format": "output", "content": code[::-1] + "\n"}
+
+
+class Plain(BaseLanguage):
+    """As little as a language can say."""
+
+    name = "Plainly"
+
+    def run(self, code: str) -> Iterator[Chunk]:
+        yield {"type": "console", "format": "output", "content": code + "\n"}
+
+
+class Thorough(Moonlight):
+    """One that says more: what its code does, how it is scanned and how a notebook runs it."""
+
+    definitions = r"^function (\w+)"
+    analysis = "languages.moonlight:analyze"
+    scanners = ("languages.moonlight:MOONCHECK",)
+    cell_magic = "%%script moon"
+
+
+class Failing(Moonlight):
+    """One whose analysis does not work."""
+
+    analysis = "languages.moonlight:fail"
+
+
+def analyze(code: str, notes: Notes, known: Any) -> dict[str, Any]:
+    for number, line in enumerate(code.splitlines(), 1):
+        if line.startswith("remove "):
+            notes.step("moonlight", line, number, line.split()).delete(line.split()[1])
+    return {}
+
+
+def fail(code: str, notes: Notes, known: Any) -> dict[str, Any]:
+    raise ValueError("no idea")
+
+
+def _commands(program: str, file: Path, kind: str) -> list[list[str]]:
+    return [[sys.executable, "-c", "import sys; print(sys.argv[1])", file.name]]
+
+
+def _read(text: str) -> list[Finding]:
+    return [Finding("python3", "M1", 1, "high", text.strip())]
+
+
+MOONCHECK = Tool("python3", _commands, _read)

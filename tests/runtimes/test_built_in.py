@@ -1,0 +1,147 @@
+"""The languages that come with the package: each is its own folder, and no other file has a list of them."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from interpreter.runtimes import (
+    BUILT_IN,
+    built_in_languages,
+    resolve,
+)
+
+PACKAGE = Path(__file__).parent.parent.parent / "src" / "interpreter"
+# What may name several languages, and why.
+EXEMPT = {
+    "frontends/terminal/own_blocks.py": "the signs `>>>` and `!` belong to the prompt's own syntax",
+}
+MOON = """\
+from interpreter.runtimes.base import BaseLanguage
+
+class Moonlight(BaseLanguage):
+    name = "Moonlight"
+    file_extension = "moon"
+
+__all__ = ["Moonlight"]
+"""
+
+
+def test_most_used_first() -> None:
+    assert [language.name for language in built_in_languages()] == ["Python", "Shell", "JavaScript"]
+
+
+def test_a_new_folder_is_all_that_a_language_needs(tmp_path: Path) -> None:
+    (tmp_path / "moonlight").mkdir()
+    (tmp_path / "moonlight" / "__init__.py").write_text(MOON)
+    code = (
+        f"import interpreter.runtimes as languages; languages.__path__.append({str(tmp_path)!r});"
+        "from interpreter import OpenInterpreter; computer = OpenInterpreter().computer;"
+        "print([each.name for each in computer.languages], languages.BUILT_IN.describe('moonlight').file_extension)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout == "['Python', 'Shell', 'JavaScript', 'Moonlight'] moon\n"
+
+
+@pytest.mark.parametrize("language", built_in_languages())
+def test_every_reference_leads_somewhere(language: type) -> None:
+    given = [getattr(language, name) for name in ("analysis", "scan_parts", "cell_setup", "script")]
+    references = [each for each in (*given, *language.scanners) if each is not None]
+    assert references
+    assert all(resolve(reference) is not None for reference in references)
+
+
+@pytest.mark.parametrize(
+    ("name", "canonical", "extension"),
+    [
+        ("Python", "python", "py"),
+        ("ipython", "python", "py"),
+        (" ZSH ", "shell", "sh"),
+        ("nodejs", "javascript", "js"),
+        ("react", "react", "jsx"),
+        ("Klingon", "klingon", None),
+        ("", "", None),
+    ],
+)
+def test_any_name_is_described(name: str, canonical: str, extension: str | None) -> None:
+    assert BUILT_IN.canonical(name) == canonical
+    assert BUILT_IN.describe(name).file_extension == extension
+
+
+# -- no list of languages elsewhere ------------------------------------------------------------------------------
+
+
+def languages_in(nodes: Iterator[ast.AST]) -> set[str]:
+    """The languages that string constants among these nodes name."""
+    names = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    found = (next((each for each in built_in_languages() if BUILT_IN.find(name) is each), None) for name in names)
+    return {each.name for each in found if each is not None}
+
+
+def lists(tree: ast.AST) -> Iterator[tuple[int, set[str]]]:
+    """Where code has a collection of languages, or tells several of them apart."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Tuple(elts=parts) | ast.List(elts=parts) | ast.Set(elts=parts):
+                yield node.lineno, languages_in(iter(parts))
+            case ast.Dict(keys=keys, values=values):
+                yield node.lineno, languages_in(key for key in keys if key is not None)
+                yield node.lineno, languages_in(iter(values))
+            case ast.FunctionDef() | ast.Lambda() | ast.Module():
+                yield getattr(node, "lineno", 1), languages_in(_compared(node))
+
+
+def _compared(function: ast.AST) -> Iterator[ast.AST]:
+    """What values are compared with in a function, by operators or by `match`."""
+    for node in _own(function):
+        if isinstance(node, ast.Compare):
+            yield from (part for each in (node.left, *node.comparators) for part in ast.walk(each))
+        elif isinstance(node, ast.MatchValue):
+            yield node.value
+
+
+def _own(function: ast.AST) -> Iterator[ast.AST]:
+    """The nodes of a function without those of the functions inside it."""
+    for child in ast.iter_child_nodes(function):
+        if not isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | ast.ClassDef):
+            yield child
+            yield from _own(child)
+
+
+def problems(source: str) -> list[tuple[int, set[str]]]:
+    return [(line, names) for line, names in lists(ast.parse(source)) if len(names) > 1]
+
+
+def test_no_other_file_has_a_list_of_languages() -> None:
+    found = {}
+    for file in sorted(PACKAGE.rglob("*.py")):
+        place = file.relative_to(PACKAGE).as_posix()
+        if place.startswith("languages/"):
+            continue
+        if breaches := problems(file.read_text(encoding="utf-8")):
+            found[place] = breaches
+    assert set(found) == set(EXEMPT), {place: rows for place, rows in found.items() if place not in EXEMPT}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "SUFFIXES = {'python': '.py', 'bash': '.sh'}",
+        "SHOWN = ('js', 'py')",
+        "def f(name):\n    if name == 'Python':\n        return 1\n    return name == 'Shell'",
+        "def f(name):\n    match name:\n        case 'shell' | 'javascript':\n            return 1",
+        "LEXERS = {'a': 'bash', 'b': 'python'}",
+    ],
+)
+def test_a_list_would_be_found(source: str) -> None:
+    assert problems(source)
+
+
+@pytest.mark.parametrize("source", ["SHELLS = ('bash', 'zsh')", "run('python'); run('shell')", "f = x == 'python'"])
+def test_one_language_is_no_list(source: str) -> None:
+    assert not problems(source)

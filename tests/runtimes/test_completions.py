@@ -1,0 +1,99 @@
+"""What could be typed next in a live session."""
+
+from __future__ import annotations
+
+import pytest
+
+from interpreter.runtimes import between_blocks
+from javascript_sessions import JavaScriptSession
+from javascript_sessions import fresh as javascript  # noqa: F401
+from python_sessions import PythonSession, session  # noqa: F401
+from shell_sessions import ShellSession, bash  # noqa: F401
+
+THINGS = """
+import pandas as pd, os
+df = pd.DataFrame({"height": [1], "width": [2]})
+mapping = {"small": 1, "large": 2}
+touched = []
+class Thing:
+    def method(self): pass
+    @property
+    def risky(self):
+        touched.append(1)
+        return self
+thing = Thing()
+"""
+
+
+@pytest.fixture(autouse=True)
+def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is offered, however long a busy machine takes to find it."""
+    monkeypatch.setattr(between_blocks, "COMPLETING", 60.0)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _things(session: PythonSession) -> None:  # noqa: F811
+    assert session.do(THINGS).ended == "done"
+
+
+@pytest.mark.parametrize(
+    ("code", "offered"),
+    [
+        ("mapp", ["mapping"]),
+        ("x = mapp", ["mapping"]),
+        ("impo", ["import"]),
+        ("os.path.exi", ["exists"]),
+        ("df.hea", ["head"]),
+        ("df.hei", ["height"]),
+        ("df.height.med", ["median"]),
+        ("thing.me", ["method"]),
+        ("thing.risky.", []),
+        ("mapping['s", ["small"]),
+        ('df["w', ["width"]),
+        ("nothing.", []),
+        ("'text", []),
+        ("", None),
+    ],
+)
+def test_python(session: PythonSession, code: str, offered: list[str] | None) -> None:  # noqa: F811
+    found = session.complete(code, len(code))
+    texts = [text for text, _ in found.matches]
+    if offered is None:
+        assert {"df", "mapping", "thing"} <= set(texts)
+    else:
+        assert texts == offered
+        assert not offered or code[found.start :] == offered[0][: len(code) - found.start]
+
+
+def test_no_property_is_read(session: PythonSession) -> None:  # noqa: F811
+    session.complete("thing.risky.me", 14)
+    session.complete("thing.", 6)
+    assert session.do("touched").text == "[]\n"
+
+
+def test_in_the_middle_of_a_line(session: PythonSession) -> None:  # noqa: F811
+    found = session.complete("print(mapp, 1)", 10)
+    assert (found.start, list(found.matches)) == (6, [("mapping", "dict")])
+
+
+@pytest.mark.needs("node")
+@pytest.mark.parametrize(
+    ("code", "offered"),
+    [("lis", "list"), ("list.pu", "push"), ("Math.ab", "abs"), ("thing.al", "alpha"), ("requ", "require")],
+)
+def test_javascript(javascript: JavaScriptSession, code: str, offered: str) -> None:  # noqa: F811
+    javascript.do("const list = [1]; const thing = {alpha: 1}")
+    assert offered in [text for text, _ in javascript.complete(code, len(code)).matches]
+
+
+def test_shell_variables(bash: ShellSession) -> None:  # noqa: F811
+    bash.do("place=here; plenty=1")
+    found = bash.complete("echo ${pl", 9)
+    assert (found.start, [text for text, _ in found.matches]) == (7, ["place", "plenty"])
+    assert bash.complete("echo pl", 7).matches == ()
+
+
+def test_without_a_session_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    python = PythonSession()
+    assert python.complete("im", 2).matches == ()
+    assert python.session is None

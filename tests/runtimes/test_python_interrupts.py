@@ -1,0 +1,178 @@
+"""One interrupt ends a block promptly, the state stays, and the next block gets only its own output."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType, SimpleNamespace
+from typing import cast
+
+import pytest
+
+from interpreter.runtimes.python.driver.interrupts import OURS, Interrupts
+from python_sessions import PythonSession, fresh, session
+from waiting import until
+
+__all__ = ["fresh", "session"]
+
+READY = "print('ready', flush=True)\n"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        READY + "while True: pass",
+        READY + "import time\ntime.sleep(1000)",
+        READY + "while True: print('x' * 1000)",
+        "import sys\n" + READY + "while True: print('x' * 1000, file=sys.stderr)",
+        READY + "while True: display('x')",
+        "import threading\n" + READY + "threading.Event().wait()",
+        "import asyncio\n" + READY + "await asyncio.sleep(1000)",
+        "import asyncio\nasync def spin():\n    while True: pass\n" + READY + "await spin()",
+        "import asyncio\n" + READY + "asyncio.run(asyncio.sleep(1000))",
+        "import subprocess\n" + READY + "subprocess.run(['sleep', '1000'])",
+        READY + "!sleep 1000",
+        "try:\n    print('ready')\n    while True: pass\nfinally:\n    print('cleaned up')",
+    ],
+)
+def test_the_block_ends_and_the_state_stays(session: PythonSession, code: str) -> None:
+    session.do("kept = 5")
+    ran = session.interrupted_when_ready(code)
+    assert ran.ended == "interrupted"
+    assert ran.exit_code == 130
+    assert "KeyboardInterrupt" in ran.stderr
+    assert "_interpreter_driver" not in ran.stderr
+    assert "ipython-input" not in ran.stderr  # a block is called as in other tracebacks
+    assert ("cleaned up" in ran.stdout) == ("cleaned up" in code)
+    assert session.do("print(kept)").text == "5\n"
+
+
+STUBBORN = "trap '' INT; echo ready; while :; do sleep 1; done"
+
+
+@pytest.mark.parametrize(
+    "code", [f'os.system("{STUBBORN}")', f'subprocess.call("{STUBBORN}", shell=True)', f"!{STUBBORN}"]
+)
+def test_a_child_that_ignores_the_interrupt(session: PythonSession, code: str) -> None:
+    session.do("import os, subprocess\nkept = 6")
+    assert session.interrupted_when_ready(f"{code}\nwhile True: pass").ended == "interrupted"
+    assert session.do("print(kept)").text == "6\n"
+
+
+def test_await_is_cancelled_cleanly(session: PythonSession) -> None:
+    code = """
+import asyncio
+async def work():
+    try:
+        asyncio.get_running_loop().call_later(0.05, print, "ready")
+        await asyncio.sleep(1000)
+    except asyncio.CancelledError:
+        await asyncio.sleep(0)
+        print("cancelled")
+        raise
+background = asyncio.create_task(asyncio.sleep(1000))
+await work()
+"""
+    ran = session.interrupted_when_ready(code)
+    assert "cancelled\n" in ran.stdout
+    assert ran.ended == "interrupted"
+    ran = session.do("print(background.done())\nbackground.cancel()\nawait asyncio.sleep(0, 'on')")
+    assert ran.text == "False\n'on'\n"
+
+
+def test_code_that_will_not_stop_is_killed(fresh: PythonSession) -> None:
+    says_so = "map(os.write, [1], [b'ready\\n'])"  # from within the sum, which takes no interrupt
+    ran = fresh.interrupted_when_ready(f"import itertools, os\nsum(itertools.chain({says_so}, range(10**11)))")
+    assert ran.ended == "died"
+    assert "lost" in ran.stderr
+    assert fresh.do("print('new')").text == "new\n"
+
+
+def test_code_that_swallows_one_interrupt_gets_another(session: PythonSession) -> None:
+    code = READY + "import time\ntry:\n    time.sleep(1000)\nexcept KeyboardInterrupt:\n    time.sleep(1000)"
+    assert session.interrupted_when_ready(code).ended == "interrupted"
+
+
+def test_leaving_the_stream_ends_the_block(session: PythonSession) -> None:
+    for _ in range(5):
+        running = session.run(READY + "while True: print('old')")
+        for chunk in running:
+            if "ready" in str(chunk.get("content")):
+                break
+        running.close()
+        assert session.do("print('new')").text == "new\n"
+
+
+def test_interrupts_between_blocks_are_nothing(session: PythonSession) -> None:
+    session.do("kept = 7")
+    assert session.session is not None
+    for _ in range(20):
+        session.session.control.command("signal 2")
+        assert session.do("kept").ended in ("done", "interrupted")
+    assert session.do("kept").stdout == "7\n"
+
+
+def test_an_interrupt_at_any_moment_leaves_a_working_session(session: PythonSession) -> None:
+    """Many interrupts while frames are written in both directions: none is torn."""
+    code = "import sys\nfor i in range(10**9):\n    print('line', i, file=sys.stderr)\n    display(i)"
+    for count in range(10):
+        running = session.run(code)
+        for _ in range(count * 3 + 1):
+            next(running)
+        running.close()
+        assert session.do("print('whole')").text == "whole\n"
+
+
+def test_an_interrupt_of_a_first_block_that_starts(fresh: PythonSession) -> None:
+    running = fresh.start()
+
+    def press() -> None:
+        until(lambda: running.block is not None, "the block")  # it is on its way, and the worker still importing
+        fresh.stop()
+
+    threading.Thread(target=press).start()
+    ran = fresh.do("import time\nwhile True: time.sleep(0.01)")
+    assert ran.ended == "interrupted"
+
+
+def test_many_interrupts_at_once_are_one(session: PythonSession) -> None:
+    """A second one may strike our own code, which must come out of it with the session whole."""
+    session.do("kept = 7")
+    for count in range(20):
+        for chunk in session.run(READY + "while True: print('x')"):
+            if "ready" in str(chunk.get("content")):
+                for _ in range(count + 1):
+                    session.stop()
+        assert chunk["ended"] in ("interrupted", "error")
+    ran = session.do("kept")
+    assert ran.stdout == "7\n", ran.chunks
+
+
+def test_our_own_code_is_struck_once_in_a_block_and_only_by_a_second_interrupt() -> None:
+    def strike(file: str) -> bool:
+        frame = cast(FrameType, SimpleNamespace(f_code=SimpleNamespace(co_filename=file)))
+        try:
+            interrupts._handle(signal.SIGINT, frame)
+        except KeyboardInterrupt:
+            return True
+        return False
+
+    interrupts, ours = Interrupts(), OURS + "driver/serve.py"
+    assert [strike(ours) for _ in range(3)] == [False, False, False]  # starting
+    interrupts.end()
+    interrupts._running, interrupts._struck = True, False  # as begin() does, without a handler
+    assert [strike(ours) for _ in range(4)] == [False, True, False, False]
+    interrupts._armed, interrupts._waiting = 1, False
+    assert [strike(ours), strike("<block>"), strike("<block>")] == [False, True, True]
+    interrupts.end()
+    assert not strike("<block>")
+
+
+def test_a_time_limit(session: PythonSession) -> None:
+    session.surroundings.timeout = 0.2
+    try:
+        ran = session.do("while True: pass")
+    finally:
+        session.surroundings.timeout = None
+    assert ran.ended == "timed_out"
+    assert session.do("1").stdout == "1\n"

@@ -1,0 +1,112 @@
+"""What a shell exports is read from its own notation, whatever is in it, and only changes are told."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from interpreter.runtimes.shell.exports import Exports, exported
+from shell_sessions import ShellSession, fresh
+
+__all__ = ["fresh"]
+
+VALUES = st.binary(max_size=12).map(lambda value: value.replace(b"\0", b"")) | st.text(
+    st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=12
+).map(str.encode)
+NASTY = ["", " ", "a b", "'", '"', "\\", "$x", "`x`", "a\nb", "\t\r\x1b\x7f", "é😀", "declare -x A=1", "()", "{ :; }"]
+NASTY += [
+    ")",
+    "#",
+    "!",
+    "~",
+    "*",
+    "a=b",
+    "$'x'",
+    '\\"',
+    "\\$",
+    "x" * 70000,
+    "\udcff\udcfe",
+    "\x01\x80",
+    "-x",
+    "(",
+    "\\\n",
+]
+
+
+def listing(env: dict[bytes, bytes]) -> bytes:
+    bash = shutil.which("bash") or "bash"
+    argv = [bash, "--norc", "--noprofile", "-c", "declare -p"]
+    return subprocess.run(argv, env=env, capture_output=True, check=True).stdout
+
+
+@given(values=st.lists(VALUES, min_size=1, max_size=8))
+@settings(max_examples=40, deadline=None)
+def test_any_value_is_read_as_it_was_set(values: list[bytes]) -> None:
+    env = {b"V%d" % n: value for n, value in enumerate(values)}
+    found = exported(listing(env))
+    assert {name: os.fsencode(found[os.fsdecode(name)]) for name in env} == env
+
+
+def test_nasty_values(fresh: ShellSession) -> None:
+    values = {f"V{n}": value for n, value in enumerate(NASTY)}
+    fresh.do("true")
+    fresh.surroundings.exported |= values
+    fresh.do("\n".join(f'export W{n}="$V{n}"; unset V{n}' for n in range(len(NASTY))))
+    told = fresh.surroundings.exported
+    assert [told[f"W{n}"] for n in range(len(NASTY))] == NASTY
+    assert {told[f"V{n}"] for n in range(len(NASTY))} == {None}
+    fresh.do("exit 1")
+    fresh.do("true")
+    assert [told[f"W{n}"] for n in range(len(NASTY))] == NASTY
+
+
+def test_variables_that_are_not_exported_or_no_text_are_left_out() -> None:
+    report = b'declare -- A="1"\ndeclare -ax B=([0]="x" [1]="y z")\ndeclare -x C\ndeclare -rx D="4"\ndeclare -i E="5"\n'
+    assert exported(report) == {"D": "4"}
+
+
+def test_what_was_printed_twice_counts_once() -> None:
+    assert exported(b"\0A=1\0A=1\0\0B=x=y\0") == {"A": "1", "B": "x=y"}
+
+
+def test_only_changes_are_told() -> None:
+    exports = Exports({"KEPT": "1", "GONE": "2", "PWD": "/", "OTHER": "x"})
+    report = b'/new\n\0declare -x KEPT="1"\ndeclare -x OTHER="y"\ndeclare -x NEW="3"\ndeclare -x PWD="/new"\n'
+    changes = {"GONE": None, "OTHER": "y", "NEW": "3"}
+    assert exports.news(report, {}) == ("/new", changes)
+    assert exports.news(report, changes) == ("/new", {})
+    assert exports.news(report, {**changes, "TOLD": "x", "NEW": "4"}) == ("/new", {"TOLD": None, "NEW": "3"})
+
+
+def test_a_session_tells_what_it_exports(fresh: ShellSession, tmp_path: Path) -> None:
+    folder = tmp_path / "a 'b' \"c\" $d\nend"
+    folder.mkdir()
+    fresh.do("export FRUIT='pear tree' NUMBER=1 LIST=$'a\\nb'; hidden=1")
+    assert fresh.surroundings.exported == {"FRUIT": "pear tree", "NUMBER": "1", "LIST": "a\nb"}
+    fresh.surroundings.cwd = str(folder)
+    assert fresh.do("pwd").text == f"{folder}\n"
+    fresh.do("unset FRUIT; export NUMBER=2; cd ..")
+    assert fresh.surroundings.exported == {"FRUIT": None, "NUMBER": "2", "LIST": "a\nb"}
+    assert fresh.surroundings.cwd == str(tmp_path)
+
+
+def test_what_others_changed_is_there_before_the_block(fresh: ShellSession, tmp_path: Path) -> None:
+    fresh.do("true")
+    fresh.surroundings.exported |= {"TOLD": 'it\'s "this"\n$x', "HOME": None}
+    fresh.surroundings.cwd = str(tmp_path)
+    ran = fresh.do('echo "$TOLD|${HOME-none}"; pwd')
+    assert ran.text == f'it\'s "this"\n$x|none\n{tmp_path}\n'
+
+
+def test_a_directory_that_is_gone(fresh: ShellSession, tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    fresh.do(f"cd {tmp_path}/here")
+    (tmp_path / "here").rmdir()
+    fresh.do("true")
+    fresh.do("exit 1")
+    assert fresh.do("cd ..; cd /; pwd").text.endswith("/\n")

@@ -1,0 +1,355 @@
+"""Every state of a Python session that a block was run in can be returned to, and so can the ones after it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from interpreter import OpenInterpreter
+from interpreter.computer_api import Computer
+from interpreter.errors import BusyError, NotRestorableError
+from interpreter.runtimes.python.in_process import InProcessPython
+from python_sessions import PythonSession, fresh, session
+from waiting import until, until_ended, worker_of
+
+__all__ = ["fresh", "session"]
+
+# What makes a variable, and what changes it in place.
+VARIABLES = {
+    "number": ("v = 3", "v = -1"),
+    "text": ("v = 'früh'", "v += ' spät'"),
+    "list": ("v = [1, [2, 3]]", "v[1].append(4)"),
+    "dict": ("v = {'a': {1, 2}}", "v['a'].add(3); v['b'] = None"),
+    "bytearray": ("v = bytearray(1000)", "v[:] = b'x' * 1000"),
+    "array": ("import numpy; v = numpy.arange(100_000)", "v *= 2"),
+    "frame": ("import pandas; v = pandas.DataFrame({'a': [1, 2]})", "v.loc[0, 'a'] = 9"),
+    "object": (
+        "class P:\n    n = 1\n    def __repr__(self): return f'P {self.n} {vars(self)}'\nv = P()",
+        "v.x = 1; P.n = 2",
+    ),
+    "generator": ("g = iter(range(9)); next(g); v = 0", "v = next(g) + next(g)"),
+    "closure": (
+        "def counter():\n    n = 0\n    def count():\n        nonlocal n\n        n += 1\n        return n\n"
+        "    return count\nc = counter(); v = c()",
+        "c(); c(); v = c.__closure__[0].cell_contents",
+    ),
+    "random": ("import random; random.seed(7); v = random.getstate()", "random.random(); v = random.getstate()"),
+    "deleted": ("v = 1; w = 2", "del w; v = 'w' in globals()"),
+    "module": ("import json; json.mine = 1; v = json.mine", "json.mine = v = 2"),
+    "environment": ("import os; os.environ['V'] = v = '1'", "os.environ['V'] = v = '2'"),
+    "folder": ("import os; os.chdir('/'); v = os.getcwd()", "os.chdir('/tmp'); v = os.getcwd()"),
+}
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_undo_and_redo_of_a_variable(session: PythonSession, name: str) -> None:
+    make, change = VARIABLES[name]
+    session.do(make)
+    before, then = session.do("print(v)").text, session.present
+    session.do(change)
+    after, later = session.do("print(v)").text, session.present
+    assert before != after
+    session.restore(then)
+    assert session.do("print(v)").text == before
+    session.restore(later)
+    assert session.do("print(v)").text == after
+    session.restore(then)
+    assert session.do(change).ended == "done"
+    assert session.do("print(v)").text == after
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@given(steps=st.lists(st.one_of(st.integers(0, 99), st.sampled_from(["back", "crash"])), min_size=3, max_size=9))
+def test_any_walk_through_the_states(session: PythonSession, steps: list[int | str]) -> None:
+    """Blocks, crashes and returns to random states: the variables are always those of the state."""
+    session.do("log = []")
+    known = {session.present: "[]"}
+    for count, step in enumerate(steps):
+        if step == "back":
+            point = sorted(known)[(count * 7) % len(known)]
+            session.restore(point)
+        elif step == "crash":
+            assert session.do("log.append('gone'); import os; os._exit(1)").ended == "died"
+        else:
+            session.do(f"log.append({step})")
+            known[session.present] = known_log(session)
+        assert known_log(session) == known.get(session.present, known_log(session))
+        known[session.present] = known_log(session)
+
+
+def known_log(session: PythonSession) -> str:
+    """The variable, looked at without running a block."""
+    return str(next(variable.preview for variable in session.variables() if variable.name == "log"))
+
+
+def test_500_megabytes_changed_in_place_come_back(fresh: PythonSession) -> None:
+    if psutil.virtual_memory().available < 3e9:
+        pytest.skip("needs 3 GB of free memory")
+    fresh.do("import numpy, hashlib\na = numpy.random.default_rng(1).integers(0, 255, 500_000_000, dtype='uint8')")
+    digest = fresh.do("print(hashlib.blake2b(a).hexdigest())").text
+    state = fresh.present
+    fresh.do("a += 1")
+    assert fresh.do("print(hashlib.blake2b(a).hexdigest())").text != digest
+    fresh.restore(state)
+    assert fresh.do("print(hashlib.blake2b(a).hexdigest())").text == digest
+
+
+def test_awaiting_after_a_return(session: PythonSession) -> None:
+    session.do(
+        "import asyncio\nasync def later(n):\n    await asyncio.sleep(0.01)\n    return n\nprint(await later(1))"
+    )
+    session.do("task = asyncio.get_event_loop_policy().get_event_loop().create_task(later(2))")
+    state = session.present
+    assert session.do("print(await task)").text == "2\n"
+    session.restore(state)
+    assert session.do("print(await task, await later(3))").text == "2 3\n"
+
+
+def test_the_oldest_go_first(fresh: PythonSession) -> None:
+    fresh.surroundings.snapshots = 3
+    states = []
+    for n in range(6):
+        states.append(fresh.present)
+        fresh.do(f"n = {n}")
+    fresh.restore(states[3])
+    assert fresh.do("print(n)").text == "2\n"
+    with pytest.raises(NotRestorableError, match="not kept"):
+        fresh.restore(states[0])
+    assert fresh.do("print(n)").text == "2\n"
+
+
+def test_none_are_kept_when_it_is_off(fresh: PythonSession) -> None:
+    fresh.surroundings.snapshots = 0
+    fresh.do("n = 1")
+    assert fresh.state is None
+    assert fresh.points() == []
+    with pytest.raises(NotRestorableError, match="undo_snapshots"):
+        fresh.restore(1)
+    assert "Its variables are lost" in fresh.do("import os; os._exit(1)").stderr
+    assert fresh.do("print('n' in globals())").text == "False\n"
+
+
+def test_what_cannot_be_brought_back_is_named(no_strays: None, fresh: PythonSession) -> None:
+    fresh.do(
+        "import socket, subprocess, threading\n"
+        "server = socket.create_server(('127.0.0.1', 0)); port = server.getsockname()[1]\n"
+        "child = subprocess.Popen(['sleep', '1000'], stdin=subprocess.PIPE)\n"
+        "over = threading.Event(); threading.Thread(target=over.wait, name='watcher', daemon=True).start()\n"
+    )
+    port = fresh.do("print(port)").text.strip()
+    state = fresh.present
+    fresh.do("n = 1")
+    told = str(fresh.restore(state))
+    assert "the thread watcher" in told
+    assert f"the socket at 127.0.0.1:{port}" in told
+    assert "a pipe" in told
+    assert "sleep (" in told
+    assert fresh.do("print(over.is_set(), 'n' in globals())").text == "False False\n"
+    told = fresh.do("import os; os._exit(1)").stderr
+    assert "sleep (" in told
+
+
+def test_nothing_is_left_of_a_session_with_snapshots(no_strays: None) -> None:
+    python = PythonSession()
+    for n in range(5):
+        python.do(f"n = {n}")
+    python.restore(python.points()[2])
+    assert python.session is not None and python.session._process is not None
+    supervisor = psutil.Process(python.session._process.pid)
+    processes = supervisor.children(recursive=True)
+    assert len(processes) >= 5
+    python.terminate()
+    until_ended(processes)
+
+
+def test_snapshots_end_with_a_killed_supervisor(no_strays: None) -> None:
+    python = PythonSession()
+    for n in range(3):
+        python.do(f"n = {n}")
+    assert python.session is not None and python.session._process is not None
+    supervisor = psutil.Process(python.session._process.pid)
+    processes = supervisor.children(recursive=True)
+    supervisor.kill()
+    python.do("print(1)")
+    assert python.do("print(2)").text == "2\n"
+    python.terminate()
+    until_ended(processes)
+
+
+def test_when_memory_runs_out_the_newest_should_live(fresh: PythonSession) -> None:
+    scores = "print(open('/proc/{pid}/oom_score_adj').read())"
+    fresh.do("n = 1")
+    fresh.do("n = 2")
+    worker = worker_of(fresh.session)
+    older = min(worker.children(), key=lambda each: (each.create_time(), each.pid))
+    assert fresh.do(scores.replace("{pid}", str(older.pid))).text == "1000\n\n"
+    own = fresh.do(scores.replace("{pid}", "self")).text
+    assert own != "1000\n\n"
+    fresh.restore(fresh.points()[0])
+    assert fresh.do(scores.replace("{pid}", "self")).text == own
+
+
+def test_many_blocks_leave_no_more_processes_than_few(fresh: PythonSession) -> None:
+    fresh.surroundings.snapshots = 5
+    for n in range(60):
+        fresh.do(f"n = {n}")
+        if n % 20 == 19:
+            fresh.restore(fresh.points()[-2])
+            assert fresh.session is not None and fresh.session._process is not None
+            family = psutil.Process(fresh.session._process.pid)
+            until(lambda: len(family.children(recursive=True)) <= 10, "the end of all but a few")  # noqa: B023
+
+
+@pytest.mark.full
+@pytest.mark.timeout(1800)
+def test_two_thousand_blocks(fresh: PythonSession) -> None:
+    """Memory, descriptors and the number of processes are as flat as the variables are."""
+    sizes, counts = [], []
+    for n in range(2000):
+        fresh.do(f"n = {n}")
+        if n % 50 == 17:
+            fresh.restore(fresh.points()[-2])
+        if n % 200 == 99:
+            assert fresh.do("import os; os._exit(1)").ended == "died"
+            assert fresh.do("print(n)").text == f"{n}\n"
+        if n % 400 == 399:
+            assert fresh.session is not None and fresh.session._process is not None
+            family = psutil.Process(fresh.session._process.pid)
+            worker = worker_of(fresh.session)
+            sizes.append((family.memory_info().rss, worker.memory_info().rss))
+            counts.append((len(family.children(recursive=True)), family.num_fds(), worker.num_fds()))
+    print(sizes, counts)
+    assert max(count for count, _, _ in counts) <= 35  # a few may be on their way out
+    assert max(fds for _, _, fds in counts) <= min(fds for _, _, fds in counts) + 3
+    assert all(last < first * 1.3 for first, last in zip(sizes[0], sizes[-1], strict=True))
+
+
+UNSHARE = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "--kill-child"]
+
+
+@pytest.mark.needs("unshare")
+def test_inside_a_process_namespace(tmp_path: Path) -> None:
+    """There the supervisor is the first process, and nobody outside knows the numbers of the others."""
+    if subprocess.run([*UNSHARE, "true"], capture_output=True).returncode:
+        pytest.skip("this machine does not let us make one")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\nexec {" ".join(UNSHARE)} {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    session = PythonSession(python=str(python))
+    assert session.do("import os; n = 1; print(os.getppid())").text == "1\n"
+    state = session.present
+    session.do("n = 2")
+    session.restore(state)
+    assert session.do("print(n); os._exit(1)").ended == "died"
+    assert session.do("print(n)").text == "1\n"
+    session.terminate()
+
+
+def test_a_running_block_cannot_be_undone(fresh: PythonSession) -> None:
+    fresh.do("n = 1")
+    state = fresh.points()[0]
+    chunks = fresh.run("import time\nprint(1)\ntime.sleep(1000)")
+    next(chunk for chunk in chunks if chunk.get("format") == "output")
+    with pytest.raises(BusyError):
+        fresh.restore(state)
+    chunks.close()  # type: ignore[attr-defined]
+    fresh.restore(state)
+    assert fresh.do("print('n' in globals())").text == "False\n"
+
+
+def test_in_the_callers_own_process_there_is_no_return() -> None:
+    python = InProcessPython(namespace={})
+    assert python.state is None
+    with pytest.raises(NotRestorableError, match="own process"):
+        python.restore(1)
+
+
+@pytest.fixture
+def computer() -> Iterator[Computer]:
+    computer = OpenInterpreter().computer
+    yield computer
+    computer.terminate()
+
+
+def text(computer: Computer, language: str, code: str) -> str:
+    return "".join(message["content"] for message in computer.run(language, code) if message["type"] == "console")
+
+
+def test_directory_and_exports_follow(computer: Computer) -> None:
+    computer.run("shell", "cd /; export SHARED=early")
+    computer.run("python", "n = 1")
+    mark = computer.mark()
+    computer.run("shell", "cd /tmp; export SHARED=late NEW=1")
+    computer.run("python", "n = 2")
+    later = computer.mark()
+    assert set(computer.go_back(mark)) == {"Python", "Shell"}
+    assert text(computer, "shell", "echo $PWD $SHARED $NEW") == "/ early\n"
+    told = text(computer, "python", "import os; print(n, os.getcwd(), os.environ['SHARED'], os.environ.get('NEW'))")
+    assert told == "1 / early None\n"
+    computer.go_back(later)
+    told = text(computer, "python", "import os; print(n, os.getcwd(), os.environ['SHARED'], os.environ.get('NEW'))")
+    assert told == "2 /tmp late 1\n"
+    assert text(computer, "shell", "echo $PWD $SHARED $NEW") == "/tmp late 1\n"
+
+
+def test_the_directory_of_one_language_is_that_of_its_state(computer: Computer) -> None:
+    computer.run("python", "import os; os.chdir('/')")
+    state = computer.state("python")
+    assert state is not None
+    computer.run("python", "os.chdir('/tmp')")
+    assert text(computer, "shell", "pwd") == "/tmp\n"
+    computer.restore("python", state)
+    assert text(computer, "shell", "pwd") == "/\n"
+
+
+def test_the_first_state_can_be_named_before_the_first_block(computer: Computer) -> None:
+    state = computer.state("python")
+    assert state is not None
+    computer.run("python", "n = 1")
+    assert computer.points("python") == [state]
+    computer.restore("python", state)
+    assert text(computer, "python", "print('n' in globals())") == "False\n"
+    assert {"Python", "Shell"} <= set(computer.mark().states)
+
+
+@pytest.mark.needs("node")
+def test_javascript_says_that_it_cannot(computer: Computer) -> None:
+    computer.run("javascript", "let n = 1")
+    assert computer.state("javascript") is None
+    with pytest.raises(NotRestorableError, match="run its blocks again"):
+        computer.restore("javascript", 1)
+
+
+def test_a_death_between_blocks_costs_nothing(fresh: PythonSession) -> None:
+    fresh.do("n = [1]")
+    fresh.do("n.append(2)")
+    assert fresh.session is not None
+    fresh.variables()  # by then the snapshot is there
+    worker_of(fresh.session).kill()
+    assert fresh.session.ended.wait(60)
+    ran = fresh.do("print(n)")
+    assert ran.stdout == "[1, 2]\n"
+    assert "killed by SIGKILL" in ran.stderr and "since the last block" in ran.stderr
+
+
+def test_what_a_thread_did_since_the_last_block_is_kept(fresh: PythonSession, tmp_path: Path) -> None:
+    begin, ended = tmp_path / "begin", tmp_path / "ended"
+    os.mkfifo(begin)
+    os.mkfifo(ended)
+    fresh.do(
+        "import os, threading\nfound = []\ndef work():\n"
+        f"    open({str(begin)!r}).read(); found.append(1); open({str(ended)!r}, 'w').close(); threading.Event().wait()\n"
+        "threading.Thread(target=work, daemon=True).start()"
+    )
+    begin.write_text("now")
+    ended.read_text()
+    assert fresh.do("os._exit(1)").ended == "died"
+    assert fresh.do("print(found)").text == "[1]\n"

@@ -1,0 +1,113 @@
+"""When memory is short the oldest snapshots go first, and a block for which there is none costs itself alone."""
+
+from __future__ import annotations
+
+import select
+import socket
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from interpreter.runtimes import kept_snapshots
+from python_sessions import PythonSession
+from waiting import until
+
+GROUPS = Path("/sys/fs/cgroup")
+LIMIT = 300 << 20
+SIZE = 20 << 20
+
+
+def limited_group() -> Path:
+    """A control group whose processes get so much memory, old style or new; OSError where we may not make one."""
+    old = (GROUPS / "memory").is_dir()
+    if not old:
+        (GROUPS / "cgroup.subtree_control").write_text("+memory")
+    group = (GROUPS / "memory" if old else GROUPS) / f"interpreter-test-{uuid.uuid4().hex[:8]}"
+    group.mkdir()
+    limit = group / ("memory.limit_in_bytes" if old else "memory.max")
+    if not limit.exists():
+        group.rmdir()
+        raise OSError("memory is not limited here")
+    limit.write_text(str(LIMIT))
+    return group
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[PythonSession]:
+    """Python in a group of processes that has little memory."""
+    try:
+        group = limited_group()
+    except OSError as error:
+        pytest.skip(f"no control group can be made here: {error}")
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\necho 0 > {group}/cgroup.procs\nexec {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    session = PythonSession("bare", str(python))
+    yield session
+    session.terminate()
+    until(lambda: not (group / "cgroup.procs").read_text(), "the end of all processes")
+    group.rmdir()
+
+
+def test_the_oldest_go_first(session: PythonSession) -> None:
+    session.do(f"import os; pid = os.getpid(); data = bytearray({SIZE})")
+    states = []
+    for n in range(25):
+        ran = session.do(f"data[:] = bytes([{n}]) * len(data)")
+        assert ran.ended == "done", ran.stderr
+        states.append(session.present)
+    assert session.do("print(os.getpid() == pid)").text == "True\n"  # it was not the worker that had to go
+    kept = [state in (*session.points(), session.present) for state in states]
+    assert 2 <= sum(kept) < 15  # all of them would have been 20, and 400 MB
+    assert kept == sorted(kept)  # the newest ones
+    for state in (states[kept.index(True)], states[-2]):
+        session.restore(state)
+        assert session.do("print(data[0], data[-1])").text == f"{states.index(state)} {states.index(state)}\n"
+
+
+def test_a_block_that_takes_all_memory_costs_itself_alone(session: PythonSession) -> None:
+    session.do(f"n = 1; data = bytearray(b'x') * {SIZE}")
+    session.do("n = 2")
+    ran = session.do(f"n = 3; data += b'x' * {2 * LIMIT}")
+    assert ran.ended == "died"
+    assert "Only this block is lost" in ran.stderr
+    assert session.do("print(n, len(data), data[-1:])").text == f"2 {SIZE} bytearray(b'x')\n"
+    assert session.do("n += 1; print(n)").text == "3\n"
+
+
+@pytest.fixture
+def roomy() -> Iterator[PythonSession]:
+    """Python that may use all memory there is."""
+    if psutil.virtual_memory().available < psutil.virtual_memory().total / 3:
+        pytest.skip("memory is really short")
+    session = PythonSession("bare")
+    yield session
+    session.terminate()
+
+
+def test_a_group_without_a_limit_is_no_reason_to_let_go(roomy: PythonSession) -> None:
+    for n in range(6):
+        roomy.do(f"n = {n}")
+    assert len(roomy.points()) == 6
+
+
+@pytest.mark.parametrize(("available", "kept"), [(50, 4), (20, 2)])
+def test_programs_that_wait_for_memory_are_a_reason_where_it_is_short(
+    monkeypatch: pytest.MonkeyPatch, available: int, kept: int
+) -> None:
+    """They may be in a group of their own, which has used up what it may use of a machine that has plenty."""
+    monkeypatch.setattr(kept_snapshots, "machine", lambda: (100, available))
+    snapshots = kept_snapshots.Snapshots(select.poll(), lambda said: None, None)
+    snapshots.groups, snapshots.pressure = [], -1
+    lines = [socket.socketpair() for _ in range(4)]
+    for state, (ours, _) in enumerate(lines):
+        snapshots.expect(ours.detach(), str(state), "9")
+    snapshots.listen([-1])
+    assert len(snapshots.kept) == kept
+    snapshots.close()
+    for _, theirs in lines:
+        theirs.close()

@@ -1,0 +1,287 @@
+"""A live session split in two: the same variables in both, and from then on neither knows of the other."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from interpreter import OpenInterpreter
+from interpreter.computer_api import Computer
+from interpreter.errors import BusyError, NotRestorableError
+from interpreter.runtimes.python.language import Python
+from interpreter.runtimes.states import Restored
+from runtimes.test_snapshots import UNSHARE
+from runtimes.test_snapshots_libraries import DEFINED, NATIVE_THREAD, SHOWN
+from waiting import is_running, until_ended
+
+Make = Callable[[], Computer]
+
+
+@pytest.fixture
+def make(no_strays: None) -> Iterator[Make]:
+    """Makes computers; at the end nothing is left of them."""
+    made: list[Computer] = []
+
+    def computer() -> Computer:
+        made.append(OpenInterpreter().computer)
+        return made[-1]
+
+    yield computer
+    for each in made:
+        each.terminate()
+
+
+def text(computer: Computer, language: str, code: str) -> str:
+    return "".join(message["content"] for message in computer.run(language, code) if message["type"] == "console")
+
+
+def python(computer: Computer, code: str) -> str:
+    return text(computer, "python", code)
+
+
+def two(make: Make, code: str = "import os; shared = [1]; same = shared") -> tuple[Computer, Computer]:
+    first, second = make(), make()
+    python(first, code)
+    assert str(first.split(second)["Python"]) == ""
+    return first, second
+
+
+def test_the_variables_are_the_same_and_each_ones_own(make: Make) -> None:
+    first, second = two(make)
+    assert python(second, "shared.append(2); print(same)") == "[1, 2]\n"
+    assert python(first, "print(same)") == "[1]\n"
+    assert python(first, "shared.append(3); print(same)") == "[1, 3]\n"
+    assert python(second, "print(same)") == "[1, 2]\n"
+    assert python(first, "print(os.getpid())") != python(second, "print(os.getpid())")
+
+
+@pytest.mark.parametrize("ends", [0, 1])
+def test_the_end_of_one_is_not_the_others(make: Make, ends: int) -> None:
+    both = two(make)
+    both[ends].terminate()
+    assert python(both[1 - ends], "print(same)") == "[1]\n"
+    assert python(both[1 - ends], "shared.append(2); os._exit(1)").startswith("The Python session ended")
+    assert python(both[1 - ends], "print(same)") == "[1]\n"
+
+
+@pytest.mark.parametrize("dies", [0, 1])
+def test_a_death_of_one_is_not_the_others(make: Make, dies: int) -> None:
+    both = two(make)
+    for code in ("shared.append(2)", "os._exit(1)", "import signal; os.kill(os.getppid(), signal.SIGKILL)"):
+        python(both[dies], code)
+    assert python(both[1 - dies], "print(same)") == "[1]\n"
+    session = both[dies]._running[Python].session  # type: ignore[attr-defined]
+    assert session.control.over.wait(60)
+    assert python(both[dies], "print('same' in globals())") == "False\n"  # its supervisor took everything along
+
+
+def test_both_can_be_rewound(make: Make) -> None:
+    first, second = two(make)
+    mark = second.mark()
+    assert first.state("python") == mark.states["Python"]
+    for n, computer in enumerate((first, second)):
+        python(computer, f"shared.append({n})")
+    for computer in (first, second):
+        computer.go_back(mark)
+        assert python(computer, "print(same)") == "[1]\n"
+
+
+def test_one_that_split_off_can_be_split(make: Make) -> None:
+    first, second = two(make)
+    third = make()
+    python(second, "shared.append(2)")
+    second.split(third)
+    python(third, "shared.append(3)")
+    second.terminate()
+    assert python(first, "print(same)") == "[1]\n"
+    first.terminate()
+    assert python(third, "print(same)") == "[1, 2, 3]\n"
+
+
+def test_processes_belong_to_one(make: Make) -> None:
+    first, second = two(make, "import os, subprocess; child = subprocess.Popen(['sleep', '1000'])")
+    python(second, "other = subprocess.Popen(['sh', '-c', 'sleep 1000 & sleep 1001'])")
+    started = [
+        psutil.Process(int(python(first, "print(child.pid)"))),
+        psutil.Process(int(python(second, "print(other.pid)"))),
+    ]
+    first.terminate()
+    until_ended(started[:1])
+    assert is_running(started[1])
+    second.terminate()
+    until_ended(started)
+
+
+def test_a_fresh_worker_of_the_second_knows_nothing(make: Make) -> None:
+    """What its supervisor has in memory is not what the user's code left there."""
+    _, second = two(make, "import os, json; json.mine = 1; os.environ['MINE'] = '1'; os.chdir('/'); os.umask(0)")
+    second.undo_snapshots = 0
+    python(second, "os._exit(1)")
+    assert python(second, "import json, os; print(hasattr(json, 'mine'), os.environ.get('MINE'))") == "False None\n"
+
+
+def test_what_cannot_come_along_is_named(make: Make) -> None:
+    first, second = make(), make()
+    python(
+        first, "import threading; over = threading.Event()\nthreading.Thread(target=over.wait, name='watcher').start()"
+    )
+    assert "the thread watcher" in str(first.split(second)["Python"])
+    assert python(second, "print(over.is_set())") == "False\n"
+    python(first, "over.set()")
+
+
+def test_where_threads_cannot_come_back_the_variables_move(make: Make) -> None:
+    first, second = make(), make()
+    python(first, NATIVE_THREAD)
+    python(first, DEFINED)
+    assert "steps (generator)" in str(first.split(second)["Python"])
+    for computer in (second, first):
+        assert python(computer, SHOWN) == "13 2 base3 Pair(a=1, b=[2]) True True 16 [1]\n"
+
+
+def test_another_python_gets_what_can_be_pickled(make: Make, tmp_path: Path) -> None:
+    first, second = make(), make()
+    python(first, f"import os\n{DEFINED}")
+    second.python = str(tmp_path / "python")
+    Path(second.python).write_text(f'#!/bin/sh\nOTHER=1 exec {sys.executable} "$@"\n')
+    Path(second.python).chmod(0o755)
+    told = str(first.split(second)["Python"])
+    assert "steps (generator)" in told
+    for computer in (second, first):
+        assert python(computer, SHOWN) == "13 2 base3 Pair(a=1, b=[2]) True True 16 [1]\n"
+    first.terminate()
+    assert python(second, "print(offset)") == "10\n"
+
+
+def test_what_was_carried_can_be_split(make: Make, tmp_path: Path) -> None:
+    first, second, third = make(), make(), make()
+    python(first, "n = 1")
+    second.python = third.python = os.path.join(sys.prefix, "bin", ".", "python")  # the same, and another name
+    first.split(second)
+    second.split(third)
+    assert python(third, "print(n)") == "1\n"
+
+
+def test_what_is_large_is_shared(make: Make) -> None:
+    first, second = two(make, "import os; held = bytearray(b'x') * (300 << 20)")
+    assert python(second, "held[-1] = 0; print(len(held), held[0])") == "314572800 120\n"
+    assert python(first, "print(held[-1])") == "120\n"
+
+
+def test_the_shell_comes_along(make: Make) -> None:
+    first, second = make(), make()
+    text(first, "shell", "v=1; list=(a 'b c'); f() { echo f$v; }; alias g='echo g'; export E=1; cd /usr; umask 027")
+    assert first.split(second)["Shell"] == Restored()
+    assert text(second, "shell", "f; g; echo ${#list[@]} $E $PWD; umask; v=2") == "f1\ng\n2 1 /usr\n0027\n"
+    assert text(first, "shell", "f; cd /") == "f1\n"
+    assert text(second, "shell", "f; pwd") == "f2\n/usr\n"
+    state = second.state("shell")
+    assert state is not None
+    text(second, "shell", "v=3")
+    second.restore("shell", state)
+    assert text(second, "shell", "f") == "f2\n"
+
+
+def test_the_second_can_be_split_before_it_has_run_anything(make: Make) -> None:
+    first, second, third = make(), make(), make()
+    python(first, "n = 1")
+    text(first, "shell", "v=1")
+    first.split(second)
+    assert [variable.name for variable in second.variables("shell")["Shell"]] == ["v"]
+    second.split(third)
+    assert python(third, "print(n)") == text(third, "shell", "echo $v") == "1\n"
+
+
+def test_the_second_can_begin_somewhere_else(make: Make, tmp_path: Path) -> None:
+    first, second = make(), make()
+    python(first, "import os; os.chdir('/usr')")
+    text(first, "shell", "v=1")
+    first.split(second)
+    second.surroundings.cwd = str(tmp_path)
+    assert text(second, "shell", "pwd; echo $v") == f"{tmp_path}\n1\n"
+    assert python(second, "print(os.getcwd())") == f"{tmp_path}\n"
+    assert python(first, "print(os.getcwd())") == "/usr\n"
+
+
+@pytest.mark.needs("node")
+def test_javascript_says_that_it_cannot(make: Make) -> None:
+    first, second = make(), make()
+    text(first, "javascript", "let x = 1")
+    told = first.split(second)["JavaScript"]
+    assert isinstance(told, NotRestorableError)
+    assert "can be run again" in str(told)
+    assert text(second, "javascript", "console.log(typeof x)") == "undefined\n"
+
+
+def test_python_in_the_callers_process_says_that_it_cannot(make: Make) -> None:
+    first, second = make(), make()
+    first.python = "in-process"
+    python(first, "x = 1")
+    assert "own process" in str(first.split(second)["Python"])
+
+
+def test_what_never_ran_is_not_started(make: Make) -> None:
+    first, second = make(), make()
+    assert first.split(second) == {}
+    assert not second.is_alive("python")
+
+
+def test_a_running_block_cannot_be_split(make: Make) -> None:
+    first, second = make(), make()
+    chunks = first.run("python", "import time\nprint(1)\ntime.sleep(1000)", stream=True)
+    next(chunk for chunk in chunks if chunk.get("format") == "output")
+    with pytest.raises(BusyError):
+        first.split(second)
+    chunks.close()
+
+
+HOST = """
+import os, sys
+from interpreter import OpenInterpreter
+first, second = OpenInterpreter().computer, OpenInterpreter().computer
+first.run("python", "import subprocess; child = subprocess.Popen(['sleep', '1000'])")
+first.split(second)
+second.run("python", "child = subprocess.Popen(['sleep', '1000'])")
+if sys.argv[1] == "first":
+    first.terminate()
+print("both", flush=True)
+os.read(0, 1)
+"""
+
+
+@pytest.mark.parametrize("ended", ["first", "none"])
+def test_both_end_with_the_host(no_strays: None, ended: str) -> None:
+    host = subprocess.Popen([sys.executable, "-c", HOST, ended], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert host.stdin is not None and host.stdout is not None
+    assert host.stdout.readline() == b"both\n"
+    host.send_signal(signal.SIGKILL)
+    host.wait()
+    host.stdin.close()
+    host.stdout.close()
+
+
+@pytest.mark.needs("unshare")
+def test_inside_a_process_namespace(make: Make, tmp_path: Path) -> None:
+    """There the first supervisor is the first process, with which everything would end."""
+    if subprocess.run([*UNSHARE, "true"], capture_output=True).returncode:
+        pytest.skip("this machine does not let us make one")
+    wrapper = tmp_path / "python"
+    wrapper.write_text(f'#!/bin/sh\nexec {" ".join(UNSHARE)} {sys.executable} "$@"\n')
+    wrapper.chmod(0o755)
+    first, second, third = make(), make(), make()
+    first.python = second.python = third.python = str(wrapper)
+    assert python(first, "import os; n = 1; print(os.getppid())") == "1\n"
+    first.split(second)
+    second.split(third)
+    first.terminate()
+    assert python(second, "print(n)") == "1\n"
+    second.terminate()
+    assert python(third, "print(n); os._exit(1)").startswith("1\n")
+    assert python(third, "print(n)") == "1\n"
