@@ -43,6 +43,7 @@ check: .venv/.installed
 	$(PYTHON) -m mypy
 	$(PYTHON) scripts/check_imports.py
 	$(PYTHON) scripts/make_docs.py --check
+	$(PYTHON) scripts/check_size.py
 
 format: .venv/.installed
 	$(PYTHON) -m ruff check --fix --quiet . || true
