@@ -12,7 +12,7 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.computer_api.files import Files, get_close_matches_in_text
-from interpreter.computer_api.files.work import searching
+from interpreter.computer_api.files.work import search as searching
 from interpreter.errors import SandboxUnavailableError
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.agent.system_message import system_message
-from interpreter.computer_api.skills import Skills
-from interpreter.computer_api.skills.source import normalised, of_code
+from interpreter.computer_api.skills import Skills, normalised, of_code
 from interpreter.errors import ComputerError, SandboxUnavailableError
 
 ADD = 'def add_up(a, b=2):\n    "The sum of two numbers."\n    return a + b\n'

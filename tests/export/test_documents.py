@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from export.told import declined, drawn, failed, model, printed, ran, user
+from interpreter.export.html import page
 from interpreter.export.markdown import markdown
-from interpreter.export.page import page
 from interpreter.messages import Message
 from interpreter.session.journal.entries import Entry
 

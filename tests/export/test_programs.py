@@ -12,7 +12,7 @@ import pytest
 
 from export.told import declined, drawn, failed, printed, ran, user
 from interpreter.errors import ExportError
-from interpreter.export.script.environment import Installed, installed_for
+from interpreter.export.script.dependencies import Installed, installed_for
 from interpreter.export.script.program import Program, program
 from interpreter.session.journal.entries import Entry
 

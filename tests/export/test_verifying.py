@@ -11,7 +11,7 @@ import pytest
 
 from export.told import drawn
 from interpreter.errors import ExportError
-from interpreter.export.script import copies
+from interpreter.export.script import verify as copies
 from interpreter.export.script.verify import Report, Verification
 from interpreter.messages import Message
 

@@ -10,7 +10,7 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.config.profiles import load
-from interpreter.config.profiles.places import Place
+from interpreter.config.profiles.profile import Place
 from interpreter.config.profiles.read import read
 from interpreter.errors import ProfileError
 

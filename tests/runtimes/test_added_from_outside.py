@@ -11,9 +11,9 @@ import pytest
 
 from conversation import Chatting, chatting
 from interpreter import BaseLanguage, OpenInterpreter
+from interpreter.export.html import page
 from interpreter.export.markdown import markdown
 from interpreter.export.notebook import notebook
-from interpreter.export.page import page
 from interpreter.export.script.steps import steps_of
 from interpreter.frontends.terminal.approval import QUESTION
 from interpreter.messages import Chunk

@@ -6,9 +6,9 @@ import io
 import json
 from typing import Any
 
+from interpreter.export.html import page
 from interpreter.export.markdown import markdown
 from interpreter.export.notebook import notebook
-from interpreter.export.page import page
 from interpreter.export.script.steps import steps_of
 from interpreter.export.secrets import without_secrets
 from interpreter.frontends.terminal.plain import PlainDisplay

@@ -97,7 +97,7 @@ class _Writing:
                 if pictures:
                     exported.notes = [f"Its pictures are in {pictures_folder(path).name}/.", *notes]
             case "html":
-                from interpreter.export.page import page
+                from interpreter.export.html import page
 
                 text = page(entries, title, registry)
             case "script":
@@ -131,7 +131,7 @@ class _Writing:
         return entries, redacted(title, known)[0], secrets.notice(secrets.notes_in_entries(entries))
 
     def _program(self, entries: list[Entry], title: str, folder: str) -> Program:
-        from interpreter.export.script.environment import installed_for
+        from interpreter.export.script.dependencies import installed_for
         from interpreter.export.script.program import program
 
         interpreter = self.interpreter

@@ -1,6 +1,73 @@
-"""Files: found, read and edited."""
+"""The tool for files; where a path begins without `/`, it is from the session's directory."""
 
-from interpreter.computer_api.files.files import Files
-from interpreter.computer_api.files.work.closest import get_close_matches_in_text
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from interpreter.computer_api.at_session import do
+from interpreter.computer_api.files.work.texts import get_close_matches_in_text
+from interpreter.computer_api.tool import Tool
 
 __all__ = ["Files", "get_close_matches_in_text"]
+
+# Of the original's, without a meaning here.
+_OLD = frozenset({"verbose", "python_docstrings_only"})
+
+
+class Files(Tool):
+    """Finds, reads and edits files, as the session's code could do it itself: no further."""
+
+    def search(
+        self,
+        query: str,
+        path: str | None = None,
+        max_results: int = 100,
+        names: bool = True,
+        content: bool = True,
+        regex: bool = False,
+        ignore_case: bool | None = None,
+        glob: str | None = None,
+        hidden: bool = False,
+        **more: Any,
+    ) -> list[dict[str, Any]]:
+        """Find files by name and lines by content: [{path, line, text}]; `glob` such as "*.py" limits the files."""
+        if unknown := set(more) - _OLD:
+            raise TypeError(f"search() has no {', '.join(sorted(unknown))}. See computer.help('files').")
+        return list(
+            do(
+                self.computer,
+                "search",
+                "search",
+                query=query,
+                path=path,
+                most=max(1, max_results),
+                names=names,
+                content=content,
+                regex=regex,
+                ignore_case=ignore_case,
+                glob=glob,
+                hidden=hidden,
+            )
+        )
+
+    def read(self, path: str, start: int | None = None, end: int | None = None, numbers: bool = False) -> str:
+        """The text of a file, or its lines from `start` to `end`, counted from 1; with `numbers` before them."""
+        return str(do(self.computer, "texts", "read", path=path, start=start, end=end, numbers=numbers))
+
+    def edit(self, path: str, original_text: str, replacement_text: str) -> dict[str, Any]:
+        """Replace a text everywhere in a file: {path, replaced: how often}; an error names what is close to it."""
+        return dict(
+            do(
+                self.computer,
+                "texts",
+                "edit",
+                path=path,
+                original_text=original_text,
+                replacement_text=replacement_text,
+            )
+        )
+
+    def _bytes(self, path: str) -> bytes:
+        """What a file holds, for the other tools: they read no more than the session could."""
+        return base64.b64decode(do(self.computer, "texts", "content", path=path))

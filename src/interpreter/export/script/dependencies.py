@@ -1,15 +1,126 @@
-"""What a program must have installed, with the versions that the session had."""
+"""What is installed for the Python that the session runs, asked of that Python itself."""
 
 from __future__ import annotations
 
 import ast
+import json
 import re
+import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interpreter.export.script.environment import Installed
+from interpreter.errors import ExportError
+from interpreter.export.script.steps import without
+
+_ASK = """
+import json, sys
+from importlib import metadata
+modules, versions = {}, {}
+for one in metadata.distributions():
+    name = one.metadata["Name"]
+    if not name:
+        continue
+    versions.setdefault(name, one.version)
+    tops = (one.read_text("top_level.txt") or "").split()
+    if not tops:
+        paths = [path.parts for path in one.files or []]
+        tops = {parts[0] for parts in paths if len(parts) > 1 and parts[-1].endswith(".py")}
+        tops |= {parts[0][:-3] for parts in paths if len(parts) == 1 and parts[0].endswith(".py")}
+    for top in tops:
+        modules.setdefault(top, []).append(name)
+print(json.dumps({"python": list(sys.version_info[:2]), "modules": modules, "versions": versions}))
+"""
+_PATIENCE = 120.0
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A Python with its packages."""
+
+    python: tuple[int, int]
+    modules: Mapping[str, list[str]] = field(default_factory=dict)
+    """By what they are imported as, the packages that bring them."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+def installed_for(python: str, environment: Mapping[str, str] | None = None) -> Installed:
+    """Ask a Python program what it has."""
+    try:
+        done = subprocess.run(
+            [python, "-c", _ASK], capture_output=True, text=True, timeout=_PATIENCE, env=environment, check=True
+        )
+        told = json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise ExportError(f"{python} could not be asked which packages it has: {error}") from error
+    major, minor = told["python"]
+    return Installed((major, minor), told["modules"], told["versions"])
+
+
+# Where one of these happens first, an import after it may mean something else than before it.
+_BEFORE_IMPORTS = re.compile(r"\bsys\.path\b|\bos\.environ\b|\bputenv\(|\bmatplotlib\.use\(")
+
+
+class Imports:
+    """Collected from the steps, written in one place."""
+
+    def __init__(self, installed: Container[str]) -> None:
+        self._installed = installed
+        self._nodes: list[ast.Import | ast.ImportFrom] = []
+        self._added: set[str] = set()
+
+    def add(self, line: str) -> None:
+        """An import that our own lines need."""
+        self._added.add(line)
+
+    def taken_from(self, code: str) -> str:
+        """The code without its imports, unless they depend on what was done before them."""
+        settled = _BEFORE_IMPORTS.search(code) is None
+        found = [
+            node
+            for node in ast.parse(code).body
+            if isinstance(node, ast.Import | ast.ImportFrom) and self._may_move(node, settled)
+        ]
+        self._nodes += found
+        return re.sub(r"\n{3,}", "\n\n\n", without(code, found)).strip("\n")
+
+    def _may_move(self, node: ast.Import | ast.ImportFrom, settled: bool) -> bool:
+        """Not a module of the folder, which an earlier step may have made; not before what it depends on."""
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            return True
+        named = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+        tops = [name.partition(".")[0] for name in named]
+        known = all(top in sys.stdlib_module_names or top in self._installed for top in tops)
+        return known and (settled or all(top in sys.stdlib_module_names for top in tops))
+
+    def text(self, code: str) -> str:
+        """The import lines that the code needs: the standard library's first, then the others."""
+        used = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
+        lines = {line for node in self._nodes for line in _lines(node, used)} | self._added
+        groups: dict[int, list[str]] = {}
+        for line in sorted(lines, key=lambda line: (line.startswith("from"), line)):
+            groups.setdefault(_rank(line), []).append(line)
+        return "\n\n".join("\n".join(groups[rank]) for rank in sorted(groups))
+
+
+def _lines(node: ast.Import | ast.ImportFrom, used: set[str]) -> list[str]:
+    if isinstance(node, ast.Import):
+        # `import a.b` may be there for what it registers, whether its name is used or not.
+        kept = [alias for alias in node.names if "." in alias.name or (alias.asname or alias.name) in used]
+        return [ast.unparse(ast.Import([alias])) for alias in kept]
+    if node.module == "__future__":
+        return [ast.unparse(node)]
+    names = [alias for alias in node.names if alias.name == "*" or (alias.asname or alias.name) in used]
+    return [ast.unparse(ast.ImportFrom(node.module, names, node.level))] if names else []
+
+
+def _rank(line: str) -> int:
+    module = line.split()[1].partition(".")[0]
+    if module == "__future__":
+        return 0
+    return 1 if module in sys.stdlib_module_names else 2
+
 
 # What some functions import only when they are called, as it is imported.
 _BEHIND = {

@@ -22,7 +22,7 @@ def load_profile(interpreter: OpenInterpreter, parsed: Parsed) -> Profile | None
     """Load the profile that the command line names, or else the user's default one if there is one."""
     name = named_profile(parsed)
     if name is None:
-        from interpreter.config.profiles.places import default_file
+        from interpreter.config.profiles.profile import default_file
 
         file = default_file()
         if file is None:

@@ -74,7 +74,7 @@ class Shell(LiveLanguage):
     analysis = "interpreter.policy.analysis.shell:analyze"
     scanners = ("interpreter.policy.scanners.shellcheck:SHELLCHECK", "interpreter.policy.scanners.semgrep:SEMGREP")
     cell_magic = "%%bash"
-    cell_setup = "interpreter.export.shell_state:notebook_setup"
+    cell_setup = "interpreter.export.notebook:notebook_setup"
     script = "interpreter.export.script.steps:add_shell"
     order = 2
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import base64
 import codecs
 import difflib
 import os
+import re
+import shutil
+import stat
+import tempfile
+from heapq import nlargest
+from itertools import accumulate
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 LARGEST = 64 * 1024 * 1024
 # The longer marks first: that of UTF-32 begins as that of UTF-16 does.
@@ -92,3 +100,192 @@ def _meant(place: str) -> str:
         return ""
     close = difflib.get_close_matches(os.path.basename(place), beside, 3)
     return f" Did you mean one of these? {', '.join(close)}" if close else ""
+
+
+MOST = 100_000  # characters
+
+
+def read(
+    folder: str, path: str, start: Optional[int], end: Optional[int], numbers: bool, most: Optional[int] = None
+) -> str:
+    """The lines from `start` to `end`, both counted from 1 and included; what is left out is said at the end."""
+    content = Text(content_of(folder, path), path).content.replace("\r\n", "\n")
+    lines = content.split("\n")
+    if lines and lines[-1] == "":
+        lines.pop()
+    first, last = _range(start, end, len(lines), path)
+    shown = lines[first - 1 : last]
+    kept = _fitting(shown, MOST if most is None else most)
+    text = _joined(shown[:kept], first if numbers else None)
+    if start is None and end is None and kept == len(shown) and not numbers:
+        return content  # also without an end of line at its end
+    if kept < len(shown):
+        rest = first + kept
+        text += f"[Lines {rest} to {last} of {len(lines)} are left out: read({path!r}, start={rest}) goes on.]\n"
+    return text
+
+
+def _range(start: Optional[int], end: Optional[int], count: int, path: str) -> "tuple[int, int]":
+    first = 1 if start is None else start if start > 0 else max(1, count + 1 + start)
+    last = count if end is None else end if end >= 0 else count + 1 + end
+    if start == 0 or (first > max(count, 1)) or last < first - 1:
+        raise ValueError(f"{path} has the lines 1 to {count}: there is no start={start}, end={end}.")
+    return first, min(last, count)
+
+
+def _fitting(lines: List[str], most: int) -> int:
+    """How many lines fit; the first one always counts as fitting."""
+    size = 0
+    for number, line in enumerate(lines):
+        size += len(line) + 1
+        if size > most:
+            return max(1, number)
+    return len(lines)
+
+
+def _joined(lines: List[str], first: Optional[int]) -> str:
+    if first is None:
+        return "".join(line + "\n" for line in lines)
+    width = len(str(first + len(lines) - 1))
+    return "".join(f"{first + at:>{width}}  {line}\n" for at, line in enumerate(lines))
+
+
+def content(folder: str, path: str) -> str:
+    """All bytes of a file, as base64."""
+    return base64.b64encode(content_of(folder, path)).decode("ascii")
+
+
+def whole(folder: str, path: str) -> str:
+    """All of a text."""
+    return Text(content_of(folder, path), path).content
+
+
+CUTOFF = 0.6  # as in difflib
+LOOKED_AT = 60  # phrases that are compared letter by letter
+LONGEST = 2_000  # characters of them that are compared
+SHOWN = 400
+
+
+def get_close_matches_in_text(original_text: str, filedata: str, n: int = 3) -> List[str]:
+    """The `n` phrases of a text that are most like another one, the best first, each as it stands there."""
+    wanted = original_text.split()
+    words = list(re.finditer(r"\S+", filedata))
+    size = min(len(wanted), len(words))
+    if not size:
+        return []
+    starts = _promising([word.group() for word in words], size, _grams(wanted))
+    sought = original_text.strip()[:LONGEST]
+    scored = []
+    for start in starts:
+        phrase = filedata[words[start].start() : words[start + size - 1].end()]
+        matcher = difflib.SequenceMatcher(None, phrase[:LONGEST], sought, autojunk=False)
+        if matcher.quick_ratio() >= CUTOFF and (ratio := matcher.ratio()) >= CUTOFF:
+            scored.append((ratio, start, phrase))
+    return _apart(sorted(scored, key=lambda each: (-each[0], each[1])), size, n)
+
+
+def _promising(words: List[str], size: int, grams: Set[str]) -> List[int]:
+    """Where the phrases begin that share most letters in a row with what is sought."""
+    worth: Dict[str, float] = {word: _worth(word, grams) for word in set(words)}
+    sums = [0.0, *accumulate(worth[word] for word in words)]
+    scores = ((sums[at + size] - sums[at], -at) for at in range(len(words) - size + 1))
+    # The same phrase again and again is one; a few more are taken so that others have their chance.
+    best: List[int] = []
+    seen: Set[str] = set()
+    for score, at in nlargest(LOOKED_AT * 4, scores):
+        phrase = " ".join(words[-at : size - at])
+        if score > 0 and phrase not in seen and len(best) < LOOKED_AT:
+            seen.add(phrase)
+            best.append(-at)
+    return best
+
+
+def _worth(word: str, grams: Set[str]) -> float:
+    own = _grams([word])
+    return len(word) * len(own & grams) / len(own)
+
+
+def _grams(words: List[str]) -> Set[str]:
+    """Pairs of letters, the ends of a word included."""
+    return {padded[at : at + 2] for word in words for padded in (f" {word} ".lower(),) for at in range(len(padded) - 1)}
+
+
+def _apart(scored: List[tuple], size: int, n: int) -> List[str]:  # type: ignore[type-arg]
+    """The best that do not overlap, and no phrase twice."""
+    chosen: List[tuple] = []  # type: ignore[type-arg]
+    for each in scored:
+        known = (each[2] == other[2] or abs(each[1] - other[1]) < size for other in chosen)
+        if len(chosen) < n and not any(known):
+            chosen.append(each)
+    return [phrase if len(phrase) <= SHOWN else phrase[:SHOWN] + "..." for _, _, phrase in chosen]
+
+
+NOT_FOUND = "Original text not found."
+
+
+def edit(folder: str, path: str, original_text: str, replacement_text: str) -> Dict[str, Any]:
+    """How many places were changed; ValueError with what is close if there are none."""
+    if not original_text:
+        raise ValueError("The original text is empty: name the text that is to be replaced.")
+    text = Text(content_of(folder, path), path)
+    original, replacement = _with_line_ends(text.content, original_text, replacement_text)
+    count = text.content.count(original)
+    if count == 0:
+        raise ValueError(_advice(path, original_text, text.content))
+    changed = text.content.replace(original, replacement)
+    if changed != text.content:
+        _write(full(folder, path), text.encoded(changed, path), path)
+    return {"path": path, "replaced": count}
+
+
+def _with_line_ends(content: str, original: str, replacement: str) -> Tuple[str, str]:
+    """Both texts with the line ends that the file has."""
+    if "\r\n" not in content or "\r\n" in original:
+        return original, replacement
+    if "\n" in original and original in content:
+        return original, replacement  # a file that has both
+    if "\n" not in original and content.count("\r\n") < content.count("\n"):
+        return original, replacement
+    return original.replace("\n", "\r\n"), replacement.replace("\r\n", "\n").replace("\n", "\r\n")
+
+
+def _advice(path: str, original: str, content: str) -> str:
+    close = get_close_matches_in_text(original, content)
+    if close:
+        return f"{NOT_FOUND} Did you mean one of these? {', '.join(close)}"
+    return f"{NOT_FOUND} Nothing in {path} is like it. Look first: computer.files.read({path!r})"
+
+
+def _write(path: str, data: bytes, name: str) -> None:
+    """The file is the old one or the new one, never a part; a link stays a link."""
+    place = os.path.realpath(path)
+    try:
+        before = os.stat(place)
+        if not os.access(place, os.W_OK):
+            raise PermissionError(13, "it is write-protected here")
+        if before.st_nlink > 1:
+            with open(place, "r+b") as file:  # its other names are to see the change
+                file.write(data)
+                file.truncate()
+            return
+        _replace(place, data, before)
+    except OSError as error:
+        raise PermissionError(f"{name} cannot be changed: {error.strerror}. It is as it was.") from None
+
+
+def _replace(place: str, data: bytes, before: os.stat_result) -> None:
+    descriptor, passing = tempfile.mkstemp(prefix=".edit-", dir=os.path.dirname(place))
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        shutil.copymode(place, passing)
+        now = os.stat(passing)
+        if hasattr(os, "chown") and (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+            os.chown(passing, before.st_uid, before.st_gid)
+            os.chmod(passing, stat.S_IMODE(before.st_mode))  # giving a file away takes bits from its mode
+        os.replace(passing, place)
+    except BaseException:
+        os.unlink(passing)
+        raise

@@ -1,0 +1,462 @@
+"""Where skills are: functions in a folder of the user's, and folders with instructions as other programs keep them."""
+
+from __future__ import annotations
+
+import ast
+import io
+import keyword
+import os
+import re
+import tempfile
+import textwrap
+import tokenize
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from interpreter.computer_api.at_session import called_from_sandbox, do, surroundings
+from interpreter.computer_api.files.work.docstrings import Definition, Ranked, defined_in, words_of
+from interpreter.computer_api.tool import Tool
+from interpreter.errors import ComputerError
+
+if TYPE_CHECKING:
+    from interpreter.computer_api.computer import Computer
+    from interpreter.runtimes.python import Python
+    from interpreter.runtimes.surroundings import Surroundings
+
+
+LARGEST = 1024 * 1024
+SHARED = Path(".agents", "skills")  # in the home folder, and in a project
+INSTRUCTIONS = "SKILL.md"
+
+Read = Callable[[Path], str]
+
+
+@dataclass(frozen=True)
+class Skill:
+    """One skill: a Python function, or instructions to read."""
+
+    name: str
+    kind: Literal["function", "instructions"]
+    description: str
+    path: Path
+    signature: str = ""
+
+    @property
+    def told(self) -> str:
+        return f"{self.name}()" if self.kind == "function" else self.name
+
+
+def names_in(folder: Path) -> list[str]:
+    """The names of the skills that are Python files; none is read for it."""
+    names = sorted(file.stem for file in folder.glob("*.py"))
+    return [name for name in names if name.isidentifier() and not name.startswith("_")]
+
+
+def functions_in(folder: Path, read: Read) -> Iterator[Skill]:
+    """The skills that are Python files, each by the name of its file."""
+    for name in names_in(folder):
+        file = folder / f"{name}.py"
+        if (text := _text(file, read)) is not None:
+            defined = {each.name: each for each in defined_in(text, str(file), "")}
+            own = defined.get(name)
+            about = dict.fromkeys(filter(None, (_first(_docstring(text)), _first(own.doc) if own else "")))
+            yield Skill(name, "function", " ".join(about), file, own.signature if own else "")
+
+
+def instructions_in(folder: Path, read: Read) -> Iterator[Skill]:
+    """The skills that are folders with a SKILL.md."""
+    for file in sorted(folder.glob(f"*/{INSTRUCTIONS}")):
+        if (text := _text(file, read)) is not None:
+            head = front_matter(text)
+            name = str(head.get("name") or file.parent.name)
+            yield Skill(name, "instructions", _first(str(head.get("description") or "")), file)
+
+
+def front_matter(text: str) -> dict[str, Any]:
+    """What stands between the two lines of dashes at the beginning; nothing if that is not readable."""
+    import yaml
+
+    lines = text.lstrip("\ufeff").splitlines()
+    if not lines or lines[0].strip() != "---" or "---" not in map(str.strip, lines[1:]):
+        return {}
+    end = next(at for at, line in enumerate(lines[1:], 1) if line.strip() == "---")
+    try:
+        found = yaml.safe_load("\n".join(lines[1:end]))
+    except yaml.YAMLError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _text(file: Path, read: Read) -> str | None:
+    """What is in it; None if it is too large or cannot be read, so that one bad file does not hide the others."""
+    try:
+        return read(file) if os.path.getsize(file) <= LARGEST else None
+    except (OSError, ValueError):
+        return None
+
+
+def _docstring(text: str) -> str:
+    try:
+        return ast.get_docstring(ast.parse(text)) or ""
+    except (SyntaxError, ValueError):
+        return ""
+
+
+def _first(text: str) -> str:
+    """The first paragraph, on one line."""
+    return " ".join(text.strip().split("\n\n")[0].split())[:300]
+
+
+STEPS = '''"""{about}"""
+
+STEPS = {steps}
+
+
+def {name}(step=0):
+    """{about} Prints one step; call it with the number of the next when that is done."""
+    if not 0 <= step < len(STEPS):
+        print("That was the last step.")
+        return
+    words, code = STEPS[step]
+    print(f"Step {{step + 1}} of {{len(STEPS)}}: {{words}}")
+    print("Code that worked before; change in it what is different now:")
+    print(code)
+    if step + 1 < len(STEPS):
+        print(f"When it is done: {name}(step={{step + 1}})")
+'''
+
+
+def normalised(name: str) -> str:
+    """The name of a function for words: `Tidy my downloads` is `tidy_my_downloads`."""
+    found = re.sub(r"\W+", "_", name.strip().lower()).strip("_")
+    if not found:
+        raise ValueError("A skill needs a name of letters or digits.")
+    return found if found.isidentifier() and not keyword.iskeyword(found) else f"skill_{found}"
+
+
+def of_code(name: str, code: str, description: str) -> str:
+    """A file that defines the function: the code's own, else one whose body is the code."""
+    code = textwrap.dedent(code).strip("\n") + "\n"
+    try:
+        tree = ast.parse(code)
+    except SyntaxError as error:
+        raise ValueError(f"The code cannot be kept as a skill: line {error.lineno}: {error.msg}.") from None
+    if not tree.body:
+        raise ValueError("There is no code to keep.")
+    if not _defined_by(tree, name):
+        code = _wrapped(name, code, tree, description)
+        tree = ast.parse(code)
+    if description and ast.get_docstring(tree) is None:
+        return f"{_quoted(description)}\n\n{code}"
+    return code
+
+
+def of_steps(name: str, title: str, steps: list[tuple[str, str]]) -> str:
+    """A file whose function prints the steps, one at a time."""
+    listed = "[\n" + "".join(f"    {each!r},\n" for each in steps) + "]"
+    about = title.replace("\\", " ").replace('"', "'").strip().rstrip(".") + "."
+    return STEPS.format(name=name, about=about, steps=listed)
+
+
+def needs_arguments(source: str, name: str) -> bool:
+    """Whether the function cannot be called just so."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
+            plain = len(node.args.posonlyargs) + len(node.args.args) - len(node.args.defaults)
+            return plain > 0 or any(default is None for default in node.args.kw_defaults)
+    return True
+
+
+def defines(code: str, name: str) -> bool:
+    """Whether the code defines the function itself."""
+    try:
+        return _defined_by(ast.parse(textwrap.dedent(code)), name)
+    except SyntaxError:
+        return False
+
+
+def _defined_by(tree: ast.Module, name: str) -> bool:
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return any(isinstance(node, kinds) and node.name == name for node in tree.body)
+
+
+def _wrapped(name: str, code: str, tree: ast.Module, description: str) -> str:
+    """The code as the body of a function that returns its last value."""
+    lines = code.splitlines()
+    last = tree.body[-1]
+    if isinstance(last, ast.Expr):
+        at = last.lineno - 1
+        lines[at] = lines[at][: last.col_offset] + "return " + lines[at][last.col_offset :]
+    inside = _inside_strings(code)
+    body = [line if number in inside or not line else f"    {line}" for number, line in enumerate(lines, 1)]
+    doc = f"    {_quoted(description)}\n" if description else ""
+    return f"def {name}():\n{doc}" + "\n".join(body) + "\n"
+
+
+def _inside_strings(code: str) -> set[int]:
+    """The lines that begin in the middle of a string, which would change if they were moved."""
+    inside: set[int] = set()
+    starts: list[int] = []
+    for token in tokenize.generate_tokens(io.StringIO(code).readline):
+        kind = tokenize.tok_name[token.type]
+        if kind in ("FSTRING_START", "TSTRING_START"):  # from Python 3.12 on
+            starts.append(token.start[0])
+        elif kind in ("FSTRING_END", "TSTRING_END"):
+            inside.update(range(starts.pop() + 1, token.end[0] + 1))
+        elif kind == "STRING":
+            inside.update(range(token.start[0] + 1, token.end[0] + 1))
+    return inside
+
+
+def _quoted(text: str) -> str:
+    plain = text.strip().replace("\\", "\\\\").replace('"""', "'''")
+    return f'"""{plain}{" " if plain.endswith(chr(34)) else ""}"""'
+
+
+SECONDS = 60.0
+LONGEST = 1_500  # characters of what went wrong
+
+
+@dataclass
+class Beside:
+    """What the new session is told of its surroundings: those of the others, as they are now."""
+
+    surroundings: Surroundings
+
+
+def failure(computer: Computer, *blocks: str) -> str | None:
+    """What went wrong when the blocks ran, one after the other; None if nothing did."""
+    from interpreter.runtimes.python import Python
+
+    shared = surroundings(computer)
+    python = None if shared.python == "in-process" else shared.python
+    alone = replace(shared, python=python, on_input=None, keyboard=False, snapshots=0, timeout=SECONDS)
+    session = Python(Beside(alone))
+    try:
+        for block in blocks:
+            if (wrong := _wrong(session, block)) is not None:
+                return wrong
+        return None
+    finally:
+        session.terminate()
+
+
+def _wrong(session: Python, code: str) -> str | None:
+    said, ended = "", ""
+    for chunk in session.run(code):
+        if chunk.get("format") == "output":
+            said += str(chunk["content"])
+        ended = str(chunk.get("ended", ended))
+    if ended == "done":
+        return None
+    if ended == "timed_out":
+        return f"It took more than {SECONDS:.0f} seconds."
+    return said.strip()[-LONGEST:] or f"It ended: {ended}."
+
+
+class NewSkill(Tool):
+    """Keeps what was done as steps, or a block that worked as a function."""
+
+    def __init__(self, computer: Computer, skills: Skills) -> None:
+        super().__init__(computer)
+        self._skills = skills
+        self._name = ""
+        self._steps: list[tuple[str, str]] = []
+
+    def create(self) -> str:
+        """Begin a new skill of steps."""
+        self._name, self._steps = "", []
+        return (
+            "Ask the user what the skill is called, then set computer.skills.new_skill.name. Do the task one step at a "
+            "time; after each that worked: computer.skills.new_skill.add_step(what it does, its code). "
+            "At the end: computer.skills.new_skill.save()"
+        )
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        normalised(name)
+        self._name = name
+
+    def add_step(self, step: str, code: str) -> str:
+        """Add a step: what it does, and code that has worked."""
+        self._steps.append((str(step), str(code)))
+        return f"Step {len(self._steps)} is noted. Add the next, or computer.skills.new_skill.save()"
+
+    def save(self) -> dict[str, Any]:
+        """Keep the steps as a skill."""
+        if not self._name or not self._steps:
+            raise ValueError("A skill of steps needs a name and at least one step: see new_skill.create().")
+        source = of_steps(normalised(self._name), self._name, self._steps)
+        kept = self._skills._keep(normalised(self._name), source, replace=True)
+        self._name, self._steps = "", []
+        return kept
+
+    def from_block(
+        self, name: str, code: str, test: str | None = None, description: str = "", replace: bool = False
+    ) -> dict[str, Any]:
+        """Keep a block that worked as a function; it is run once more in a fresh session first, or its test is."""
+        return self._skills._save(name, code, test, description, replace, calls=True)
+
+
+Names = list[str]
+Rows = list[dict[str, Any]]
+OFF = "Code may not save skills (setting `computer.save_skills`)."
+IN_SANDBOX = "Code in a sandbox cannot keep skills: they would run outside of it later. Ask the user to keep it."
+
+
+class Skills(Tool):
+    """What has worked before: functions that run in the session, and instructions to read."""
+
+    def __init__(self, computer: Computer) -> None:
+        super().__init__(computer)
+        self.new_skill = NewSkill(computer, self)
+
+    @property
+    def path(self) -> str:
+        """The folder of the user's functions."""
+        from platformdirs import user_config_dir
+
+        chosen = self.computer.skills_path or os.path.join(user_config_dir("open-interpreter"), "skills")
+        return os.path.normpath(os.path.join(self._workspace(), os.path.expanduser(chosen)))
+
+    @path.setter
+    def path(self, folder: str) -> None:
+        if called_from_sandbox():
+            raise PermissionError("Code in a sandbox cannot choose the folder of the skills.")
+        self.computer.skills_path = folder
+
+    # -- what there is ---------------------------------------------------------------------------------------------
+
+    def list(self) -> Names:
+        """The names of all skills: functions as `name()`, instructions as `name`."""
+        return [skill.told for skill in self._all().values()]
+
+    def search(self, query: str = "", max_results: int = 10) -> Rows:
+        """The skills that are most about the query: name, kind, description, signature, path."""
+        skills = [*self._all().values()]
+        if words_of(query):
+            told = [Definition(skill.name, "", skill.description, str(skill.path), 1) for skill in skills]
+            best = [found.name for found in Ranked(told, query).best(max_results)]
+            skills = [skill for name in best for skill in skills if skill.name == name]
+        return [_row(skill) for skill in skills[:max_results]]
+
+    def read(self, name: str) -> str:
+        """The instructions of a skill, or the source of its function."""
+        return self._text(self._named(name).path)
+
+    def run(self, skill: str, *args: Any, **kwargs: Any) -> Any:
+        """Run a skill in the Python session, with arguments; instructions are given back to be followed."""
+        found = self._named(skill)
+        if found.kind == "instructions":
+            return self._text(found.path)
+        if self.computer.python == "in-process" and not called_from_sandbox():
+            from interpreter.runtimes.python.driver.skills import function
+
+            return function(found.name, self._text(found.path))(*args, **kwargs)
+        if self.computer._active is not None:
+            raise ComputerError("A block is running. A skill runs in a block of its own.")
+        call = f"computer.skills.run({found.name!r}, *{args!r}, **{kwargs!r})"
+        return self.computer.run("python", call)
+
+    def code(self, skill: str) -> dict[str, str]:
+        """What a session needs to run a skill itself: its name, its kind and its text."""
+        found = self._named(skill)
+        return {"name": found.name, "kind": found.kind, "text": self._text(found.path)}
+
+    def import_skills(self) -> Names:
+        """Have all functions by their names in the session; the names."""
+        return names_in(Path(self.path))
+
+    # -- keeping ---------------------------------------------------------------------------------------------------
+
+    def save(
+        self, name: str, code: str, test: str | None = None, description: str = "", replace: bool = False
+    ) -> dict[str, Any]:
+        """Keep code as a skill: it has to run in a fresh session first, and so has the `test`."""
+        calls = not defines(code, normalised(name))  # a block, which has run only if it is called
+        return self._save(name, code, test, description, replace, calls=calls)
+
+    def _save(
+        self, name: str, code: str, test: str | None, description: str, replace: bool, *, calls: bool
+    ) -> dict[str, Any]:
+
+        own = normalised(name)
+        self._may_keep(own, replace)
+        source = of_code(own, code, description)
+        last = test or (f"{own}()" if calls and not needs_arguments(source, own) else None)
+        wrong = failure(self.computer, source, *([last] if last else []))
+        if wrong is not None:
+            raise ComputerError(
+                f"The skill {own} is not kept: in a fresh session its code does not run. It may need imports, or "
+                f"variables of this session, which should be its parameters.\n{wrong}"
+            )
+        return {**self._keep(own, source, replace=True), "tested": last is not None}
+
+    def _keep(self, name: str, source: str, *, replace: bool) -> dict[str, Any]:
+        self._may_keep(name, replace)
+        folder = Path(self.path)
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor, passing = tempfile.mkstemp(".passing", dir=folder)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(source)
+        os.replace(passing, folder / f"{name}.py")
+        return {"name": name, "path": str(folder / f"{name}.py")}
+
+    def _may_keep(self, name: str, replace: bool) -> None:
+        if not self.computer.save_skills:
+            raise PermissionError(OFF)
+        if called_from_sandbox():
+            raise PermissionError(IN_SANDBOX)
+        if not replace and Path(self.path, f"{name}.py").exists():
+            raise ValueError(f"There is a skill {name} already. To keep this one in its place: replace=True.")
+
+    # -- inside ----------------------------------------------------------------------------------------------------
+
+    def _all(self) -> dict[str, Skill]:
+        """By name; what a project brings goes before what the user has elsewhere, functions before instructions."""
+        found: dict[str, Skill] = {}
+        for skill in functions_in(Path(self.path), self._text):
+            found[skill.name] = skill
+        for place in (Path(self._workspace()), Path.home()):
+            for skill in instructions_in(place / SHARED, self._text):
+                found.setdefault(skill.name, skill)
+        return found
+
+    def _named(self, name: str) -> Skill:
+        skills, wanted = self._all(), name.strip().removesuffix("()")
+        if wanted in skills:
+            return skills[wanted]
+        from difflib import get_close_matches
+
+        close = get_close_matches(wanted, skills, 3) or [*skills][:10]
+        there = f"There are: {', '.join(close)}." if close else "There are none yet."
+        raise ComputerError(f"There is no skill {wanted!r}. {there} computer.skills.search(words) finds them.")
+
+    def _text(self, path: Path) -> str:
+        """What a file holds; one that code in a sandbox may have put there is read from inside it."""
+        workspace = self._workspace()
+        real = Path(os.path.realpath(path.parent)).is_relative_to(os.path.realpath(workspace))
+        if real or path.is_relative_to(workspace):  # a link in the workspace may lead out of it
+            return str(do(self.computer, "texts", "whole", path=str(path)))
+        return path.read_text("utf-8", "replace")
+
+    def _workspace(self) -> str:
+        owner = self.computer._interpreter
+        return str(owner.workspace) if owner is not None else self.computer.surroundings.cwd
+
+
+def _row(skill: Skill) -> dict[str, Any]:
+    return {
+        "name": skill.told,
+        "kind": skill.kind,
+        "description": skill.description,
+        "signature": skill.signature,
+        "path": str(skill.path),
+    }
