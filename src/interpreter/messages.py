@@ -134,6 +134,11 @@ class Fold:
         elif chunk.get("content") not in ("", None):
             self._append(chunk)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether a message is still streaming."""
+        return self._message is not None
+
     def settle(self) -> None:
         """Bring the message that is open up to date: between chunks its content may lag behind."""
         self._join()

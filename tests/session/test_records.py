@@ -11,9 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
-from interpreter.session import Event, PlanStep
+from interpreter.messages import Fold
+from interpreter.session import Event, Ids, PlanStep, Publisher
 from interpreter.session.journal import Session
 from model_server import text, tool_call
 
@@ -46,6 +49,24 @@ def test_events_and_entries_say_whose_they_are(chatting: Chatting) -> None:
     assert {entry["turn"] for entry in kept if entry["event"] in ("message", "block", "ended", "action")} == {turn}
     assert [entry["state"] for entry in kept if entry["event"] == "action"] == ["begun", "running", "ended"]
     numbers = [entry["n"] for entry in kept if "n" in entry]
+    assert numbers == sorted(numbers)
+
+
+def test_a_text_that_is_not_due_yet_is_recorded_before_the_next_event(
+    chatting: Chatting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("interpreter.session.journal.scribe.INTERVAL", 1000.0)
+    interpreter, _ = chatting(text("One."))
+    interpreter.chat("first", display=False)
+    fold = Fold(lambda: interpreter.messages)
+    publisher = Publisher(interpreter.session.log, Ids("turn"), fold, interpreter.journal)
+    interpreter.journal.begin_turn(fold, publisher.ids)
+    used = {"input_tokens": 1, "output_tokens": 1}
+    for piece in ("Two", " words"):
+        list(publisher.publish({"role": "assistant", "type": "message", "content": piece}))
+    list(publisher.publish({"role": "computer", "type": "status", "format": "usage", "content": used}))
+    list(publisher.close())
+    numbers = [entry["n"] for entry in entries(interpreter) if "n" in entry]
     assert numbers == sorted(numbers)
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from interpreter.errors import ConversationNotFoundError
 from interpreter.llm.money import Usage
 from interpreter.llm.request import known_secrets
-from interpreter.messages import Chunk, Fold, Message
+from interpreter.messages import UNFLAGGED, Chunk, Fold, Message
 from interpreter.session import ACTION, Ids
 from interpreter.session.journal import (
     changes,
@@ -172,9 +172,11 @@ class Recorder:
         scribe = self._scribe
         if scribe is None or self._broken:
             return
-        if scribe.stamp.get("n") != number:  # else it is the next piece of the same text
-            scribe.stamp = stamp(number, ids)
         try:
+            if scribe.stamp.get("n") != number:  # else it is the next piece of the same text
+                if chunk["type"] in UNFLAGGED:
+                    scribe.write_open_text()
+                scribe.stamp = stamp(number, ids)
             scribe.add(chunk)
         except OSError as error:
             self._give_up(error)
@@ -184,8 +186,9 @@ class Recorder:
         """An event of the session that is no chunk: an action, an answer, a plan."""
         if self._scribe is None or self._broken:
             return
-        self._scribe.stamp = stamp(number, ids)
         try:
+            self._scribe.write_open_text()
+            self._scribe.stamp = stamp(number, ids)
             if kind == "action" and data["state"] == "running" and ids.turn:
                 person = "user" if self._interpreter.in_terminal_interface else "library"
                 self._scribe.running(person if self._scribe.asked else "auto_run")

@@ -114,6 +114,12 @@ class Scribe:
                 self.fold.settle()
             self._catch_up(whole=False)
 
+    def write_open_text(self) -> None:
+        """Another event comes next: record the text that is streaming first, so that the journal keeps the order."""
+        if self.stamp.get("n") and self.fold is not None and self.fold.is_open:
+            self.fold.settle()
+            self._catch_up(whole=False)
+
     def _catch_up(self, whole: bool = True) -> None:
         """Record what the last message has become; that is all that changes in a stream."""
         messages, known = self._messages(), self.known
