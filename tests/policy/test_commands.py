@@ -8,9 +8,9 @@ import pytest
 
 from interpreter.policy import Policy
 from interpreter.policy.analysis import look, reversibility
-from interpreter.policy.examples import check_examples
 from interpreter.policy.files import user_file
 from interpreter.policy.policy import builtin
+from interpreter.policy.policy_file import check_examples
 from policy.table import HERE, Row, rows, sections
 
 WORDS = {"reversible": "yes", "partly": "partly", "not": "no"}

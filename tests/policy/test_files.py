@@ -18,8 +18,7 @@ from interpreter.policy import (
     trust,
 )
 from interpreter.policy.files import user_file
-from interpreter.policy.read import read_text
-from interpreter.policy.save import rule_text
+from interpreter.policy.policy_file import read_text, rule_text
 from policy.table import HERE
 
 PROJECT = """\

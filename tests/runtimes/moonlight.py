@@ -10,8 +10,7 @@ from typing import Any
 from interpreter import BaseLanguage
 from interpreter.messages import Chunk
 from interpreter.policy.analysis.notes import Notes
-from interpreter.policy.scanners.findings import Finding
-from interpreter.policy.scanners.tool import Tool
+from interpreter.policy.scanners.scanner import Finding, Tool
 
 CODE = "local total = 1\nprint(total)"
 PROFILE = """\

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interpreter.sandbox import Limits, Sandbox
-from interpreter.sandbox.cgroups import Groups
+from interpreter.sandbox.bubblewrap import Groups
 
 pytestmark = pytest.mark.full
 

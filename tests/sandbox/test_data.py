@@ -15,8 +15,8 @@ from interpreter.sandbox import (
     Widening,
     containment_for,
 )
-from interpreter.sandbox.environment import let_through
 from interpreter.sandbox.places import places
+from interpreter.sandbox.sandbox import let_through
 
 
 def test_the_settings_say_it(tmp_path: Path) -> None:

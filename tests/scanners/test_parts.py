@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interpreter.policy.scanners.parts import Part, parts_of
+from interpreter.policy.scanners.scanner import Part, parts_of
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from interpreter.policy.scanners import (
     Scan,
     Scanner,
 )
-from interpreter.policy.scanners.tool import Tool
+from interpreter.policy.scanners.scanner import Tool
 
 pytestmark = pytest.mark.usefixtures("no_strays")
 

@@ -1,21 +1,17 @@
 """What may run without asking, what is asked, and what never runs: rules in files, and the modes."""
 
-from interpreter.policy.modes import (
+from interpreter.policy.policy import (
     MODES,
     Mode,
     Outcome,
-    Sandboxing,
-    decide,
-)
-from interpreter.policy.policy import (
     Part,
     Policy,
+    Sandboxing,
     Verdict,
+    decide,
 )
-from interpreter.policy.propose import propose_rule
-from interpreter.policy.rules import Decision, Rule
-from interpreter.policy.save import save_rule
-from interpreter.policy.trust import ProjectRules, trust
+from interpreter.policy.policy_file import ProjectRules, save_rule, trust
+from interpreter.policy.rules import Decision, Rule, propose_rule
 
 __all__ = [
     "MODES",

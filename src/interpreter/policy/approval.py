@@ -372,7 +372,7 @@ def told_findings(pending: PendingBlock) -> str:
     """What a scan of the block found, for the model; empty if it found nothing or there was none."""
     if pending.scanned is None or not pending.scanned.findings:
         return ""
-    from interpreter.policy.scanners.findings import told
+    from interpreter.policy.scanners.scanner import told
 
     return f"{FOUND}\n{told(pending.scanned.findings)}"
 

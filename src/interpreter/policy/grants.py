@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from interpreter.policy.files import project_file, user_file
-from interpreter.policy.patterns import above
+from interpreter.policy.rules import above
 
 if TYPE_CHECKING:
     from interpreter.policy.policy import Policy
@@ -71,7 +71,7 @@ def grant_text(wanted: Widening, workspace: str) -> str:
 
 def save_grant(wanted: Widening, workspace: str) -> Path:
     """Add it to the user's file; returns where that is."""
-    from interpreter.policy.save import save_item
+    from interpreter.policy.policy_file import save_item
 
     grant = Grant(wanted.kind, wanted.value, workspace)
     text = grant_text(wanted, workspace)

@@ -1,4 +1,4 @@
-"""A rule, and whether it speaks of a step.
+"""A rule: the patterns it is made of, whether it matches a step, and the narrowest rule to propose for a block.
 
 `ask` and `deny` match when any effect of the step fits; `allow` only when it covers every one of them.
 """
@@ -6,21 +6,16 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
-from interpreter.policy.analysis import Effect, Step
-from interpreter.policy.analysis.places import is_of_system
-from interpreter.policy.patterns import (
-    Folders,
-    above,
-    matches_path,
-    may_be,
-)
+from interpreter.policy.analysis import Effect, Effects, Step, look
+from interpreter.policy.analysis.notes import is_of_system
 
 Decision = Literal["allow", "ask", "deny"]
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
@@ -160,3 +155,163 @@ def _any_host(effect: Effect, patterns: Sequence[str]) -> bool:
         pattern == "*" or (effect.known and (fnmatchcase(effect.what, pattern) or effect.what.endswith(f".{pattern}")))
         for pattern in map(str.lower, patterns)
     )
+
+
+class Folders(NamedTuple):
+    """What stands for `{workspace}`, `{config}` and `~` in a pattern; links are resolved."""
+
+    workspace: str
+    config: str
+    home: str
+    account_home: str = ""  # where it is another one: what is forbidden in the one is so in the other
+
+
+def matches_path(path: str, pattern: str, folders: Folders, above_too: bool = False, in_both: bool = False) -> bool:
+    """Is the path one that the pattern means, in both homes if asked, or, if asked, a folder above one?"""
+    if in_both and folders.account_home and pattern.startswith("~"):
+        other = folders._replace(home=folders.account_home)
+        if matches_path(path, pattern, other, above_too):
+            return True
+    whole = _whole(pattern, folders)
+    if _compiled(whole).fullmatch(path):
+        return True
+    fixed = re.split(r"[*?\[]", whole, maxsplit=1)[0]
+    return above_too and above(path.removesuffix("/*"), os.path.dirname(fixed) if fixed != whole else fixed)
+
+
+def may_be(path: str, pattern: str, folders: Folders, above_too: bool = False) -> bool:
+    """Could a path with stars in it be one that the pattern means, or, if asked, a folder above one?"""
+    if not re.search(r"[*?\[]", path):
+        return False
+    if folders.account_home and pattern.startswith("~"):
+        other = Folders(folders.workspace, folders.config, folders.account_home)
+        if may_be(path, pattern, other, above_too):
+            return True
+    given, wanted = path.split("/"), _whole(pattern, folders).split("/")
+    for name, meant in zip(given, wanted, strict=False):
+        if meant == "**":
+            return True
+        if not (fnmatchcase(meant, name) or fnmatchcase(name, meant)):
+            return False
+    return len(given) == len(wanted) or (above_too and len(given) < len(wanted))
+
+
+def above(folder: str, path: str) -> bool:
+    """Is the path in the folder, or the folder itself?"""
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+@lru_cache(maxsize=1024)
+def _whole(pattern: str, folders: Folders) -> str:
+    text = pattern.replace("{workspace}", folders.workspace).replace("{config}", folders.config)
+    if text == "~" or text.startswith("~/"):
+        text = folders.home.rstrip("/") + text[1:]
+    if not text.startswith("/") and not text.startswith("**"):
+        text = f"{folders.workspace.rstrip('/')}/{text.removeprefix('./')}"
+    return text.rstrip("/") or "/"
+
+
+@lru_cache(maxsize=1024)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    parts = re.split(r"(/\*\*$|\*\*/|\*\*|\*|\?|\[[^\]/]+\])", pattern)
+    return re.compile("".join(map(_piece, parts)), re.DOTALL)
+
+
+def _piece(part: str) -> str:
+    match part:
+        case "/**":
+            return "(/.*)?"  # the folder itself, and all that is in it
+        case "**/":
+            return "(.*/)?"
+        case "**":
+            return ".*"
+        case "*":
+            return "[^/]*"
+        case "?":
+            return "[^/]"
+    if part.startswith("[") and part.endswith("]"):
+        inner = part[1:-1].replace("\\", r"\\")
+        return f"[^{inner[1:]}]" if inner.startswith("!") else f"[{inner}]"
+    return re.escape(part)
+
+
+# Their second word says what they do.
+_WITH_VERBS = frozenset(
+    "git npm pnpm yarn docker podman kubectl cargo go gh brew apt apt-get uv poetry conda systemctl "
+    "terraform helm make just dotnet bundle gem composer aws gcloud az".split()
+)
+
+
+def propose_rule(language: str, code: str, effects: Effects | None = None, workspace: str | None = None) -> Rule | None:
+    """A rule that allows this block, and of others as few as make sense; None if no rule should."""
+    found = effects or look(language, code, workspace or os.getcwd())
+    if found.unknown or found.secrets or not found.steps:
+        return None  # what cannot be told from the text cannot be allowed for ever
+    if any(effect.kind == "computer" and effect.how in ("sends", "unknown") for effect in found.all):
+        return None  # sending asks each time
+    if any(effect.kind in ("write", "delete", "database") and not effect.known for effect in found.all):
+        return None
+    if found.language != "shell" and any(effect.kind == "network" and not effect.known for effect in found.all):
+        return None
+    steps = [step for step in found.steps if step.effects or not step.is_command] or list(found.steps)
+    shell_only = all(step.is_command for step in steps)
+    return Rule(
+        "allow",
+        language=tuple(dict.fromkeys(step.language for step in steps)),
+        command=tuple(dict.fromkeys(map(_command, steps))) if shell_only else (),
+        does=_kinds(steps),
+        path=tuple(dict.fromkeys(_paths(found))),
+        host=_hosts(steps),
+        call=tuple(dict.fromkeys(effect.what for effect in found.calls)),
+        folder=found.workspace,
+        reason='said "always" at the prompt',
+    )
+
+
+def _command(step: Step) -> str:
+    """As much of the command as says what it does."""
+    words = step.words
+    if not words:
+        return step.text
+    program = words[0].rsplit("/", 1)[-1]
+    known = all(effect.known for effect in step.effects if effect.kind == "program")
+    if not known or any(effect.kind == "install" for effect in step.effects):
+        return _joined(words)
+    if program in _WITH_VERBS and len(words) > 1 and not words[1].startswith("-"):
+        return _joined(words[:2])
+    return _joined([program])
+
+
+def _joined(words: Sequence[str]) -> str:
+    """As a rule has them: quoted where it matters, and a star is a star."""
+    escaped = (re.sub(r"([*?\[])", r"[\1]", word) for word in words)
+    return " ".join(word if re.fullmatch(r"[^\s'\"\\]+", word) else shlex.quote(word) for word in escaped)
+
+
+def _kinds(steps: Iterable[Step]) -> tuple[str, ...]:
+    effects = [effect for step in steps for effect in step.effects]
+    kinds = {effect.how if effect.kind == "network" else effect.kind for effect in effects} - {"program", "computer"}
+    opaque = any(effect.kind == "program" and not effect.known for effect in effects)
+    return () if opaque else tuple(sorted(kinds)) or (NOTHING,)
+
+
+def _hosts(steps: Iterable[Step]) -> tuple[str, ...]:
+    network = [effect for step in steps for effect in step.effects if effect.kind == "network"]
+    return tuple(dict.fromkeys(effect.what for effect in network)) if all(effect.known for effect in network) else ()
+
+
+def _paths(found: Effects) -> Iterator[str]:
+    for effect in found.of("read", "write", "delete", "database"):
+        if effect.full:
+            yield _pattern(effect, found.workspace)
+
+
+def _pattern(effect: Effect, workspace: str) -> str:
+    """In the workspace the files of a folder; outside just this path."""
+    if effect.place != "workspace":
+        return effect.full
+    inside = os.path.relpath(effect.full, workspace)
+    if inside == ".":
+        return "{workspace}"
+    folder = os.path.dirname(inside)
+    return f"{{workspace}}/{folder}/*" if folder else "{workspace}/*"

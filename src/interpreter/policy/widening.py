@@ -9,7 +9,7 @@ from interpreter.policy.analysis import (
     Step,
     look,
 )
-from interpreter.policy.patterns import matches_path
+from interpreter.policy.rules import matches_path
 
 if TYPE_CHECKING:
     from interpreter.policy.policy import Policy

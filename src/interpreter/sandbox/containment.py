@@ -24,30 +24,29 @@ from interpreter.sandbox import (
     container,
     seatbelt,
 )
-from interpreter.sandbox.addresses import is_listed
-from interpreter.sandbox.cgroups import Groups
+from interpreter.sandbox.bubblewrap import Groups, program
 from interpreter.sandbox.denials import (
     Block,
     blocked,
     says_why,
     to_host,
 )
-from interpreter.sandbox.environment import let_through, through_proxy
-from interpreter.sandbox.mountpoints import make_ways
 from interpreter.sandbox.needs import in_vain
 from interpreter.sandbox.places import (
     Places,
     is_inside,
+    make_ways,
     places,
 )
-from interpreter.sandbox.proxy import Proxy, Verdict
+from interpreter.sandbox.proxy import Proxy, Verdict, is_listed
 from interpreter.sandbox.sandbox import (
     MEGABYTE,
     Limits,
     Sandbox,
     Widening,
+    let_through,
+    through_proxy,
 )
-from interpreter.sandbox.seccomp import program
 
 ENTER = str(Path(__file__).with_name("enter.py"))
 NAME = "interpreter-sandbox-"

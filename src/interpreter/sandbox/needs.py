@@ -13,18 +13,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from interpreter.config.homes import homes
-from interpreter.sandbox.addresses import is_listed, is_public
-from interpreter.sandbox.environment import LEADING_OUT, is_harmless
 from interpreter.sandbox.places import (
     PACKAGE,
     TRUSTED,
     Places,
     is_inside,
 )
+from interpreter.sandbox.proxy import is_listed, is_public
 from interpreter.sandbox.sandbox import (
+    LEADING_OUT,
     Sandbox,
     Widening,
     full,
+    is_harmless,
 )
 
 MOST = 4  # of one block

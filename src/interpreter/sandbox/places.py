@@ -1,7 +1,8 @@
-"""Which places of the machine a sandboxed session sees, and which of them it may write to."""
+"""Which places of the machine a sandboxed session sees, which it may write to, and the mount points for them."""
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import sys
@@ -199,3 +200,42 @@ def listening_sockets() -> list[Path]:
         return []
     names = {row.split(maxsplit=7)[7] for row in rows if len(row.split(maxsplit=7)) == 8}
     return [Path(name) for name in names if name.startswith("/") and os.path.exists(name)]
+
+
+def make_ways(scratch: Path, places: Places, own: Iterable[Path]) -> None:
+    """See to it that the folders on the way to each mount are folders, where the sandbox's own folders are mounted."""
+    bases = {places.home: scratch / "home", Path("/tmp"): scratch / "tmp", Path("/var/tmp"): scratch / "tmp"}
+    for place in (*places.readable, *places.writable, *own):
+        for base, folder in bases.items():
+            if place != base and place.is_relative_to(base):
+                make_way(folder, place.relative_to(base).parts, is_folder=place.is_dir())
+                break
+
+
+def make_way(folder: Path, names: tuple[str, ...], is_folder: bool) -> None:
+    """The folders below one another; what has their name and is none, a link above all, goes."""
+    here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        for name in names if is_folder else names[:-1]:
+            here = step(here, name)
+        if not is_folder:
+            with contextlib.suppress(OSError):
+                os.unlink(names[-1], dir_fd=here)
+    finally:
+        os.close(here)
+
+
+def step(here: int, name: str) -> int:
+    """Into a folder of that name, made if there is none; lets go of the one before."""
+    try:
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(name, 0o700, dir_fd=here)
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+        try:
+            return os.open(name, flags, dir_fd=here)
+        except OSError:
+            os.unlink(name, dir_fd=here)
+            os.mkdir(name, 0o700, dir_fd=here)
+            return os.open(name, flags, dir_fd=here)
+    finally:
+        os.close(here)

@@ -19,7 +19,7 @@ _NONE = "No rule is made of this: its text does not tell all that it does."
 
 def always(terminal: Terminal, pending: PendingBlock, rules: RulesAtHand) -> bool:
     """Show the rule that would allow the block, and save it if that is wanted; True if the block is to run."""
-    from interpreter.policy.save import rule_text
+    from interpreter.policy.policy_file import rule_text
 
     rule = rules.proposed(pending)
     if rule is None or pending.asked_by_rule:

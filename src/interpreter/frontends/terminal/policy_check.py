@@ -49,7 +49,7 @@ def lines(policy: Policy, verdict: Verdict, effects: Effects) -> Iterator[str]:
 
 
 def _always(verdict: Verdict, language: str, code: str, effects: Effects) -> Iterator[str]:
-    from interpreter.policy.save import rule_text
+    from interpreter.policy.policy_file import rule_text
 
     rule = propose_rule(language, code, effects) if verdict.decision == "ask" else None
     if rule is not None:

@@ -5,9 +5,10 @@ from interpreter.policy.analysis.effects import (
     Effects,
     Kind,
     Place,
+    Reversibility,
     Step,
+    reversibility,
 )
 from interpreter.policy.analysis.look import look
-from interpreter.policy.analysis.reversible import Reversibility, reversibility
 
 __all__ = ["Effect", "Effects", "Kind", "Place", "Reversibility", "Step", "look", "reversibility"]

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 
 from interpreter.policy.analysis import computer
 from interpreter.policy.analysis.effects import Effect
-from interpreter.policy.analysis.handlers import Call
-from interpreter.policy.analysis.notes import Doing, Notes
-from interpreter.policy.analysis.places import HOLE
+from interpreter.policy.analysis.notes import HOLE, Doing, Notes
+from interpreter.policy.analysis.programs import Call
 
 _TOKEN = re.compile(
     r"//[^\n]*|/\*.*?\*/"
@@ -117,7 +116,7 @@ def _call(found: re.Match[str], line: int, text: str, notes: Notes) -> None:
         sends = name == "fetch" and re.search(r"method\s*:\s*['\"`](?!GET|HEAD)", text, re.IGNORECASE)
         doing.network(first.replace(HOLE, "") if first == HOLE else first, "send" if sends else _NETWORK[name])
     elif name in _DATABASES:
-        from interpreter.policy.analysis.sql import changes
+        from interpreter.policy.analysis.notes import changes
 
         if HOLE in first or not first or changes(first):
             doing.note("database", "a database", known=False, how="server")
@@ -144,8 +143,7 @@ def _file(does: str, first: str, second: str, doing: Doing) -> None:
 
 
 def _start(name: str, found: re.Match[str], line: int, doing: Doing, notes: Notes) -> None:
-    from interpreter.policy.analysis.programs import look_at
-    from interpreter.policy.analysis.programs_starting import look_into
+    from interpreter.policy.analysis.programs import look_at, look_into
 
     first = _value(found["first"])
     if name.startswith("exec") and "File" not in name:

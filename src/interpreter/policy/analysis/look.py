@@ -6,8 +6,7 @@ import os
 from collections.abc import Mapping
 
 from interpreter.policy.analysis.effects import Effect, Effects
-from interpreter.policy.analysis.notes import Notes
-from interpreter.policy.analysis.places import Places
+from interpreter.policy.analysis.notes import Notes, Places
 from interpreter.runtimes import (
     BUILT_IN,
     BaseLanguage,

@@ -9,23 +9,105 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 from interpreter.policy.analysis import computer
 from interpreter.policy.analysis.effects import Effect
-from interpreter.policy.analysis.magics import Magic, taken_out
-from interpreter.policy.analysis.notes import Doing, Notes
-from interpreter.policy.analysis.places import HOLE
-from interpreter.policy.analysis.python_called import Called
-from interpreter.policy.analysis.python_calls import apply
-from interpreter.policy.analysis.python_table import (
-    ALIASES,
-    Does,
-    calls,
-    is_known_module,
-    methods,
-)
-from interpreter.policy.analysis.python_tree import children, everything
+from interpreter.policy.analysis.notes import HOLE, Doing, Notes
+from interpreter.policy.analysis.python_calls import Called, apply
+from interpreter.policy.analysis.python_table import ALIASES, Does, calls, is_known_module, methods
 from interpreter.policy.analysis.python_values import Values
+
+_LINE = re.compile(r"(?P<indent>\s*)(?P<target>[\w., \[\]'\"]+=\s*)?(?P<mark>!!?|%)(?P<rest>[^\n]*)")
+# IPython takes these without a mark, too.
+_BARE = re.compile(
+    r"(?P<indent>)(?P<rest>(pip|conda|mamba|micromamba|uv|cd|ls|ll|cat|cp|mv|rm|mkdir|rmdir|man)\s+[^=(\n][^\n]*)$"
+)
+_HELP = re.compile(r"\s*\??\??[\w.*%]+\?\??\s*$|\s*\?\??[\w.*%]+\s*$")
+
+
+class Magic(NamedTuple):
+    """A line, or a cell, that is no Python."""
+
+    line: int
+    name: str
+    """Empty for a shell command; `writefile` and the like otherwise."""
+    rest: str
+    body: str = ""
+    """What stands below a cell's magic."""
+
+
+def taken_out(code: str) -> tuple[str, list[Magic]]:
+    """The Python that is left, with the same lines, and the magics."""
+    lines = code.split("\n")
+    first = next((at for at, line in enumerate(lines) if line.strip()), 0)
+    if lines[first].startswith("%%"):
+        return _cell(lines, first)
+    found = []
+    for at, line in enumerate(lines):
+        match = _LINE.fullmatch(line) or _BARE.fullmatch(line)
+        if match:
+            name, rest = _named(match.groupdict().get("mark") or "%", match["rest"])
+            found.append(Magic(at + 1, name, _continued(rest, lines, at)))
+            lines[at] = f"{match['indent']}{match.groupdict().get('target') or ''}None"
+        elif _HELP.fullmatch(line) and "?" in line:
+            lines[at] = "None"
+    return "\n".join(lines), found
+
+
+def _cell(lines: list[str], first: int) -> tuple[str, list[Magic]]:
+    name, _, rest = lines[first][2:].partition(" ")
+    body = "\n".join(lines[first + 1 :])
+    if name in ("time", "timeit", "capture", "prun"):
+        inner, found = taken_out("\n" * (first + 1) + body)
+        return inner, found
+    return "", [Magic(first + 1, f"%{name}", rest.strip(), body)]
+
+
+def _named(mark: str, rest: str) -> tuple[str, str]:
+    if mark != "%":
+        return "", rest
+    name, _, rest = rest.strip().partition(" ")
+    return name, rest.strip()
+
+
+def _continued(rest: str, lines: list[str], at: int) -> str:
+    """A command that goes on after a backslash."""
+    while rest.endswith("\\") and at + 1 < len(lines):
+        at += 1
+        rest = f"{rest[:-1]} {lines[at]}"
+        lines[at] = ""
+    return rest
+
+
+_MARKS = frozenset({"ctx", "op", "ops", "kind", "type_comment", "type_ignores"})
+_LEAVES = (ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue)
+_fields: dict[type[ast.AST], tuple[str, ...]] = dict.fromkeys(_LEAVES, ())
+
+
+def children(node: ast.AST) -> list[ast.AST]:
+    """The nodes right below one, in the order of the text."""
+    kind = type(node)
+    names = _fields.get(kind)
+    if names is None:
+        names = _fields[kind] = tuple(name for name in kind._fields if name not in _MARKS)
+    found: list[ast.AST] = []
+    for name in names:
+        value = getattr(node, name, None)
+        if isinstance(value, list):
+            found += [each for each in value if isinstance(each, ast.AST)]
+        elif isinstance(value, ast.AST):
+            found.append(value)
+    return found
+
+
+def everything(tree: ast.AST) -> list[ast.AST]:
+    """All nodes, the upper ones first, as `ast.walk` gives them."""
+    found = [tree]
+    for node in found:
+        found += children(node)
+    return found
+
 
 Known = Mapping[str, tuple[Effect, ...]]
 
@@ -242,7 +324,7 @@ class _Look:
 
 
 def _magic(magic: Magic, offset: int, notes: Notes) -> None:
-    from interpreter.policy.analysis.programs_starting import look_into
+    from interpreter.policy.analysis.programs import look_into
 
     line = magic.line + offset
     name = magic.name.removeprefix("%")

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from interpreter.config.homes import home
-from interpreter.policy.analysis.places import HOLE, Places
+from interpreter.policy.analysis.notes import HOLE, Places
 from interpreter.policy.analysis.python_table import ALIASES, calls
 
 _DEEPEST = 12

@@ -1,10 +1,11 @@
 """What scanners say about a block before it runs."""
 
-from interpreter.policy.scanners.findings import (
+from interpreter.policy.scanners.scanner import (
     Finding,
     Scan,
+    Scanner,
     Severity,
+    scan,
 )
-from interpreter.policy.scanners.scanner import Scanner, scan
 
 __all__ = ["Finding", "Scan", "Scanner", "Severity", "scan"]

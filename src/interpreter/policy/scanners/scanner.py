@@ -1,29 +1,179 @@
-"""Runs the scanners over a block: side by side, each with a time limit, and all of them cancelled at a word."""
+"""Scans a block with external scanners: side by side, each with a time limit, and cancellable from any thread."""
 
 from __future__ import annotations
 
+import ast
 import os
+import re
+import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
-from interpreter.policy.scanners.findings import (
-    Finding,
-    Scan,
-    failed,
-    in_order,
-)
-from interpreter.policy.scanners.parts import Part, parts_of
-from interpreter.policy.scanners.tool import Tool
-from interpreter.runtimes import (
-    BUILT_IN,
-    Registry,
-    resolve,
-)
+from interpreter.runtimes import BUILT_IN, Registry, resolve
+
+Severity = Literal["low", "medium", "high"]
+
+SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
+NOT_SCANNED = "not-scanned"
+"""The rule of a finding that says that a scanner could not look at the block: that is not the same as clean."""
+_MOST_TOLD = 20
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that a scanner has to say, and about which line of the block; line 0 is the block as a whole."""
+
+    tool: str
+    rule: str
+    line: int
+    severity: Severity
+    message: str
+
+    def __str__(self) -> str:
+        where = f"line {self.line}, " if self.line else ""
+        return f"{where}{self.severity}: {self.message} ({self.tool} {self.rule})"
+
+
+@dataclass(frozen=True)
+class Scan:
+    """What all scanners together said about one block."""
+
+    findings: list[Finding] = field(default_factory=list)
+    missing: list[str] = field(default_factory=list)
+    """Scanners for its language that are not installed."""
+    tools: list[str] = field(default_factory=list)
+    """Scanners that looked at it."""
+    unseen: bool = False
+    """There is something in it that none of them knows."""
+    notice: str = ""
+    """A line for the user about scanners that are missing, once in a session."""
+    cancelled: bool = False
+
+    @property
+    def asks(self) -> bool:
+        """Whether somebody has to say yes even where code runs unasked: something grave, or nobody has looked."""
+        return self.unseen or any(finding.severity == "high" for finding in self.findings)
+
+    def as_data(self) -> dict[str, Any]:
+        """As a chunk carries it."""
+        facts = {"tools": self.tools, "missing": self.missing, "unseen": self.unseen, "notice": self.notice}
+        return {"findings": [asdict(finding) for finding in self.findings], **facts, "asks": self.asks}
+
+
+def failed(tool: str, why: str) -> Finding:
+    """A scanner could not do its work."""
+    return Finding(tool, NOT_SCANNED, 0, "high", f"The scan failed, so it says nothing about this code: {why}")
+
+
+def in_order(findings: list[Finding]) -> list[Finding]:
+    """Each once, the gravest first, then by line."""
+    return sorted(dict.fromkeys(findings), key=lambda found: (SEVERITIES.index(found.severity), found.line, found.tool))
+
+
+def told(findings: list[Finding]) -> str:
+    """The findings as a list in words, for the model."""
+    lines = [f"- {finding}" for finding in findings[:_MOST_TOLD]]
+    more = len(findings) - _MOST_TOLD
+    return "\n".join([*lines, f"- and {more} more"] if more > 0 else lines)
+
+
+Commands = Callable[[str, Path, str], list[list[str]]]
+"""From the program, the file and its kind to command lines; the next is tried if one gives nothing readable."""
+
+
+class Tool(NamedTuple):
+    """How a scanner is started, and how its answer is read. A language names the scanners that understand it."""
+
+    name: str
+    commands: Commands
+    read: Callable[[str], list[Finding]]
+    """Findings from what it printed; ValueError, KeyError or TypeError if that is no report."""
+    environment: Callable[[Path], dict[str, str]] = lambda folder: {}
+    """Variables for it; the folder is one that goes away afterwards."""
+    prepared: Callable[[str], str] = lambda code: code
+    """The code as it gets it, with the same lines."""
+
+    @property
+    def program(self) -> str | None:
+        """Where it is installed: beside the Python that runs us, or on the path."""
+        here = os.path.dirname(sys.executable)
+        return shutil.which(self.name, path=here) or shutil.which(self.name)
+
+
+# Cell magics whose body is Python all the same.
+_STILL_PYTHON = frozenset({"time", "timeit", "capture", "prun"})
+_CELL = re.compile(r"\s*%%(!|\w+)")
+_COMMAND = re.compile(r"(?P<indent>[ \t]*)(?:[\w.,\[\] ]+=[ \t]*)?(?P<sign>!{1,2}|%sx[ ]|%)(?P<rest>.*)")
+_HELP = re.compile(r"[ \t]*\?{1,2}[\w.*]+[ \t]*|[ \t]*[\w.*]+\?{1,2}[ \t]*")
+
+
+class Part(NamedTuple):
+    """Code of one kind: the name of a language, or "" if no scanner knows it."""
+
+    kind: str
+    code: str
+
+
+def parts_of(language: str, code: str, registry: Registry = BUILT_IN) -> list[Part]:
+    """The parts of a block that are to be scanned; none if it is empty."""
+    split = registry.describe(language).scan_parts
+    parts = resolve(split)(code, registry) if split else [Part(_kind(language, registry), code)]
+    return [part for part in parts if part.code.strip()]
+
+
+def _kind(language: str, registry: Registry) -> str:
+    found = registry.describe(language)
+    return found.name.lower() if found.scanners else ""
+
+
+def python_parts(code: str, registry: Registry) -> list[Part]:
+    """Python, and the shell commands in it, each with empty lines in the place of the other."""
+    cell = _CELL.match(code)
+    if cell is not None and cell[1] not in _STILL_PYTHON:
+        first, _, body = code[cell.start(1) :].partition("\n")
+        above = code.count("\n", 0, cell.start(1)) + 1
+        kind = _kind("shell" if cell[1] == "!" else cell[1], registry)
+        return [Part(kind, "\n" * above + body if kind else first + body)]
+    if _is_python(code):
+        return [Part("python", code)]
+    python, shell = _told_apart(code.split("\n"))
+    if all(line.strip() in ("", "pass") for line in python):
+        python = []
+    return [Part("python", "\n".join(python)), Part("shell", "\n".join(shell))]
+
+
+def _is_python(code: str) -> bool:
+    try:
+        ast.parse(code)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _told_apart(lines: list[str]) -> tuple[list[str], list[str]]:
+    python, shell = [], []
+    continued = ""  # the sign of a command that goes on in this line
+    for line in lines:
+        found = None if continued else _COMMAND.fullmatch(line)
+        sign = continued or (found["sign"] if found else "")
+        rest = found["rest"] if found else line
+        is_command = sign.startswith("!") or sign == "%sx " or (sign == "%" and rest.startswith("sx "))
+        shell.append(rest if is_command else "")
+        if sign:
+            python.append(f"{found['indent']}pass" if found else "")
+        else:
+            python.append("" if _HELP.fullmatch(line) else line)
+        continued = sign if sign and line.endswith("\\") else ""
+    return python, shell
+
 
 TIME_LIMIT = 30.0
 INSTALL = 'pip install "open-interpreter[scan]"'

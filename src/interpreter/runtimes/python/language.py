@@ -45,8 +45,8 @@ class Python(LiveLanguage):
     definitions = r"^(?:(?:async\s+)?def\s+|class\s+)([A-Za-z_]\w*)|^([A-Za-z_]\w*)\s*(?::[^=\n]+)?=(?!=)"
     quotes_paths = True
     analysis = "interpreter.policy.analysis.python:analyze"
-    scanners = ("interpreter.policy.scanners.bandit:BANDIT", "interpreter.policy.scanners.semgrep:SEMGREP")
-    scan_parts = "interpreter.policy.scanners.parts:python_parts"
+    scanners = ("interpreter.policy.scanners.tools:BANDIT", "interpreter.policy.scanners.tools:SEMGREP")
+    scan_parts = "interpreter.policy.scanners.scanner:python_parts"
     cell_magic = ""
     script = "interpreter.export.script.steps:add_python"
     order = 1

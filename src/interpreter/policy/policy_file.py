@@ -1,0 +1,348 @@
+"""Policy files: reading them and pointing at mistakes, checking examples, adding rules, trusting a project's file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import yaml
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+
+from interpreter.errors import PolicyError
+from interpreter.policy.analysis import look
+from interpreter.policy.analysis.effects import KINDS
+from interpreter.policy.files import config_folder, project_file, user_file
+from interpreter.policy.grants import GIVEN, Grant
+from interpreter.policy.rules import DECISIONS, NOTHING, WAYS, Rule
+from interpreter.runtimes import BUILT_IN, Registry
+
+_KEYS = ("decision", "language", "command", "does", "path", "host", "call", "folder", "reason", "name", "examples")
+_LISTS = ("language", "command", "does", "path", "host", "call")
+
+
+@dataclass(frozen=True)
+class PolicyFile:
+    """What a file says."""
+
+    rules: tuple[Rule, ...] = ()
+    without: tuple[str, ...] = ()
+    """Names of built-in rules that do not hold."""
+    grants: tuple[Grant, ...] = ()
+    """What sandboxes are given beyond the settings."""
+
+
+def read_file(path: Path, workspace: str, registry: Registry = BUILT_IN) -> PolicyFile:
+    """The rules of a file; none if it is not there."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return PolicyFile()
+    except (OSError, UnicodeDecodeError) as error:
+        raise PolicyError(str(path), 0, f"it cannot be read ({error})", "Make it readable, or move it away.") from None
+    return read_text(text, str(path), workspace, registry)
+
+
+def read_text(text: str, source: str, workspace: str, registry: Registry = BUILT_IN, check: bool = True) -> PolicyFile:
+    """The rules of a text; `check`: their examples must come out as they say."""
+    top = _Reader(source, registry).top(text)
+    if check:
+        for rule in top.rules:
+            check_examples(rule, workspace, registry)
+    return top
+
+
+class _Reader:
+    """Goes through the nodes of a YAML text, which know their lines."""
+
+    def __init__(self, source: str, registry: Registry) -> None:
+        self.source, self._registry = source, registry
+
+    def top(self, text: str) -> PolicyFile:
+        root = self._composed(text)
+        if root is None:
+            return PolicyFile()
+        fields = self._fields(root, ("rules", "without", "sandbox"), "a policy file")
+        rules, grants = (self._listed(fields.get(name), name) for name in ("rules", "sandbox"))
+        without = self._texts(fields["without"]) if "without" in fields else ()
+        return PolicyFile(tuple(map(self._rule, rules)), without, tuple(map(self._grant, grants)))
+
+    def _listed(self, node: Node | None, name: str) -> list[Node]:
+        return [] if node is None or node.value in ("", "null") else self._items(node, name)
+
+    def _grant(self, node: Node) -> Grant:
+        fields = self._fields(node, (*GIVEN, "folder"), "what a sandbox is given")
+        kinds = [name for name in fields if name != "folder"]
+        if len(kinds) != 1:
+            raise self._wrong(
+                node.start_mark.line + 1, "one of host, read, write, env is wanted", "Begin one item each."
+            )
+        folder = self._text(fields["folder"]) if "folder" in fields else ""
+        return Grant(kinds[0], self._text(fields[kinds[0]]), folder)
+
+    def _composed(self, text: str) -> Node | None:
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        try:
+            root: Node | None = yaml.compose(text, Loader=loader)
+            return root
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            what = getattr(error, "problem", None) or str(error)
+            raise self._wrong(
+                mark.line + 1 if mark else 0, f"it is no YAML ({what})", "Mind the indentation and the quotes."
+            ) from None
+
+    def _rule(self, node: Node) -> Rule:
+        line = node.start_mark.line + 1
+        fields = self._fields(node, _KEYS, "a rule")
+        if "decision" not in fields:
+            raise self._wrong(line, "a rule has no `decision`", "Say allow, ask or deny.")
+        decision = self._choice(fields["decision"], DECISIONS)
+        lists: dict[str, Any] = {name: self._texts(fields[name]) for name in _LISTS if name in fields}
+        plain = {name: self._text(fields[name]) for name in ("folder", "reason", "name") if name in fields}
+        rule = Rule(decision, **lists, **plain, source=self.source, line=line)  # type: ignore[arg-type]
+        rule = replace(rule, language=tuple(map(self._registry.canonical, rule.language)))
+        self._known(rule.does, (*KINDS, *WAYS, NOTHING), fields.get("does"))
+        if decision == "allow" and not rule.conditions.keys() - {"folder"}:
+            raise self._wrong(line, "this rule allows everything", "Name what it allows, or use the mode auto (-y).")
+        if "examples" not in fields:
+            return rule
+        examples = self._fields(fields["examples"], ("match", "no match"), "examples")
+        match, no_match = (self._texts(examples[name]) if name in examples else () for name in ("match", "no match"))
+        return replace(rule, match=match, no_match=no_match)
+
+    def _fields(self, node: Node, allowed: Iterable[str], what: str) -> dict[str, Node]:
+        if not isinstance(node, MappingNode):
+            raise self._wrong(
+                node.start_mark.line + 1, f"{what} must be made of `name: value`", "docs/policy.md has an example."
+            )
+        fields = {}
+        for key, value in node.value:
+            name = self._text(key)
+            self._known([name], allowed, key)
+            fields[name] = value
+        return fields
+
+    def _items(self, node: Node, name: str) -> list[Node]:
+        if not isinstance(node, SequenceNode):
+            raise self._wrong(node.start_mark.line + 1, f"`{name}` must be a list", "Begin each item with a dash.")
+        return list(node.value)
+
+    def _texts(self, node: Node) -> tuple[str, ...]:
+        if isinstance(node, ScalarNode):
+            return (self._text(node),)
+        return tuple(map(self._text, self._items(node, "this")))
+
+    def _text(self, node: Node) -> str:
+        if not isinstance(node, ScalarNode):
+            raise self._wrong(
+                node.start_mark.line + 1, "a text is wanted here", "Put it in quotes if it has special characters."
+            )
+        return str(node.value)
+
+    def _choice(self, node: Node, choices: tuple[Any, ...]) -> Any:
+        text = self._text(node)
+        self._known([text], choices, node)
+        return text
+
+    def _known(self, given: Iterable[str], allowed: Iterable[str], node: Node | None) -> None:
+        choices = list(allowed)
+        for name in given:
+            if name not in choices:
+                close = get_close_matches(name, choices, n=1)
+                advice = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(choices)}."
+                raise self._wrong(node.start_mark.line + 1 if node else 0, f"{name!r} is not known here", advice)
+
+    def _wrong(self, line: int, what: str, advice: str) -> PolicyError:
+        return PolicyError(os.fspath(self.source), line, what, advice)
+
+
+_HEADER = "# What may run without asking, what is asked, and what never runs. See docs/policy.md.\n"
+
+
+def rule_text(rule: Rule) -> str:
+    """A rule as a file has it."""
+    import yaml
+
+    fields: dict[str, Any] = {"decision": rule.decision}
+    for name, value in rule.conditions.items():
+        fields[name] = value[0] if len(value) == 1 else list(value)
+    fields |= {name: value for name in ("reason", "name") if (value := getattr(rule, name))}
+    return yaml.safe_dump([fields], sort_keys=False, allow_unicode=True, width=100)
+
+
+def save_rule(rule: Rule, workspace: str) -> Path:
+    """Add a rule to the user's file; returns where that is."""
+    wanted = replace(rule, match=(), no_match=())
+    return save_item("rules", rule_text(rule), workspace, lambda file: replace(file, rules=(*file.rules, wanted)))
+
+
+def save_item(key: str, text: str, workspace: str, expected: Callable[[PolicyFile], PolicyFile]) -> Path:
+    """Add an item to a list of the user's file, which must then say what is expected; returns where that is."""
+    path = Path(os.path.realpath(user_file()))  # it may be a link into somebody's collection of such files
+    with _alone(path.parent):
+        _save(path, key, text, workspace, expected)
+    return path
+
+
+def _save(path: Path, key: str, text: str, workspace: str, expected: Callable[[PolicyFile], PolicyFile]) -> None:
+
+    try:
+        old = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        old = ""
+    before = read_text(old, str(path), workspace, check=False)
+    new = _added(old, text, key)
+    after = read_text(new, str(path), workspace, check=False) if new else before
+    if after != expected(before):
+        raise PolicyError(str(path), 0, f"nothing can be added to `{key}` in this file", f"Add it by hand:\n{text}")
+    write_whole(path, new)
+
+
+def _added(old: str, rule: str, key: str) -> str:
+    """The text with the item at the end of its list; empty if there is no place for it."""
+    import yaml
+
+    old = old if not old or old.endswith("\n") else f"{old}\n"
+    root = yaml.compose(old, Loader=yaml.SafeLoader)
+    if root is None:
+        return f"{old or _HEADER}{key}:\n{rule}"
+    if not isinstance(root, yaml.MappingNode) or root.flow_style:
+        return ""
+    rules = next((value for name, value in root.value if name.value == key), None)
+    if rules is None:
+        return f"{old.rstrip()}\n\n{key}:\n{rule}"
+    if not rules.value or (isinstance(rules, yaml.ScalarNode) and rules.value == "null"):
+        return _in_place(old, rules.start_mark.index, rules.end_mark.index, rule)
+    if not isinstance(rules, yaml.SequenceNode) or rules.flow_style:
+        return ""
+    # The mark before each item is its dash; the last item ends where its last line with something in it ends.
+    indent = " " * max(rules.start_mark.column, 0)
+    lines = old.split("\n")
+    at = rules.end_mark.line if rules.end_mark.line < len(lines) else len(lines)
+    while at > 0 and (not lines[at - 1].strip() or lines[at - 1].lstrip().startswith("#")):
+        at -= 1
+    added = [indent + line if line else line for line in rule.rstrip("\n").split("\n")]
+    return "\n".join([*lines[:at], *added, *(lines[at:] if any(lines[at:]) else [""])])
+
+
+def _in_place(old: str, start: int, end: int, rule: str) -> str:
+    """The rule instead of `[]` or nothing; a comment behind it stays where it is."""
+    comment, newline, rest = old[end:].partition("\n")
+    return f"{old[:start].rstrip()}{comment}\n{rule}{rest}" if newline else ""
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Two sessions may save at the same moment."""
+    import fcntl
+
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replace a file; only its owner can read it."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def check_examples(rule: Rule, workspace: str, registry: Registry = BUILT_IN) -> None:
+    """PolicyError if an example does not come out as the file says."""
+    for wanted, examples in ((True, rule.match), (False, rule.no_match)):
+        for code in examples:
+            if speaks_of(rule, code, workspace, registry) != wanted:
+                what = (
+                    f"the rule does not match its example {code!r}"
+                    if wanted
+                    else f"the rule matches {code!r}, which it should not"
+                )
+                advice = (
+                    f"Change the rule or the example; `interpreter --policy-check {code!r}` tells what is seen in it."
+                )
+                raise PolicyError(rule.source, rule.line, what, advice)
+
+
+def speaks_of(rule: Rule, code: str, workspace: str, registry: Registry = BUILT_IN) -> bool:
+    """Would the rule, alone, decide about this code?"""
+    from interpreter.policy.policy import Policy
+
+    language = rule.language[0] if rule.language else "python" if rule.call else "shell"
+    effects = look(language, code, workspace, registry=registry)
+    verdict = Policy(workspace, (rule,)).judge(language, code, effects)
+    return verdict.by_rule and verdict.decision == rule.decision
+
+
+STORE = "trusted-policies.json"
+_LARGEST = 200_000
+
+
+@dataclass(frozen=True)
+class ProjectRules:
+    """A project's policy file as it was read, and whether it is trusted."""
+
+    folder: str
+    path: Path
+    text: str
+    digest: str
+    trusted: bool = False
+
+    @property
+    def lines(self) -> list[str]:
+        """What the user should see before trusting it: what would be allowed first, or what is wrong with it."""
+
+        try:
+            rules = read_text(self.text, str(self.path), self.folder).rules
+        except PolicyError as error:
+            return [str(error)]
+        order = sorted(rules, key=lambda rule: rule.decision != "allow")
+        return [f"{rule}{f' ({rule.reason})' if rule.reason else ''}" for rule in order]
+
+
+def project_rules(folder: str, config: Path) -> ProjectRules | None:
+    """The project's file, if it has one."""
+    path = project_file(folder)
+    try:
+        with path.open("rb") as file:
+            data = file.read(_LARGEST + 1)
+    except OSError:
+        return None
+    digest = hashlib.sha256(data).hexdigest()
+    trusted = len(data) <= _LARGEST and _stored(config / STORE).get(folder) == digest
+    return ProjectRules(folder, path, data.decode("utf-8", "replace"), digest, trusted)
+
+
+def trust(project: ProjectRules) -> None:
+    """Remember that the user trusts this text in this folder."""
+    store = config_folder() / STORE
+    stored = _stored(store) | {project.folder: project.digest}
+    write_whole(store, json.dumps(stored, indent=1, sort_keys=True) + "\n")
+
+
+def _stored(path: Path) -> dict[str, str]:
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}  # what cannot be read is trusted by nobody
+    return stored if isinstance(stored, dict) else {}
