@@ -17,8 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 from dataclasses import replace
 
 from interpreter.errors import DownloadError
-from interpreter.llm.local.download import download
-from interpreter.llm.local.weights import WEIGHTS, Part, Source, Weights
+from interpreter.llm.local.weights import WEIGHTS, Part, Source, Weights, download
 
 _SMOLLM2 = Weights(
     "smollm2-135m",

@@ -42,7 +42,7 @@ def test_spans_are_rendered_once_by_running_them(chatting: Chatting) -> None:
 def test_the_default_prompt_with_its_tool_is_small(chatting: Chatting) -> None:
     import json
 
-    from interpreter.llm.tokens import estimate_text
+    from interpreter.llm.context import estimate_text
 
     interpreter, server = chatting(text("ok"))
     interpreter.chat("hi", display=False)

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from conversation import Chatting
 from interpreter import BaseLanguage, OpenInterpreter
-from interpreter.llm.money import Usage
+from interpreter.llm.usage import Usage
 from interpreter.messages import Chunk, Fold, Framer, Message
 from interpreter.session.journal import Session
 from interpreter.session.journal.file import JournalFile

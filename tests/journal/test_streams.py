@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interpreter.llm.money import Usage
+from interpreter.llm.usage import Usage
 from interpreter.messages import Chunk, Fold, Framer, Message
 from interpreter.session.journal import Session
 from interpreter.session.journal.file import JournalFile

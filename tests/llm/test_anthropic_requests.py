@@ -12,9 +12,8 @@ import pytest
 from anthropic_server import AnthropicServer, message, redacted, say, thinking, use
 from conversation import Echo
 from interpreter import OpenInterpreter
-from interpreter.llm.capabilities import calls_tools, sees_images
-from interpreter.llm.kept import KeptReplies
-from interpreter.llm.providers import resolve
+from interpreter.llm.kept_replies import KeptReplies
+from interpreter.llm.providers import calls_tools, resolve, sees_images
 from interpreter.messages import Message
 from model_server import ModelServer
 
@@ -273,7 +272,7 @@ def test_what_is_kept_can_be_written_down(talk: Any) -> None:
 
 
 def test_thinking_that_broke_off_has_no_signature_and_is_not_kept() -> None:
-    from interpreter.llm.anthropic_stream import MessageReader
+    from interpreter.llm.anthropic import MessageReader
 
     kept = KeptReplies()
     reader = MessageReader(lambda blocks: kept.keep("request", blocks))

@@ -8,8 +8,12 @@ import pytest
 
 from asking import Start, folded
 from interpreter.errors import MissingKeyError, ProviderNotFoundError
-from interpreter.llm.catalogue import PROVIDERS, THROUGH_LITELLM, Provider
-from interpreter.llm.providers import resolve
+from interpreter.llm.providers import (
+    PROVIDERS,
+    THROUGH_LITELLM,
+    Provider,
+    resolve,
+)
 from model_server import error, text
 
 NAMED = {"anthropic", "gemini", "groq", "mistral", "deepseek", "openrouter", "xai", "together_ai"} | {

@@ -14,11 +14,14 @@ from hypothesis import strategies as st
 from conversation import Echo
 from interpreter import OpenInterpreter
 from interpreter.errors import ContextTooLongError, RequestRefusedError
-from interpreter.llm.compaction import compact
-from interpreter.llm.context import Context
-from interpreter.llm.convert import Forms, Memory, convert
-from interpreter.llm.text_chat import TextChat
-from interpreter.llm.tool_chat import ToolChat
+from interpreter.llm.context import Context, compact
+from interpreter.llm.request import (
+    Forms,
+    Memory,
+    convert,
+)
+from interpreter.llm.text_mode import TextChat
+from interpreter.llm.tool_mode import ToolChat
 from interpreter.messages import Chunk, Message
 from interpreter.runtimes import BUILT_IN
 from model_server import ModelServer, error, text, usage

@@ -9,10 +9,15 @@ from typing import Any
 import pytest
 
 from interpreter.errors import UnknownMessageError
-from interpreter.llm.convert import Forms, Memory, convert
-from interpreter.llm.images import LARGEST, image_url
-from interpreter.llm.text_chat import TextChat
-from interpreter.llm.tool_chat import ToolChat
+from interpreter.llm.request import (
+    LARGEST,
+    Forms,
+    Memory,
+    convert,
+    image_url,
+)
+from interpreter.llm.text_mode import TextChat
+from interpreter.llm.tool_mode import ToolChat
 from interpreter.messages import Message
 
 SYSTEM: Message = {"role": "system", "type": "message", "content": "Be brief."}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from interpreter.llm.digest import digest, shortened
+from interpreter.llm.request import digest, shortened
 
 IPYTHON = """\
 before

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asking import folded
-from interpreter.llm.fences import FenceParser, language_of
+from interpreter.llm.text_mode import FenceParser, language_of
 
 
 def parse(pieces: list[str]) -> list[Any]:

@@ -6,8 +6,19 @@ import stat
 
 import pytest
 
-from interpreter.llm import keys, prices
-from interpreter.llm.catalogue import PROVIDERS, ROWS
+from interpreter.llm.providers import (
+    PROVIDERS,
+    ROWS,
+    STARTING_MODELS,
+    keys_in_environment,
+    provider_of,
+    save_key,
+    saved_key_for,
+    saved_keys,
+    selects_provider,
+    starting_model,
+)
+from interpreter.llm.usage import known_models, look_up
 
 LOOKS = {
     "sk-ant-api03-x": "anthropic",
@@ -25,41 +36,41 @@ LOOKS = {
 
 @pytest.mark.parametrize(("key", "prefix"), LOOKS.items())
 def test_whose_key_it_is(key: str, prefix: str | None) -> None:
-    row = keys.provider_of(key)
+    row = provider_of(key)
     assert (row.prefix if row else None) == prefix
 
 
-@pytest.mark.parametrize("prefix", keys.STARTING_MODELS)
+@pytest.mark.parametrize("prefix", STARTING_MODELS)
 def test_each_model_to_begin_with_is_one_that_its_provider_has(prefix: str) -> None:
     row = ROWS[prefix]
     assert row.base_url
     assert row.key_variables
-    known = list(prices.models(prefix))
+    known = list(known_models(prefix))
     if known and prefix not in ("openrouter", "minimax"):  # it chooses itself; it writes its name in capitals
-        assert prices.look_up(keys.starting_model(row)) is not None
+        assert look_up(starting_model(row)) is not None
 
 
 def test_a_key_that_says_which_model_is_found_before_one_that_does_not() -> None:
     found = list(
-        keys.in_environment({"HF_TOKEN": "a", "XAI_API_KEY": "b", "LM_STUDIO_API_KEY": "c", "AI21_API_KEY": " "})
+        keys_in_environment({"HF_TOKEN": "a", "XAI_API_KEY": "b", "LM_STUDIO_API_KEY": "c", "AI21_API_KEY": " "})
     )
     assert [(row.prefix, variable) for row, variable in found] == [("xai", "XAI_API_KEY"), ("huggingface", "HF_TOKEN")]
-    assert [keys.settles(*pair) for pair in found] == [True, False]
+    assert [selects_provider(*pair) for pair in found] == [True, False]
 
 
 def test_openai_goes_first_where_there_are_several() -> None:
     every = {row.key_variables[0]: "x" for row in PROVIDERS if row.key_variables}
-    assert next(keys.in_environment(every))[0].prefix == "openai"
+    assert next(keys_in_environment(every))[0].prefix == "openai"
 
 
 def test_the_file_keeps_several_and_is_read_as_people_write_it() -> None:
-    assert keys.kept() == {}
-    keys.keep("A_KEY", "one")
-    keys.keep("B_KEY", "two")
-    path = keys.keep("A_KEY", "three")
-    assert keys.kept() == {"A_KEY": "three", "B_KEY": "two"}
+    assert saved_keys() == {}
+    save_key("A_KEY", "one")
+    save_key("B_KEY", "two")
+    path = save_key("A_KEY", "three")
+    assert saved_keys() == {"A_KEY": "three", "B_KEY": "two"}
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     path.write_text("# mine\n\nexport GROQ_API_KEY='x=y'\nEMPTY=\nno sign\n")
-    assert keys.kept() == {"GROQ_API_KEY": "x=y"}
-    assert keys.kept_for(ROWS["groq"]) == "x=y"
-    assert keys.kept_for(ROWS["openai"]) is None
+    assert saved_keys() == {"GROQ_API_KEY": "x=y"}
+    assert saved_key_for(ROWS["groq"]) == "x=y"
+    assert saved_key_for(ROWS["openai"]) is None

@@ -22,8 +22,7 @@ from interpreter.errors import (
     WrongKeyError,
 )
 from interpreter.frontends.terminal.intro import explained
-from interpreter.llm.capabilities import calls_tools
-from interpreter.llm.providers import LITELLM, resolve
+from interpreter.llm.providers import LITELLM, calls_tools, resolve
 from model_server import RawReply, error, stall, text, tool_call, usage
 
 HERE = find_spec("litellm") is not None

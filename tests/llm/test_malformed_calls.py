@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asking import folded
-from interpreter.llm.tolerance import Mender, unwrapped
+from interpreter.llm.reply_parser import Mender, unwrapped
 from interpreter.messages import Chunk
 
 CALL = '{"language": "shell", "code": "ls"}'

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interpreter.errors import MissingKeyError, ProviderNotFoundError
-from interpreter.llm.capabilities import calls_tools, sees_images
-from interpreter.llm.providers import is_loopback, resolve
+from interpreter.llm.providers import calls_tools, is_loopback, resolve, sees_images
 
 KEY = {"OPENAI_API_KEY": "sk-1"}
 

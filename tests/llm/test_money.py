@@ -10,7 +10,7 @@ from anthropic_server import AnthropicServer, message, say
 from asking import HELLO, Start, folded
 from interpreter import OpenInterpreter
 from interpreter.errors import BudgetExceededError
-from interpreter.llm.money import in_dollars
+from interpreter.llm.usage import in_dollars
 from interpreter.messages import Chunk, Message
 from model_server import broken, error, text, usage
 

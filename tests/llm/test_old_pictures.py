@@ -132,7 +132,7 @@ def test_openai_gets_every_action_answered_with_a_picture() -> None:
 
 
 def test_all_of_them_go_out_where_there_is_no_limit_or_no_os_mode() -> None:
-    from interpreter.llm.left_out import old_pictures
+    from interpreter.llm.context import old_pictures
 
     shown: Message = {"role": "computer", "type": "image", "format": "base64.png", "content": "x"}
     others: list[Message] = [{**shown, "role": "user"}, {**shown, "recipient": "user"}]

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversation import Chatting, chatting
-from interpreter.llm.peek import is_for_shell, peek
+from interpreter.llm.file_preview import is_for_shell, peek
 from model_replies import text
 
 __all__ = ["chatting"]

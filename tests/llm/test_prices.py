@@ -7,8 +7,15 @@ import sys
 
 import pytest
 
-from interpreter.llm.catalogue import ROWS
-from interpreter.llm.prices import Price, _tables, look_up, models, price_of, window_of
+from interpreter.llm.providers import ROWS
+from interpreter.llm.usage import (
+    Price,
+    _tables,
+    known_models,
+    look_up,
+    price_of,
+    window_of,
+)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +79,7 @@ def test_caches_and_long_requests_have_their_own_price() -> None:
 def test_the_list_is_about_providers_that_can_be_named() -> None:
     assert set(_tables()) - set(ROWS) <= {"bedrock"}
     for provider in _tables():
-        found = models(provider)
+        found = known_models(provider)
         assert found
         for known in found:
             assert known.price is not None and known.price.read >= 0 and known.price.written >= 0
@@ -80,18 +87,18 @@ def test_the_list_is_about_providers_that_can_be_named() -> None:
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "openrouter", "groq"])
 def test_what_is_listed_is_found_again_by_its_name(provider: str) -> None:
-    missing = [known.name for known in models(provider) if look_up(f"{provider}/{known.name}") is None]
+    missing = [known.name for known in known_models(provider) if look_up(f"{provider}/{known.name}") is None]
     assert missing == []
 
 
 def test_the_list_is_read_when_a_price_is_wanted() -> None:
     code = """
 import sys, builtins
-from interpreter.llm import prices
+from interpreter.llm import usage
 import interpreter.llm.llm
-assert prices._tables.cache_info().currsize == 0
-prices.price_of("gpt-4o")
-assert prices._tables.cache_info().currsize == 1
+assert usage._tables.cache_info().currsize == 0
+usage.price_of("gpt-4o")
+assert usage._tables.cache_info().currsize == 1
 assert "genai_prices" not in sys.modules and "litellm" not in sys.modules
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

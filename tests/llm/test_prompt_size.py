@@ -8,7 +8,7 @@ from typing import Any
 
 from asking import Python, Shell
 from interpreter import OpenInterpreter
-from interpreter.llm.tokens import estimate_text
+from interpreter.llm.context import estimate_text
 from interpreter.tools import execute_tool
 
 

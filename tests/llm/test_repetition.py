@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from conversation import Chatting, chatting
 from interpreter.errors import RepeatingReplyError
-from interpreter.llm.repetition import Repetition, repeats
+from interpreter.llm.reply_parser import Repetition, repeats
 from model_replies import text
 
 __all__ = ["chatting"]

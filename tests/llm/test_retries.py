@@ -10,7 +10,7 @@ import pytest
 
 from asking import Start, folded
 from interpreter.errors import ModelOverloadedError, RateLimitedError, WrongKeyError
-from interpreter.llm.retry import retry_after, wait_before_retry
+from interpreter.llm.failures import retry_after, wait_before_retry
 from model_server import broken, error, text
 
 

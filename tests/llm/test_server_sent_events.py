@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interpreter.llm.sse import event_data
+from interpreter.llm.http import event_data
 
 STREAM = b'data: {"a": 1}\n\n: keep-alive\n\nevent: x\ndata:{"b"\nid: 3\ndata: : 2}\n\n\n\ndata: [DONE]\n\n'
 DATA = [b'{"a": 1}', b'{"b"\n: 2}', b"[DONE]"]

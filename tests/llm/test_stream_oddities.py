@@ -20,14 +20,13 @@ from interpreter.errors import (
     NotAStreamError,
     ReplyDeclinedError,
 )
-from interpreter.llm.anthropic_messages import AnthropicMessages
+from interpreter.llm.anthropic import AnthropicMessages
 from interpreter.llm.chat_completions import ChatCompletions
-from interpreter.llm.kept import KeptReplies
-from interpreter.llm.parse import ReplyParser
+from interpreter.llm.http import Sent, WireFormat, event_data
+from interpreter.llm.kept_replies import KeptReplies
 from interpreter.llm.providers import resolve
+from interpreter.llm.reply_parser import ReplyParser
 from interpreter.llm.responses import Responses
-from interpreter.llm.sse import event_data
-from interpreter.llm.wire import Sent, WireFormat
 from model_server import ModelServer, RawReply, Reply, events, raw, reasoning, text, tool_call, usage
 
 Events = list[dict[str, Any]]

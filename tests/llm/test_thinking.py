@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asking import Start, folded
-from interpreter.llm.thinking import ThinkSpans, thinks_first
+from interpreter.llm.reply_parser import ThinkSpans, thinks_first
 from model_server import reasoning, text
 
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asking import folded
-from interpreter.llm.parse import ReplyParser
-from interpreter.llm.tool_call import CallArguments
+from interpreter.llm.reply_parser import ReplyParser
+from interpreter.llm.tool_mode import CallArguments
 from model_server import Reply, events, reasoning, text, tool_call
 
 

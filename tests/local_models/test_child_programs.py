@@ -13,8 +13,13 @@ import psutil
 import pytest
 
 from interpreter.errors import LocalServerError
-from interpreter.llm.local.child import Child
-from interpreter.llm.local.programs import llamafiles, ollama_program, start_llamafile, start_ollama
+from interpreter.llm.local.engine import (
+    Child,
+    llamafiles,
+    ollama_program,
+    start_llamafile,
+    start_ollama,
+)
 from interpreter.llm.local.servers import KINDS, Kind, look
 from interpreter.llm.local.weights import models_folder
 from ports import free_ports
@@ -89,7 +94,7 @@ def test_closing_ends_the_program_and_what_it_started() -> None:
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
 def test_the_program_ends_however_we_end(how: int) -> None:
     code = (
-        "import threading; from interpreter.llm.local.child import Child;"
+        "import threading; from interpreter.llm.local.engine import Child;"
         "child = Child(['/bin/sh', '-c', 'sleep 1000 & sleep 1000']);"
         "print(child.pid, flush=True); threading.Event().wait()"
     )

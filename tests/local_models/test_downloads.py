@@ -17,9 +17,8 @@ import httpx
 import pytest
 
 from interpreter.errors import DownloadError
-from interpreter.llm.local import download as downloads
-from interpreter.llm.local.download import Progress, download
-from interpreter.llm.local.weights import WEIGHTS, Part, Source, Weights
+from interpreter.llm.local import weights as downloads
+from interpreter.llm.local.weights import WEIGHTS, Part, Progress, Source, Weights, download
 from routed_server import BREAK, Answer, Asked, Route, RoutedServer
 
 CONTENT = b"GGUF" + bytes(range(256)) * 4096 * 3 + b"the end"  # three pieces and a bit
@@ -123,7 +122,7 @@ def test_killed_in_the_middle_and_gone_on_with(tmp_path: Path) -> None:
         return Answer(200, pieces(), {"Content-Length": str(len(CONTENT))})
 
     code = (
-        "import sys; from pathlib import Path; from interpreter.llm.local.download import download;"
+        "import sys; from pathlib import Path; from interpreter.llm.local.weights import download;"
         "from interpreter.llm.local.weights import *;"
         f"weights = Weights('t', 't', {MODEL!r}, {len(CONTENT)}, {SUM!r}, 1, '', "
         f"(Source('hub', (Part({len(CONTENT)}, url=sys.argv[1]),)),))\n"

@@ -10,9 +10,13 @@ import pytest
 from asking import HELLO, SYSTEM
 from interpreter import OpenInterpreter
 from interpreter.errors import BrokenStreamError, LocalServerError, ModelError, RepeatingReplyError, UnknownModelError
-from interpreter.llm.local import ollama
-from interpreter.llm.local.endpoints import LocalEndpoints
-from interpreter.llm.local.ollama import Pulled, Shown, window_for
+from interpreter.llm import ollama
+from interpreter.llm.local.servers import LocalEndpoints
+from interpreter.llm.ollama import (
+    Pulled,
+    Shown,
+    window_for,
+)
 from interpreter.llm.providers import resolve
 from interpreter.messages import Chunk, Message
 from model_server import ModelServer, text

@@ -19,8 +19,7 @@ from asking import SYSTEM
 from interpreter import OpenInterpreter
 from interpreter.errors import ContextTooLongError, EngineError
 from interpreter.llm.local import engine
-from interpreter.llm.local.download import download
-from interpreter.llm.local.weights import named
+from interpreter.llm.local.weights import download, named
 from interpreter.messages import Message
 from real_models import MODELS, weights
 

@@ -15,7 +15,8 @@ import pytest
 from asking import HELLO, SYSTEM
 from interpreter import OpenInterpreter
 from interpreter.errors import LocalServerError, ModelOverloadedError, UnknownModelError
-from interpreter.llm.local import ollama, programs, servers
+from interpreter.llm import ollama
+from interpreter.llm.local import engine, servers
 from interpreter.messages import Chunk, Message
 from real_models import weights
 from terminal.person import PROGRAM
@@ -46,7 +47,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         patch.setenv("HOME", str(home))
         patch.setenv("OLLAMA_MODELS", str(home / "models"))
         patch.setenv("OLLAMA_CONTEXT_LENGTH", str(OWN_WINDOW))
-        started = programs.start_ollama(kind, OLLAMA)
+        started = engine.start_ollama(kind, OLLAMA)
         try:
             assert servers.look(kind) == servers.Server(kind, (), "Ollama is running and has no model yet.")
             patch.setenv("OLLAMA_HOST", place)

@@ -22,16 +22,16 @@ def test_the_package_keeps_the_direction() -> None:
     ("file", "code", "breach"),
     [
         ("messages.py", "from interpreter.api import OpenInterpreter", "points upwards"),
-        ("messages.py", "def f():\n    import interpreter.llm.wire", "points upwards"),
+        ("messages.py", "def f():\n    import interpreter.llm.http", "points upwards"),
         ("runtimes/session.py", "from ..api import OpenInterpreter", "points upwards"),
-        ("llm/wire.py", "from interpreter.runtimes import base", "neighbours"),
+        ("llm/http.py", "from interpreter.runtimes import base", "neighbours"),
         ("api.py", "def f():\n    from interpreter.frontends.terminal import cli", "points upwards"),
         ("api.py", "import importlib\nimportlib.import_module('interpreter.frontends.terminal')", "only frontend.py"),
-        ("llm/wire.py", "from interpreter.frontend import show_chat", "points upwards"),
-        ("llm/wire.py", "from interpreter import interpreter", "points upwards"),
+        ("llm/http.py", "from interpreter.frontend import show_chat", "points upwards"),
+        ("llm/http.py", "from interpreter import interpreter", "points upwards"),
         ("agent/turn.py", "print('hello')", "below a front end"),
         ("agent/turn.py", "import sys\nsys.exit(1)", "below a front end"),
-        ("llm/wire.py", "answer = input()", "below a front end"),
+        ("llm/http.py", "answer = input()", "below a front end"),
         ("utils.py", "", "no floor"),
     ],
 )
@@ -47,7 +47,7 @@ def test_a_breach_is_found(tmp_path: Path, file: str, code: str, breach: str) ->
 @pytest.mark.parametrize(
     ("file", "code"),
     [
-        ("api.py", "from interpreter.llm.wire import Wire\nfrom interpreter.agent.turn import Turn"),
+        ("api.py", "from interpreter.llm.http import Wire\nfrom interpreter.agent.turn import Turn"),
         ("computer_api/computer.py", "from interpreter.runtimes.base import BaseLanguage"),
         ("computer_api/computer.py", "def f():\n    from interpreter.frontend import show_chunks"),
         (

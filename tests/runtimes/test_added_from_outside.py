@@ -203,7 +203,7 @@ def test_a_notebook_runs_it_where_it_says_how() -> None:
 
 
 def test_the_model_is_told_what_its_code_defined() -> None:
-    from interpreter.llm.facts import note_about
+    from interpreter.llm.context import note_about
 
     interpreter = having(Thorough)
     blocks = [

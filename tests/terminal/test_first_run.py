@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.llm import keys
-from interpreter.llm.catalogue import ROWS
+from interpreter.llm.providers import ROWS, STARTING_MODELS, save_key
 from model_server import ModelServer, text, tool_call
 from routed_server import RoutedServer, as_json, as_lines
 from terminal.person import ENTER, PROGRAM, Person, someone
@@ -169,7 +168,7 @@ def test_whose_key_it_is_is_asked_where_its_look_does_not_tell(groq: ModelServer
     with someone() as person:
         pastes(person, "somebodys-key")
         person.sees("Whose key is it?")
-        person.types(DOWN * list(keys.STARTING_MODELS).index("groq") + ENTER)
+        person.types(DOWN * list(STARTING_MODELS).index("groq") + ENTER)
         keeps(person, yes=False)
         person.says("Hi")
         person.sees("Welcome.")
@@ -216,8 +215,8 @@ def test_a_key_that_may_be_for_something_else_chooses_nothing() -> None:
 
 
 def test_a_key_that_is_kept_serves_a_model_that_is_named(groq: ModelServer) -> None:
-    keys.keep("GROQ_API_KEY", KEY)
-    keys.keep("OPENAI_API_KEY", "sk-other")
+    save_key("GROQ_API_KEY", KEY)
+    save_key("OPENAI_API_KEY", "sk-other")
     with someone("--model", "groq/other") as person:
         person.says("Hi")
         person.sees("Welcome.")

@@ -17,7 +17,7 @@ from conversation import Chatting, Echo, chatting
 from interpreter import OpenInterpreter
 from interpreter.agent.turn import ONLY_FIRST
 from interpreter.errors import UsageError
-from interpreter.llm.parse import ReplyParser
+from interpreter.llm.reply_parser import ReplyParser
 from interpreter.messages import Chunk, fold
 from interpreter.tools import Tool, Toolbox
 from model_server import ModelServer, Reply, text, tool_call

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from interpreter.llm.peek import beginning
+from interpreter.llm.file_preview import beginning
 
 _ASKS_FOR_FILES = re.compile(
     r"\b(sav|writ|stor|creat|chang|replac|renam|mov|delet|remov|updat|convert|append|insert|fix)\w*\b|\b(put|set)\b",

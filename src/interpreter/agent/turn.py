@@ -22,7 +22,7 @@ from interpreter.agent.stuck_detector import (
 from interpreter.agent.system_message import system_message
 from interpreter.computer_api.computer import unknown_language
 from interpreter.errors import InterpreterError, LimitReachedError, RepeatingReplyError
-from interpreter.llm.fences import PROSE_LANGUAGES
+from interpreter.llm.text_mode import PROSE_LANGUAGES
 from interpreter.messages import Chunk, Fold, Message, has_failed
 from interpreter.policy.approval import (
     NOBODY_THERE,

@@ -13,13 +13,20 @@ from urllib.parse import urlsplit
 
 from interpreter.config.settings import apply, sources
 from interpreter.errors import ModelError
-from interpreter.llm import keys
-from interpreter.llm.catalogue import PROVIDERS, ROWS, Provider
+from interpreter.llm.providers import (
+    PROVIDERS,
+    ROWS,
+    Provider,
+    keys_in_environment,
+    saved_key_for,
+    selects_provider,
+    starting_model,
+)
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.llm.local.servers import Model, Server
-    from interpreter.llm.prices import Price
+    from interpreter.llm.usage import Price
 
 # In the list of prices, and nothing to talk to.
 _NOT_FOR_CHATS = (
@@ -101,9 +108,9 @@ def _built_in(words: Sequence[str]) -> Iterator[Source]:
 
 
 def _at_provider(row: Provider, words: Sequence[str]) -> tuple[Available, ...]:
-    from interpreter.llm import prices
+    from interpreter.llm.usage import known_models
 
-    known = [each for each in prices.models(row.prefix) if not any(word in each.name for word in _NOT_FOR_CHATS)]
+    known = [each for each in known_models(row.prefix) if not any(word in each.name for word in _NOT_FOR_CHATS)]
     made = [Available(f"{row.prefix}/{each.name}", each.window, each.price) for each in known]
     return tuple(each for each in reversed(made) if _has(each.model, words))
 
@@ -125,15 +132,14 @@ def _has(name: str, words: Sequence[str]) -> bool:
 
 def model_problem(interpreter: OpenInterpreter) -> ModelError | None:
     """Why the model cannot even be asked, as far as the settings tell."""
-    from interpreter.llm import offline
-    from interpreter.llm.providers import resolve
+    from interpreter.llm.providers import check_offline, resolve
 
     llm = interpreter.llm
     if getattr(llm.completions, "__self__", None) is not llm:
         return None  # somebody's own way to a model
     try:
         if interpreter.offline:
-            offline.check(llm.model, os.environ, llm.api_base)
+            check_offline(llm.model, os.environ, llm.api_base)
         resolve(llm.model, os.environ, llm.api_base, llm.api_key, llm.api_version)
     except ModelError as error:
         return error
@@ -153,7 +159,7 @@ def is_model_named(interpreter: OpenInterpreter) -> bool:
 
 def use_kept_key(interpreter: OpenInterpreter, row: Provider) -> bool:
     """Use the key that the user keeps for this provider, if there is one."""
-    key = keys.kept_for(row)
+    key = saved_key_for(row)
     if key is not None:
         apply(interpreter, {"llm.api_key": key}, "default")
     return key is not None
@@ -163,9 +169,9 @@ def choose_by_key(interpreter: OpenInterpreter) -> str | None:
     """Use the model that goes with a key in the environment; the variable with that key, None if there is none."""
     if interpreter.offline:
         return None
-    for row, variable in keys.in_environment(os.environ):
-        if keys.settles(row, variable):
-            apply(interpreter, {"llm.model": keys.starting_model(row)}, "default")
+    for row, variable in keys_in_environment(os.environ):
+        if selects_provider(row, variable):
+            apply(interpreter, {"llm.model": starting_model(row)}, "default")
             return variable
     return None
 
@@ -203,7 +209,10 @@ class Remembered(NamedTuple):
     @property
     def problem(self) -> str:
         """Why it cannot answer now, as far as a look at this machine tells; empty if it may."""
-        from interpreter.llm.local import engine, programs, weights
+        from interpreter.llm.local import (
+            engine,
+            weights,
+        )
 
         if self.model.startswith(weights.PREFIX):
             if not engine.is_installed():
@@ -212,7 +221,7 @@ class Remembered(NamedTuple):
                 weights.file_of(self.model.removeprefix(weights.PREFIX))
             except ModelError:
                 return "its file is gone"
-        elif self.api_base and not programs.listens(self.api_base):
+        elif self.api_base and not engine.listens(self.api_base):
             return f"nothing answers at {urlsplit(self.api_base).netloc}"
         return ""
 

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 from interpreter.computer_api.long_texts import Plan, pieces, plan_for, together
 from interpreter.computer_api.tool import Tool
 from interpreter.errors import BudgetExceededError, ComputerError
-from interpreter.llm.tokens import estimate_text
+from interpreter.llm.context import estimate_text
 
 if TYPE_CHECKING:
-    from interpreter.llm.aside import AskedAside
+    from interpreter.llm.llm import AskedAside
 
 MOST_CALLS = 40
 AT_ONCE = 4
@@ -99,6 +99,6 @@ class Ai(Tool):
     def _model(self, max_tokens: int | None = None) -> AskedAside:
         if self.computer._interpreter is None:
             raise ComputerError("There is no model to ask: this computer belongs to no interpreter.")
-        from interpreter.llm.aside import AskedAside
+        from interpreter.llm.llm import AskedAside
 
         return AskedAside(self.computer._interpreter.llm, max_tokens)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
-from interpreter.llm.tokens import BYTES_PER_TOKEN, estimate_text
+from interpreter.llm.context import BYTES_PER_TOKEN, estimate_text
 
 UNKNOWN_WINDOW = 8_000  # tokens, where nobody tells
 LARGEST_PIECE = 32_000  # tokens: in longer ones models overlook things

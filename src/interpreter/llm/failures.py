@@ -6,6 +6,8 @@ Told apart by the status and by the fields `code`, `type` and `param`; words are
 from __future__ import annotations
 
 import json
+import random
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +18,7 @@ from interpreter.errors import (
     ModelError,
     ModelOverloadedError,
     ModelTimeoutError,
+    ModelUnreachableError,
     NotAStreamError,
     QuotaExceededError,
     RateLimitedError,
@@ -25,7 +28,6 @@ from interpreter.errors import (
     WrongKeyError,
 )
 from interpreter.llm.providers import Endpoint
-from interpreter.llm.retry import retry_after
 
 _QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "insufficient_balance", "billing_error"})
 _KEY = frozenset(
@@ -185,13 +187,13 @@ def _close_names(endpoint: Endpoint) -> str:
     """The models of the provider that somebody who wrote this name may have meant."""
     from difflib import get_close_matches
 
-    from interpreter.llm.catalogue import ROWS
-    from interpreter.llm.prices import models
+    from interpreter.llm.providers import ROWS
+    from interpreter.llm.usage import known_models
 
     row = ROWS.get(endpoint.provider)
     if row is None or row.base_url != endpoint.base_url:
         return ""  # somebody's own server has models of its own
-    names = [known.name for known in models(endpoint.provider)]
+    names = [known.name for known in known_models(endpoint.provider)]
     close = get_close_matches(endpoint.model.lower(), names, n=3)
     return f"Did you mean {' or '.join(close)}? " if close else ""
 
@@ -217,3 +219,118 @@ def _refused(failure: Failure, endpoint: Endpoint) -> RequestRefusedError:
 def _short(text: str, limit: int = 500) -> str:
     text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def unreachable(endpoint: Endpoint, failure: Exception) -> ModelUnreachableError:
+    """The error for a connection that httpx could not make."""
+    import httpx
+
+    tls = _tls_failure(failure)
+    if tls is not None:
+        return _without_trust(endpoint, tls)
+    if isinstance(failure, httpx.ProxyError):
+        return ModelUnreachableError(
+            f"The proxy {_proxy(endpoint)} does not let us through to {endpoint.base_url} ({failure}). "
+            f"Check {_VARIABLES}; NO_PROXY names the servers that need none."
+        )
+    error = ModelUnreachableError(f"Nothing answers at {endpoint.base_url} ({failure}). {_advice(endpoint)}")
+    error.retryable = not endpoint.is_loopback  # a server that is not there will not come by waiting
+    return error
+
+
+_VARIABLES = "HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment"
+
+
+def _without_trust(endpoint: Endpoint, tls: ssl.SSLError) -> ModelUnreachableError:
+    if isinstance(tls, ssl.SSLCertVerificationError):
+        words = (
+            f"The certificate of {endpoint.base_url} is not trusted ({tls.verify_message}). If a firewall of "
+            "your company stands in between, set SSL_CERT_FILE to the file with its certificate; else check "
+            "the address and the clock of this machine."
+        )
+    else:
+        words = (
+            f"No secure connection to {endpoint.base_url} could be made ({tls.reason or tls}). If the server "
+            "speaks plain HTTP, write http:// in --api_base; else something in between may be in the way."
+        )
+    error = ModelUnreachableError(words)
+    error.retryable = False
+    error.reason = "no secure connection"
+    return error
+
+
+def _tls_failure(failure: BaseException | None) -> ssl.SSLError | None:
+    """The failure of the encryption that is behind another one, if that is what it was."""
+    while failure is not None:
+        if isinstance(failure, ssl.SSLError):
+            return failure
+        failure = failure.__cause__ or failure.__context__
+    return None
+
+
+def _advice(endpoint: Endpoint) -> str:
+    if endpoint.provider.startswith("ollama"):
+        return "Is Ollama running? Start it with `ollama serve`."
+    if endpoint.is_loopback:
+        return "Start the model server, or check --api_base."
+    if proxy := _proxy(endpoint):
+        return f"Requests go through the proxy {proxy}: check that it runs, and {_VARIABLES}."
+    return "Check the network, and --api_base if you set it."
+
+
+def _proxy(endpoint: Endpoint) -> str:
+    """The proxy that requests to the endpoint go through, without a password in its address."""
+    from urllib.parse import urlsplit
+    from urllib.request import getproxies, proxy_bypass
+
+    address = urlsplit(endpoint.base_url)
+    if proxy_bypass(address.hostname or ""):
+        return ""
+    proxies = getproxies()
+    proxy = proxies.get(address.scheme) or proxies.get("all") or ""
+    scheme, found, rest = proxy.rpartition("://")
+    return scheme + found + rest.rpartition("@")[2]
+
+
+FIRST_WAIT = 0.5
+
+
+def retry_after(headers: Mapping[str, str]) -> float | None:
+    """The wait in seconds that a server asks for: in milliseconds, in seconds, or as a date."""
+    milliseconds = _number(headers.get("retry-after-ms"))
+    if milliseconds is not None:
+        return milliseconds / 1000
+    said = headers.get("retry-after")
+    if said is None:
+        return None
+    seconds = _number(said)
+    return seconds if seconds is not None else _seconds_until(said)
+
+
+def wait_before_retry(error: ModelError, attempt: int, most: float) -> float | None:
+    """How long to wait before attempt number `attempt`; None if that would be too long."""
+    if error.retry_after is not None:
+        return error.retry_after if error.retry_after <= most else None
+    backed_off: float = FIRST_WAIT * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)
+    return min(most, backed_off)
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        number = float(text or "")
+    except ValueError:
+        return None
+    return max(0.0, number) if number == number else None
+
+
+def _seconds_until(date: str) -> float | None:
+    from datetime import UTC, datetime
+    from email.utils import parsedate_to_datetime
+
+    try:
+        moment = parsedate_to_datetime(date)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return max(0.0, (moment - datetime.now(UTC)).total_seconds())

@@ -27,8 +27,8 @@ from interpreter.errors import (
     UnknownModelError,
     WrongKeyError,
 )
+from interpreter.llm.failures import retry_after
 from interpreter.llm.providers import Endpoint
-from interpreter.llm.retry import retry_after
 
 Watch = Callable[[socket.socket, threading.Event], None]
 

@@ -1,8 +1,9 @@
-"""Llm: the model as the loop sees it; messages go in, chunks come out."""
+"""The model that steps in when the first one cannot be reached."""
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import os
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -15,38 +16,78 @@ from interpreter.errors import (
     ContextTooLongError,
     EngineError,
     ModelError,
+    ModelOverloadedError,
+    ModelTimeoutError,
+    ModelUnreachableError,
+    RateLimitedError,
     RepeatingReplyError,
     ReplyCutError,
     ReplyDeclinedError,
     RequestRefusedError,
 )
-from interpreter.llm import offline
-from interpreter.llm.anthropic_messages import AnthropicMessages
+from interpreter.llm.anthropic import AnthropicMessages
 from interpreter.llm.chat_completions import ChatCompletions
-from interpreter.llm.compaction import Cut
-from interpreter.llm.context import Around, Context
-from interpreter.llm.convert import Memory
-from interpreter.llm.fallback import LONGEST_WAIT, STEPS_IN_AFTER, stand_in
-from interpreter.llm.local.endpoints import BUILTIN, OLLAMA_WIRE, LocalEndpoints
-from interpreter.llm.local.ollama_chat import OllamaChat
-from interpreter.llm.model_profile import Assessment, ModelProfile, profile_for, size_of
-from interpreter.llm.money import Purse, Usage
-from interpreter.llm.parse import ReplyParser
-from interpreter.llm.prices import window_of
-from interpreter.llm.providers import LITELLM, Endpoint, identify, resolve
-from interpreter.llm.repetition import Repetition
-from interpreter.llm.request import WHERE, can_see, make_request
+from interpreter.llm.context import (
+    Around,
+    Context,
+    Cut,
+    estimate_messages,
+    estimate_size,
+    estimate_text,
+)
+from interpreter.llm.failures import wait_before_retry
+from interpreter.llm.http import Wire, WireFormat
+from interpreter.llm.local.servers import (
+    BUILTIN,
+    OLLAMA_WIRE,
+    LocalEndpoints,
+    NearServers,
+    Window,
+)
+from interpreter.llm.model_profile import Assessment, Forms, ModelProfile, profile_for, size_of
+from interpreter.llm.ollama import OllamaChat
+from interpreter.llm.providers import LITELLM, Endpoint, check_offline, identify, resolve
+from interpreter.llm.reply_parser import Repetition, ReplyParser, thinks_first
+from interpreter.llm.request import WHERE, Memory, can_see, convert, known_secrets, make_request
 from interpreter.llm.responses import Responses
-from interpreter.llm.retry import wait_before_retry
-from interpreter.llm.thinking import thinks_first
-from interpreter.llm.tokens import estimate_messages, estimate_size, estimate_text
-from interpreter.llm.window import NearServers, Window
-from interpreter.llm.wire import Wire, WireFormat
+from interpreter.llm.tool_mode import ToolChat
+from interpreter.llm.usage import Price, Purse, Usage, price_of, window_of
 from interpreter.messages import Chunk, Message
 from interpreter.sigint import call_user_code, iterate_user_code
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
+
+
+# What another model may be spared; a wrong key or a refused request is for the user to know.
+STEPS_IN_AFTER: tuple[type[ModelError], ...] = (
+    BrokenStreamError,
+    ModelOverloadedError,
+    ModelTimeoutError,
+    ModelUnreachableError,
+    RateLimitedError,
+)
+# With another model at hand nobody waits long for the first one.
+LONGEST_WAIT = 5.0
+
+_OF_THE_FIRST = ("supports_functions", "supports_vision", "context_window", "fallback_model")
+_WHERE = ("api_base", "api_key", "api_version")
+
+
+def stand_in(llm: Llm, fallback: str) -> Llm:
+    """The same Llm with the fallback as its model: it shares connections, memory and counts with the first.
+
+    Address and key are the first model's own; only a model of the same provider is asked there too.
+    """
+    other = copy.copy(llm)
+    same = identify(fallback)[0] == identify(llm.model, llm.api_base)[0]
+    settings = {
+        **dict.fromkeys(_OF_THE_FIRST if same else (*_OF_THE_FIRST, *_WHERE)),
+        "model": fallback,
+    }
+    vars(other).update(settings)
+    return other
+
 
 _OF_THE_MODEL = ("supports_functions", "supports_vision", "context_window")
 _REPEATS_ITSELF = (
@@ -420,7 +461,7 @@ class Llm(LlmSettings, closed=True):
     def _resolve(self, model: str, **where: str | None) -> Endpoint:
         self._wire.direct = self._interpreter.offline
         if self._interpreter.offline:
-            offline.check(model, os.environ, where["api_base"])
+            check_offline(model, os.environ, where["api_base"])
         return resolve(model, os.environ, **where)
 
     def _known_window(self) -> int | None:
@@ -452,3 +493,76 @@ def _usage(parser: ReplyParser, params: dict[str, Any]) -> dict[str, Any]:
     details = counted.get("prompt_tokens_details") or {}
     kept = {name: details[name] for name in ("cached_tokens", "cache_creation_tokens") if details.get(name)}
     return usage | kept | {"estimated": False}
+
+
+class AskedAside(Llm, closed=True):
+    """Answers in plain text: no tool, no templates, nothing of the conversation. From any number of threads."""
+
+    _writes_blocks = False
+
+    def __init__(self, llm: Llm, max_tokens: int | None = None) -> None:
+        vars(self).update(vars(llm))
+        self._begin()
+        if max_tokens is not None and (self.max_tokens is None or self.max_tokens > max_tokens):
+            vars(self)["max_tokens"] = max_tokens
+
+    def answer(self, system: str, text: str, image: str | None = None) -> str:
+        """What the model says; `image` is base64. A typed model error if it cannot be asked or is cancelled."""
+        messages: list[Message] = [
+            {"role": "system", "type": "message", "content": system},
+            {"role": "user", "type": "message", "content": self._redacted(text)},
+        ]
+        if image is not None:
+            messages.append({"role": "user", "type": "image", "format": f"base64.{_kind(image)}", "content": image})
+        cancelled = threading.Event()
+        self._running[cancelled] = None
+        try:
+            chunks = self._run_or_fall_back(messages, cancelled)
+            said = "".join(str(chunk["content"]) for chunk in chunks if chunk["type"] == "message")
+        finally:
+            self._running.pop(cancelled, None)
+        if cancelled.is_set():
+            raise ModelError("The question to the model was cancelled.")
+        return said.strip()
+
+    def _request(self, messages: Sequence[Message], cut: Cut | None = None) -> dict[str, Any]:
+        forms = Forms(shrink_images=self.interpreter.shrink_images, vision=self.vision)
+        params: dict[str, Any] = {"model": self.model, "stream": True}
+        params["messages"] = convert(messages, ToolChat(), forms, self.memory, cut)
+        for name in ("max_tokens", "temperature", *WHERE):
+            if getattr(self, name) is not None:
+                params[name] = getattr(self, name)
+        return params
+
+    def _redacted(self, text: str) -> str:
+        if not self.interpreter.redact_secrets:
+            return text
+        return self.memory.redactor.redact(text, known_secrets(self))
+
+    @property
+    def has_budget(self) -> bool:
+        return self.max_budget is not None or self.max_budget_tokens is not None
+
+    @property
+    def is_near(self) -> bool:
+        """Whether the model runs on this machine, or in somebody's own way."""
+        try:
+            return self._completions is not None or self._endpoint().is_loopback
+        except ModelError:
+            return True  # asking it says what is wrong
+
+    def window(self, tokens: int) -> int | None:
+        """How many tokens the model can read at once, as far as it matters for so many; None if nobody knows."""
+        return self._around().window(tokens)
+
+    def price(self) -> Price | None:
+        """What it takes, if that is known."""
+        return price_of(self.model, self.api_base)
+
+
+def _kind(image: str) -> str:
+    """Of base64, by how it begins."""
+    for begin, kind in (("/9j/", "jpeg"), ("R0lGOD", "gif"), ("UklGR", "webp")):
+        if image.startswith(begin):
+            return kind
+    return "png"

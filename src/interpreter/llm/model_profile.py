@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
-from interpreter.llm.capabilities import calls_tools
-from interpreter.llm.providers import identify, is_loopback
+from interpreter.llm.providers import calls_tools, identify, is_loopback
 
 AS_IS = "{content}"
 _Place = tuple[str, str | None]  # a model and the address it is asked at
@@ -53,6 +53,27 @@ class ModelProfile:
     """Whether the model is told what a block did to files, since it does not look."""
     same_failures: int | None = None
     """So often in a row the same failure may come, before the model is told to try another way."""
+
+
+class Forms(NamedTuple):
+    """How things are put to the model."""
+
+    user_template: str = AS_IS
+    always_use_user_template: bool = False
+    output_template: str = AS_IS
+    failed_output_template: str = AS_IS
+    empty_output_template: str = "No output"
+    output_sender: str = "user"
+    shrink_images: bool = True
+    vision: bool = False
+    detail: str = "low"
+    pictures: int | None = None
+    """So many of those that the computer has shown are sent at most; None is all of them."""
+    secrets: Mapping[str, str] | None = None
+    """Secrets that are known, by what they are; None lets through whatever code prints."""
+    describe: Callable[..., str] | None = None
+    max_output: int | None = None
+    digests_errors: bool = False
 
 
 _BESIDE = (

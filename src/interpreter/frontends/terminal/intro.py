@@ -91,8 +91,7 @@ def ask_for_key(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
 
 def _offer_to_keep(interpreter: OpenInterpreter, key: str) -> None:
     from interpreter.frontends.terminal import local, setup
-    from interpreter.llm.catalogue import ROWS
-    from interpreter.llm.providers import identify
+    from interpreter.llm.providers import ROWS, identify
 
     row = ROWS.get(identify(interpreter.llm.model)[0])
     if row is not None and row.key_variables and local.can_ask():

@@ -22,7 +22,12 @@ from interpreter.frontends.terminal.menu import (
 )
 from interpreter.frontends.terminal.progress import show_download, show_pull
 from interpreter.frontends.terminal.tty import Tty
-from interpreter.llm.local import engine, ollama, programs, servers, weights
+from interpreter.llm import ollama
+from interpreter.llm.local import (
+    engine,
+    servers,
+    weights,
+)
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
@@ -119,13 +124,13 @@ def _served(found: list[servers.Server]) -> Iterator[Choice]:
 
 
 def _startable(found: list[servers.Server]) -> Iterator[Choice]:
-    program = programs.ollama_program()
+    program = engine.ollama_program()
     if program and not any(server.kind.name == OLLAMA for server in found):
         kind = next(kind for kind in servers.known_kinds() if kind.name == OLLAMA)
-        start = partial(programs.start_ollama, kind, program)
+        start = partial(engine.start_ollama, kind, program)
         yield Choice("Start Ollama", partial(_start, start=start), program=OLLAMA)
-    for file in programs.llamafiles():
-        start = partial(programs.start_llamafile, file)
+    for file in engine.llamafiles():
+        start = partial(engine.start_llamafile, file)
         yield Choice(f"Start {file.name}", partial(_start, start=start), program=str(file))
 
 
@@ -166,7 +171,7 @@ def _get_for_ollama(interpreter: OpenInterpreter, server: servers.Server) -> Non
     _use_server_model(server, servers.Model(name))(interpreter)
 
 
-def _start(interpreter: OpenInterpreter, wanted: str = "", *, start: Callable[[], programs.StartedServer]) -> None:
+def _start(interpreter: OpenInterpreter, wanted: str = "", *, start: Callable[[], engine.StartedServer]) -> None:
     print("Starting it; it ends with this program.")
     started = start()
     server = servers.look(started.kind)
@@ -189,7 +194,7 @@ def _use_builtin(interpreter: OpenInterpreter, what: weights.Weights | Path) -> 
         _check_online(interpreter)
         _install_engine()
     if isinstance(what, weights.Weights) and not weights.is_here(what):
-        from interpreter.llm.local.download import download
+        from interpreter.llm.local.weights import download
 
         _check_online(interpreter)
         show_download(what.file, download(what, weights.models_folder()))

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from interpreter.app.models import Source, models_without_key, usable_models
 from interpreter.config.settings import from_environment
-from interpreter.llm import keys, prices
+from interpreter.llm.providers import saved_keys
+from interpreter.llm.usage import Price
 
 if TYPE_CHECKING:
     from interpreter.frontends.terminal.flags import Parsed
@@ -43,7 +44,7 @@ def list_models(parsed: Parsed) -> int:
     wanted = parsed.actions["models"]
     words = wanted.lower().split() if isinstance(wanted, str) else []
     said = from_environment(os.environ) | parsed.settings
-    environ = {**keys.kept(), **os.environ}
+    environ = {**saved_keys(), **os.environ}
     found = usable_models(words, environ, offline=bool(said.get("offline")))
     sections = [as_section(source, whole=bool(words)) for source in found]
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDE
@@ -109,5 +110,5 @@ def _tokens(count: int | None) -> str:
     return f"{round(count / 1000)}k" if count >= 1000 else str(count)
 
 
-def _price(price: prices.Price | None) -> str:
+def _price(price: Price | None) -> str:
     return f"{price.read:.2f} / {price.written:.2f}" if price else ""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-    from interpreter.llm.local.download import Progress
-    from interpreter.llm.local.ollama import Pulled
+    from interpreter.llm.local.weights import Progress
+    from interpreter.llm.ollama import Pulled
 
 
 def show_download(name: str, steps: Iterable[Progress]) -> None:

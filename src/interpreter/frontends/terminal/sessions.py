@@ -103,7 +103,7 @@ def _short(path: str, width: int) -> str:
 
 
 def _cost(row: Summary) -> str:
-    from interpreter.llm.money import in_dollars
+    from interpreter.llm.usage import in_dollars
 
     usage = row.facts.usage
     if not usage.requests or (usage.unpriced_tokens and not usage.cost):

@@ -8,12 +8,19 @@ from typing import TYPE_CHECKING
 from interpreter.errors import LocalServerError, NoModelError
 from interpreter.frontends.terminal.menu import Menu, fitting
 from interpreter.frontends.terminal.render.words import wrapped
-from interpreter.llm import keys
+from interpreter.llm.providers import (
+    STARTING_MODELS,
+    keys_file,
+    keys_in_environment,
+    provider_of,
+    save_key,
+    starting_model,
+)
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.frontends.terminal.terminal import Terminal
-    from interpreter.llm.catalogue import Provider
+    from interpreter.llm.providers import Provider
 
 _NO_MODEL = "No model is set up yet. Choose one; the next start takes it without asking."
 _KINDS = {
@@ -99,8 +106,8 @@ def _choose(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
     from interpreter.frontends.terminal import local
 
     print("\n".join(_first_words(min(terminal.tty.size()[0] - 1, _WIDEST))))
-    for row, variable in keys.in_environment(os.environ):
-        print(fitting(f"{variable} is set: --model {keys.starting_model(row) or f'{row.prefix}/NAME'} uses it."))
+    for row, variable in keys_in_environment(os.environ):
+        print(fitting(f"{variable} is set: --model {starting_model(row) or f'{row.prefix}/NAME'} uses it."))
     print()
     paste = _PastedKey(terminal)
     try:
@@ -134,16 +141,16 @@ class _PastedKey:
         key = (self._terminal.ask("Key, hidden while you type (Enter goes back): ", password=True) or "").strip()
         if not key:
             raise NoModelError("No key was given.")
-        row = keys.provider_of(key) or self._whose()
-        model = keys.starting_model(row)
+        row = provider_of(key) or self._whose()
+        model = starting_model(row)
         interpreter.llm.model, interpreter.llm.api_base, interpreter.llm.api_key = model, None, key
         self.is_kept = offer_to_keep(row, key, self._terminal.plain)
         print(fitting(f"Using {model} with this key. --model names another model."))
 
     def _whose(self) -> Provider:
-        from interpreter.llm.catalogue import ROWS
+        from interpreter.llm.providers import ROWS
 
-        rows = [ROWS[prefix] for prefix in keys.STARTING_MODELS]
+        rows = [ROWS[prefix] for prefix in STARTING_MODELS]
         labels = [f"{row.prefix}  ({row.key_variables[0]})" for row in rows]
         try:
             return rows[Menu("Whose key is it?", labels, "goes back", self._terminal.plain).choose()]
@@ -153,14 +160,14 @@ class _PastedKey:
 
 def offer_to_keep(row: Provider, key: str, plain: bool) -> bool:
     """Keep a key for the next start if the user says so; in a file of theirs, and nowhere else."""
-    answers = ["No: for this session alone", f"Yes: in {keys.file()}, which only you can read"]
+    answers = ["No: for this session alone", f"Yes: in {keys_file()}, which only you can read"]
     try:
         wanted = Menu("Keep the key for the next start?", answers, plain=plain).choose() == 1
-        path = keys.keep(row.key_variables[0], key) if wanted else None
+        path = save_key(row.key_variables[0], key) if wanted else None
     except KeyboardInterrupt:
         return False
     except OSError as error:
-        print(fitting(f"It could not be kept in {keys.file()}: {error.strerror}."))
+        print(fitting(f"It could not be kept in {keys_file()}: {error.strerror}."))
         return False
     if path is not None:
         print(f"The key is kept in {path}.")

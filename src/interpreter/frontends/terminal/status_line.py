@@ -61,7 +61,7 @@ def context(interpreter: OpenInterpreter) -> str:
 
 
 def cost(interpreter: OpenInterpreter) -> str:
-    from interpreter.llm.money import in_dollars
+    from interpreter.llm.usage import in_dollars
 
     spent = interpreter.llm.cost
     return "" if spent is None else in_dollars(spent)

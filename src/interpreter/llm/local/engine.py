@@ -1,23 +1,89 @@
-"""The built-in engine: llama.cpp in a child process, which serves one model to us alone."""
+"""A program of ours that ends with us, however we end."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
 import shutil
 import socket
+import subprocess
 import sys
+import tempfile
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from importlib import invalidate_caches
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
+from urllib.parse import urlsplit
 
-from interpreter.errors import EngineError
-from interpreter.llm.local.child import Child
+from interpreter.errors import EngineError, LocalServerError
+from interpreter.llm.local.servers import KINDS, Kind
+from interpreter.llm.local.weights import models_folder
+
+# Run by its path and not imported: it is a program, the one that also keeps live sessions in order.
+SUPERVISOR = Path(__file__).parents[2] / "runtimes" / "supervisor.py"
+_LOG_KEPT = 4000
+_LONGEST_END = 5.0
+
+
+class Child:
+    """Runs `argv` under a supervisor that kills it, and all it started, when our end of a socket closes.
+
+    `{data}` in `argv` becomes the number of a socket whose other end is `data`; what the program writes to
+    standard output and error goes to a file without a name, or to a pipe if `log` is one.
+    """
+
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str] | None = None, log: int | None = None) -> None:
+        self.data, data = socket.socketpair()
+        self._control, control = socket.socketpair()
+        self._log: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
+        with data, control:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(SUPERVISOR), str(control.fileno()), "exec", *argv],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[control.fileno()],
+                env=dict(os.environ if env is None else env),
+                start_new_session=True,
+            )
+            null = os.open(os.devnull, os.O_RDWR)
+            output = self._log.fileno() if log is None else log
+            try:
+                socket.send_fds(self._control, [b"spawn\n"], [data.fileno(), null, output, output])
+            finally:
+                os.close(null)
+
+    @property
+    def pid(self) -> int:
+        """Of the supervisor, which is there as long as the program may be."""
+        return self._process.pid
+
+    def last_words(self) -> str:
+        """The end of what the program wrote."""
+        if self._log.closed:
+            return ""
+        size = self._log.seek(0, os.SEEK_END)
+        self._log.seek(max(0, size - _LOG_KEPT))
+        return self._log.read().decode("utf-8", "replace").strip()
+
+    def close(self) -> None:
+        """End the program and everything it started."""
+        for ours in (self.data, self._control):
+            with contextlib.suppress(OSError):
+                ours.shutdown(socket.SHUT_RDWR)
+            ours.close()
+        try:
+            self._process.wait(_LONGEST_END)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._log.close()
+
 
 PACKAGE = "xllamacpp"
 PROGRAM = Path(__file__).with_name("engine_program.py")
@@ -172,3 +238,101 @@ def _failed(weights: Path, child: Child, detail: str) -> EngineError:
         f"and is {PACKAGE} new enough for this model?",
         detail=reason or detail,
     )
+
+
+_LONGEST_START = 120.0
+_CONTEXT = 8192
+
+
+class StartedServer:
+    """A server of ours; it ends with us."""
+
+    def __init__(self, kind: Kind, child: Child, log: int) -> None:
+        self.kind = kind
+        self._child = child
+        self._log = log
+        self._settled = threading.Event()
+        self._listens = False
+        self._tail = b""
+        threading.Thread(target=self._follow, name=f"{kind.name} log", daemon=True).start()
+
+    def wait(self, seconds: float = _LONGEST_START) -> None:
+        """Wait until it takes connections, or say why it does not."""
+        self._settled.wait(seconds)
+        if not self._listens:
+            self.close()
+            raise LocalServerError(
+                f"{self.kind.title} was started and does not answer at {self.kind.address}.",
+                detail=self._tail.decode("utf-8", "replace").strip(),
+            )
+
+    def close(self) -> None:
+        self._child.close()
+
+    def _follow(self) -> None:
+        """Read its log to the end: each piece is a reason to look whether it listens by now."""
+        with open(self._log, "rb", buffering=0) as log:
+            while piece := log.read(65536):
+                self._tail = (self._tail + piece)[-1000:]
+                if not self._settled.is_set() and listens(self.kind.address):
+                    self._listens = True
+                    self._settled.set()
+        self._settled.set()
+
+
+def ollama_program() -> str | None:
+    """Ollama's program, if it is installed."""
+    return shutil.which("ollama")
+
+
+def llamafiles() -> list[Path]:
+    """The llamafiles in the models folder."""
+    folder = models_folder()
+    return sorted(folder.glob("*.llamafile")) if folder.is_dir() else []
+
+
+def start_ollama(kind: Kind, program: str) -> StartedServer:
+    """Start Ollama where it is expected, and wait for it."""
+    env = {**os.environ, "OLLAMA_HOST": urlsplit(kind.address).netloc}
+    return _start(kind, [program, "serve"], env)
+
+
+def start_llamafile(file: Path, port: int | None = None) -> StartedServer:
+    """Start a llamafile and wait for it; at a free port, since its own may be taken."""
+    port = port or _free_port()
+    usual = next(kind for kind in KINDS if kind.name == "llama.cpp")
+    kind = replace(usual, title=file.name, address=f"http://127.0.0.1:{port}")
+    options = ["--server", "--nobrowser", "--host", "127.0.0.1", "--port", str(port)]
+    # Through a shell: to the system it is a program of no kind that it knows.
+    argv = ["/bin/sh", str(file), *options, "-c", str(_CONTEXT), "-ngl", "9999"]
+    return _start(kind, argv, dict(os.environ))
+
+
+def _start(kind: Kind, argv: list[str], env: dict[str, str]) -> StartedServer:
+    reader, writer = os.pipe()
+    try:
+        child = Child(argv, env, log=writer)
+    except BaseException:
+        os.close(reader)
+        raise
+    finally:
+        os.close(writer)
+    server = StartedServer(kind, child, reader)
+    server.wait()
+    return server
+
+
+def listens(address: str) -> bool:
+    parts = urlsplit(address)
+    try:
+        with socket.create_connection((parts.hostname or "", parts.port or 80), timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port

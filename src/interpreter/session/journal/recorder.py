@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from interpreter.errors import ConversationNotFoundError
-from interpreter.llm.money import Usage
 from interpreter.llm.request import known_secrets
+from interpreter.llm.usage import Usage
 from interpreter.messages import UNFLAGGED, Chunk, Fold, Message
 from interpreter.session import ACTION, Ids
 from interpreter.session.journal import (

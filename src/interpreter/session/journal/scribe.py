@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from interpreter.llm.money import Usage
+from interpreter.llm.usage import Usage
 from interpreter.messages import UNFLAGGED, Chunk, Fold, Message
 from interpreter.session.journal import changes, listing
 from interpreter.session.journal.blobs import LARGE, Blobs

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from interpreter.errors import ConversationFileError
-from interpreter.llm.money import Usage
+from interpreter.llm.usage import Usage
 from interpreter.messages import Message
 from interpreter.session.journal import file
 from interpreter.session.journal.blobs import Blobs, Reference

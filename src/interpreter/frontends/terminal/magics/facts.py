@@ -10,7 +10,7 @@ from interpreter.frontends.terminal.magics.command import Command
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.frontends.terminal.terminal import Terminal
-    from interpreter.llm.money import Usage
+    from interpreter.llm.usage import Usage
 
 
 def _info(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -46,7 +46,7 @@ def _window(interpreter: OpenInterpreter) -> str:
 
 
 def _cost(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    from interpreter.llm.money import in_dollars
+    from interpreter.llm.usage import in_dollars
 
     llm = interpreter.llm
     lines = [f"This session: {_money(llm.usage)}", f"The last turn: {_money(llm.turn_usage)}"]
@@ -57,7 +57,7 @@ def _cost(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
 
 
 def _tokens(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    from interpreter.llm.tokens import estimate_text
+    from interpreter.llm.context import estimate_text
 
     llm = interpreter.llm
     lines = [f"This session: {_spent(llm.usage)}", f"The last turn: {_spent(llm.turn_usage)}"]
@@ -78,7 +78,7 @@ def _spent(usage: Usage) -> str:
 
 
 def _money(usage: Usage) -> str:
-    from interpreter.llm.money import in_dollars
+    from interpreter.llm.usage import in_dollars
 
     cost = f"{'about ' if usage.estimated else ''}{in_dollars(usage.cost)}"
     if usage.unpriced_tokens:

@@ -107,7 +107,7 @@ def _model(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> N
 
 def _known_of(interpreter: OpenInterpreter) -> list[str]:
     """What is known of the model: its window, its price, what it can do."""
-    from interpreter.llm.prices import price_of
+    from interpreter.llm.usage import price_of
 
     llm = interpreter.llm
     used, window = llm.context_used

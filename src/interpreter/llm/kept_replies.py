@@ -19,9 +19,9 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from interpreter.llm.left_out import without_pictures
+from interpreter.llm.context import without_pictures
 from interpreter.llm.providers import Endpoint
-from interpreter.llm.tool_call import called_tool
+from interpreter.llm.tool_mode import called_tool
 from interpreter.tools import EXECUTE
 from interpreter.tools.toolbox import wire_name
 

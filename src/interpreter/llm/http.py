@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import json
+import queue
 import socket
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -21,15 +22,13 @@ from interpreter.errors import (
     WrongKeyError,
 )
 from interpreter.llm.computer_use import Screen, headers_for, screen_in
-from interpreter.llm.failures import error_for, failure_of, not_a_stream, read_failure
+from interpreter.llm.failures import error_for, failure_of, not_a_stream, read_failure, unreachable
 from interpreter.llm.providers import Endpoint
-from interpreter.llm.sending import Sending
-from interpreter.llm.sse import event_data
-from interpreter.llm.unreachable import unreachable
 from interpreter.version import __version__
 
 if TYPE_CHECKING:
     import httpx
+
 
 _HEADERS = {
     "Content-Type": "application/json",
@@ -281,3 +280,156 @@ def _whole(body: bytes, sent: Sent, wire_format: WireFormat, kind: str) -> dict[
 def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     yield first
     yield from rest
+
+
+class Sending:
+    """Sends in a thread of its own: while a name is looked up or a connection is made, nobody can end the wait."""
+
+    def __init__(self, send: Callable[[], httpx.Response]) -> None:
+        self._send = send
+        self._came: queue.SimpleQueue[httpx.Response | Exception | None] = queue.SimpleQueue()
+        self._settled = False  # it was answered, or given up
+        self._settling = threading.RLock()  # a signal handler may give it up in the thread that waits
+        self._thread = threading.Thread(target=self._run, name="request", daemon=True)
+
+    def response(self) -> httpx.Response | None:
+        """The beginning of the answer; None if it was given up."""
+        self._thread.start()
+        came = self._came.get()
+        if isinstance(came, Exception):
+            raise came
+        return came
+
+    def give_up(self) -> None:
+        """Let the one who waits go on; an answer that still comes is closed."""
+        with self._settling:
+            if not self._settled:
+                self._settled = True
+                self._came.put(None)
+
+    def _run(self) -> None:
+        came: httpx.Response | Exception
+        try:
+            came = self._send()
+        except Exception as error:  # noqa: BLE001 - handed to the one who waits
+            came = error
+        with self._settling:
+            is_late, self._settled = self._settled, True
+            if not is_late:
+                self._came.put(came)
+        if is_late and not isinstance(came, Exception):
+            with contextlib.suppress(Exception):  # nobody is left to be told
+                came.close()
+
+
+BOM = b"\xef\xbb\xbf"
+
+
+def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The data of each event, however the bytes are cut; comments and other fields are passed over.
+
+    httpx-sse does the same on decoded lines; per event it costs as much as reading it from the network.
+    """
+    lines = _Lines()
+    data: list[bytes] = []
+    for piece in pieces:
+        if not data and lines.nothing_held and (only := _only_data(piece)):
+            yield only
+            continue
+        for line in lines.of(piece):
+            if line.startswith(b"data:"):
+                data.append(line[6:] if line[5:6] == b" " else line[5:])
+            elif not line and data:
+                yield b"\n".join(data)
+                data = []
+    last = lines.rest()
+    if last.startswith(b"data:"):
+        data.append(last[5:].lstrip(b" "))
+    if data:  # the last event of a server that forgets the empty line behind it
+        yield b"\n".join(data)
+
+
+def _only_data(piece: bytes) -> bytes:
+    """The data of a piece that is one event with one line of data, as nearly all are; nothing of any other."""
+    if not piece.endswith(b"\n\n") or b"\r" in piece:
+        return b""
+    start = piece.find(b"\n") + 1 if piece.startswith(b"event: ") else 0
+    if not piece.startswith(b"data: ", start) or piece.find(b"\n", start) != len(piece) - 2:
+        return b""
+    return piece[start + 6 : -2]
+
+
+class _Lines:
+    """Lines that end in LF, CRLF or CR."""
+
+    def __init__(self) -> None:
+        self._held: list[bytes] = []  # parts of a line whose end has not come
+        self._after_return = False
+        self._first = True
+
+    @property
+    def nothing_held(self) -> bool:
+        return not self._held and not self._after_return
+
+    def of(self, piece: bytes) -> list[bytes]:
+        """The lines that this piece ends."""
+        if self._after_return and piece:
+            piece = piece.removeprefix(b"\n")
+            self._after_return = False
+        if b"\r" in piece:
+            self._after_return = piece.endswith(b"\r")
+            piece = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        *lines, rest = piece.split(b"\n")
+        if lines:
+            self._held.append(lines[0])
+            lines[0] = self.rest()
+            self._first = False
+        if rest:
+            self._held.append(rest)
+        return lines
+
+    def rest(self) -> bytes:
+        """The line that has no end yet."""
+        line = b"".join(self._held)
+        self._held = []
+        return line.removeprefix(BOM) if self._first else line
+
+
+DONE = b"[DONE]"
+
+
+def objects(events: Iterator[bytes]) -> Iterator[dict[str, Any]]:
+    """The objects of a stream of events; the end mark of Chat Completions may stand among them."""
+    from jiter import from_json
+
+    for data in events:
+        try:
+            found = from_json(data, cache_mode="keys")
+        except ValueError:
+            yield from odd_objects(data)
+            continue
+        if isinstance(found, dict):
+            yield found
+
+
+def odd_objects(data: bytes) -> Iterator[dict[str, Any]]:
+    """Events that a strict parser refuses: half characters, or objects without an empty line between."""
+    for line in data.splitlines():
+        if line == DONE or not line.strip():
+            continue
+        try:
+            found = json.loads(line)
+        except ValueError as error:
+            raise BrokenStreamError("The server sent something in the middle of its reply that is no JSON.") from error
+        if isinstance(found, dict):
+            yield found
+
+
+def plain_client(timeout: httpx.Timeout, headers: Mapping[str, str] | None = None) -> httpx.Client:
+    """A client for this machine: no proxy, and no certificates read for plain HTTP."""
+    import ssl
+
+    import httpx
+
+    trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    return httpx.Client(timeout=timeout, headers=dict(headers or {}), trust_env=False, verify=trust)

@@ -1,0 +1,658 @@
+"""Notices that a model has begun to say the same thing over and over, while it is still saying it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from fnmatch import fnmatchcase
+from typing import Any
+
+from interpreter.llm.text_mode import PROSE_LANGUAGES, FenceParser
+from interpreter.llm.tool_mode import CallArguments, ToolArguments, begins_call, called_tool
+from interpreter.messages import Chunk
+from interpreter.tools.calls import read_arguments
+
+_EVERY = 200  # characters between two looks, so that the work grows with the text and no faster
+_LOOKS_BACK = 4000
+_TIMES = 6  # a stretch that comes so often in a row ...
+_LEAST = 600  # ... and makes up so many characters is no list or table that somebody wants
+_PROBE = 40
+_DULL = 3  # stretches of so few characters are rules and rows of zeros, and must be longer
+
+
+class Repetition:
+    """Fed with all that a model says."""
+
+    def __init__(self) -> None:
+        self._tail = ""
+        self._unseen = 0
+
+    def feed(self, text: str) -> bool:
+        """Whether the end of what was said repeats itself."""
+        self._tail = (self._tail + text)[-_LOOKS_BACK:] if len(text) < _LOOKS_BACK else text[-_LOOKS_BACK:]
+        self._unseen += len(text)
+        if self._unseen < _EVERY:
+            return False
+        self._unseen = 0
+        return repeats(self._tail)
+
+
+def repeats(text: str) -> bool:
+    """Whether a text ends in one stretch, again and again."""
+    end = text[-_PROBE:]
+    before = text.rfind(end, 0, len(text) - 1)
+    if before < 0:
+        return False
+    stretch = len(text) - len(end) - before
+    needed = _needed(stretch)
+    return len(text) >= needed and text[-needed:-stretch] == text[stretch - needed :]
+
+
+def _needed(stretch: int) -> int:
+    """How long a repetition of such a stretch has to be."""
+    return max(_LEAST, _TIMES * stretch) if stretch > _DULL else 2 * _LEAST
+
+
+MARKS = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<seed:think>", "</seed:think>"),
+    ("[THINK]", "[/THINK]"),
+)
+_CLOSING = dict(MARKS)
+_OPENING = re.compile(r"[ \t]*(" + "|".join(re.escape(opening) for opening, _ in MARKS) + ")")
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+
+# Their templates end a request with the opening mark, so that the reply has only the closing one.
+_THINK_FIRST = ("*deepseek-r1*", "*r1-distill*", "*qwq*", "*-thinking-2507*", "*glm-z1*")
+
+Spans = list[tuple[str, str]]
+
+
+def thinks_first(model: str) -> bool:
+    """Whether a model's reply begins in the middle of its thinking, unless its server tells the two apart."""
+    return any(fnmatchcase(model.lower(), pattern) for pattern in _THINK_FIRST)
+
+
+class ThinkSpans:
+    """Takes the text of a reply piece by piece; gives it back as ("message" or "reasoning", text).
+
+    However the text is cut, what is put together from the pieces is the same. `first`: the text begins within a
+    span; if that never ends, it was none, and all is said again as a message.
+    """
+
+    def __init__(self, first: bool = False) -> None:
+        self._first = first
+        self._unopened: list[str] | None = None  # a span that began with the reply
+        self._text = ""
+        self._fence = ""  # the mark of the fenced block that is open
+        self._closing = ""  # the mark that ends the span
+        self._blank = ""  # space that belongs to the span only if more of it comes
+        self._step: Callable[[], bool] = self._reply_begins
+        self._out: Spans = []
+
+    def feed(self, text: str) -> Spans:
+        """What this piece makes certain."""
+        if not self._text and self._step == self._line and "\n" not in text:  # nearly every piece
+            return [("message", text)] if text else []
+        self._text += text
+        if self._unopened is not None:
+            self._unopened.append(text)
+        while self._step():
+            pass
+        return self._take()
+
+    def told_apart(self) -> None:
+        """The server sends thinking by itself, so the text is what it looks like."""
+        self._first = False
+
+    def finish(self, is_whole: bool = True) -> Spans:
+        """What is left when the reply has ended; a span that has no end ends with it."""
+        if self._unopened is not None and is_whole:
+            self._give("message", "".join(self._unopened))
+        elif self._closing:
+            self._think(self._text)
+        else:
+            self._give("message", self._text)
+        self._text = self._blank = ""
+        return self._take()
+
+    # Steps: each takes what it can from the text and says whether the next one may go on.
+
+    def _reply_begins(self) -> bool:
+        """Space before a span at the very beginning is not said."""
+        begun = self._text.lstrip()
+        if not begun or (begun not in _CLOSING and any(mark.startswith(begun) for mark in _CLOSING)):
+            return False
+        opened = _OPENING.match(begun)
+        if self._first and not opened:
+            self._unopened, self._closing = [self._text], MARKS[0][1]
+            self._step = self._span_begins
+            return True
+        self._text = begun if opened else self._text
+        self._step = self._line_begins
+        return True
+
+    def _line_begins(self) -> bool:
+        begun = None if self._fence else _OPENING.match(self._text)
+        if begun:
+            self._closing = _CLOSING[begun[1]]
+            self._text = self._text[begun.end() :]
+            self._step = self._span_begins
+            return True
+        if self._may_become_a_mark():
+            return False
+        fence = _FENCE.match(self._text)
+        if fence:
+            self._turn(fence[1])
+        self._step = self._line
+        return True
+
+    def _may_become_a_mark(self) -> bool:
+        """Whether more text could make this line begin with a mark or a fence."""
+        begun = self._text.lstrip(" \t")
+        if not begun or begun in ("`", "``", "~", "~~"):
+            return True
+        if begun[0] in "`~" and not begun.strip(begun[0]):
+            return True  # a fence may still grow
+        return not self._fence and any(opening.startswith(begun) for opening, _ in MARKS)
+
+    def _turn(self, fence: str) -> None:
+        """A fenced block begins, or ends with a fence of the same kind that is at least as long."""
+        if not self._fence:
+            self._fence = fence
+        elif fence.startswith(self._fence):
+            self._fence = ""
+
+    def _line(self) -> bool:
+        end = self._text.find("\n") + 1
+        said = self._text[: end or len(self._text)]
+        self._text = self._text[len(said) :]
+        self._give("message", said)
+        if end:
+            self._step = self._line_begins
+        return bool(end)
+
+    def _span_begins(self) -> bool:
+        self._text = self._text.lstrip()
+        if not self._text:
+            return False
+        self._step = self._span
+        return True
+
+    def _span(self) -> bool:
+        end = self._text.find(self._closing)
+        if end < 0:
+            held = _held_back(self._text, self._closing)
+            self._think(self._text[: len(self._text) - held])
+            self._text = self._text[len(self._text) - held :]
+            return False
+        self._think(self._text[:end])
+        self._text = self._text[end + len(self._closing) :]
+        self._closing = self._blank = ""
+        self._unopened = None
+        self._step = self._span_ended
+        return True
+
+    def _span_ended(self) -> bool:
+        self._text = self._text.lstrip()
+        if not self._text:
+            return False
+        self._step = self._line_begins
+        return True
+
+    def _think(self, text: str) -> None:
+        """Space at the end of a span is no part of it."""
+        text = self._blank + text
+        thought = text.rstrip()
+        self._blank = text[len(thought) :]
+        self._give("reasoning", thought)
+
+    def _give(self, kind: str, text: str) -> None:
+        if text:
+            self._out.append((kind, text))
+
+    def _take(self) -> Spans:
+        out, self._out = self._out, []
+        return out
+
+
+def _held_back(text: str, mark: str) -> int:
+    """How much of the text's end could be the beginning of the mark."""
+    longest = min(len(text), len(mark) - 1)
+    return next((size for size in range(longest, 0, -1) if text.endswith(mark[:size])), 0)
+
+
+WRAPPER = "functions.execute("
+ECHO = "executeexecute"
+_ECHO_BEGUN = tuple(ECHO[:length] for length in range(len(ECHO), 0, -1))
+_STRAY_TICK = "`\n"
+_BLANK_LINES = re.compile(r"\s*\n")
+
+
+def unwrapped(text: str) -> tuple[str, str] | None:
+    """The language and code of a call that was written out as text: these two keys and nothing else."""
+    text = text.strip()
+    if text.startswith(WRAPPER):
+        text = text.removeprefix(WRAPPER).rstrip(";").rstrip().removesuffix(")").strip()
+    if not text.startswith("{") or not text.endswith("}"):
+        return None
+    call = CallArguments()
+    chunks = call.feed(text) + call.finish()
+    if not call.complete or sorted(call.keys) != ["code", "language"]:
+        return None
+    code = "".join(chunk["content"] for chunk in chunks if "content" in chunk)
+    return chunks[-1]["format"], code
+
+
+def suspicious(beginning: str) -> bool | None:
+    """Whether a text that begins like this may be a call written out; None if it is too short to tell."""
+    beginning = beginning.lstrip()
+    if beginning.startswith(WRAPPER):
+        return True
+    if WRAPPER.startswith(beginning):
+        return None
+    return begins_call(beginning)
+
+
+class Mender:
+    """Passes chunks on and mends each message and block; holds back only beginnings that are suspicious.
+
+    It also drops messages that are blank, and blank lines at the beginning of the others.
+    """
+
+    def __init__(self) -> None:
+        self.unwrapped = False  # a call was written out as text
+        self._open = ""  # the type of the message, block or call that is open
+        self._language = ""
+        self._call: str | None = None  # the id of the call that the block is
+        self._beginning = _Beginning()
+        self._tail = ""  # the end of the code so far, if it may be the echo
+        self._passed = False  # something of it was passed on
+        self._out: list[Chunk] = []
+
+    def feed(self, chunks: list[Chunk]) -> list[Chunk]:
+        """The chunks that are certain by now."""
+        for chunk in chunks:
+            self._take(chunk)
+        out, self._out = self._out, []
+        return out
+
+    def finish(self) -> list[Chunk]:
+        """What was held back; a block that is still open stays open."""
+        if self._open == "message":
+            self._end_message()
+        elif self._open == "code":
+            self._settle_code()
+        out, self._out = self._out, []
+        return out
+
+    def _take(self, chunk: Chunk) -> None:
+        if chunk["type"] == "reasoning":
+            self._out.append(chunk)
+            return
+        if chunk["type"] != self._open:
+            self._begin(chunk)
+        if self._open == "message":
+            self._message(chunk)
+        elif self._open == "tool_call":
+            self._out.append(chunk)
+            self._open = "" if chunk.get("end") else self._open
+        elif chunk.get("end"):
+            self._end_code()
+        else:
+            self._code(chunk["content"])
+
+    def _begin(self, chunk: Chunk) -> None:
+        if self._open == "message":
+            self._end_message()
+        self._open, self._language, self._call = chunk["type"], chunk.get("format", ""), chunk.get("call")
+        self._beginning, self._tail, self._passed = _Beginning(), "", False
+
+    def _message(self, chunk: Chunk) -> None:
+        if self._beginning.is_past:
+            self._out.append(chunk)
+        else:
+            self._say(self._beginning.add(chunk["content"]))
+
+    def _say(self, text: str) -> None:
+        blank = _BLANK_LINES.match(text)
+        text = text[blank.end() :] if blank else text
+        if text.strip():
+            self._out.append({"type": "message", "content": text})
+
+    def _end_message(self) -> None:
+        text = self._beginning.rest()
+        call = unwrapped(text)
+        if call is None:
+            self._say(text)
+        else:
+            self.unwrapped = True
+            self._out.append({"type": "code", "format": call[0], "content": call[1]})
+            self._out.append({"type": "code", "format": call[0], "end": True})
+        self._open = ""
+
+    def _code(self, code: str) -> None:
+        if not self._beginning.is_past:
+            code = self._beginning.add(code, may_have_tick=True)
+        code = self._tail + code
+        echo = len(code) - len(_without_echo(code))
+        self._run(code[: len(code) - echo])
+        self._tail = code[len(code) - echo :]
+
+    def _settle_code(self) -> None:
+        code = (self._tail + self._beginning.rest()).removesuffix(ECHO)
+        call = unwrapped(code) if not self._passed else None
+        if call is not None:
+            self._language, code = call
+        self._run(code)
+        self._tail = ""
+
+    def _end_code(self) -> None:
+        self._settle_code()
+        if not self._passed:
+            self._out.append(self._chunk(content=""))
+        self._out.append(self._chunk(end=True))
+        self._open = ""
+
+    def _run(self, code: str) -> None:
+        if code:
+            self._passed = True
+            self._out.append(self._chunk(content=code))
+
+    def _chunk(self, **what: Any) -> Chunk:
+        chunk: Chunk = {"type": "code", "format": self._language, **what}  # type: ignore[typeddict-item]
+        if self._call is not None:
+            chunk["call"] = self._call
+        return chunk
+
+
+class _Beginning:
+    """The beginning of a text, held back as long as it is suspicious; that may be to its end."""
+
+    def __init__(self) -> None:
+        self.is_past = False
+        self._parts: list[str] = []
+        self._is_suspicious = False
+
+    def add(self, text: str, may_have_tick: bool = False) -> str:
+        """What is no longer held back: nothing, or all so far."""
+        self._parts.append(text)
+        if self._is_suspicious:
+            return ""
+        whole = "".join(self._parts)
+        if may_have_tick:
+            if whole == _STRAY_TICK[0]:
+                return ""
+            whole = whole.removeprefix(_STRAY_TICK)
+        verdict = suspicious(whole)
+        self._is_suspicious = verdict is True
+        self.is_past = verdict is False
+        return self.rest().removeprefix(_STRAY_TICK if may_have_tick else "") if self.is_past else ""
+
+    def rest(self) -> str:
+        """All that is still held back."""
+        text, self._parts = "".join(self._parts), []
+        return text
+
+
+def _without_echo(code: str) -> str:
+    """The code without an end that may be the beginning of the echo."""
+    if not code.endswith(_ECHO_BEGUN):
+        return code
+    begun = next(begun for begun in _ECHO_BEGUN if code.endswith(begun))
+    return code.removesuffix(begun)
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+class ReplyParser:
+    """Takes a reply chunk by chunk. `finish_reason` and `usage` are what the server said of them so far.
+
+    `tools` are the names that can be called beside `execute`. A call of any other name comes out as a call too.
+    """
+
+    def __init__(self, *, fences: bool, thinks_first: bool = False, tools: Collection[str] = ()) -> None:
+        self.finish_reason: str | None = None
+        self.usage: Mapping[str, Any] | None = None
+        self.written = 0  # characters that the model wrote, whatever they are
+        self._fences = FenceParser(tools) if fences else None
+        self._calls = _Calls(tools)
+        self._mender = Mender()
+        self._words = _Pairing()
+        self._spans = ThinkSpans(thinks_first)
+        self._waiting: deque[_Call | list[Chunk]] = deque()  # what came behind a call that is not whole yet
+
+    def feed(self, chunk: Mapping[str, Any]) -> list[Chunk]:
+        """The chunks that this piece of the reply makes certain."""
+        if chunk.get("usage"):
+            self.usage = chunk["usage"]
+        out: list[Chunk] = []
+        for choice in chunk.get("choices") or ():
+            delta = choice.get("delta") or {}
+            if choice.get("finish_reason"):
+                self.finish_reason = choice["finish_reason"]
+            reasoning = _reasoning_of(delta)
+            if reasoning:
+                self.written += len(reasoning)
+                self._spans.told_apart()
+                out.append({"type": "reasoning", "content": reasoning})
+            if delta.get("content"):
+                out += self._say(_text_of(delta["content"]))
+            if delta.get("tool_calls") or delta.get("function_call"):
+                out += self._call(delta.get("tool_calls") or [{"function": delta["function_call"]}])
+            break  # more than one choice was never asked for
+        return out
+
+    def finish(self, close: bool = True) -> list[Chunk]:
+        """What is left at the end; without `close` a block that has no end yet gets none."""
+        chunks = self._spoken(self._spans.finish(is_whole=close))
+        chunks += self._fences.finish(close) if self._fences else []
+        if chunks:
+            self._queue(chunks)
+        for call in self._calls.all:
+            call.finish(close)
+            if not call.is_waiting and call.out:
+                self._waiting.append(call)
+        return self._mender.feed(self._drain(everything=True)) + self._mender.finish()
+
+    @property
+    def has_called(self) -> bool:
+        """Whether the model has called a tool."""
+        return bool(self._calls.all)
+
+    @property
+    def weakness(self) -> str:
+        """How the model has failed to call a tool as it should; empty if it has not. To be asked behind `finish`."""
+        fenced = self._fences.languages - PROSE_LANGUAGES if self._fences is not None else ()
+        if fenced or self._mender.unwrapped:
+            return "wrote code as text instead of calling the tool"
+        return "wrote a tool call that can't be read" if any(call.is_malformed for call in self._calls.all) else ""
+
+    @property
+    def in_block(self) -> bool:
+        """Whether a block has begun and not ended; to be asked behind `finish(close=False)`."""
+        unfinished = any(not call.complete for call in self._calls.all)
+        return unfinished or (self._fences is not None and self._fences.in_block)
+
+    def _say(self, text: str) -> list[Chunk]:
+        self.written += len(text)
+        chunks = self._spoken(self._spans.feed(self._words.whole(text)))
+        if self._waiting:
+            self._queue(chunks)
+            return self._mender.feed(self._drain())
+        return self._mender.feed(chunks)
+
+    def _spoken(self, spans: list[tuple[str, str]]) -> list[Chunk]:
+        chunks: list[Chunk] = []
+        for kind, text in spans:
+            if self._fences is not None and kind == "message":
+                chunks += self._fences.feed(text)
+            else:
+                chunks.append({"type": kind, "content": text})
+        return chunks
+
+    def _call(self, deltas: list[Mapping[str, Any]]) -> list[Chunk]:
+        for delta in deltas:
+            call = self._calls.of(delta)
+            self.written += call.add(delta)
+            if not call.is_waiting:
+                call.is_waiting = True
+                self._waiting.append(call)
+        return self._mender.feed(self._drain())
+
+    def _queue(self, chunks: list[Chunk]) -> None:
+        if self._waiting and isinstance(self._waiting[-1], list):
+            self._waiting[-1].extend(chunks)
+        else:
+            self._waiting.append(list(chunks))
+
+    def _drain(self, everything: bool = False) -> list[Chunk]:
+        """Everything up to the first call that is not whole, and what that one has so far."""
+        out: list[Chunk] = []
+        while self._waiting:
+            first = self._waiting[0]
+            if isinstance(first, list):
+                out += first
+            else:
+                out += first.take()
+                if not first.complete and not everything:
+                    break
+                first.is_waiting = False
+            self._waiting.popleft()
+        return out
+
+
+class _Call:
+    """One tool call of the reply; what it is a call of is settled when its arguments begin."""
+
+    def __init__(self, call_id: str, tools: Collection[str]) -> None:
+        self.id = call_id
+        self.out: list[Chunk] = []
+        self.is_waiting = False
+        self._tools = tools
+        self._name = ""
+        self._arguments: CallArguments | ToolArguments | None = None
+        self._call: str | None = None  # the id that all its chunks carry
+        self._written: list[str] = []
+        self._characters = _Pairing()
+
+    @property
+    def complete(self) -> bool:
+        return self._arguments is not None and self._arguments.complete
+
+    def add(self, delta: Mapping[str, Any]) -> int:
+        text = _arguments_of(delta)
+        self.id = self.id or delta.get("id") or ""
+        self._name = self._name or (delta.get("function") or {}).get("name") or ""
+        if text:
+            self._written.append(text)
+            self._give(self._settled().feed(self._characters.whole(text)))
+        return len(text)
+
+    @property
+    def is_malformed(self) -> bool:
+        """Whether its arguments are no JSON object."""
+        return read_arguments("".join(self._written)) is None
+
+    def _settled(self) -> CallArguments | ToolArguments:
+        if self._arguments is None:
+            tool = called_tool(self._name, self._tools)
+            self._arguments = CallArguments(self._name) if tool is None else ToolArguments(tool)
+        return self._arguments
+
+    def _give(self, chunks: list[Chunk]) -> None:
+        if not chunks:
+            return
+        self._call = self.id if self._call is None else self._call
+        if self._call:
+            for chunk in chunks:
+                chunk["call"] = self._call
+        self.out += chunks
+
+    def take(self) -> list[Chunk]:
+        out, self.out = self.out, []
+        return out
+
+    def finish(self, close: bool) -> None:
+        self._give(self._settled().finish(close))
+
+
+class _Calls:
+    """Which call a delta belongs to; servers leave indexes and ids out, repeat them, or give wrong ones."""
+
+    def __init__(self, tools: Collection[str]) -> None:
+        self.all: list[_Call] = []
+        self._tools = tools
+        self._by_index: dict[Any, _Call] = {}
+
+    def of(self, delta: Mapping[str, Any]) -> _Call:
+        index, call_id = delta.get("index"), delta.get("id") or ""
+        name = (delta.get("function") or {}).get("name") or ""
+        last = self.all[-1] if self.all else None
+        call = last if index is None else self._by_index.get(index)
+        if call is None or _is_another(call, call_id, name, delta):
+            call = _Call(call_id, self._tools)
+            self.all.append(call)
+        if index is not None:
+            self._by_index[index] = call
+        return call
+
+
+def _is_another(call: _Call, call_id: str, name: str, delta: Mapping[str, Any]) -> bool:
+    """Whether a delta in the place of this call begins another one."""
+    if call_id and call.id and call_id != call.id:
+        return bool(name) or call.complete
+    return bool(name) and call.complete and bool(_arguments_of(delta).strip())
+
+
+def _arguments_of(delta: Mapping[str, Any]) -> str:
+    arguments = (delta.get("function") or {}).get("arguments")
+    if arguments is None:
+        return ""
+    return arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
+
+
+def _reasoning_of(delta: Mapping[str, Any]) -> str:
+    """What the model thinks aloud; some servers send it as parts of the content."""
+    reasoning = delta.get("reasoning_content") or delta.get("reasoning")
+    if isinstance(reasoning, str):
+        return reasoning
+    details = delta.get("reasoning_details")
+    if isinstance(details, list):
+        parts = [part for part in _parts(details) if part.get("type") != "reasoning.encrypted"]
+        return "".join(_text_of(part.get("text") or part.get("summary") or "") for part in parts)
+    content = delta.get("content")
+    if isinstance(content, list):
+        return "".join(_text_of(part.get("thinking") or "") for part in _parts(content))
+    return ""
+
+
+def _parts(content: list[Any]) -> list[dict[str, Any]]:
+    return [part for part in content if isinstance(part, dict)]
+
+
+def _text_of(content: Any) -> str:
+    """Content as text; some servers send a list of parts."""
+    if isinstance(content, str):
+        return content
+    return "".join(part.get("text") or "" for part in content if isinstance(part, dict))
+
+
+class _Pairing:
+    """Joins characters that a server cut into the halves of a UTF-16 pair; a lone half is replaced."""
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def whole(self, text: str) -> str:
+        if not self._half and (text.isascii() or not _SURROGATE.search(text)):
+            return text
+        text = self._half + text
+        self._half = text[-1] if "\ud800" <= text[-1:] < "\udc00" else ""
+        text = text.removesuffix(self._half) if self._half else text
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
