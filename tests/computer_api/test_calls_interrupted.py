@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -145,6 +146,7 @@ def test_a_block_that_is_left_to_itself_goes_on_calling(desk: Desk) -> None:
 def test_threads_of_a_block_call_one_after_the_other_and_none_is_lost(desk: Desk) -> None:
     ran = desk.do("""
 import threading
+from pathlib import Path
 found = []
 threads = [threading.Thread(target=lambda k=k: found.append(computer.gadget.echo(k))) for k in range(8)]
 more = [threading.Thread(target=computer.gadget.overlap) for _ in range(4)]
@@ -167,6 +169,7 @@ def test_the_main_thread_is_asked_something_while_another_waits_for_a_reply(desk
     desk.computer.on_input = on_input
     ran = desk.do("""
 import threading
+from pathlib import Path
 found = []
 thread = threading.Thread(target=lambda: found.append(computer.gadget.wait()))
 thread.start()
@@ -180,6 +183,7 @@ print(found)
 def test_a_thread_of_a_block_that_is_over_is_told_so(desk: Desk) -> None:
     desk.do("""
 import threading
+from pathlib import Path
 told, go = [], threading.Event()
 def late():
     go.wait()
@@ -221,6 +225,30 @@ def test_snapshots_and_returns_keep_the_computer(desk: Desk) -> None:
     desk.do("x = gadget.echo(2)\nimport threading\nthreading.Thread(target=gadget.wait, daemon=True).start()")
     desk.computer.go_back(mark)
     assert desk.do("print(x, gadget.echo(3), computer.gadget.width)").text == "1 3 7\n"
+
+
+def test_a_call_from_before_a_return_takes_no_reply_from_a_later_call(desk: Desk, tmp_path: Path) -> None:
+    desk.do("from computer import gadget\nimport os, threading, time")
+    mark = desk.computer.mark()
+    entered = tmp_path / "entered"
+
+    def let_the_block_end() -> None:
+        desk.gadget.entered.wait(60)
+        entered.touch()
+
+    threading.Thread(target=let_the_block_end).start()
+    desk.do(
+        f"threading.Thread(target=gadget.block).start()\nwhile not os.path.exists({str(entered)!r}): time.sleep(0.01)"
+    )
+    desk.computer.go_back(mark)
+    desk.gadget.entered.clear()
+
+    def release_both() -> None:
+        desk.gadget.entered.wait(60)
+        desk.gadget.released.set()  # the earlier call ends at once, the later one with its next look
+
+    threading.Thread(target=release_both).start()
+    assert desk.do("print(gadget.wait())").text == "released\n"
 
 
 def test_a_crash_in_a_block_that_calls_loses_that_block_alone(desk: Desk) -> None:

@@ -172,8 +172,10 @@ class Calls:
             reply = {"error": {"type": "Exception", "words": "The call was interrupted."}}
         except Exception as error:  # noqa: BLE001 - a flaw in the answering: the session must not wait for ever
             reply = {"error": {"type": "Exception", "words": f"{type(error).__name__}: {error}"}}
-        with self._lock:
-            waited_for = self._running.pop(call.number, None) is call
+        with self._lock:  # a session that has returned to an earlier state counts its calls from there again
+            waited_for = self._running.get(call.number) is call
+            if waited_for:
+                del self._running[call.number]
         if waited_for:
             self._reply(call, reply)
 
