@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from interpreter import OpenInterpreter
-from interpreter.computer_api.people.errors import AccountError, ServerUnreachableError
+from interpreter.computer_api.accounts import AccountError, ServerUnreachableError
 from interpreter.config.settings import apply
 from interpreter.errors import SettingTypeError
 

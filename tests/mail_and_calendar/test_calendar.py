@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from interpreter.computer_api.accounts import NotConfiguredError, NotFoundError
+from interpreter.computer_api.calendar import Calendar
 from interpreter.computer_api.computer import Computer
-from interpreter.computer_api.people.calendar import Calendar
-from interpreter.computer_api.people.errors import NotConfiguredError, NotFoundError
 from interpreter.errors import ComputerError
 from mail_and_calendar.dav_server import CALENDAR, TASKS, DavServer
 
@@ -301,5 +301,5 @@ def test_the_extra_is_named_where_it_is_missing(
     monkeypatch.setitem(sys.modules, "icalendar", None)
     (tmp_path / "lunch.ics").write_text(calendar(LUNCH))
     computer.calendar_account = {"path": str(tmp_path)}
-    with pytest.raises(ComputerError, match=r"pip install 'open-interpreter\[people\]'"):
+    with pytest.raises(ComputerError, match=r"pip install 'open-interpreter\[calendar\]'"):
         computer.calendar.get_events("2026-11-16")

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from interpreter.computer_api.accounts import NotConfiguredError, NotFoundError
 from interpreter.computer_api.computer import Computer
-from interpreter.computer_api.people.contacts import Contacts
-from interpreter.computer_api.people.errors import NotConfiguredError, NotFoundError
-from interpreter.computer_api.people.vcard import cards
+from interpreter.computer_api.contacts import Contacts, cards
 from mail_and_calendar.dav_server import BOOK, DavServer
 
 

@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.computer_api.computer import Computer
-from interpreter.computer_api.people.dav import is_related
-from interpreter.computer_api.people.errors import (
+from interpreter.computer_api.accounts import (
     AccountError,
     CertificateError,
     LoginRefusedError,
@@ -19,6 +17,8 @@ from interpreter.computer_api.people.errors import (
     ServerTimeoutError,
     ServerUnreachableError,
 )
+from interpreter.computer_api.computer import Computer
+from interpreter.computer_api.dav import is_related
 from interpreter.errors import ComputerError
 from mail_and_calendar.dav_server import CALENDAR, DavServer
 from mail_and_calendar.mail_servers import silent_server
@@ -163,9 +163,9 @@ def test_offline_asks_nobody_beyond_this_machine(computer: Computer, dav: DavSer
 
 
 def test_what_somebody_else_changed_is_not_overwritten(computer: Computer, dav: DavServer) -> None:
-    from interpreter.computer_api.people.account import Account
-    from interpreter.computer_api.people.calendar import KEYS
-    from interpreter.computer_api.people.dav import CALENDARS, remote_collections
+    from interpreter.computer_api.accounts import Account
+    from interpreter.computer_api.calendar import KEYS
+    from interpreter.computer_api.dav import CALENDARS, collections
 
     account = dav.account()
     dav.make(account, "work", CALENDAR.format(name="Work"))
@@ -173,7 +173,7 @@ def test_what_somebody_else_changed_is_not_overwritten(computer: Computer, dav: 
     computer.calendar.create_event("A", "2026-11-16 10:00", "2026-11-16 11:00")
     known = Account.of(computer, "calendar_account", KEYS)
     assert known is not None
-    with remote_collections(known, CALENDARS) as (work,):
+    with collections(known, CALENDARS) as (work,):
         (item,) = work.items()
         work.replace(item, item.text.replace("SUMMARY:A", "SUMMARY:B"))
         with pytest.raises(ComputerError, match="changed meanwhile by somebody else"):

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.computer_api.computer import Computer
-from interpreter.computer_api.people.errors import (
+from interpreter.computer_api.accounts import (
     AccountError,
     CertificateError,
     LoginRefusedError,
@@ -17,6 +16,7 @@ from interpreter.computer_api.people.errors import (
     ServerTimeoutError,
     ServerUnreachableError,
 )
+from interpreter.computer_api.computer import Computer
 from mail_and_calendar.mail_servers import Certificate, Dovecot, silent_server
 from ports import closed_port
 

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from interpreter.computer_api.computer import Computer
-from interpreter.computer_api.people.errors import (
+from interpreter.computer_api.accounts import (
     CertificateError,
     LoginRefusedError,
     ServerRefusedError,
     ServerTimeoutError,
     ServerUnreachableError,
 )
-from interpreter.computer_api.people.mail import Mail
+from interpreter.computer_api.computer import Computer
+from interpreter.computer_api.mail import Mail
 from interpreter.errors import ComputerError, SandboxUnavailableError
 from interpreter.sandbox import Containment, Sandbox
 from mail_and_calendar.mail_servers import Certificate, PostOffice, silent_server

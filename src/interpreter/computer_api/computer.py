@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from interpreter.computer_api.ai import Ai
     from interpreter.computer_api.answering import Answering
     from interpreter.computer_api.browser import Browser
+    from interpreter.computer_api.calendar import Calendar
+    from interpreter.computer_api.contacts import Contacts
     from interpreter.computer_api.desktop import Os
     from interpreter.computer_api.display import Display
     from interpreter.computer_api.docs import Docs
@@ -27,11 +29,9 @@ if TYPE_CHECKING:
     from interpreter.computer_api.input.clipboard import Clipboard
     from interpreter.computer_api.input.keyboard import Keyboard
     from interpreter.computer_api.input.mouse import Mouse
-    from interpreter.computer_api.people.calendar import Calendar
-    from interpreter.computer_api.people.contacts import Contacts
-    from interpreter.computer_api.people.mail import Mail
-    from interpreter.computer_api.people.sms import SMS
+    from interpreter.computer_api.mail import Mail
     from interpreter.computer_api.skills import Skills
+    from interpreter.computer_api.sms import SMS
     from interpreter.computer_api.tool import Picture, Tool
     from interpreter.computer_api.vision import Vision
     from interpreter.runtimes.calls import Call

@@ -1,7 +1,8 @@
-"""What the settings say of a server or a folder, checked; and what every connection to one has in common."""
+"""The user's accounts of mail, calendars and contacts: settings, passwords, TLS, and what can go wrong."""
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import shlex
 import ssl
@@ -12,13 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interpreter.computer_api.people.errors import (
-    AccountError,
-    CertificateError,
-    NotConfiguredError,
-    ServerTimeoutError,
-    ServerUnreachableError,
-)
+from interpreter.errors import ComputerError
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
@@ -32,6 +27,42 @@ NO_PASSWORD = (
 )
 
 
+class NotConfiguredError(ComputerError):
+    """No setting says where the user's mail, calendars or contacts are."""
+
+
+class AccountError(ComputerError):
+    """The setting of an account has a mistake."""
+
+
+class ServerUnreachableError(ComputerError):
+    """No connection to the server."""
+
+
+class ServerTimeoutError(ServerUnreachableError):
+    """The server did not answer in time."""
+
+
+class CertificateError(ComputerError):
+    """The server's certificate cannot be trusted."""
+
+
+class LoginRefusedError(ComputerError):
+    """The server does not accept the name and the password."""
+
+
+class ServerRefusedError(ComputerError):
+    """The server refused the request, or its answer makes no sense."""
+
+
+class NotPermittedError(ComputerError):
+    """The system does not permit it; the message says where to allow it."""
+
+
+class NotFoundError(ComputerError):
+    """There is no such contact, event or calendar; the message names close ones."""
+
+
 @dataclass(frozen=True)
 class Account:
     """One account as the settings have it."""
@@ -42,12 +73,22 @@ class Account:
 
     @classmethod
     def of(cls, computer: Computer, setting: str, keys: Mapping[str, Any]) -> Account | None:
-        """The account in this setting, whose keys may be these beside the common ones; None if nothing is set."""
+        """The account in this setting, which may have these keys beside the common ones; None if it is not set."""
         values = getattr(computer, setting)
         if not values:
             return None
-        check(f"computer.{setting}", values, {**COMMON, "timeout": (int, float), **keys})
-        return cls(f"computer.{setting}", values, is_offline(computer))
+        name, known = f"computer.{setting}", {**COMMON, "timeout": (int, float), **keys}
+        if "password" in values:
+            raise AccountError(NO_PASSWORD.format(setting=name))
+        for key, value in values.items():
+            if key not in known:
+                raise AccountError(f'{name} has no "{key}"; it takes {", ".join(sorted(known))}.')
+            if not isinstance(value, known[key]) or isinstance(value, bool):
+                raise AccountError(f'"{key}" in {name} cannot be {value!r:.60}.')
+        offline = computer.offline
+        if offline is None:
+            offline = computer._interpreter is not None and computer._interpreter.offline
+        return cls(name, values, offline)
 
     def get(self, key: str) -> str:
         """A value that has to be there."""
@@ -64,23 +105,21 @@ class Account:
         return Path(os.path.expanduser(self.get(key)))
 
     def check_login(self) -> None:
-        """Whether name and password can be had, as far as that shows before a command is asked for it."""
+        """Whether there is a name and a password; a command for the password is not run yet."""
         self.get("user")
-        if not self.values.get("password_variable") and self.values.get("password_command"):
-            return
-        self.password()
+        if self.values.get("password_variable") or not self.values.get("password_command"):
+            self.password()
 
     def password(self) -> str:
-        """The password, from where the settings say it is."""
+        """The password, from the variable or the command that the settings name."""
         if name := self.values.get("password_variable"):
             if not os.environ.get(name):
                 raise AccountError(f"{self.setting} takes its password from the variable {name}, which is not set.")
             return os.environ[name]
-        if command := self.values.get("password_command"):
-            return self._printed_by(shlex.split(command) if isinstance(command, str) else list(command))
-        raise AccountError(f'{self.setting} needs "password_variable" or "password_command".')
-
-    def _printed_by(self, command: list[str]) -> str:
+        given = self.values.get("password_command")
+        if not given:
+            raise AccountError(f'{self.setting} needs "password_variable" or "password_command".')
+        command = shlex.split(given) if isinstance(given, str) else list(given)
         about = f"The command for the password in {self.setting}, {command[0] if command else '(nothing)'},"
         try:
             done = subprocess.run(
@@ -112,26 +151,7 @@ class Account:
             raise ServerUnreachableError(f"{host} is not asked: it is not on this machine, and `offline` is set.")
 
 
-def check(setting: str, values: Mapping[str, Any], keys: Mapping[str, Any]) -> None:
-    """Whether the keys and the kinds of their values are right."""
-    if "password" in values:
-        raise AccountError(NO_PASSWORD.format(setting=setting))
-    for key, value in values.items():
-        if key not in keys:
-            raise AccountError(f'{setting} has no "{key}"; it takes {", ".join(sorted(keys))}.')
-        if not isinstance(value, keys[key]) or isinstance(value, bool):
-            raise AccountError(f'"{key}" in {setting} cannot be {value!r:.60}.')
-
-
-def is_offline(computer: Computer) -> bool:
-    if computer.offline is not None:
-        return computer.offline
-    return computer._interpreter is not None and computer._interpreter.offline
-
-
 def is_loopback(host: str) -> bool:
-    import ipaddress
-
     try:
         return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -147,7 +167,7 @@ def not_configured(what: str, setting: str, example: str) -> NotConfiguredError:
 
 @contextmanager
 def reaching(server: str, timeout: float) -> Iterator[None]:
-    """What goes wrong on the way to a server, told in words of ours; its own refusals are not for here."""
+    """Turn errors of the connection into ours; what the server itself refuses is not handled here."""
     try:
         yield
     except ssl.SSLCertVerificationError as error:

@@ -1,0 +1,410 @@
+"""Mail, Calendar, Contacts and Messages on macOS, spoken to in AppleScript.
+
+Values go into a script only as quoted strings and numbers, and records come back as text with separators.
+"""
+
+from __future__ import annotations
+
+import atexit
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from interpreter.computer_api.accounts import NotFoundError, NotPermittedError, ServerTimeoutError
+from interpreter.errors import ComputerError
+
+TIMEOUT = 120
+FIELD, RECORD = "\x1f", "\x1e"
+_ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_CODE = re.compile(r"\((-\d+)\)\s*$")
+NOT_PERMITTED = ("-1743", "-10004")
+NO_ANSWER = "-1712"
+
+# Handlers for every script: a record of texts without our separators, and dates as numbers, which mean the same in
+# every language of the system. The prefixes keep our names apart from the words of AppleScript and of applications.
+HANDLERS = """\
+on ourText(theValue)
+    if theValue is missing value then return ""
+    set theOld to AppleScript's text item delimiters
+    set AppleScript's text item delimiters to {character id 30, character id 31}
+    set theItems to text items of (theValue as text)
+    set AppleScript's text item delimiters to " "
+    set theResult to theItems as text
+    set AppleScript's text item delimiters to theOld
+    return theResult
+end ourText
+
+on ourRecord(theFields)
+    set theResult to ""
+    repeat with theField in theFields
+        set theResult to theResult & my ourText(contents of theField) & (character id 31)
+    end repeat
+    return theResult & (character id 30)
+end ourRecord
+
+on ourStamp(theDate)
+    if theDate is missing value then return ""
+    set theResult to ((year of theDate) as text) & " " & ((month of theDate as integer) as text)
+    return theResult & " " & ((day of theDate) as text) & " " & ((time of theDate) as text)
+end ourStamp
+
+on ourMoment(theYear, theMonth, theDay, theSeconds)
+    set theResult to current date
+    set day of theResult to 1
+    set year of theResult to theYear
+    set month of theResult to theMonth
+    set day of theResult to theDay
+    set time of theResult to theSeconds
+    return theResult
+end ourMoment
+
+"""
+
+
+def has_apple_script() -> bool:
+    """Whether this is macOS, as far as it matters here."""
+    return shutil.which("osascript") is not None
+
+
+def quoted(value: str) -> str:
+    """A text as an AppleScript string that it cannot leave."""
+    if (control := _CONTROL.search(value)) is not None:
+        raise ValueError(f"The text has the control character {control[0]!r} in it, which cannot be handed on.")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ValueError("The text has half a character in it (a lone surrogate), which cannot be handed on.") from None
+    return f'"{value.translate(_ESCAPES)}"'
+
+
+def listed(values: list[str]) -> str:
+    return "{" + ", ".join(map(quoted, values)) + "}"
+
+
+def moment(when: datetime) -> str:
+    """A date as an expression, in the local time of this machine."""
+    local = when.astimezone()
+    seconds = local.hour * 3600 + local.minute * 60 + local.second
+    return f"my ourMoment({local.year}, {local.month}, {local.day}, {seconds})"
+
+
+def read_stamp(text: str) -> datetime | None:
+    """What the handler `ourStamp` wrote."""
+    if not text:
+        return None
+    year, month, day, seconds = (int(float(number)) for number in text.split())
+    return (datetime(year, month, day) + timedelta(seconds=seconds)).astimezone()
+
+
+def program(application: str) -> str:
+    """The program that runs scripts; an error on another system."""
+    found = shutil.which("osascript")
+    if found is None:
+        raise ComputerError(f"{application} is an application of macOS, and this is another system.")
+    return found
+
+
+def run(script: str, application: str) -> str:
+    """Run a script that controls an application; its result as text."""
+    try:
+        # On standard input, so that no value is seen in the list of processes.
+        done = subprocess.run(
+            [program(application), "-"], input=HANDLERS + script, capture_output=True, encoding="utf-8", timeout=TIMEOUT
+        )
+    except subprocess.TimeoutExpired:
+        raise ServerTimeoutError(f"{application} did not answer within {TIMEOUT} seconds.") from None
+    if not done.returncode:
+        return done.stdout.removesuffix("\n")
+    said = done.stderr.strip()
+    found = _CODE.search(said)
+    code = found[1] if found else ""
+    if code in NOT_PERMITTED:
+        raise NotPermittedError(
+            f"macOS does not let this program control {application}. Allow it in System Settings, Privacy & Security, "
+            f"Automation, below the terminal or application that runs it, and try again."
+        )
+    if code == NO_ANSWER:
+        raise ServerTimeoutError(f"{application} did not answer. Is a window of it waiting for somebody?")
+    raise ComputerError(f"{application} could not do it: {said[-400:] or 'it did not say why'}")
+
+
+def records(script: str, application: str) -> list[list[str]]:
+    """Run a script that returns records, made with the handler `ourRecord`."""
+    return [record.split(FIELD)[:-1] for record in run(script, application).split(RECORD)[:-1]]
+
+
+# -- Mail --------------------------------------------------------------------------------------------------------------
+
+NEWEST_MAILS = """\
+set theRecords to ""
+tell application "Mail"
+    {find}
+    set theCount to count of theFound
+    if theCount > {number} then set theCount to {number}
+    repeat with theIndex from 1 to theCount
+        set theMail to item theIndex of theFound
+        set theNames to ""
+        repeat with theFile in mail attachments of theMail
+            set theNames to theNames & (name of theFile) & linefeed
+        end repeat
+        set thePeople to ""
+        repeat with thePerson in to recipients of theMail
+            set thePeople to thePeople & (address of thePerson) & linefeed
+        end repeat
+        set theText to ""
+        try
+            set theText to content of theMail
+        end try
+        set theHead to {{id of theMail, sender of theMail, thePeople, subject of theMail}}
+        set theRest to {{my ourStamp(date received of theMail), theText, theNames, read status of theMail}}
+        set theRecords to theRecords & my ourRecord(theHead & theRest)
+    end repeat
+end tell
+return theRecords
+"""
+MATCHING_MAILS = "set theFound to (messages of inbox whose {condition})"
+FIRST_MAILS = """\
+set theLast to count of messages of inbox
+    if theLast > {number} then set theLast to {number}
+    set theFound to {{}}
+    if theLast > 0 then set theFound to messages 1 thru theLast of inbox"""
+SEND_MAIL = """\
+set theFiles to {{}}
+repeat with thePath in {files}
+    set end of theFiles to (POSIX file (contents of thePath) as alias)
+end repeat
+tell application "Mail"
+    set theLetter to make new outgoing message with properties {{subject:{subject}, content:{body}, visible:false}}
+    tell theLetter
+        repeat with theAddress in {to}
+            make new to recipient at end of to recipients with properties {{address:(contents of theAddress)}}
+        end repeat
+        repeat with theFile in theFiles
+            set theName to contents of theFile
+            tell content to make new attachment with properties {{file name:theName}} at after last paragraph
+        end repeat
+    end tell
+    delay {delay}
+    send theLetter
+end tell
+return ""
+"""
+
+
+def newest_mails(number: int, unread: bool, search: str | None) -> list[dict[str, Any]]:
+    """The newest mails of the inbox, newest first; none is marked as read."""
+    conditions = ["read status is false"] if unread else []
+    if search:
+        conditions.append(f"(subject contains {quoted(search)} or sender contains {quoted(search)})")
+    if conditions:
+        find = MATCHING_MAILS.format(condition=" and ".join(conditions))
+    else:
+        find = FIRST_MAILS.format(number=number)
+    found = []
+    for fields in records(NEWEST_MAILS.format(find=find, number=number), "Mail"):
+        uid, sender, recipients, subject, received, body, names, read = fields
+        when = read_stamp(received)
+        mail = {"id": int(uid), "from": sender, "to": ", ".join(recipients.split("\n")[:-1]), "subject": subject}
+        mail |= {"date": when.isoformat() if when else None, "body": body.replace("\r", "\n")}
+        mail |= {"attachments": names.split("\n")[:-1], "unread": read == "false", "truncated": False}
+        found.append(mail)
+    return found
+
+
+def unread_mails() -> int:
+    return int(run('tell application "Mail" to return unread count of inbox\n', "Mail"))
+
+
+def send_mail(to: list[str], subject: str, body: str, files: Sequence[tuple[str, bytes]], delay: float) -> None:
+    """Have Mail send it, from its default account, with files of these names and contents."""
+    paths = []
+    if files:
+        # Copies, since Mail reads them later, when something else may be at the original path.
+        folder = tempfile.mkdtemp(prefix="mail-")
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        for number, (name, content) in enumerate(files):
+            path = Path(folder, str(number), name)
+            path.parent.mkdir()
+            path.write_bytes(content)
+            paths.append(str(path))
+    values = {"subject": quoted(subject), "body": quoted(body), "to": listed(to), "files": listed(paths)}
+    run(SEND_MAIL.format(**values, delay=delay), "Mail")
+
+
+# -- Calendar ----------------------------------------------------------------------------------------------------------
+
+EVENTS = """\
+on ourEvent(theEvent, theName)
+    tell application "Calendar"
+        set theRule to recurrence of theEvent
+        if theRule is missing value then set theRule to ""
+        set theGaps to ""
+        if theRule is not "" then
+            repeat with theGap in (excluded dates of theEvent)
+                set theGaps to theGaps & my ourStamp(contents of theGap) & linefeed
+            end repeat
+        end if
+        set theStamps to {{my ourStamp(start date of theEvent), my ourStamp(end date of theEvent)}}
+        set theWords to {{allday event of theEvent, summary of theEvent, location of theEvent, description of theEvent}}
+        return my ourRecord(theStamps & theWords & {{theName, uid of theEvent, theRule, theGaps}})
+    end tell
+end ourEvent
+
+set theRecords to ""
+set theStart to {start}
+set theEnd to {end}
+tell application "Calendar"
+    repeat with theCalendar in {calendars}
+        set theName to name of theCalendar
+        repeat with theEvent in (every event of theCalendar whose start date < theEnd and end date > theStart)
+            set theRecords to theRecords & my ourEvent(contents of theEvent, theName)
+        end repeat
+        -- What repeats may have begun long ago; its dates are worked out by us.
+        set theRules to recurrence of (every event of theCalendar whose end date <= theStart)
+        set theUids to uid of (every event of theCalendar whose end date <= theStart)
+        repeat with theIndex from 1 to count of theRules
+            if item theIndex of theRules is not missing value and item theIndex of theRules is not "" then
+                set theUid to item theIndex of theUids
+                set theEvent to first event of theCalendar whose uid is theUid
+                set theRecords to theRecords & my ourEvent(theEvent, theName)
+            end if
+        end repeat
+    end repeat
+end tell
+return theRecords
+"""
+
+CREATE_EVENT = """\
+set theStart to {start}
+set theEnd to {end}
+tell application "Calendar"
+    set theCalendar to {calendar}
+    set theDates to {{start date:theStart, end date:theEnd, allday event:{all_day}}}
+    set theWords to {{summary:{title}, location:{location}, description:{notes}}}
+    tell theCalendar to make new event with properties (theDates & theWords)
+    return name of theCalendar
+end tell
+"""
+
+DELETE_EVENT = """\
+set theStart to {start}
+set theEnd to {end}
+set theTitle to {title}
+tell application "Calendar"
+    set theFound to {{}}
+    repeat with theCalendar in {calendars}
+        set theSame to (every event of theCalendar whose summary is theTitle and start date >= theStart)
+        repeat with theEvent in theSame
+            if start date of theEvent < theEnd then set end of theFound to (contents of theEvent)
+        end repeat
+    end repeat
+    if (count of theFound) is not 1 then return (count of theFound) as text
+    set theRule to recurrence of item 1 of theFound
+    if theRule is not missing value and theRule is not "" then return "series"
+    delete item 1 of theFound
+    return "deleted"
+end tell
+"""
+WRITABLE = "first calendar whose writable is true"
+
+
+class AppleEvent(NamedTuple):
+    """An event as Calendar has it; the dates of a series follow from its rule."""
+
+    start: datetime
+    end: datetime
+    all_day: bool
+    title: str
+    location: str
+    notes: str
+    calendar: str
+    uid: str
+    rule: str
+    excluded: list[datetime]
+
+
+def events(start: datetime, end: datetime, calendar: str | None) -> list[AppleEvent]:
+    """The events between two times, and every series that began before."""
+    script = EVENTS.format(start=moment(start), end=moment(end), calendars=_calendars(calendar))
+    found = []
+    for begins, ends, all_day, title, location, notes, name, uid, rule, gaps in records(script, "Calendar"):
+        first, last = read_stamp(begins), read_stamp(ends)
+        if first is not None and last is not None:
+            excluded = [when for line in gaps.split("\n") if (when := read_stamp(line)) is not None]
+            words = (title, location, notes, name, uid, rule)
+            found.append(AppleEvent(first, last, all_day == "true", *words, excluded))
+    return found
+
+
+def create_event(
+    title: str, start: datetime, end: datetime, all_day: bool, location: str, notes: str, calendar: str | None
+) -> str:
+    """Make an event; the name of the calendar that it is in."""
+    values = {"title": quoted(title), "location": quoted(location), "notes": quoted(notes)}
+    values |= {"start": moment(start), "end": moment(end), "all_day": str(all_day).lower()}
+    into = f"first calendar whose name is {quoted(calendar)}" if calendar else WRITABLE
+    return run(CREATE_EVENT.format(**values, calendar=into), "Calendar")
+
+
+def delete_event(title: str, start: datetime, end: datetime, calendar: str | None) -> None:
+    """Delete the one event with this title that starts between two times."""
+    values = {"start": moment(start), "end": moment(end), "title": quoted(title)}
+    said = run(DELETE_EVENT.format(**values, calendars=_calendars(calendar)), "Calendar")
+    if said == "series":
+        raise NotFoundError("That event repeats. Delete its one date in Calendar itself: a script would delete all.")
+    if said != "deleted":
+        raise NotFoundError(f"There are {said} events of that name then. Name the exact title, time and calendar.")
+
+
+def first_calendar() -> str:
+    return run(f'tell application "Calendar" to return name of {WRITABLE}\n', "Calendar")
+
+
+def _calendars(name: str | None) -> str:
+    return f"(every calendar whose name is {quoted(name)})" if name else "calendars"
+
+
+# -- Contacts and Messages ---------------------------------------------------------------------------------------------
+
+CARDS = """\
+set theRecords to ""
+tell application "Contacts"
+    repeat with thePerson in {people}
+        set thePhones to ""
+        repeat with theEntry in phones of thePerson
+            set thePhones to thePhones & (value of theEntry) & linefeed
+        end repeat
+        set theEmails to ""
+        repeat with theEntry in emails of thePerson
+            set theEmails to theEmails & (value of theEntry) & linefeed
+        end repeat
+        set theRecords to theRecords & my ourRecord({{name of thePerson, thePhones, theEmails}})
+    end repeat
+end tell
+return theRecords
+"""
+SEND_MESSAGE = """\
+tell application "Messages"
+    set theService to 1st account whose service type = iMessage
+    send {message} to participant {to} of theService
+end tell
+return ""
+"""
+
+
+def contacts(name: str) -> list[tuple[str, list[str], list[str]]]:
+    """Name, phone numbers and mail addresses of people whose name has a word of this one; without it, of all."""
+    conditions = " or ".join(f"name contains {quoted(word)}" for word in name.split())
+    people = f"(every person whose {conditions})" if conditions else "people"
+    found = records(CARDS.format(people=people), "Contacts")
+    return [(full, phones.split("\n")[:-1], emails.split("\n")[:-1]) for full, phones, emails in found if full]
+
+
+def send_message(to: str, message: str) -> None:
+    run(SEND_MESSAGE.format(message=quoted(message), to=quoted(to)), "Messages")

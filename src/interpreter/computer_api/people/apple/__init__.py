@@ -1,1 +1,0 @@
-"""The applications of macOS, spoken to in AppleScript."""
