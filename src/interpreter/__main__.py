@@ -2,6 +2,6 @@
 
 import sys
 
-from interpreter.frontends.terminal.cli import main
+from interpreter.frontends.cli import main
 
 sys.exit(main())

@@ -8,8 +8,14 @@ from contextlib import ExitStack
 from typing import Any
 
 from interpreter import OpenInterpreter
-from interpreter.app import attachments, conversations, own_blocks, result_of, undo
-from interpreter.app.forks import Forks
+from interpreter.app import (
+    attachments,
+    checkpoints,
+    conversations,
+    own_blocks,
+    result_of,
+)
+from interpreter.app.checkpoints import Forks
 from interpreter.session import Answer, Question, Session
 
 
@@ -44,7 +50,7 @@ class FrontEnd:
         return result_of(own_blocks.run_own_block(self.forks.current, language, code))
 
     def undo(self) -> Any:
-        return result_of(undo.carry_out(self.forks.current, undo.plan_undo(self.forks.current), "back"))
+        return result_of(checkpoints.carry_out(self.forks.current, checkpoints.plan_undo(self.forks.current), "back"))
 
     def resume(self, conversation: str) -> Any:
         current = self.forks.current

@@ -12,8 +12,16 @@ import pytest
 
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
-from interpreter.app import attachments, conversations, exports, models, own_blocks, result_of, undo
-from interpreter.app.forks import Forks
+from interpreter.app import (
+    attachments,
+    checkpoints,
+    conversations,
+    exports,
+    models,
+    own_blocks,
+    result_of,
+)
+from interpreter.app.checkpoints import Forks
 from interpreter.errors import ConversationFileError, LanguageNotFound, UndoError, UsageError
 from interpreter.session import ANSWER, APPROVE, REFUSE, Answer, Event, Question
 from model_server import text, tool_call
@@ -56,12 +64,14 @@ def code_run(interpreter: OpenInterpreter, code: str) -> str:
 def test_a_plan_that_is_out_of_date_is_not_carried_out(interpreter: OpenInterpreter) -> None:
     file = Path(interpreter.workspace, "a")
     interpreter.computer.run("python", "_ = open('a', 'w').write('1')")
-    plan = undo.plan_undo(interpreter)
+    plan = checkpoints.plan_undo(interpreter)
     interpreter.computer.run("python", "_ = open('a', 'w').write('2')")
     with pytest.raises(UndoError, match="plan it again"):
-        result_of(undo.carry_out(interpreter, plan, "back"))
+        result_of(checkpoints.carry_out(interpreter, plan, "back"))
     assert file.read_text() == "2"
-    assert answered(interpreter, undo.carry_out(interpreter, undo.plan_undo(interpreter), "back"), APPROVE)
+    assert answered(
+        interpreter, checkpoints.carry_out(interpreter, checkpoints.plan_undo(interpreter), "back"), APPROVE
+    )
     assert file.read_text() == "1"
 
 
@@ -76,13 +86,13 @@ def test_an_undo_that_asks_keeps_nobody_waiting(interpreter: OpenInterpreter) ->
         return Answer(APPROVE)
 
     with interpreter.session.questions.answerable(["confirm"], decide), pytest.raises(UndoError, match="plan it again"):
-        result_of(undo.carry_out(interpreter, undo.plan_undo(interpreter), "back"))
+        result_of(checkpoints.carry_out(interpreter, checkpoints.plan_undo(interpreter), "back"))
     assert ran == ["meanwhile\n"] and Path(interpreter.workspace, "a").exists()
 
 
 def test_what_nobody_can_answer_changes_nothing(interpreter: OpenInterpreter) -> None:
     interpreter.computer.run("python", "x = 1; _ = open('a', 'w').write('1')")
-    assert result_of(undo.carry_out(interpreter, undo.plan_undo(interpreter), "back")) is None
+    assert result_of(checkpoints.carry_out(interpreter, checkpoints.plan_undo(interpreter), "back")) is None
     assert Path(interpreter.workspace, "a").exists() and code_run(interpreter, "print(x)") == "1\n"
 
 
@@ -90,9 +100,9 @@ def test_a_return_to_a_checkpoint_and_to_the_newest_state(interpreter: OpenInter
     for number in (1, 2):
         interpreter.computer.run("python", f"x = {number}")
     first = interpreter.checkpoints[1].id
-    assert result_of(undo.carry_out(interpreter, undo.plan_restore(interpreter, first))) is not None
+    assert result_of(checkpoints.carry_out(interpreter, checkpoints.plan_restore(interpreter, first))) is not None
     assert interpreter.timeline.places["variables"] == 1
-    assert result_of(undo.carry_out(interpreter, undo.plan_restore(interpreter, None))) is not None
+    assert result_of(checkpoints.carry_out(interpreter, checkpoints.plan_restore(interpreter, None))) is not None
     assert code_run(interpreter, "print(x)") == "2\n"
 
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 from interpreter.config.settings import SETTINGS
 from interpreter.errors import UsageError
-from interpreter.frontends.terminal.cli import version_line
-from interpreter.frontends.terminal.flags import COMMANDS, parse
-from interpreter.frontends.terminal.usage import help_text
+from interpreter.frontends.cli import version_line
+from interpreter.frontends.flags import COMMANDS, help_text, parse
 from interpreter.version import __version__
 
 

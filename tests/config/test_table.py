@@ -9,7 +9,7 @@ from interpreter.config.settings import (
     check_value,
     setting_named,
 )
-from interpreter.frontends.terminal.flags import COMMANDS
+from interpreter.frontends.flags import COMMANDS
 
 # What people's scripts rely on: name, default, flag, short flag.
 KEPT = [

@@ -10,8 +10,7 @@ import pexpect
 import pytest
 
 from interpreter.config.settings import SETTINGS
-from interpreter.frontends.terminal.completion import flags, script
-from interpreter.frontends.terminal.flags import COMMANDS, parse
+from interpreter.frontends.flags import COMMANDS, flags, parse, script
 from profiles.programs import folder, interpreter
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from interpreter.frontends.terminal.exit_codes import MEANINGS
-from interpreter.frontends.terminal.usage import help_text
+from interpreter.frontends.exit_codes import MEANINGS
+from interpreter.frontends.flags import help_text
 from interpreter.policy.files import user_file
 from model_server import ModelServer, text, tool_call
 from profiles.programs import interpreter

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from interpreter.frontends.terminal.interrupts import Interrupts
+from interpreter.frontends.interrupts import Interrupts
 from interpreter.sigint import call_user_code
 
 

@@ -21,7 +21,7 @@ from interpreter.errors import (
     UnknownModelError,
     WrongKeyError,
 )
-from interpreter.frontends.terminal.intro import explained
+from interpreter.frontends.terminal.chat import explained
 from interpreter.llm.providers import LITELLM, calls_tools, resolve
 from model_server import RawReply, error, stall, text, tool_call, usage
 

@@ -36,14 +36,14 @@ weights.WEIGHTS = tuple(
     weights.Weights(**row, sources=(weights.Source("the hub", (weights.Part(row["size"], url=url),)),))
     for row, url in given["weights"]
 )
-from interpreter.frontends.terminal import local
+from interpreter.frontends.terminal.setup import local_setup
 if given["hidden"]:
     sys.modules[given["hidden"]] = None  # as if it were not installed
 interpreter = OpenInterpreter(offline=given["offline"])
 for name, value in given["settings"].items():
     setattr(interpreter.llm, name, value)
 try:
-    local.local_setup(interpreter)
+    local_setup(interpreter)
     llm = interpreter.llm
     chosen = {name: getattr(llm, name) for name in ("model", "api_base", "api_key", "context_window")}
     print("CHOSEN", json.dumps(chosen), "END")
@@ -381,7 +381,7 @@ def test_without_a_terminal_and_without_a_model_it_says_what_to_do() -> None:
 def test_the_command_line_takes_the_only_model_when_nobody_can_choose() -> None:
     with RoutedServer(OLLAMA | {"GET /v1/models": as_json({"data": []})}) as server:
         env = {**os.environ, "OLLAMA_HOST": server.address}
-        program = "import sys; from interpreter.frontends.terminal.cli import main; sys.exit(main())"
+        program = "import sys; from interpreter.frontends.cli import main; sys.exit(main())"
         done = subprocess.run(
             [sys.executable, "-c", program, "--local", "hello"],
             env=env,

@@ -11,7 +11,7 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.config.profiles import builtin_names
-from interpreter.frontends.terminal.flags import parse
+from interpreter.frontends.flags import parse
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 

@@ -54,7 +54,7 @@ def test_a_breach_is_found(tmp_path: Path, file: str, code: str, breach: str) ->
             "messages.py",
             "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from interpreter.api import X",
         ),
-        ("frontends/terminal/cli.py", "from interpreter.api import OpenInterpreter\nprint('hello')"),
+        ("frontends/cli.py", "from interpreter.api import OpenInterpreter\nprint('hello')"),
         ("runtimes/supervisor.py", "import os\nos._exit(1)"),
     ],
 )

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from interpreter.frontends.terminal.cli import version_line
-from interpreter.frontends.terminal.usage import help_text
+from interpreter.frontends.cli import version_line
+from interpreter.frontends.flags import help_text
 
 HEAVY = {"httpx", "rich", "prompt_toolkit", "IPython", "yaml", "asyncio", "argparse", "dataclasses", "interpreter.api"}
 
@@ -16,7 +16,7 @@ HEAVY = {"httpx", "rich", "prompt_toolkit", "IPython", "yaml", "asyncio", "argpa
 @pytest.mark.parametrize(("flag", "output"), [("--version", version_line()), ("--help", help_text())])
 def test_a_flag_that_only_prints_loads_nothing_heavy(flag: str, output: str) -> None:
     code = (
-        "import sys; from interpreter.frontends.terminal.cli import main; code = main(sys.argv[1:]); "
+        "import sys; from interpreter.frontends.cli import main; code = main(sys.argv[1:]); "
         f"print(sorted({HEAVY!r} & set(sys.modules)), file=sys.stderr); sys.exit(code)"
     )
     done = subprocess.run([sys.executable, "-c", code, flag], capture_output=True, text=True, timeout=60)
@@ -24,7 +24,7 @@ def test_a_flag_that_only_prints_loads_nothing_heavy(flag: str, output: str) -> 
 
 
 @pytest.mark.parametrize(
-    "code", ["import interpreter", "from interpreter.frontends.terminal.cli import main; main(['--version'])"]
+    "code", ["import interpreter", "from interpreter.frontends.cli import main; main(['--version'])"]
 )
 def test_neither_the_import_nor_the_version_loads_the_settings(code: str) -> None:
     heavy = HEAVY | {"interpreter.config.settings"}
@@ -34,7 +34,7 @@ def test_neither_the_import_nor_the_version_loads_the_settings(code: str) -> Non
 
 
 def test_a_wrong_command_line_ends_with_2() -> None:
-    code = "import sys; from interpreter.frontends.terminal.cli import main; sys.exit(main(['--moddel', 'x']))"
+    code = "import sys; from interpreter.frontends.cli import main; sys.exit(main(['--moddel', 'x']))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
     assert "--model" in done.stderr

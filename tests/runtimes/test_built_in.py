@@ -19,7 +19,7 @@ from interpreter.runtimes import (
 PACKAGE = Path(__file__).parent.parent.parent / "src" / "interpreter"
 # What may name several languages, and why.
 EXEMPT = {
-    "frontends/terminal/own_blocks.py": "the signs `>>>` and `!` belong to the prompt's own syntax",
+    "app/own_blocks.py": "the signs `>>>` and `!` belong to the prompt's own syntax",
 }
 MOON = """\
 from interpreter.runtimes.base import BaseLanguage

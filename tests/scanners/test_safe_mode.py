@@ -19,7 +19,7 @@ from model_server import ModelServer, text, tool_call
 pytestmark = pytest.mark.usefixtures("no_strays")
 GRAVE = "import subprocess\nword = 'hi'\n_ = subprocess.run('echo ' + word, shell=True)"
 CLEAN = "print('clean' + ' code')"
-PROGRAM = [sys.executable, "-c", "import sys; from interpreter.frontends.terminal.cli import main; sys.exit(main())"]
+PROGRAM = [sys.executable, "-c", "import sys; from interpreter.frontends.cli import main; sys.exit(main())"]
 
 
 def turn(interpreter: OpenInterpreter, decide: Any = None) -> list[Chunk]:

@@ -15,7 +15,7 @@ import pexpect
 from model_server import ModelServer
 from terminal.emulator import Emulator
 
-PROGRAM = "import sys; from interpreter.frontends.terminal.cli import main; sys.exit(main())"
+PROGRAM = "import sys; from interpreter.frontends.cli import main; sys.exit(main())"
 PATIENCE = 60.0
 DEVICE_ATTRIBUTES = "\x1b[c"
 CTRL_B, CTRL_C, CTRL_D, CTRL_J, ALT_ENTER, ENTER = "\x02", "\x03", "\x04", "\n", "\x1b\r", "\r"

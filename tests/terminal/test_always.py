@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.frontends.terminal.always import SAVE, TRUST
-from interpreter.frontends.terminal.approval import QUESTION
+from interpreter.frontends.terminal.approval import QUESTION, SAVE_RULE, TRUST
 from interpreter.policy.files import user_file
 from model_server import ModelServer, text, tool_call
 from terminal.person import someone
@@ -21,11 +20,11 @@ def test_a_rule_is_shown_saved_and_heeded_at_once() -> None:
         person.says("run")
         person.answers(QUESTION, "a")
         person.sees("decision: allow")
-        person.answers(SAVE, "n")
+        person.answers(SAVE_RULE, "n")
         person.sees(QUESTION, times=2)
         assert not Path(user_file()).exists()
         person.types("a\r")
-        person.answers(SAVE, "y", times=2)
+        person.answers(SAVE_RULE, "y", times=2)
         person.sees("Done.")
         assert "it ran again" in person.rows
         assert person.screen.count(QUESTION) == 2

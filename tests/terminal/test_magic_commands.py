@@ -12,7 +12,7 @@ from interpreter import OpenInterpreter
 from interpreter.config.settings import apply
 from interpreter.errors import ModelError
 from interpreter.frontends.terminal import magics
-from interpreter.frontends.terminal.intro import greet
+from interpreter.frontends.terminal.chat import greet
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.tty import Tty
 from model_server import ModelServer, text, usage

@@ -8,10 +8,10 @@ import sys
 
 import pytest
 
-from interpreter.frontends.terminal.models import (
+from interpreter.frontends.commands import (
     Row,
     Section,
-    lines,
+    section_lines,
 )
 from routed_server import RoutedServer, as_json
 from terminal.person import PROGRAM, someone
@@ -90,10 +90,10 @@ def test_nothing_found_says_what_to_do() -> None:
 def test_a_table_fits_into_any_width() -> None:
     rows = (Row("openrouter/somebody/a-model-with-a-long-name", "1M", "0.50 / 1.50"), Row("x/y", "8k"))
     for width in (20, 40, 60, 100):
-        shown = list(lines(Section("title", rows), width))
+        shown = list(section_lines(Section("title", rows), width))
         assert all(len(line) <= max(width, len(rows[0].model) + 2) for line in shown)
         assert "0.50 / 1.50" in "\n".join(shown)
-    assert list(lines(Section("t", rows), 100))[2].split() == ["x/y", "8k"]
+    assert list(section_lines(Section("t", rows), 100))[2].split() == ["x/y", "8k"]
     assert len({line.index(word) for line, word in zip(shown[1:], ("1M", "8k"), strict=True)}) == 1
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.frontends.terminal.own_blocks import is_unfinished, python_of
+from interpreter.app.own_blocks import is_unfinished, python_of
 from model_server import ModelServer, text, tool_call
 from terminal.person import ALT_ENTER, CTRL_C, ENTER, someone
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.frontends.terminal import preview
-from interpreter.frontends.terminal.approval import QUESTION
+from interpreter.frontends.terminal.approval import APPLIED, DISCARDED, PREVIEW_BEGINS, PREVIEW_QUESTION, QUESTION
 from model_server import ModelServer, text, tool_call
 from preview.previewing import needs_views
 from terminal.person import CTRL_C, Person, someone
@@ -27,7 +26,7 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def asks_for_a_preview(person: Person, times: int = 1) -> None:
     person.answers(QUESTION, "p", times=times)
-    person.sees(preview.QUESTION, times=times)
+    person.sees(PREVIEW_QUESTION, times=times)
 
 
 def test_it_is_seen_and_applied(workspace: Path) -> None:
@@ -36,11 +35,11 @@ def test_it_is_seen_and_applied(workspace: Path) -> None:
     with ModelServer(replies) as server, someone(server=server) as person:
         person.says("run")
         asks_for_a_preview(person)
-        for words in (preview.BEGIN, "it is 42", "+ created  new.txt", "+hello"):
+        for words in (PREVIEW_BEGINS, "it is 42", "+ created  new.txt", "+hello"):
             assert words in person.screen
         assert not (workspace / "new.txt").exists()
         person.types("y\r")
-        person.sees(preview.APPLIED)
+        person.sees(APPLIED)
         person.sees("files: created new.txt")
         person.answers(QUESTION, "y", times=2)
         person.sees("still 42")
@@ -56,7 +55,7 @@ def test_it_is_forgotten_and_asked_about_again(workspace: Path, answer: str) -> 
         person.says("run")
         asks_for_a_preview(person)
         person.types(answer)
-        person.sees(preview.FORGOTTEN)
+        person.sees(DISCARDED)
         person.sees(QUESTION, times=2)
         assert not (workspace / "new.txt").exists()
         person.types("y\r")
@@ -73,10 +72,10 @@ def test_other_answers_explain(workspace: Path) -> None:
         asks_for_a_preview(person)
         person.types("what\r")
         person.sees("y makes it real")
-        person.sees(preview.QUESTION, times=2)
+        person.sees(PREVIEW_QUESTION, times=2)
         person.types("d\r")
         person.sees("+so", times=2)
-        person.sees(preview.QUESTION, times=3)
+        person.sees(PREVIEW_QUESTION, times=3)
         person.types("y\r")
         person.sees("Fine.")
         assert (workspace / "new.txt").read_text() == "so\n"
@@ -86,7 +85,7 @@ def test_every_block_if_that_is_wanted(workspace: Path) -> None:
     replies = [tool_call("python", CODE), text("Done.")]
     with ModelServer(replies) as server, someone("--preview", server=server) as person:
         person.says("run")
-        person.sees(preview.QUESTION)
+        person.sees(PREVIEW_QUESTION)
         assert QUESTION not in person.screen
         person.types("y\r")
         person.sees("Done.")

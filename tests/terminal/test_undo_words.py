@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interpreter.errors import UndoError
-from interpreter.frontends.terminal import outlook_words
+from interpreter.frontends.terminal.magics import undo as outlook_words
 from interpreter.frontends.terminal.magics.undo import parsed
 from interpreter.frontends.terminal.render.ansi import cells
 from interpreter.frontends.terminal.render.differences import rows

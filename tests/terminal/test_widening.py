@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from interpreter.errors import SandboxUnavailableError
-from interpreter.frontends.terminal.widening import QUESTION, SAVE
+from interpreter.frontends.terminal.approval import GRANT_QUESTION, SAVE_GRANT
 from interpreter.policy.files import user_file
 from interpreter.sandbox import bubblewrap
 from model_server import ModelServer, text, tool_call
@@ -42,18 +42,18 @@ def test_it_is_given_for_a_block_a_session_and_always(data: Path) -> None:
     with ModelServer(replies) as server, someone("-y", "--sandbox", "workspace", server=server) as person:
         person.says("run")
         person.sees(f"wants: to read {data}")
-        person.answers(QUESTION, "what")
+        person.answers(GRANT_QUESTION, "what")
         person.sees("a always, in this folder")
-        person.answers(QUESTION, "y", times=2)
+        person.answers(GRANT_QUESTION, "y", times=2)
         person.sees("One.")
         assert "I read 1 2 3" in person.rows
         person.says("again")
-        person.answers(QUESTION, "a", times=3)
+        person.answers(GRANT_QUESTION, "a", times=3)
         person.sees(f"- read: {data}")
-        person.answers(SAVE, "n")
+        person.answers(SAVE_GRANT, "n")
         assert not user_file().exists()
-        person.answers(QUESTION, "a", times=4)
-        person.answers(SAVE, "y", times=2)
+        person.answers(GRANT_QUESTION, "a", times=4)
+        person.answers(SAVE_GRANT, "y", times=2)
         person.sees("Two.")
         assert person.leaves() == 0
     assert f"- read: {data}" in user_file().read_text()
@@ -66,7 +66,7 @@ def test_a_no_is_a_no_to_where_a_link_leads(data: Path, plain: list[str]) -> Non
     with ModelServer(replies) as server, someone("-y", "--sandbox", "workspace", *plain, server=server) as person:
         person.says("run")
         person.sees(f"wants: to read {data}")
-        person.answers(QUESTION, "n look elsewhere")
+        person.answers(GRANT_QUESTION, "n look elsewhere")
         person.sees("Then not.")
         assert server.requests[-1].messages[-1]["content"].endswith("look elsewhere")
         assert "I read 1 2 3" not in person.rows

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.frontends.terminal.cli import main
+from interpreter.frontends.cli import main
 from interpreter.frontends.terminal.shell_hook import hook
 from wtf.shells import SHELLS, shell_with_hook
 

@@ -81,3 +81,30 @@ def change_folder(interpreter: OpenInterpreter, folder: str) -> Generator[Event,
         raise UsageError(f"There is no folder {path}.")
     yield from perform(interpreter, Do("cd", lambda: setattr(shared, "cwd", path)))
     return path
+
+
+SIGNS = {"python": ">>> ", "shell": "!"}  # what the user types before such a block
+
+
+def python_of(text: str) -> str:
+    """The code of a line or more after `>>>`; the prompts of a pasted session are no part of it."""
+    lines = [line[4:] if line.startswith((">>> ", "... ")) else line for line in text.strip("\n").split("\n")]
+    lines = ["" if line.rstrip() in (">>>", "...") else line for line in lines]
+    first = lines[0].removeprefix(">>>")
+    return "\n".join([first.lstrip() if first != lines[0] else first, *lines[1:]]).strip("\n")
+
+
+def is_unfinished(text: str) -> bool:
+    """Whether code after `>>>` goes on in the next line, as Python's own prompt sees it."""
+    if not text.lstrip().startswith(">>>"):
+        return False
+    from codeop import compile_command
+
+    code = python_of(text.lstrip())
+    if not code.strip():
+        return False
+    ends = text.endswith(("\n", "\n..."))
+    try:
+        return compile_command(code + "\n" * ends) is None
+    except (SyntaxError, ValueError, OverflowError):
+        return False  # it runs, and Python says what is wrong; IPython takes more than Python does

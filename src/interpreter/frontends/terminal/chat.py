@@ -5,14 +5,21 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from threading import Thread
 from typing import TYPE_CHECKING
 
-from interpreter.errors import InterpreterError
-from interpreter.frontends.terminal import intro, magics
+from interpreter.errors import (
+    InterpreterError,
+    LiteLLMMissingError,
+    MissingKeyError,
+    PolicyError,
+    ProviderNotFoundError,
+)
+from interpreter.frontends.terminal.approval import MODES
 from interpreter.frontends.terminal.reader import Reader, reader_for
 from interpreter.frontends.terminal.turn import show_turn
-from interpreter.frontends.terminal.warm_up import WarmUp
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
@@ -20,6 +27,8 @@ if TYPE_CHECKING:
     from interpreter.messages import Chunk
     from interpreter.session import Event
 
+
+_MAGIC_SIGNS = ("%", "!", ">>>")
 _LEAVING = ("exit", "quit", "exit()", "quit()")
 _HOW_TO_LEAVE = "Press Ctrl-C again, or Ctrl-D, to leave."
 _FOR_THE_SHELL = re.compile(r"interpreter\s+--?\w|pip3?\s+install\s[^\n]*\bopen-interpreter\b")
@@ -27,13 +36,15 @@ _FOR_THE_SHELL = re.compile(r"interpreter\s+--?\w|pip3?\s+install\s[^\n]*\bopen-
 
 def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk]:
     """Ask for messages and answer them; yields every chunk of every turn."""
-    intro.tell_of_rules(terminal, interpreter)
+    tell_of_rules(terminal, interpreter)
     terminal.forks = None
     reader, warm_up = reader_for(terminal, interpreter), WarmUp()
     reader.when_ready(warm_up.begin)
     while (text := _next_message(terminal, reader)) is not None:
         warm_up.finish()
-        if text.lstrip().startswith(magics.SIGNS):
+        if text.lstrip().startswith(_MAGIC_SIGNS):
+            from interpreter.frontends.terminal import magics
+
             with told(terminal, interpreter):
                 magics.run(terminal, interpreter, text.strip())
                 interpreter.journal.sync()  # what it changed in the conversation
@@ -74,7 +85,7 @@ def told(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[None]:
         raise  # nobody reads any more
     except InterpreterError as error:
         terminal.problem = error
-        terminal.error(intro.explained(error))
+        terminal.error(explained(error))
     except Exception as error:  # noqa: BLE001 - a fault of ours must not take the conversation with it
         terminal.error(fault(error, interpreter.debug))
 
@@ -124,3 +135,126 @@ def _next_message(terminal: Terminal, reader: Reader) -> str | None:
             pressed += 1
             if pressed > 1:
                 return None
+
+
+WAYS = """\
+Ways to a model:
+  export OPENAI_API_KEY=...     a key; other providers have their own variables
+  interpreter --setup           paste a key, or choose a model on this machine
+  interpreter --api_base http://localhost:8000/v1 --model NAME
+                                any server that speaks OpenAI's format"""
+
+
+def greet(terminal: Terminal, interpreter: OpenInterpreter) -> None:
+    """A line or two at the start of a chat."""
+    from interpreter.policy.approval import mode_of
+    from interpreter.version import __version__
+
+    asked = MODES[mode_of(interpreter)]
+    terminal.display.line(
+        f"Open Interpreter {__version__}, model {interpreter.llm.model}\n"
+        f"{asked[0].upper()}{asked[1:]}. %help lists the commands, Ctrl-D leaves."
+    )
+    if interpreter.os:
+        _tell_of_the_screen(terminal, interpreter)
+    terminal.display.finish()
+
+
+def tell_of_rules(terminal: Terminal, interpreter: OpenInterpreter) -> None:
+    """A mistake in the rules, before somebody has written a message."""
+    try:
+        check_rules(interpreter)
+    except PolicyError as error:
+        terminal.tell(f"{error} No code runs until that is mended.", "error")
+        terminal.display.finish()
+
+
+def check_rules(interpreter: OpenInterpreter) -> None:
+    """PolicyError if the rules have a mistake, before it stops the first block; nothing is loaded if there are none."""
+    from interpreter.policy import files as rule_files
+
+    if rule_files.are_there(interpreter.workspace):
+        from interpreter.policy import Policy
+
+        Policy.load(interpreter.workspace)
+
+
+def _tell_of_the_screen(terminal: Terminal, interpreter: OpenInterpreter) -> None:
+    """OS mode, or why there can be none here, before somebody has written a message."""
+    try:
+        interpreter.computer.display.size()
+    except InterpreterError as error:
+        terminal.display.line(f"OS mode cannot begin. {error}", "error")
+    else:
+        terminal.display.line("OS mode: the model sees the screen, and code can use mouse and keyboard.")
+
+
+def ask_for_key(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
+    """Let the user type a key for the model they named, and keep it if they like; False to leave."""
+    try:
+        key = terminal.ask("API key, hidden while you type (Enter to leave): ", password=True)
+    except KeyboardInterrupt:
+        return False
+    if not key or not key.strip():
+        return False
+    interpreter.llm.api_key = key.strip()
+    _offer_to_keep(interpreter, key.strip())
+    return True
+
+
+def _offer_to_keep(interpreter: OpenInterpreter, key: str) -> None:
+    from interpreter.frontends.terminal import setup
+    from interpreter.frontends.terminal import setup as local
+    from interpreter.llm.providers import ROWS, identify
+
+    row = ROWS.get(identify(interpreter.llm.model)[0])
+    if row is not None and row.key_variables and local.can_ask():
+        setup.offer_to_keep(row, key, interpreter.plain_text_display)
+
+
+def explained(error: InterpreterError) -> str:
+    """An error's words, and for a model that cannot be asked what was found and what to do."""
+    if isinstance(error, MissingKeyError | ProviderNotFoundError) and not isinstance(error, LiteLLMMissingError):
+        return "\n".join([str(error), found_keys(), WAYS])
+    return str(error)
+
+
+def found_keys() -> str:
+    """The keys in the environment, by name alone."""
+    from interpreter.llm.providers import PROVIDERS
+
+    names = [name for row in PROVIDERS for name in row.key_variables if os.environ.get(name)]
+    return f"Keys in the environment: {', '.join(dict.fromkeys(names)) or 'none'}."
+
+
+_NEEDED_SOON = (
+    "interpreter.agent.turn",
+    "interpreter.llm",
+    "interpreter.computer_api",
+    "interpreter.frontends.terminal.render.inline",
+    "rich.table",
+    "pygments.lexers.python",
+    "httpx",
+)
+
+
+class WarmUp:
+    """Imports in the background; `finish` before anything else imports the same, or two halves may meet."""
+
+    def __init__(self) -> None:
+        self._thread = Thread(target=self._load, name="warm-up", daemon=True)
+        self._begun = False
+
+    def begin(self) -> None:
+        self._begun = True
+        self._thread.start()
+
+    def finish(self) -> None:
+        if self._begun:
+            self._thread.join()
+
+    @staticmethod
+    def _load() -> None:
+        for name in _NEEDED_SOON:
+            with suppress(ImportError):  # it fails again where it is needed, and is told there
+                import_module(name)

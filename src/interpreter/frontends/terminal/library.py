@@ -44,7 +44,7 @@ def show_message(interpreter: OpenInterpreter, markdown: str) -> None:
 
 def local_setup(interpreter: OpenInterpreter) -> None:
     """Ask which local model to use."""
-    from interpreter.frontends.terminal import local
+    from interpreter.frontends.terminal import setup as local
 
     local.local_setup(interpreter)
 

@@ -19,7 +19,7 @@ from prompt_toolkit.output import ColorDepth, create_output
 from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 
-from interpreter.frontends.terminal.own_blocks import is_unfinished
+from interpreter.app.own_blocks import is_unfinished
 from interpreter.frontends.terminal.status_line import line_of
 from interpreter.frontends.terminal.tty import Tty
 

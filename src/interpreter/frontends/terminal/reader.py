@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
-from interpreter.frontends.terminal.own_blocks import is_unfinished
+from interpreter.app.own_blocks import is_unfinished
 from interpreter.frontends.terminal.tty import read_line
 
 if TYPE_CHECKING:

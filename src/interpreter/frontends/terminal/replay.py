@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, cast
 
-from interpreter.frontends.terminal.own_blocks import SIGNS
+from interpreter.app.own_blocks import SIGNS
 from interpreter.frontends.terminal.render.ansi import visible
 from interpreter.messages import group_of
 

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interpreter.errors import LocalServerError, NoModelError
-from interpreter.frontends.terminal.menu import Menu, fitting
+from interpreter.app.attachments import existing
+from interpreter.app.models import use_server_model
+from interpreter.errors import DownloadError, LocalServerError, ModelError, NoModelError
+from interpreter.frontends.terminal.menu import Menu, ask_plainly, fitting
+from interpreter.frontends.terminal.progress import show_download, show_pull
 from interpreter.frontends.terminal.render.words import wrapped
+from interpreter.frontends.terminal.tty import Tty
+from interpreter.llm import ollama
+from interpreter.llm.local import engine, servers, weights
 from interpreter.llm.providers import (
     STARTING_MODELS,
     keys_file,
@@ -21,6 +34,7 @@ if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.frontends.terminal.terminal import Terminal
     from interpreter.llm.providers import Provider
+
 
 _NO_MODEL = "No model is set up yet. Choose one; the next start takes it without asking."
 _KINDS = {
@@ -45,12 +59,11 @@ No model is set up, and there is no terminal to choose one at. One of these help
 def ready(terminal: Terminal, interpreter: OpenInterpreter, anew: bool = False) -> bool:
     """See to it that there is a model to ask; False if the user would rather leave."""
     from interpreter.app.models import is_model_named
-    from interpreter.frontends.terminal import local
 
     if not anew and (is_model_named(interpreter) or _is_found(terminal, interpreter)):
         return True
 
-    if not local.can_ask():
+    if not can_ask():
         raise NoModelError(NOBODY_TO_ASK)
     return _choose(terminal, interpreter)
 
@@ -58,9 +71,8 @@ def ready(terminal: Terminal, interpreter: OpenInterpreter, anew: bool = False) 
 def remember_local(interpreter: OpenInterpreter) -> None:
     """`--local`: choose a model on this machine, and keep the choice."""
     from interpreter.app.models import remember
-    from interpreter.frontends.terminal import local
 
-    taken = local.local_setup(interpreter)
+    taken = local_setup(interpreter)
     remember(interpreter, taken.program)
 
 
@@ -78,7 +90,6 @@ def _is_found(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
 
 def _by_memory(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
     from interpreter.app import models
-    from interpreter.frontends.terminal import local
 
     chosen = models.recall(interpreter)
     if chosen is None:
@@ -86,7 +97,7 @@ def _by_memory(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
     problem = chosen.problem
     try:
         if problem and chosen.program:
-            return local.start_again(interpreter, chosen.program, chosen.model)
+            return start_again(interpreter, chosen.program, chosen.model)
     except LocalServerError as error:
         problem = str(error)
     if not problem and (refused := models.use_remembered(interpreter, chosen)) is not None:
@@ -103,7 +114,6 @@ def _by_memory(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
 
 def _choose(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
     from interpreter.app.models import remember
-    from interpreter.frontends.terminal import local
 
     print("\n".join(_first_words(min(terminal.tty.size()[0] - 1, _WIDEST))))
     for row, variable in keys_in_environment(os.environ):
@@ -111,7 +121,7 @@ def _choose(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
     print()
     paste = _PastedKey(terminal)
     try:
-        taken = local.choose(interpreter, [] if interpreter.offline else [local.Choice(_PASTE, paste)])
+        taken = choose(interpreter, [] if interpreter.offline else [Choice(_PASTE, paste)])
     except KeyboardInterrupt:
         return False
     if taken.label != _PASTE or paste.is_kept:
@@ -172,3 +182,215 @@ def offer_to_keep(row: Provider, key: str, plain: bool) -> bool:
     if path is not None:
         print(f"The key is kept in {path}.")
     return path is not None
+
+
+OLLAMA = "ollama"
+
+# Offered for Ollama besides what it has; any other name can be typed.
+SUGGESTED = ("qwen2.5-coder:7b", "llama3.1", "codestral", "gemma2", "mistral-nemo", "phi3")
+
+_QUESTION = "Which model?"
+_LEAVES = "leaves"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A row of the list, and what taking it does; `is_ready` if that needs no download and no start."""
+
+    label: str
+    take: Callable[..., None]
+    is_ready: bool = False
+    program: str = ""
+    """What has to be started first, if anything: `ollama`, or the path of a llamafile."""
+
+
+def local_setup(interpreter: OpenInterpreter) -> Choice:
+    """Let the user choose a model on this machine; without anybody to ask, take the only one there is."""
+    return choose(interpreter) if can_ask() else _take_only_one(interpreter)
+
+
+def can_ask() -> bool:
+    """Whether somebody sees a list and can choose from it."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def choose(interpreter: OpenInterpreter, others: Sequence[Choice] = ()) -> Choice:
+    """What the user takes from the list, in which `others` stand behind the servers that run."""
+    while True:
+        found = servers.find()
+        for server in found:
+            if server.problem:
+                print(fitting(server.problem))
+        choices = [*_served(found), *others, *_startable(found), *_builtin()]
+        plain = interpreter.plain_text_display
+        taken = choices[Menu(_QUESTION, [choice.label for choice in choices], _LEAVES, plain).choose()]
+        try:
+            with _unseen_keys(plain):
+                taken.take(interpreter)
+            return taken
+        except (ModelError, DownloadError) as error:
+            print(f"{fitting(str(error))}\n")  # and the list again: another choice may work
+
+
+def start_again(interpreter: OpenInterpreter, program: str, model: str) -> bool:
+    """Start a program as an earlier choice did, and use that model; False if it is not there any more."""
+    for choice in _startable([]):
+        if choice.program == program:
+            choice.take(interpreter, model)
+            return True
+    return False
+
+
+def _unseen_keys(plain: bool) -> AbstractContextManager[None]:
+    """Keys that are pressed meanwhile are for the next list: not echoed, and Enter stays what it is.
+
+    Not where a line is read as the terminal lets it be edited: it would have no end.
+    """
+    tty = Tty()
+    return tty.keys(marks=False) if tty.in_foreground and tty.can_draw and not plain else nullcontext()
+
+
+def _take_only_one(interpreter: OpenInterpreter) -> Choice:
+    found = servers.find()
+    choices = [*_served(found), *_startable(found), *_builtin()]
+    ready = [choice for choice in choices if choice.is_ready]
+    if len(ready) == 1:
+        print(f"Using {ready[0].label}")
+        ready[0].take(interpreter)
+        return ready[0]
+    listed = "".join(f"\n  {choice.label}" for choice in ready or choices)
+    if ready:
+        raise LocalServerError(f"There are several local models; name one with --model. There are:{listed}")
+    raise LocalServerError(
+        "No local model is ready, and there is nobody to ask. Run `interpreter --local` in a terminal once. "
+        f"It can offer:{listed}"
+    )
+
+
+def _served(found: list[servers.Server]) -> Iterator[Choice]:
+    for server in found:
+        for model in server.models:
+            yield Choice(_model_label(server, model), _use_server_model(server, model), is_ready=True)
+        if server.kind.name == OLLAMA:
+            yield Choice("Get another model for Ollama", partial(_get_for_ollama, server=server))
+
+
+def _startable(found: list[servers.Server]) -> Iterator[Choice]:
+    program = engine.ollama_program()
+    if program and not any(server.kind.name == OLLAMA for server in found):
+        kind = next(kind for kind in servers.known_kinds() if kind.name == OLLAMA)
+        start = partial(engine.start_ollama, kind, program)
+        yield Choice("Start Ollama", partial(_start, start=start), program=OLLAMA)
+    for file in engine.llamafiles():
+        start = partial(engine.start_llamafile, file)
+        yield Choice(f"Start {file.name}", partial(_start, start=start), program=str(file))
+
+
+def _builtin() -> Iterator[Choice]:
+    installed = engine.is_installed()
+    for row in weights.WEIGHTS:
+        here = weights.is_here(row)
+        state = "on this machine" if here else f"{_gigabytes(row.size)} to download"
+        label = f"built-in  {row.title} ({state})"
+        yield Choice(label, partial(_use_builtin, what=row), here and installed)
+    for file in weights.own_files():
+        yield Choice(f"built-in  {file.name}", partial(_use_builtin, what=file), installed)
+    yield Choice("built-in  A GGUF file of yours", _ask_for_file)
+
+
+# -- taking a choice -----------------------------------------------------------------------------------------
+
+
+def _use_server_model(server: servers.Server, model: servers.Model) -> Callable[[OpenInterpreter], None]:
+    def use(interpreter: OpenInterpreter) -> None:
+        window = use_server_model(interpreter, server, model)
+        told = f", window {window:,} tokens." if window else "."
+        print(fitting(f"Using {model.name} at {server.kind.title}{told}"))
+
+    return use
+
+
+def _get_for_ollama(interpreter: OpenInterpreter, server: servers.Server) -> None:
+    had = {model.name for model in server.models}
+    names = [name for name in SUGGESTED if name not in had]
+    rows = [*names, "Another one: type its name (they are listed at https://ollama.com/library)"]
+    number = Menu("Which model should Ollama get?", rows, plain=interpreter.plain_text_display).choose()
+    name = names[number] if number < len(names) else ask_plainly("Model: ")
+    if not name:
+        raise LocalServerError("No model was named.")
+    _check_online(interpreter)
+    show_pull(name, ollama.pull(server.kind.address, name))
+    _use_server_model(server, servers.Model(name))(interpreter)
+
+
+def _start(interpreter: OpenInterpreter, wanted: str = "", *, start: Callable[[], engine.StartedServer]) -> None:
+    print("Starting it; it ends with this program.")
+    started = start()
+    server = servers.look(started.kind)
+    if server is None:
+        started.close()
+        raise LocalServerError(f"{started.kind.title} was started and does not tell its models.")
+    known = [model for model in server.models if server.model_string(model) == wanted] or server.models
+    if len(known) == 1:
+        _use_server_model(server, known[0])(interpreter)
+    elif known:
+        labels = [_model_label(server, model) for model in server.models]
+        number = Menu(_QUESTION, labels, _LEAVES, interpreter.plain_text_display).choose()
+        _use_server_model(server, server.models[number])(interpreter)
+    else:
+        _get_for_ollama(interpreter, server)
+
+
+def _use_builtin(interpreter: OpenInterpreter, what: weights.Weights | Path) -> None:
+    if not engine.is_installed():
+        _check_online(interpreter)
+        _install_engine()
+    if isinstance(what, weights.Weights) and not weights.is_here(what):
+        from interpreter.llm.local.weights import download
+
+        _check_online(interpreter)
+        show_download(what.file, download(what, weights.models_folder()))
+    name = weights.model_string(what)
+    file = weights.file_of(name.removeprefix(weights.PREFIX))
+    print(f"Loading {file.name} ...")
+    served = engine.running(file, interpreter.llm.context_window)
+    interpreter.llm.model, interpreter.llm.api_base = name, None
+    interpreter.llm.context_window = served.context
+    print(f"Using {name}, window {served.context:,} tokens.")
+
+
+def _install_engine() -> None:
+    command = engine.install_command()
+    print(fitting("The built-in model needs llama.cpp, which comes as a ready-made package:"))
+    print(f"  {' '.join(command)}")
+    if not sys.stdin.isatty() or ask_plainly("Install it now? [Y/n] ").strip().lower() not in ("", "y", "yes"):
+        raise LocalServerError(f"Not installed. To do it yourself, run: {' '.join(command)}")
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, check=False)
+    if done.returncode or not engine.is_installed():
+        raise LocalServerError("The installation did not work; what went wrong stands above.")
+
+
+def _check_online(interpreter: OpenInterpreter) -> None:
+    if interpreter.offline:
+        raise LocalServerError("Nothing is downloaded while `offline` is set.")
+
+
+def _ask_for_file(interpreter: OpenInterpreter) -> None:
+    given = ask_plainly("Path of the GGUF file: ").strip()
+    path = existing(given, os.getcwd()) if given else None  # dropped into a terminal, it comes with quotes or slashes
+    if path is None or not os.path.isfile(path):
+        raise LocalServerError(f"There is no file {given!r}.")
+    _use_builtin(interpreter, Path(path))
+
+
+# -- words ---------------------------------------------------------------------------------------------------
+
+
+def _model_label(server: servers.Server, model: servers.Model) -> str:
+    notes = [_gigabytes(model.size)] if model.size else []
+    notes += ["loaded"] if model.is_loaded else []
+    return f"{server.kind.title}  {model.name}" + (f" ({', '.join(notes)})" if notes else "")
+
+
+def _gigabytes(size: int) -> str:
+    return f"{size / 1e9:.1f} GB"

@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
-from interpreter.frontends.terminal.interrupts import Interrupts
+from interpreter.frontends.interrupts import Interrupts
 from interpreter.frontends.terminal.keyboard import Keyboard, TypeAhead
 from interpreter.frontends.terminal.plain import PlainDisplay
 from interpreter.frontends.terminal.questions import (
@@ -24,7 +24,7 @@ from interpreter.frontends.terminal.tty import Tty
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.app.forks import Forks
+    from interpreter.app.checkpoints import Forks
     from interpreter.errors import InterpreterError
     from interpreter.frontends.terminal.render.display import Display
     from interpreter.messages import Chunk

@@ -7,8 +7,7 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from interpreter.frontends.terminal.approval import allow_call, approve
-from interpreter.frontends.terminal.preview import Seen, Trying
+from interpreter.frontends.terminal.approval import Seen, Trying, allow_call, approve
 from interpreter.frontends.terminal.terminal import Busy, Terminal
 from interpreter.session import ANSWER, APPROVE, Answer, Event, Question
 

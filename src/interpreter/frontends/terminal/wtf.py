@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(arguments)
     except InterpreterError as error:
-        from interpreter.frontends.terminal.exit_codes import code_for
+        from interpreter.frontends.exit_codes import code_for
 
         print(f"wtf: {error}", file=sys.stderr)
         return code_for(error)
@@ -75,7 +75,7 @@ def _failure() -> Failure:
 
     piped = ""
     if sys.stdin is not None and not sys.stdin.isatty():
-        from interpreter.frontends.terminal.piped import piped_text
+        from interpreter.frontends.cli import piped_text
 
         piped = piped_text()
     return last_failure(os.environ, piped)
@@ -110,9 +110,9 @@ def told(failure: Failure, question: str = "") -> str:
 
 def _explain(failure: Failure, arguments: list[str]) -> int:
     """Ask the model, and run what it proposes if the user says yes."""
-    from interpreter.frontends.terminal.cli import configured
-    from interpreter.frontends.terminal.flags import parse
-    from interpreter.frontends.terminal.headless import Said, say
+    from interpreter.frontends.cli import configured
+    from interpreter.frontends.flags import parse
+    from interpreter.frontends.headless.run import Said, say
     from interpreter.frontends.terminal.terminal import Terminal
 
     has_flags = bool(arguments) and arguments[0].startswith("-")

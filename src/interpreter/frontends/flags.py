@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
+from textwrap import wrap
 from typing import Any, NamedTuple
 
-from interpreter.config.settings import (
-    SETTINGS,
-    Setting,
-    closest,
-    parse_value,
-    setting_named,
-)
+from interpreter.config.settings import SETTINGS, Setting, closest, parse_value, setting_named
 from interpreter.errors import SettingError, UsageError
+from interpreter.frontends.exit_codes import MEANINGS
 
 _IN_FULL = ("--mode",)  # no beginning of it will do: `--mod` has always been --model
 
@@ -268,3 +266,281 @@ def _unknown(word: str) -> UsageError:
     close = _closest(word)
     advice = f"Did you mean {close}?" if close else "`interpreter --help` lists them all."
     return UsageError(f"There is no flag {word}. {advice}")
+
+
+_COLUMN = 30
+_WIDTH = 80
+
+_USAGE = """\
+Usage: interpreter [flags]                start a chat
+       interpreter [flags] "a message"    say one thing, and see it done
+       i want a venv                      the same, with an I in front"""
+
+_FOOTER = """\
+An on/off flag has a --no- form, a flag may be shortened while it stays clear,
+and dashes and underscores are the same. A flag between the words of a message
+is part of the message; everything after -- is.
+
+In the chat, a message that begins with three double quotes (\""") goes on until
+three more, and %help lists the commands. Ctrl-C stops the model or the running
+code; Ctrl-D ends the chat.
+
+Settings: what a flag says is heard before an environment variable, that before
+the profile, and that before the default. --debug_config shows what holds.
+Text that is piped in goes along with the message."""
+
+
+def help_text() -> str:
+    """What `interpreter --help` prints."""
+    lines = [_USAGE]
+    sections: dict[str, list[Setting | Command]] = {}
+    for row in SETTINGS:
+        if row.flag or row.no_flag:
+            sections.setdefault(row.section, []).append(row)
+    sections["Commands"] = list(COMMANDS)
+    for heading, rows in sections.items():
+        lines += ["", f"{heading}:"]
+        for flag in rows:
+            lines += _help_lines(flag)
+    codes = [f"  {code:<4} {words}" for code, words in MEANINGS.items()]
+    return "\n".join([*lines, "", _FOOTER, "", "Exit codes:", *codes])
+
+
+def _help_lines(row: Setting | Command) -> list[str]:
+    left = "  " + _spelling(row)
+    right = wrap(_explanation(row), _WIDTH - _COLUMN, break_long_words=False, break_on_hyphens=False)
+    first = [left] if len(left) > _COLUMN - 2 else [left.ljust(_COLUMN) + right.pop(0)]
+    return first + [" " * _COLUMN + line for line in right]
+
+
+def _explanation(row: Setting | Command) -> str:
+    words = row.help.replace("`", "")
+    if not row.flag:
+        words = f"Do not {words[0].lower()}{words[1:]}"
+    if isinstance(row, Setting) and row.kind != "bool" and isinstance(row.default, int | float | str):
+        words += f" Default: {row.default}." if row.default != "" else ""
+    return f"{words} (Not there yet.)" if row.later else words
+
+
+def _spelling(row: Setting | Command) -> str:
+    names = ", ".join(filter(None, (row.short, row.flag or getattr(row, "no_flag", ""))))
+    if isinstance(row, Command):
+        return f"{names} {row.value}".rstrip()
+    if row.kind == "bool":
+        return f"{names} | {row.no_flag}" if row.flag and row.no_flag else names
+    value = "|".join(row.choices) or {"int": "N", "float": "NUMBER", "path": "PATH"}.get(row.kind, "TEXT")
+    return f"{names} {value}"
+
+
+PROGRAMS = ("interpreter", "i")
+FILES, FOLDERS, PROFILES, ANY = "files", "folders", "profiles", "any"
+_FOLDERS = ("workspace",)
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One flag with its spellings, its explanation, and what may follow it."""
+
+    names: tuple[str, ...]
+    help: str
+    takes: str = ""
+    """Empty for a switch; a kind above, or `choices`."""
+    choices: tuple[str, ...] = ()
+
+
+def script(shell: str) -> str:
+    """The script for a shell."""
+    return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell]()
+
+
+def flags() -> Iterator[Flag]:
+    """All flags, as they are offered."""
+    for row in SETTINGS:
+        if row.flag or row.no_flag:
+            yield from _of_setting(row)
+    for command in COMMANDS:
+        names = tuple(filter(None, (command.flag, command.short)))
+        yield Flag(names, _line(command.help), _takes_of(command), command.choices)
+
+
+def _of_setting(row: Setting) -> Iterator[Flag]:
+    positive = tuple(filter(None, (row.flag, row.short if row.flag else "")))
+    negative = tuple(filter(None, (row.no_flag, "" if row.flag else row.short)))
+    if row.kind != "bool":
+        takes = "choices" if row.choices else FOLDERS if row.leaf in _FOLDERS else FILES if row.kind == "path" else ANY
+        yield Flag(positive, _line(row.help), takes, row.choices)
+        return
+    if positive:
+        yield Flag(positive, _line(row.help))
+    if negative or row.flag:
+        yield Flag(negative or (f"--no-{row.flag[2:]}",), f"Not: {_line(row.help)}")
+
+
+def _takes_of(command: Command) -> str:
+    if command.choices:
+        return "choices"
+    if command.name in ("profile", "reset_profile"):
+        return PROFILES
+    return FILES if command.value == "FILE" else ANY if command.value else ""
+
+
+def _line(text: str) -> str:
+    """The first sentence, without marks that a shell would take for its own."""
+    return text.replace("`", "").replace('"', "").partition(". ")[0].rstrip(".").replace("'", "").replace("$", "")
+
+
+def _profiles_folder() -> str:
+    if sys.platform == "darwin":
+        return "$HOME/Library/Application Support/open-interpreter/profiles"
+    return "${XDG_CONFIG_HOME:-$HOME/.config}/open-interpreter/profiles"
+
+
+def _builtin() -> str:
+    from interpreter.config.profiles import builtin_names
+
+    return " ".join(builtin_names())
+
+
+# -- bash ----------------------------------------------------------------------------------------------------------
+
+_BASH = r"""# Completion for bash. In ~/.bashrc: source <(interpreter --completion bash)
+_interpreter() {
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} own
+    COMPREPLY=()
+    # `--flag=value` comes in three words.
+    [[ $cur == "=" ]] && cur=""
+    [[ $prev == "=" ]] && prev=${COMP_WORDS[COMP_CWORD-2]}
+    # Dashes and underscores are the same.
+    [[ $prev == --* ]] && own=${prev:2} && prev=--${own//-/_}
+    case $prev in
+@CASES@
+    esac
+    if [[ $cur == -* ]]; then
+        local flags="@FLAGS@"
+        [[ $cur == --*-* ]] && flags="$flags @DASHED@"
+        COMPREPLY=($(compgen -W "$flags" -- "$cur"))
+    fi
+}
+complete -o default -F _interpreter @PROGRAMS@
+"""
+
+
+def _bash() -> str:
+    found = list(flags())
+    names = [name for flag in found for name in flag.names]
+    dashed = [_dashed(name) for name in names if "_" in name]
+    cases = [f"        {'|'.join(flag.names)}) {_bash_values(flag)} ;;" for flag in found if flag.takes]
+    return (
+        _BASH.replace("@CASES@", "\n".join(cases))
+        .replace("@FLAGS@", " ".join(names))
+        .replace("@DASHED@", " ".join(dashed))
+        .replace("@PROGRAMS@", " ".join(PROGRAMS))
+        .rstrip()
+    )
+
+
+def _bash_values(flag: Flag) -> str:
+    match flag.takes:
+        case "choices":
+            return f'COMPREPLY=($(compgen -W "{" ".join(flag.choices)}" -- "$cur")); return'
+        case "folders":
+            return "compopt -o dirnames +o default 2>/dev/null; return"
+        case "profiles":
+            listed = f'own=$(cd "{_profiles_folder()}" 2>/dev/null && ls)'
+            return f'{listed}; COMPREPLY=($(compgen -W "{_builtin()} $own" -f -- "$cur")); return'
+        case _:
+            return "return"  # bash's own: files
+
+
+def _dashed(name: str) -> str:
+    return "--" + name[2:].replace("_", "-")
+
+
+# -- zsh -----------------------------------------------------------------------------------------------------------
+
+_ZSH = r"""#compdef @PROGRAMS@
+# Completion for zsh. In ~/.zshrc, after compinit: source <(interpreter --completion zsh)
+_interpreter_profiles() {
+    local -a names
+    names=(@BUILTIN@ "@FOLDER@"/*(N:t))
+    compadd -a names
+    _files
+}
+_interpreter() {
+    _arguments -M 'm:{-_}={_-}' \
+@FLAGS@
+        '*:message:_files'
+}
+compdef _interpreter @PROGRAMS@
+"""
+
+
+def _zsh() -> str:
+    lines = [f"        {spec} \\" for flag in flags() for spec in _zsh_specs(flag)]
+    return (
+        _ZSH.replace("@FLAGS@", "\n".join(lines))
+        .replace("@BUILTIN@", _builtin())
+        .replace("@FOLDER@", _profiles_folder())
+        .replace("@PROGRAMS@", " ".join(PROGRAMS))
+        .rstrip()
+    )
+
+
+def _zsh_specs(flag: Flag) -> Iterator[str]:
+    words = flag.help.replace("[", "(").replace("]", ")").replace(":", "\\:")
+    action = {
+        "choices": f":value:({' '.join(flag.choices)})",
+        FILES: ":file:_files",
+        FOLDERS: ":folder:_files -/",
+        PROFILES: ":profile:_interpreter_profiles",
+        ANY: ":value: ",
+    }.get(flag.takes, "")
+    for name in flag.names:
+        yield f"'{name}[{words}]{action}'"
+
+
+# -- fish ----------------------------------------------------------------------------------------------------------
+
+
+_FISH = r"""# Completion for fish: interpreter --completion fish > ~/.config/fish/completions/interpreter.fish
+function __interpreter_profiles
+    set -l config $HOME/.config
+    set -q XDG_CONFIG_HOME; and set config $XDG_CONFIG_HOME
+    for file in "@FOLDER@"/*
+        string replace -r '.*/' '' -- $file
+    end
+end
+"""
+
+
+def _fish() -> str:
+    # fish has no ${NAME:-otherwise}.
+    folder = _profiles_folder().replace("${XDG_CONFIG_HOME:-$HOME/.config}", "$config")
+    lines = [_FISH.replace("@FOLDER@", folder)]
+    for program in PROGRAMS:
+        for flag in flags():
+            spelled = " ".join(_fish_name(name) for name in flag.names)
+            lines.append(f"complete -c {program} {spelled} {_fish_values(flag)}-d '{flag.help}'")
+    return "\n".join(lines)
+
+
+def _fish_name(name: str) -> str:
+    if name.startswith("--"):
+        return f"-l {name[2:]}"
+    return f"-s {name[1:]}" if len(name) == 2 else f"-o {name[1:]}"
+
+
+def _fish_values(flag: Flag) -> str:
+    match flag.takes:
+        case "choices":
+            return f"-x -a '{' '.join(flag.choices)}' "
+        case "folders":
+            return "-x -a '(__fish_complete_directories)' "
+        case "files":
+            return "-r -F "
+        case "profiles":
+            return f"-r -F -a '{_builtin()} (__interpreter_profiles)' "
+        case "any":
+            return "-x "
+        case _:
+            return ""

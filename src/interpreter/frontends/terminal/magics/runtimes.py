@@ -6,16 +6,12 @@ import re
 from typing import TYPE_CHECKING
 
 from interpreter.errors import InterpreterError, UsageError
-from interpreter.frontends.terminal.magics.command import Command
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.frontends.terminal.terminal import Terminal
-    from interpreter.runtimes.looking import (
-        Value,
-        Variable,
-        Window,
-    )
+    from interpreter.runtimes.looking import Value, Variable, Window
+
 
 _HEADINGS = ("name", "type", "shape", "size", "preview")
 _NAME = re.compile(r"(?:(?P<language>\w+):)?(?P<name>\S.*)", re.DOTALL)
@@ -24,7 +20,7 @@ _NAME = re.compile(r"(?:(?P<language>\w+):)?(?P<name>\S.*)", re.DOTALL)
 # -- variables ---------------------------------------------------------------------------------------------------
 
 
-def _vars(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+def list_variables(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     found = interpreter.computer.variables(argument or None)
     for language, variables in found.items():
         if variables:
@@ -70,7 +66,7 @@ def _table(terminal: Terminal, rows: list[tuple[str, ...]]) -> None:
         terminal.tty.write(clip("  ".join(["", *padded, row[kept[-1]]]), width).rstrip() + "\n")
 
 
-def _show(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+def show(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     match = _NAME.fullmatch(argument)
     if match is None:
         terminal.display.line("Write what to show, as in %show df. %vars lists what there is.")
@@ -125,7 +121,7 @@ def _kind(value: Value) -> str:
 # -- places and programs -----------------------------------------------------------------------------------------
 
 
-def _cd(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+def change_folder(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     from interpreter.app import result_of
     from interpreter.app.own_blocks import change_folder
 
@@ -137,7 +133,7 @@ def _cd(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None
     terminal.display.line(f"All sessions go on in {path}.")
 
 
-def _run(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+def run_file(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     from interpreter.app.own_blocks import run_file
     from interpreter.frontends.terminal.turn import show_block
 
@@ -154,30 +150,37 @@ def _run(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
 # -- code at the prompt ------------------------------------------------------------------------------------------
 
 
-def shell(terminal: Terminal, interpreter: OpenInterpreter, command: str, shared: bool | None = None) -> None:
+def run_shell(terminal: Terminal, interpreter: OpenInterpreter, command: str, shared: bool | None = None) -> None:
     """`!command` and `%% command`: in the shell session that the model uses."""
-    from interpreter.frontends.terminal.own_blocks import show_own_block
-
     if not command:
         terminal.display.line("Write the command after the sign, as in !ls.")
         return
-    show_own_block(terminal, interpreter, "shell", command, shared)
+    _run_own_block(terminal, interpreter, "shell", command, shared)
 
 
-def python(terminal: Terminal, interpreter: OpenInterpreter, text: str) -> None:
+def run_python(terminal: Terminal, interpreter: OpenInterpreter, text: str) -> None:
     """`>>> code`: in the Python session that the model uses."""
-    from interpreter.frontends.terminal.own_blocks import python_of, show_own_block
+    from interpreter.app.own_blocks import python_of
 
     code = python_of(text)
     if not code.strip():
         terminal.display.line("Write the code after the sign, as in >>> 1 + 1.")
         return
-    show_own_block(terminal, interpreter, "python", code)
+    _run_own_block(terminal, interpreter, "python", code)
 
 
-COMMANDS = (
-    Command("vars", "[language]", "list the live variables", _vars),
-    Command("show", "name", "look at a value: a table, a picture, any object", _show),
-    Command("run", "file", "run a file in the live session of its language", _run),
-    Command("cd", "[folder]", "have all sessions go on in another folder", _cd),
-)
+def open_output(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    from interpreter.frontends.terminal.opening import open_shown
+
+    terminal.display.line(f"Opened {open_shown(argument)}.")
+
+
+def _run_own_block(
+    terminal: Terminal, interpreter: OpenInterpreter, language: str, code: str, shared: bool | None = None
+) -> None:
+    """Run and show it; `shared` tells the model, None does as the setting says."""
+    from interpreter.app.own_blocks import run_own_block
+    from interpreter.frontends.terminal.turn import show_block
+
+    for _ in show_block(terminal, interpreter, run_own_block(interpreter, language, code, shared)):
+        pass

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import TYPE_CHECKING
 
 from interpreter.config.settings import apply
 from interpreter.errors import InterpreterError
-from interpreter.frontends.terminal.intro import MODES
-from interpreter.frontends.terminal.magics.command import Command
+from interpreter.frontends.terminal.approval import MODES
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.frontends.terminal.terminal import Terminal
+    from interpreter.llm.usage import Usage
+
 
 _KINDS = {
     "off": "There is no sandbox: code can reach what you can.",
@@ -21,12 +23,12 @@ _KINDS = {
 }
 
 
-def _reset(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+def reset(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     interpreter.reset()
     terminal.display.line("The conversation is empty, and all sessions are ended.")
 
 
-def _verbose(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+def verbose(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     wanted = _switch(terminal, argument, interpreter.verbose)
     if wanted is None:
         return
@@ -36,24 +38,24 @@ def _verbose(terminal: Terminal, interpreter: OpenInterpreter, argument: str) ->
     terminal.display.line(f"verbose is {'on' if wanted else 'off'}.")
 
 
-def _debug(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+def debug(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     terminal.display.line("%debug is now %verbose.")
-    _verbose(terminal, interpreter, argument)
+    verbose(terminal, interpreter, argument)
 
 
-def _auto_run(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+def auto_run(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     wanted = _switch(terminal, argument, interpreter.auto_run)
     if wanted is None:
         return
     interpreter.auto_run = wanted
     if interpreter.mode is not None:  # which is heard first
-        _mode(terminal, interpreter, "")
+        mode(terminal, interpreter, "")
         terminal.display.line(f"To change that, say %mode {'auto' if wanted else 'ask'}.")
         return
     terminal.display.line("Code runs without asking from now on." if wanted else "You are asked before code runs.")
 
 
-def _sandbox(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+def sandbox(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     before = interpreter.sandbox
     if argument:
         from interpreter.sandbox import Sandbox
@@ -71,7 +73,7 @@ def _sandbox(terminal: Terminal, interpreter: OpenInterpreter, argument: str) ->
         terminal.display.line("The next block of each language starts a new session, without the variables of before.")
 
 
-def _mode(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+def mode(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     from interpreter.policy.approval import mode_of
 
     if argument:
@@ -79,7 +81,7 @@ def _mode(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
     terminal.display.line(f"The mode is {mode_of(interpreter)}: {MODES[mode_of(interpreter)]}.")
 
 
-def _see(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+def share_commands(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     wanted = _switch(terminal, argument, interpreter.share_commands)
     if wanted is not None:
         interpreter.share_commands = wanted
@@ -87,7 +89,7 @@ def _see(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
         terminal.display.line(f"The model {sees} what you run with ! and >>> from now on.")
 
 
-def _model(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+def model(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     llm = interpreter.llm
     if not argument:
         terminal.display.line(
@@ -126,13 +128,74 @@ def _switch(terminal: Terminal, argument: str, now: bool) -> bool | None:
     return words.get(argument.lower())
 
 
-COMMANDS = (
-    Command("model", "[name] [address]", "ask another model from now on; without a name, tell which it is", _model),
-    Command("see", "[on/off]", "whether the model sees what you run with ! and >>>", _see),
-    Command("reset", "", "forget the conversation and end all sessions", _reset),
-    Command("mode", "[ask/auto/auto-in-sandbox/plan]", "when you are asked before code runs; tells which it is", _mode),
-    Command("sandbox", "[off/read-only/workspace]", "what code can reach; without a word, tell which it is", _sandbox),
-    Command("auto_run", "[true/false]", "run code without asking", _auto_run),
-    Command("verbose", "[true/false]", "tell more; shows the messages as they are", _verbose),
-    Command("debug", "[true/false]", "the old name of %verbose", _debug),
-)
+def info(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    import platform
+
+    from interpreter.version import __version__
+
+    llm = interpreter.llm
+    facts = {
+        "Open Interpreter": __version__,
+        "Python": platform.python_version(),
+        "System": platform.platform(),
+        "Processors": os.cpu_count(),
+        "Model": llm.model,
+        "Server": llm.api_base or "the provider's own",
+        "Context window": _window(interpreter) or "found out when needed",
+        "Images": "seen" if llm.vision else "not seen",
+        "Tools": llm.supports_functions if llm.supports_functions is not None else "found out when needed",
+        "Auto run": "on" if interpreter.auto_run else "off",
+        "Safe mode": interpreter.safe_mode,
+        "Offline": "yes" if interpreter.offline else "no",
+        "Folder": interpreter.computer.surroundings.cwd,
+        "Messages": len(interpreter.messages),
+        "System message": f"{len(interpreter.system_message):,} characters",
+    }
+    width = max(map(len, facts))
+    terminal.display.line("\n".join(f"{name.ljust(width)}  {value}" for name, value in facts.items()))
+
+
+def _window(interpreter: OpenInterpreter) -> str:
+    window = interpreter.llm.context_used[1]
+    return f"{window:,} tokens" if window else ""
+
+
+def cost(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    from interpreter.llm.usage import in_dollars
+
+    llm = interpreter.llm
+    lines = [f"This session: {_money(llm.usage)}", f"The last turn: {_money(llm.turn_usage)}"]
+    if llm.max_budget is not None:
+        left = max(0.0, llm.max_budget - llm.usage.cost)
+        lines.append(f"Of the budget of {in_dollars(llm.max_budget)}, {in_dollars(left)} is left.")
+    terminal.display.line("\n".join(lines))
+
+
+def tokens(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    from interpreter.llm.context import estimate_text
+
+    llm = interpreter.llm
+    lines = [f"This session: {_spent(llm.usage)}", f"The last turn: {_spent(llm.turn_usage)}"]
+    if llm.max_budget is not None:
+        lines.append(f"The budget is ${llm.max_budget:,.2f}.")
+    used, window = llm.context_used
+    share = f" of {window:,} ({used * 100 // window}%)" if window else ""
+    lines.append(f"The next request: about {used:,} tokens{share}.")
+    if argument:
+        lines.append(f"Your message has about {estimate_text(argument):,} tokens.")
+    terminal.display.line("\n".join(lines))
+
+
+def _spent(usage: Usage) -> str:
+    cached = f" ({usage.cached_tokens:,} from the cache)" if usage.cached_tokens else ""
+    read, written = f"{usage.input_tokens:,} tokens read{cached}", f"{usage.output_tokens:,} written"
+    return f"{usage.requests} requests, {read}, {written}, {_money(usage)}"
+
+
+def _money(usage: Usage) -> str:
+    from interpreter.llm.usage import in_dollars
+
+    cost = f"{'about ' if usage.estimated else ''}{in_dollars(usage.cost)}"
+    if usage.unpriced_tokens:
+        cost = f"{cost}, and some without a known price" if usage.cost else "no known price"
+    return f"{cost}."
