@@ -12,8 +12,9 @@ import pytest
 
 from export.told import declined, drawn, failed, printed, ran, user
 from interpreter.errors import ExportError
+from interpreter.export import Conversation
 from interpreter.export.script.dependencies import Installed, installed_for
-from interpreter.export.script.program import Program, program
+from interpreter.export.script.program import Program, make_program
 from interpreter.session.journal.entries import Entry
 
 INSTALLED = Installed(
@@ -30,7 +31,7 @@ INSTALLED = Installed(
 
 
 def made(*entries: Entry, everything: bool = False, folder: str = ".") -> Program:
-    return program(entries, "Title", INSTALLED, folder, everything)
+    return make_program(Conversation(entries, "Title", folder=folder, everything=everything), INSTALLED)
 
 
 def body(*entries: Entry, everything: bool = False) -> str:

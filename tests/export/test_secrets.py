@@ -11,7 +11,7 @@ import pytest
 
 from export.test_commands import Desk
 from export.told import had, ran, user
-from interpreter.export.secrets import notes_in_entries, notice, without_secrets
+from interpreter.export import secrets_notice, texts_of, without_secrets
 from interpreter.session.journal.entries import Block, Shown
 
 KEY = "sk-proj-" + "a1b2c3d4e5" * 5
@@ -64,5 +64,5 @@ def test_pictures_are_left_alone_and_files_are_not() -> None:
     clean = without_secrets([user("hello"), picture, named, ran("x = 1")], {})
     assert clean[1] == picture and TOKEN not in str(clean[2])
     assert isinstance(clean[3], Block) and clean[3].code == "x = 1"
-    assert notes_in_entries(clean) == 1
-    assert notice(0) == [] and notice(1)[0].startswith("1 secret was left out")
+    assert secrets_notice(texts_of(clean))[0].startswith("1 secret was left out")
+    assert secrets_notice("nothing") == []

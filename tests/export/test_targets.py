@@ -8,7 +8,7 @@ import pytest
 
 from export.told import model, user
 from interpreter.errors import ExportError
-from interpreter.export.target import choose_path, file_name, title_of, write
+from interpreter.export import choose_path, file_name, title_of, write
 
 
 def test_the_name_comes_from_what_the_user_said() -> None:

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from interpreter import OpenInterpreter
+from interpreter.export import Conversation, write
 from interpreter.export.notebook import notebook
-from interpreter.export.target import write
 from interpreter.runtimes.session import Session
 from interpreter.session.journal.entries import entries_from_messages
 from model_server import ModelServer, stall, text, tool_call
@@ -243,7 +243,7 @@ class Storm:
         self.interpreter.messages = [{"role": "user", "type": "message", "content": "x" * 50_000}]
         for _ in range(40):
             entries = entries_from_messages(self.interpreter.messages)
-            write(Path("export.ipynb"), notebook(entries, "title"), force=True)
+            write(Path("export.ipynb"), notebook(Conversation(entries, "title")).text, force=True)
             json.loads(Path("export.ipynb").read_text())
 
 

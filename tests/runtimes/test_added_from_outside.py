@@ -11,6 +11,7 @@ import pytest
 
 from conversation import Chatting, chatting
 from interpreter import BaseLanguage, OpenInterpreter
+from interpreter.export import Conversation
 from interpreter.export.html import page
 from interpreter.export.markdown import markdown
 from interpreter.export.notebook import notebook
@@ -171,9 +172,9 @@ def conversation(name: str, *codes: str) -> list[Block]:
 
 def test_a_class_with_a_name_and_run_is_enough() -> None:
     registry, entries = having(Plain).computer.registry, conversation("PLAINLY", "say it")
-    assert "```plainly\nsay it" in markdown(entries, "T", "f", registry).text
-    assert "<span>plainly</span>" in page(entries, "T", registry)
-    assert "A notebook cannot run plainly" in notebook(entries, "T", registry)
+    assert "```plainly\nsay it" in markdown(Conversation(entries, "T", registry)).text
+    assert "<span>plainly</span>" in page(Conversation(entries, "T", registry)).text
+    assert "A notebook cannot run plainly" in notebook(Conversation(entries, "T", registry)).text
     assert steps_of(entries, registry).notes == ["Block 1 (plainly) is not carried: the program is in Python."]
 
 
@@ -194,7 +195,7 @@ def test_a_class_of_0_4_3_extends_nothing() -> None:
 
 def test_a_notebook_runs_it_where_it_says_how() -> None:
     entries = conversation("moon", "function f() end", "print(1)", "print(f())")
-    book = nbformat.reads(notebook(entries, "T", having(Thorough).computer.registry), as_version=4)
+    book = nbformat.reads(notebook(Conversation(entries, "T", having(Thorough).computer.registry)).text, as_version=4)
     assert [cell.source for cell in book.cells if cell.cell_type == "code"] == [
         "%%script moon\nfunction f() end",
         "%%script moon\nprint(1)",

@@ -6,11 +6,11 @@ import io
 import json
 from typing import Any
 
+from interpreter.export import Conversation, without_secrets
 from interpreter.export.html import page
 from interpreter.export.markdown import markdown
 from interpreter.export.notebook import notebook
 from interpreter.export.script.steps import steps_of
-from interpreter.export.secrets import without_secrets
 from interpreter.frontends.terminal.plain import PlainDisplay
 from interpreter.frontends.terminal.render.display import Display
 from interpreter.frontends.terminal.render.screen import Screen
@@ -79,16 +79,16 @@ def test_a_call_is_no_block() -> None:
 
 def test_in_exports() -> None:
     entries = entries_from_messages(MESSAGES)
-    document = markdown(entries, "Title", "files").text
+    document = markdown(Conversation(entries, "Title")).text
     assert document.index(f"```\n{SHOWN}\n```") < document.index("```text\nKept.\n```")
-    cells: list[dict[str, Any]] = json.loads(notebook(entries, "Title"))["cells"]
+    cells: list[dict[str, Any]] = json.loads(notebook(Conversation(entries, "Title")).text)["cells"]
     assert {cell["cell_type"] for cell in cells} == {"markdown"}
     assert SHOWN in "".join(cells[2]["source"]) and "Kept." in "".join(cells[2]["source"])
-    assert "note(text=&quot;Buy milk&quot;)" in page(entries, "Title")
+    assert "note(text=&quot;Buy milk&quot;)" in page(Conversation(entries, "Title")).text
 
 
 def test_secrets_are_left_out_of_both() -> None:
     key = "sk-" + "aB3dE5gH7jK9" * 4
     secret: list[Message] = [{**MESSAGES[1], "content": json.dumps({"text": key})}, {**MESSAGES[2], "content": key}]
-    text = markdown(without_secrets(entries_from_messages(secret), {"API key": key}), "Title", "files").text
+    text = markdown(Conversation(without_secrets(entries_from_messages(secret), {"API key": key}), "Title")).text
     assert key not in text

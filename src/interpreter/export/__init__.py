@@ -1,1 +1,206 @@
-"""A conversation written down: as a notebook, as Markdown, as a page, as a program."""
+"""A conversation written to a file: the forms there are, what each is made from, and how the file is written.
+
+To add a form, write a function `(Conversation) -> Document` in a module of this package and give it a row in EXPORTERS.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from interpreter.errors import ExportError
+from interpreter.llm.secrets import redacted
+from interpreter.messages import Message
+from interpreter.runtimes import BUILT_IN, Registry, resolve
+from interpreter.session.journal.entries import Block, Entry, Said, ToolCall
+from interpreter.sigint import Hold
+
+if TYPE_CHECKING:
+    from interpreter.export.script.program import Program
+
+NAME_LENGTH = 40
+TITLE_LENGTH = 80
+_NOTE = re.compile(r"\[redacted: [^\]\n]{1,200}\]")
+
+
+@dataclass(frozen=True)
+class Conversation:
+    """What an export is made from."""
+
+    entries: Sequence[Entry]
+    title: str
+    registry: Registry = BUILT_IN
+    path: Path = Path("conversation")
+    """The file that it will be written to."""
+    folder: str = "."
+    """Where the session is now."""
+    python: Callable[[], str] = lambda: sys.executable
+    """Finds the session's Python, which runs in this environment."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+    everything: bool = False
+    """For a program: keep all blocks that succeeded, not only those that the result needs."""
+
+
+@dataclass
+class Document:
+    """The text of an export, and what belongs to it."""
+
+    text: str
+    pictures: dict[str, bytes] = field(default_factory=dict)
+    """Files for the folder of pictures beside it."""
+    notes: list[str] = field(default_factory=list)
+    """What the reader should know about it, in sentences."""
+    program: Program | None = None
+
+
+class Exporter(NamedTuple):
+    """One form: how its file names end, and the function that makes it."""
+
+    suffix: str
+    function: str
+
+    def make(self, conversation: Conversation) -> Document:
+        make: Callable[[Conversation], Document] = resolve(self.function)
+        return make(conversation)
+
+
+EXPORTERS = {
+    "notebook": Exporter(".ipynb", "interpreter.export.notebook:notebook"),
+    "markdown": Exporter(".md", "interpreter.export.markdown:markdown"),
+    "html": Exporter(".html", "interpreter.export.html:page"),
+    "script": Exporter(".py", "interpreter.export.script.program:program"),
+}
+
+
+# -- the file ----------------------------------------------------------------------------------------------------------
+
+
+def title_of(entries: Sequence[Entry]) -> str:
+    """What the conversation is about: the first line that the user said."""
+    said = (entry.text for entry in entries if isinstance(entry, Said) and entry.role == "user")
+    line = next((line.strip() for text in said for line in text.splitlines() if line.strip()), "Conversation")
+    return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"
+
+
+def file_name(title: str) -> str:
+    """A title as a name that every file system accepts."""
+    name = ""
+    for word in re.findall(r"[^\W_]+", title.lower()):
+        if name and len(name) + 1 + len(word) > NAME_LENGTH:
+            break
+        name = f"{name}-{word}" if name else word[:NAME_LENGTH]
+    return name or "conversation"
+
+
+def choose_path(asked: str, folder: str, title: str, suffix: str, force: bool = False) -> Path:
+    """Where to write; a name of our own gets a number if it is taken, a given one is refused."""
+    base = Path(folder)
+    path = base / Path(asked).expanduser() if asked else base / (file_name(title) + suffix)
+    if asked and (path.is_dir() or asked.endswith(("/", os.sep))):
+        path, asked = path / (file_name(title) + suffix), ""
+    if asked and not path.suffix:
+        path = path.with_suffix(suffix)
+    if force or not is_taken(path):
+        return path
+    if asked:
+        raise ExportError(f"{path} exists already: choose another name, or add --force to replace it.")
+    numbered = (path.with_name(f"{path.stem}-{number}{suffix}") for number in itertools.count(2))
+    return next(free for free in numbered if not is_taken(free))
+
+
+def is_taken(path: Path) -> bool:
+    return os.path.lexists(path) or (path.suffix == ".md" and os.path.lexists(pictures_folder(path)))
+
+
+def pictures_folder(path: Path) -> Path:
+    """Where the pictures of a document go that cannot hold them."""
+    return path.with_name(f"{path.stem}_files")
+
+
+def write(path: Path, text: str, force: bool = False, pictures: Mapping[str, bytes] | None = None) -> None:
+    """Write the document whole or not at all, and its pictures beside it."""
+    try:
+        with Hold():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if pictures:
+                pictures_folder(path).mkdir(exist_ok=True)
+            for name, data in (pictures or {}).items():
+                (pictures_folder(path) / name).write_bytes(data)
+            if force:
+                _replace(path, text)
+                return
+            try:
+                with open(path, "x", encoding="utf-8", errors="replace") as file:
+                    file.write(text)
+            except FileExistsError as error:
+                raise ExportError(f"{path} exists already: add --force to replace it.") from error
+    except OSError as error:
+        raise ExportError(f"Could not write {path}: {error.strerror}.") from error
+
+
+def _replace(path: Path, text: str) -> None:
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_text(text, encoding="utf-8", errors="replace")
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+# -- secrets -----------------------------------------------------------------------------------------------------------
+
+
+def without_secrets(entries: Iterable[Entry], values: Mapping[str, str]) -> list[Entry]:
+    """The entries with a note in the place of each secret, in words, code and outputs alike."""
+
+    def clean(message: Message) -> Message:
+        text = message.get("content")
+        if message.get("type") == "image" or not isinstance(text, str):
+            return message
+        copied = message.copy()
+        copied["content"] = redacted(text, values)[0]
+        return copied
+
+    found: list[Entry] = []
+    for entry in entries:
+        match entry:
+            case Said():
+                found.append(replace(entry, text=redacted(entry.text, values)[0]))
+            case Block():
+                code = redacted(entry.code, values)[0]
+                found.append(replace(entry, code=code, outputs=tuple(map(clean, entry.outputs))))
+            case ToolCall():
+                arguments = redacted(entry.arguments, values)[0]
+                found.append(replace(entry, arguments=arguments, outputs=tuple(map(clean, entry.outputs))))
+            case _:
+                found.append(replace(entry, message=clean(entry.message)))
+    return found
+
+
+def texts_of(entries: Iterable[Entry]) -> str:
+    """All that the entries say, run and put out, in one text."""
+    texts: list[str] = []
+    for entry in entries:
+        match entry:
+            case Said():
+                texts.append(entry.text)
+            case Block() | ToolCall():
+                texts.append(entry.code if isinstance(entry, Block) else entry.arguments)
+                texts += [str(each.get("content") or "") for each in entry.outputs if each.get("type") != "image"]
+            case _:
+                texts.append(str(entry.message.get("content") or ""))
+    return "\n".join(texts)
+
+
+def secrets_notice(text: str) -> list[str]:
+    """What the user should know about secrets that were left out of a text."""
+    count = len(_NOTE.findall(text))
+    if not count:
+        return []
+    return [f"{count} secret{' was' if count == 1 else 's were'} left out. (--keep-secrets writes them.)"]

@@ -6,16 +6,15 @@ What code displayed as HTML is in frames that cannot reach the page; everything 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
+from interpreter.export import Conversation, Document
 from interpreter.export.markdown import why_not
 from interpreter.export.outputs import Output, Page, Picture, Text, outputs_of, picture
-from interpreter.messages import Message
 from interpreter.runtimes import (
-    BUILT_IN,
     BaseLanguage,
     Registry,
 )
@@ -32,16 +31,16 @@ _LIGHT, _DARK = "friendly", "github-dark"
 _ROW_HEIGHT, _LEAST_HEIGHT, _MOST_HEIGHT = 30, 140, 640
 
 
-def page(entries: Sequence[Entry], title: str, registry: Registry = BUILT_IN) -> str:
+def page(conversation: Conversation) -> Document:
     """The whole page."""
-    writer = _Writer(registry)
-    body = "\n".join(part for entry in entries for part in writer.entry(entry))
-    return (
+    writer, title = _Writer(conversation.registry), escape(conversation.title)
+    body = "\n".join(writer.entry(entry) for entry in conversation.entries)
+    return Document(
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>\n{_template('page.css')}{writer.style()}</style>\n</head>\n"
-        f"<body>\n<h1>{escape(title)}</h1>\n{body}\n</body>\n</html>\n"
+        f"<title>{title}</title>\n<style>\n{_template('page.css')}{writer.style()}</style>\n</head>\n"
+        f"<body>\n<h1>{title}</h1>\n{body}\n</body>\n</html>\n"
     )
 
 
@@ -65,34 +64,34 @@ class _Writer:
         plain = ".code { background: none; }"
         return f"{light}\n{plain}\n@media (prefers-color-scheme: dark) {{\n{dark}\n{plain}\n}}\n"
 
-    def entry(self, entry: Entry) -> Iterator[str]:
+    def entry(self, entry: Entry) -> str:
         match entry:
             case Said(role="user"):
-                yield f'<section class="you">{escape(entry.text)}</section>'
+                return f'<section class="you">{escape(entry.text)}</section>'
             case Said():
-                yield f'<section class="prose">{self._markdown.render(entry.text)}</section>'
-            case Shown():
-                yield self._shown(entry.message)
+                return f'<section class="prose">{self._markdown.render(entry.text)}</section>'
+            case Shown(message=message):
+                content = str(message.get("content", ""))
+                image = picture(content, message.get("format", "")) if message.get("type") == "image" else None
+                return self._figure(image) if image else f'<section class="you">{escape(content)}</section>'
             case Block():
-                yield self._block(entry)
+                return self._block(entry)
             case ToolCall():
-                yield self._call(entry)
+                code = f'<pre class="code"><code>{escape(str(entry))}</code></pre>'
+                return f'<section class="block">{code}{self._outputs(entry)}</section>'
 
     def _block(self, block: Block) -> str:
         reason = why_not(block)
         told = f'<span class="bad">{escape(reason)}</span>' if reason else ""
-        outputs = outputs_of(block.outputs) if block.ran else []
         language = self._registry.describe(block.language)
         return (
             f'<section class="block"><header><span>{escape(language.name.lower())}</span>{told}</header>'
             f'<pre class="code"><code>{self._coloured(block.code, language)}</code></pre>'
-            + "".join(f'<div class="out">{self._output(output)}</div>' for output in outputs)
-            + "</section>"
+            f"{self._outputs(block) if block.ran else ''}</section>"
         )
 
-    def _call(self, call: ToolCall) -> str:
-        outputs = "".join(f'<div class="out">{self._output(output)}</div>' for output in outputs_of(call.outputs))
-        return f'<section class="block"><pre class="code"><code>{escape(str(call))}</code></pre>{outputs}</section>'
+    def _outputs(self, of: Block | ToolCall) -> str:
+        return "".join(f'<div class="out">{self._output(output)}</div>' for output in outputs_of(of.outputs))
 
     def _coloured(self, code: str, language: type[BaseLanguage]) -> str:
         from pygments import highlight
@@ -116,11 +115,6 @@ class _Writer:
                 return f'<div class="prose">{self._markdown.render(text)}</div>'
             case Text(text=text):
                 return f"<pre>{escape(text.rstrip())}</pre>"
-
-    def _shown(self, message: Message) -> str:
-        content, form = str(message.get("content", "")), message.get("format", "")
-        image = picture(content, form) if message.get("type") == "image" else None
-        return self._figure(image) if image else f'<section class="you">{escape(content)}</section>'
 
     def _figure(self, image: Picture) -> str:
         self._figures += 1

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from urllib.parse import quote
 
+from interpreter.export import Conversation, Document, pictures_folder
 from interpreter.export.outputs import Page, Picture, Text, outputs_of, picture
-from interpreter.runtimes import BUILT_IN, Registry
 from interpreter.session.journal.entries import (
     Block,
-    Entry,
     Said,
     Shown,
     ToolCall,
@@ -26,20 +24,48 @@ _ENDED = {
 _EXTENSIONS = {"image/jpeg": ".jpg", "image/svg+xml": ".svg", "image/gif": ".gif", "image/webp": ".webp"}
 
 
-class Document:
-    """The text, and the pictures that it refers to by name in one folder."""
+def markdown(conversation: Conversation) -> Document:
+    """The document, with its pictures for the folder beside it."""
+    folder = pictures_folder(conversation.path).name
+    writing = _Writing(folder)
+    writing.add(f"# {conversation.title}")
+    for entry in conversation.entries:
+        match entry:
+            case Said(role="user"):
+                writing.add(quoted(entry.text))
+            case Said():
+                writing.add(entry.text)
+            case Shown(message=message):
+                content, form = str(message.get("content", "")), message.get("format", "")
+                image = picture(content, form) if message.get("type") == "image" else None
+                if image is not None:
+                    writing.add_picture(image)
+                else:
+                    writing.add(quoted(content))
+            case Block():
+                writing.add(fenced(entry.code, conversation.registry.canonical(entry.language)))
+                if entry.ran:
+                    writing.add_outputs(entry)
+                if reason := why_not(entry):
+                    writing.add(f"*{reason}.*")
+            case ToolCall():
+                writing.add(fenced(str(entry), ""))
+                writing.add_outputs(entry)
+    notes = [f"Its pictures are in {folder}/."] if writing.pictures else []
+    return Document("\n\n".join(writing.parts) + "\n", writing.pictures, notes)
+
+
+class _Writing:
+    """The parts of the text so far, and the pictures that it refers to by name in one folder."""
 
     def __init__(self, folder: str) -> None:
+        self.parts: list[str] = []
         self.pictures: dict[str, bytes] = {}
         self._folder = folder
-        self._parts: list[str] = []
 
-    @property
-    def text(self) -> str:
-        return "\n\n".join(self._parts) + "\n"
-
-    def add(self, *parts: str) -> None:
-        self._parts += [part.strip("\n") for part in parts if part.strip()]
+    def add(self, part: str) -> None:
+        if part.strip():
+            self.parts.append(part.strip("\n"))
 
     def add_picture(self, image: Picture) -> None:
         number = len(self.pictures) + 1
@@ -47,58 +73,19 @@ class Document:
         self.pictures[name] = image.content
         self.add(f"![Figure {number}]({quote(self._folder)}/{name})")
 
-
-def markdown(entries: Sequence[Entry], title: str, pictures_folder: str, registry: Registry = BUILT_IN) -> Document:
-    """The document; the pictures are to be put into a folder of that name."""
-    document = Document(pictures_folder)
-    document.add(f"# {title}")
-    for entry in entries:
-        match entry:
-            case Said(role="user"):
-                document.add(quoted(entry.text))
-            case Said():
-                document.add(entry.text)
-            case Shown(message=message):
-                _show(document, message.get("type", ""), str(message.get("content", "")), message.get("format", ""))
-            case Block():
-                _write_block(document, entry, registry.canonical(entry.language))
-            case ToolCall():
-                document.add(fenced(str(entry), ""))
-                _write_outputs(document, entry)
-    return document
-
-
-def _write_block(document: Document, block: Block, language: str) -> None:
-    document.add(fenced(block.code, language))
-    if not block.ran:
-        document.add(f"*{why_not(block)}.*")
-        return
-    _write_outputs(document, block)
-    if reason := why_not(block):
-        document.add(f"*{reason}.*")
-
-
-def _write_outputs(document: Document, of: Block | ToolCall) -> None:
-    outputs = outputs_of(of.outputs, richest=False)
-    printed = any(isinstance(output, Text) for output in outputs)
-    for output in outputs:
-        match output:
-            case Picture():
-                document.add_picture(output)
-            case Page(html=html) if not printed:
-                document.add(fenced(html, "html"))
-            case Text(text=text, mime="text/markdown" | "text/latex"):
-                document.add(text)
-            case Text(text=text) if text.strip():
-                document.add(fenced(text, "text"))
-
-
-def _show(document: Document, kind: str, content: str, form: str) -> None:
-    image = picture(content, form) if kind == "image" else None
-    if image is not None:
-        document.add_picture(image)
-    else:
-        document.add(quoted(content))
+    def add_outputs(self, of: Block | ToolCall) -> None:
+        outputs = outputs_of(of.outputs, richest=False)
+        printed = any(isinstance(output, Text) for output in outputs)
+        for output in outputs:
+            match output:
+                case Picture():
+                    self.add_picture(output)
+                case Page(html=html) if not printed:
+                    self.add(fenced(html, "html"))
+                case Text(text=text, mime="text/markdown" | "text/latex"):
+                    self.add(text)
+                case Text(text=text) if text.strip():
+                    self.add(fenced(text, "text"))
 
 
 def why_not(block: Block) -> str:

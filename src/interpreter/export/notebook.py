@@ -9,9 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from interpreter.export import Conversation, Document
 from interpreter.export.markdown import fenced, quoted, why_not
 from interpreter.export.outputs import SVG, Output, Page, Picture, Text, outputs_of, picture
-from interpreter.runtimes import BUILT_IN, BaseLanguage, Registry, resolve
+from interpreter.runtimes import BaseLanguage, Registry, resolve
 from interpreter.session.journal.entries import Block, Entry, Said, Shown, ToolCall
 
 Cell = dict[str, Any]
@@ -28,17 +29,17 @@ class Setup(NamedTuple):
     magic: str
 
 
-def notebook(entries: Sequence[Entry], title: str, registry: Registry = BUILT_IN) -> str:
+def notebook(conversation: Conversation) -> Document:
     """The notebook's JSON (nbformat 4.5)."""
-    writing = _Writing(entries, registry)
-    cells = [_markdown(f"# {title}"), *writing.cells()]
+    writing = _Writing(conversation.entries, conversation.registry)
+    cells = [_markdown(f"# {conversation.title}"), *writing.cells()]
     for number, cell in enumerate(cells):
         cell["id"] = hashlib.sha256(f"{number} {cell['source']}".encode()).hexdigest()[:12]
         cell["source"] = cell["source"].splitlines(keepends=True)
     kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
     metadata = {"kernelspec": kernel, "language_info": {"name": "python", "file_extension": ".py"}}
     whole = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
-    return json.dumps(whole, indent=1, ensure_ascii=False) + "\n"
+    return Document(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
 
 
 class _Writing:

@@ -9,13 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from interpreter.errors import ExportError
+from interpreter.export import Conversation, Document
 from interpreter.export.notebook import any_leaves_state, shell_function
 from interpreter.export.script.analysis import names_of
-from interpreter.export.script.dependencies import Imports, Installed, dependencies_of
+from interpreter.export.script.dependencies import Imports, Installed, dependencies_of, installed_for
 from interpreter.export.script.steps import Edit, Step, edited, is_show, quoted, steps_of, throws_result_away, without
 from interpreter.messages import Message
-from interpreter.runtimes import BUILT_IN, Registry
-from interpreter.session.journal.entries import Entry
 
 _ALWAYS_THERE = frozenset(dir(builtins)) | {"display", "get_ipython", "__name__", "__file__", "__doc__"}
 
@@ -171,24 +170,25 @@ class Program:
     notes: list[str] = field(default_factory=list)
 
 
-def program(
-    entries: Sequence[Entry],
-    title: str,
-    installed: Installed,
-    folder: str,
-    everything: bool = False,
-    registry: Registry = BUILT_IN,
-) -> Program:
+def program(conversation: Conversation) -> Document:
     """The conversation as a program that does again what led to its results."""
-    steps = steps_of(entries, registry)
+    installed = installed_for(conversation.python(), conversation.environment)
+    made = make_program(conversation, installed)
+    return Document(made.text, notes=made.notes, program=made)
+
+
+def make_program(conversation: Conversation, installed: Installed) -> Program:
+    """The program, for a Python that has these packages."""
+    everything = conversation.everything
+    steps = steps_of(conversation.entries, conversation.registry)
     choice = choose(steps.steps, everything)
     if not choice.kept:
         raise ExportError("There is nothing to make a program of: no block of Python or shell has led to a result.")
     writing = _Writing(choice, installed, everything)
     body = writing.body()
-    needs = dependencies_of(body, installed, steps.installed, folder)
+    needs = dependencies_of(body, installed, steps.installed, conversation.folder)
     notes = [*steps.notes, *choice.notes, *writing.notes, *needs.notes]
-    text = f"{header(installed.python, needs.lines)}{_docstring(title, notes)}\n{body}"
+    text = f"{header(installed.python, needs.lines)}{_docstring(conversation.title, notes)}\n{body}"
     ast.parse(text)
     kept = [one.step for one in choice.kept if one.statements is None]
     pictures = [message for step in kept for message in step.block.outputs if message.get("type") == "image"]

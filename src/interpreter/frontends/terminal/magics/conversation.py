@@ -12,7 +12,7 @@ from interpreter.session import APPROVE, REFUSE, Answer, Question
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.app.exports import Export, Format
+    from interpreter.app.exports import Export
     from interpreter.export.script.verify import Report
     from interpreter.frontends.terminal.terminal import Terminal
     from interpreter.session.journal import Session
@@ -128,7 +128,7 @@ def _read(terminal: Terminal, argument: str, *allowed: str) -> _Wanted | None:
     return _Wanted(" ".join(paths), flags)
 
 
-def _export(terminal: Terminal, interpreter: OpenInterpreter, form: Format, wanted: _Wanted | None) -> Export | None:
+def _export(terminal: Terminal, interpreter: OpenInterpreter, form: str, wanted: _Wanted | None) -> Export | None:
     """Write it; None, with a word about it, if there is nothing to write."""
     from interpreter.app import exports, result_of
 
