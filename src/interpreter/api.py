@@ -17,6 +17,7 @@ from interpreter.errors import BusyError, NotPreviewableError, UsageError
 
 if TYPE_CHECKING:
     from interpreter.agent.blocks import PendingBlock, PendingCall
+    from interpreter.agent.prompt import SystemPrompt
     from interpreter.computer_api import Computer
     from interpreter.computer_api.answering import Use
     from interpreter.computer_api.os_mode.limits import Limits
@@ -43,7 +44,9 @@ if TYPE_CHECKING:
     from interpreter.tools import Toolbox
 
 
-MADE_ON_USE = frozenset({"llm", "computer", "session", "user", "agent", "journal", "timeline", "scanner", "tools"})
+MADE_ON_USE = frozenset(
+    {"llm", "computer", "session", "user", "agent", "journal", "timeline", "scanner", "tools", "prompt"}
+)
 
 
 class OpenInterpreter(InterpreterSettings, closed=True):
@@ -61,6 +64,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
     user: Actor
     agent: Actor
     tools: Toolbox
+    prompt: SystemPrompt
     responding: bool
     last_messages_count: int
     screen: Screen | None
@@ -87,7 +91,6 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         self.last_messages_count = 0
         self.screen = None  # in OS mode, as the model sees it
         self._os_limits: Limits | None = None
-        self._rendered: dict[str, str] = {}
         self._defined: dict[str, tuple[Effect, ...]] = {}  # what functions of blocks that ran would do
         self._call_consent: tuple[object, CallConsent] | None = None
         self._cancel = threading.Event()
@@ -153,6 +156,11 @@ class OpenInterpreter(InterpreterSettings, closed=True):
 
             self.tools = Toolbox([execute_tool(languages, self._execute)])
             return self.tools
+        if name == "prompt":
+            from interpreter.agent.prompt import SystemPrompt
+
+            self.prompt = SystemPrompt(self)
+            return self.prompt
         raise AttributeError(name)
 
     def _join_session(self) -> Session:
@@ -384,7 +392,8 @@ class OpenInterpreter(InterpreterSettings, closed=True):
             self.journal.reset()
         self.messages = []
         self.last_messages_count = 0
-        self._rendered = {}
+        if "prompt" in self.__dict__:
+            self.prompt.rendered = {}
         self._defined = {}
         self.conversation_filename = None
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from interpreter import OpenInterpreter
-from interpreter.agent.system_message import system_message
 from interpreter.computer_api.skills import Skills, normalised, of_code
 from interpreter.errors import ComputerError, SandboxUnavailableError
 
@@ -171,7 +170,7 @@ def test_skills_are_there_by_name_if_that_is_wanted(at: At) -> None:
     at.skills.save("add_up", ADD)
     assert "NameError" in at.do("add_up(1)")
     at.interpreter.import_skills = True
-    assert "add_up()" in system_message(at.interpreter)["content"]
+    assert "add_up()" in at.interpreter.prompt.system_message()["content"]
     assert at.do("add_up(1)") == "3"
     assert at.do("add_up = len; add_up('four')") == "4"
 

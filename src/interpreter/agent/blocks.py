@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from interpreter.errors import UsageError
 from interpreter.sandbox.requests import (
@@ -134,67 +133,3 @@ class PendingCall:
     def decline(self) -> None:
         """Do not let it."""
         self._question.settle(Answer(REFUSE))
-
-
-@dataclass(frozen=True)
-class Refusal:
-    """Why a block is not even asked about, and whether the turn ends with it."""
-
-    words: str
-    final: bool
-    failed: bool = False
-    """Whether the same block has failed just before."""
-
-
-class BlockGuard:
-    """Keeps a turn from going round in circles or on for ever."""
-
-    def __init__(self, max_blocks: int | None, same_results: int = 2) -> None:
-        self.blocks = 0
-        self._max = max_blocks
-        self._same_results = same_results
-        self._last: tuple[str, str, list[Any]] | None = None
-        self._same = 0
-        self._refused = self._failed = False
-        self._prose = 0
-
-    @property
-    def exhausted(self) -> bool:
-        return self._max is not None and self.blocks >= self._max
-
-    def count(self) -> None:
-        """Something other than a run that takes the turn a step further."""
-        self.blocks += 1
-
-    def refusal(self, language: str, code: str) -> Refusal | None:
-        """Why this block must not run, if so."""
-        if self.exhausted:
-            words = f"Not run: the limit of {self._max} blocks in one turn (`max_blocks`) is reached."
-            return Refusal(words, final=True)
-        if not self.repeats(language, code) or self._same < self._same_results:
-            return None
-        self.blocks += 1
-        words = "Not run: this very block has just run, and the result was the same. Answer, or try another way."
-        if self._failed:
-            words = "Not run: this very block has just failed. Write a different one."
-        refusal = Refusal(words, final=self._refused, failed=self._failed)
-        self._refused = True
-        return refusal
-
-    def repeats(self, language: str, code: str) -> bool:
-        """Whether the block that ran last was the same."""
-        return self._last is not None and self._last[:2] == (language, code)
-
-    def ran(self, language: str, code: str, result: list[Any], failed: bool = False) -> None:
-        """A block ran and this came of it."""
-        self._failed = failed
-        self.blocks += 1
-        this = (language, code, result)
-        self._same = self._same + 1 if this == self._last else 1
-        self._last, self._refused = this, False
-
-    def first_prose_block(self) -> bool:
-        """Whether the model may be asked to go on after a block of prose: once in a row."""
-        self._prose += 1
-        self.blocks += 1
-        return self._prose == 1

@@ -2,26 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+import contextlib
+import queue
+import threading
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from interpreter.agent.blocks import BlockGuard, PendingBlock
-from interpreter.agent.file_change_note import (
-    UNDONE,
-    aftermath,
-    is_undone,
-)
-from interpreter.agent.reply import Reply
-from interpreter.agent.sandbox_prompt import news
-from interpreter.agent.stuck_detector import (
-    Patience,
-    failure_of,
-    without_failures,
-)
-from interpreter.agent.system_message import system_message
+from interpreter.agent.blocks import PendingBlock
+from interpreter.agent.guards import BlockGuard, StuckDetector, failure_of, without_failures
+from interpreter.agent.prompt import NOTHING_CHANGED, file_change_note, is_missing_change
 from interpreter.computer_api.computer import unknown_language
-from interpreter.errors import InterpreterError, LimitReachedError, RepeatingReplyError
+from interpreter.errors import InterpreterError, LimitReachedError, ModelError, RepeatingReplyError
 from interpreter.llm.text_mode import PROSE_LANGUAGES
 from interpreter.messages import Chunk, Fold, Message, has_failed
 from interpreter.policy.approval import (
@@ -44,6 +36,76 @@ DECLINED = "I have declined to run this code."
 ONLY_FIRST = "Only the first block of a reply runs. The rest of this reply was not run."
 
 
+LOOK_AHEAD = 200
+"""Characters behind a block that are read on to see whether another one begins, where only the first one runs."""
+
+
+class Reply:
+    """Iterates over a model's chunks.
+
+    Code that waits for approval can take minutes: a server does not wait that long for us to read on.
+    """
+
+    def __init__(self, chunks: Iterator[Chunk], cut: Callable[[], None]) -> None:
+        self._chunks = chunks
+        self._cut = cut  # ends a read that waits
+        self._rest: queue.SimpleQueue[Chunk | BaseException | None] | None = None
+        self._closed = self._ended = False
+        self._ends_early = False
+
+    def __iter__(self) -> Reply:
+        return self
+
+    def __next__(self) -> Chunk:
+        if self._rest is None:
+            return next(self._chunks)
+        item = self._rest.get()
+        if isinstance(item, BaseException):
+            self._rest.put(None)
+            raise item
+        if item is None:
+            self._rest.put(None)
+            raise StopIteration
+        return item
+
+    def read_on_in_background(self, only_ahead: bool = False) -> None:
+        """Keep the connection flowing from now on; with `only_ahead` no further than needed to see what comes next."""
+        if self._rest is None:
+            self._ends_early = only_ahead
+            self._rest = queue.SimpleQueue()
+            threading.Thread(target=self._read, args=[self._rest], name="reply", daemon=True).start()
+
+    def left(self) -> Iterator[Chunk]:
+        """What was read ahead; an error there is none of a reply whose first block is whole."""
+        with contextlib.suppress(ModelError):
+            yield from self
+
+    def _read(self, rest: queue.SimpleQueue[Chunk | BaseException | None]) -> None:
+        ahead = LOOK_AHEAD
+        last: BaseException | None = None
+        try:
+            for chunk in self._chunks:
+                rest.put(chunk)
+                ahead -= len(chunk.get("content") or "") if chunk["type"] in ("message", "reasoning") else 0
+                if self._closed or (self._ends_early and (ahead < 0 or chunk["type"] in ("code", "tool_call"))):
+                    break
+        except Exception as error:  # noqa: BLE001 - handed to the turn, which raises it
+            last = error
+        finally:
+            if isinstance(self._chunks, Generator):
+                self._chunks.close()  # before the turn goes on: its next request is another one
+            self._ended = True
+            rest.put(last)
+
+    def close(self) -> None:
+        """Nobody wants the rest."""
+        self._closed = True
+        if self._rest is not None and not self._ended:
+            self._cut()
+        elif self._rest is None and isinstance(self._chunks, Generator):
+            self._chunks.close()
+
+
 class Turn:
     """What happens between the user's message and the moment they are asked again."""
 
@@ -52,7 +114,7 @@ class Turn:
         interpreter.llm.assess()
         profile = interpreter.llm.profile
         self.guard = BlockGuard(interpreter.max_blocks, profile.same_results)
-        self.patience = Patience(profile.same_failures)
+        self.stuck = StuckDetector(profile.same_failures)
         self.over = False
         self._requests = 0
         self._changed: dict[str, Any] | None = None  # by the block that ran last
@@ -111,7 +173,7 @@ class Turn:
             try:
                 prose_only = yield from self._ask(prodding)
             except RepeatingReplyError as error:
-                self.patience.repeated(error)
+                self.stuck.repeated(error)
                 yield {"role": "assistant", "type": "message", "end": True}
                 continue
             prodding = False
@@ -166,15 +228,15 @@ class Turn:
 
     def _messages(self, prodding: bool) -> list[Message]:
         interpreter = self.interpreter
-        if note := news(interpreter):
+        if note := interpreter.prompt.sandbox_news():
             interpreter.messages.append({"role": "computer", "type": "message", "content": note})
         self._journal.announce(self._publisher.ids, self._fold.made)
-        messages = [system_message(interpreter), *interpreter.messages]
-        if self.patience.advice is not None:
+        messages = [interpreter.prompt.system_message(), *interpreter.messages]
+        if self.stuck.advice is not None:
             begun = interpreter.last_messages_count
             messages[begun + 1 :] = without_failures(interpreter.messages[begun:])
-            advice: Message = {"role": "computer", "type": "message", "content": self.patience.advice}
-            messages.append({**advice, "ended": "error"} if self.patience.is_about_failure else advice)
+            advice: Message = {"role": "computer", "type": "message", "content": self.stuck.advice}
+            messages.append({**advice, "ended": "error"} if self.stuck.is_about_failure else advice)
         if prodding:
             messages.append({"role": "user", "type": "message", "content": interpreter.loop_message})
         return messages
@@ -238,7 +300,7 @@ class Turn:
             self.over = refusal.final
             yield decision("denied", "limit" if self.guard.exhausted else "guard", refusal.words)
             yield from self._say(f"{refusal.words}\n", refusal.failed)
-            if refusal.failed and self.patience.refused():
+            if refusal.failed and self.stuck.refused():
                 self.over = self.guard.exhausted
             return
         interpreter = self.interpreter
@@ -285,7 +347,7 @@ class Turn:
         results = [message.get("content") for message in outputs]
         self.guard.ran(block.language, block.code, results, failure is not None)
         self.over = self.over or self.interpreter.cancelled
-        self.patience.ran(failure)
+        self.stuck.ran(failure)
         if failure is None and self.interpreter.llm.profile.tells_files:
             self._tell_files()
 
@@ -297,11 +359,11 @@ class Turn:
         said = (m for m in reversed(interpreter.messages) if m["role"] == "user" and m["type"] == "message")
         words = next((str(message["content"]) for message in said), "")
         message: Message = {"role": "computer", "type": "message", "recipient": "assistant"}
-        if told := aftermath(self._changed, str(interpreter.workspace)):
-            interpreter.messages.append({**message, "content": told})
-        elif not self._changed_any and is_undone(words, self._changed):
+        if note := file_change_note(self._changed, str(interpreter.workspace)):
+            interpreter.messages.append({**message, "content": note})
+        elif not self._changed_any and is_missing_change(words, self._changed):
             self._changed_any = True  # it is said once
-            interpreter.messages.append({**message, "content": UNDONE, "ended": "error"})
+            interpreter.messages.append({**message, "content": NOTHING_CHANGED, "ended": "error"})
 
     def _decline(self, pending: PendingBlock) -> Generator[Chunk]:
         """Tell the model that the block did not run, and what is known of why."""

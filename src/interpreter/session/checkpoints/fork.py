@@ -179,7 +179,6 @@ def drop(child: OpenInterpreter) -> None:
 
 def _bring_home(child: OpenInterpreter, target: Path, source: Path) -> None:
     """Be in the workspace that it came from: the model is told, and so is whoever goes back to a point in the fork."""
-    from interpreter.agent.system_message import SITUATION
 
     child.workspace = str(source)
     child.computer.surroundings.cwd = _moved(child.computer.surroundings.cwd, target, source)
@@ -188,7 +187,7 @@ def _bring_home(child: OpenInterpreter, target: Path, source: Path) -> None:
             point.mark = replace(point.mark, cwd=_moved(point.mark.cwd, target, source))
         if point.workspace == str(target):
             point.workspace = str(source)  # what its block did there is taken back with what is brought along
-    child._rendered.pop(SITUATION, None)
+    child.prompt.forget_situation()
 
 
 def _fork_of(child: OpenInterpreter) -> Fork:

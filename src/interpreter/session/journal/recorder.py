@@ -256,7 +256,7 @@ class Recorder:
     def _write_sent(self, scribe: Scribe) -> None:
         """The forms in which things went to the model, if there is anything new in them."""
         forms = self._interpreter.llm.forms_sent()
-        forms["rendered"] = self._interpreter._rendered
+        forms["rendered"] = self._interpreter.prompt.rendered
         replies = {key: blocks for key, blocks in forms.pop("replies").items() if key not in self._replies}
         news = {name: form for name, form in forms.items() if form != scribe.sent.get(name, {})}
         if news or replies:
@@ -321,7 +321,7 @@ class Recorder:
         interpreter.last_messages_count = len(session.messages)
         self._before = interpreter.llm.usage
         interpreter.llm.take_up(session.sent, session.usage)
-        interpreter._rendered = dict(session.sent.get("rendered", {}))
+        interpreter.prompt.rendered = dict(session.sent.get("rendered", {}))
         interpreter.timeline.take_up(session)
         self._events.take_up(session.messages)
         self._mark_lost(session)

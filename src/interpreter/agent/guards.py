@@ -1,0 +1,150 @@
+"""Guards against loops: blocks that repeat, failures that repeat, replies that repeat, and the limit on blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from interpreter.errors import RepeatingReplyError, StuckError
+from interpreter.messages import Message, has_failed
+
+_SAME_ERROR = "You have tried this, and it failed with the same error again:\n{error}\n\nDo it in a different way."
+_REPEATED = "Your last reply repeated itself and was cut off. Say it in a different and shorter way."
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Why a block does not run, and whether that ends the turn."""
+
+    words: str
+    final: bool
+    failed: bool = False
+    """Whether the same block has just failed."""
+
+
+class BlockGuard:
+    """Limits the blocks of a turn, and stops the model from repeating one."""
+
+    def __init__(self, max_blocks: int | None, same_results: int = 2) -> None:
+        self.blocks = 0
+        self._max = max_blocks
+        self._same_results = same_results
+        self._last: tuple[str, str, list[Any]] | None = None
+        self._same = 0
+        self._refused = self._failed = False
+        self._prose = 0
+
+    @property
+    def exhausted(self) -> bool:
+        return self._max is not None and self.blocks >= self._max
+
+    def count(self) -> None:
+        """Count a step that was not a block, such as a declined one."""
+        self.blocks += 1
+
+    def refusal(self, language: str, code: str) -> Refusal | None:
+        """Why this block must not run; None if it may."""
+        if self.exhausted:
+            words = f"Not run: the limit of {self._max} blocks in one turn (`max_blocks`) is reached."
+            return Refusal(words, final=True)
+        if not self.repeats(language, code) or self._same < self._same_results:
+            return None
+        self.blocks += 1
+        words = "Not run: this very block has just run, and the result was the same. Answer, or try another way."
+        if self._failed:
+            words = "Not run: this very block has just failed. Write a different one."
+        refusal = Refusal(words, final=self._refused, failed=self._failed)
+        self._refused = True
+        return refusal
+
+    def repeats(self, language: str, code: str) -> bool:
+        """Whether the block that ran last was the same."""
+        return self._last is not None and self._last[:2] == (language, code)
+
+    def ran(self, language: str, code: str, result: list[Any], failed: bool = False) -> None:
+        """A block ran, with this result."""
+        self._failed = failed
+        self.blocks += 1
+        this = (language, code, result)
+        self._same = self._same + 1 if this == self._last else 1
+        self._last, self._refused = this, False
+
+    def first_prose_block(self) -> bool:
+        """Whether to ask the model to continue after a block that is not code: at most once in a row."""
+        self._prose += 1
+        self.blocks += 1
+        return self._prose == 1
+
+
+class StuckDetector:
+    """Notices a turn that makes no progress.
+
+    First it advises the model to try something different, with the failed attempts left out of the request. If that
+    does not help, it ends the turn and the user decides.
+    """
+
+    def __init__(self, same_failures: int | None) -> None:
+        self._most = same_failures
+        self._last: str | None = None
+        self._same = 0
+        self.advice: str | None = None
+        """Sent with the next requests, until something works."""
+
+    @property
+    def is_about_failure(self) -> bool:
+        """Whether the advice is about code that failed."""
+        return self.advice is not None and self.advice != _REPEATED
+
+    def ran(self, failure: str | None) -> None:
+        """A block ran; `failure` is its error message, None if it succeeded."""
+        if failure is None or self._most is None:
+            self._last, self._same, self.advice = None, 0, None
+            return
+        self._same = self._same + 1 if failure == self._last else 1
+        self._last = failure
+        if self._same < self._most:
+            return
+        if self.advice is not None:
+            raise StuckError(
+                f"The same error has come again and again: {failure} "
+                "Say it in other words or in smaller steps, or use a larger model."
+            )
+        self._same, self.advice = 0, _SAME_ERROR.replace("{error}", failure)
+
+    def refused(self) -> bool:
+        """The model repeated a block that just failed. Returns whether there is advice for it now."""
+        if self._last is None or self._most is None:
+            return False
+        self._same = self._most
+        self.ran(self._last)
+        return True
+
+    def repeated(self, error: RepeatingReplyError) -> None:
+        """A reply repeated itself and was cut off."""
+        if self.advice == _REPEATED:
+            raise error
+        self.advice = _REPEATED
+
+
+def failure_of(outputs: Sequence[Message]) -> str | None:
+    """The last line of the error that a block printed; None if it succeeded."""
+    for message in reversed(outputs):
+        if message.get("type") == "console" and has_failed(message):
+            lines = str(message.get("content", "")).strip().splitlines()
+            return lines[-1].strip() if lines else "It failed without a word."
+    return None
+
+
+def without_failures(attempts: Sequence[Message]) -> Iterator[Message]:
+    """The steps of a turn that succeeded, without the text around them, which led nowhere."""
+    block: list[Message] = []
+    for message in [*attempts, None]:
+        is_action = message is not None and message.get("type") in ("code", "tool_call")
+        begins = message is None or (is_action and message.get("role") == "assistant")
+        if begins:
+            if len(block) > 1 and not any(map(has_failed, block)):
+                yield from block
+            block = []
+        if message is not None and (begins or (block and message.get("role") == "computer")):
+            block.append(message)

@@ -1,0 +1,171 @@
+"""What the model is told besides the conversation: the system message, its sandbox, and what a block did to files."""
+
+from __future__ import annotations
+
+import getpass
+import platform
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from interpreter.config.settings import read_prompt, sources
+from interpreter.llm.file_preview import beginning
+from interpreter.messages import Message
+
+if TYPE_CHECKING:
+    from interpreter.api import OpenInterpreter
+
+SITUATION = "You are on {system} as {user}, in {cwd}. Languages: {languages}."
+SKILLS = "Python has these functions, kept from earlier; computer.skills.read(name) shows one: {}"
+MOST_SKILLS = 30
+SPAN = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
+IN_SANDBOX = (
+    "Code runs in a sandbox: it can write only to {places}, the home folder is empty, and there is no network{but}."
+)
+ASK_FOR_MORE = (
+    "If a block needs more, begin it with a comment: `needs: host pypi.org`, `needs: read PATH` or "
+    "`needs: write PATH`; the user is asked."
+)
+NO_SANDBOX = "There is no sandbox any more: code can reach what the user can."
+TEMPORARY = "/tmp" if sys.platform == "linux" else "$TMPDIR"
+_SANDBOX, _FIRST_SANDBOX = "sandbox", "sandbox at first"  # what the model was told last, and at the beginning
+
+
+class SystemPrompt:
+    """The system message of an interpreter.
+
+    Whatever it contains is rendered once and stays the same, because a change would invalidate the server's prompt
+    cache. What changes later is told in a message.
+    """
+
+    def __init__(self, interpreter: OpenInterpreter) -> None:
+        self._interpreter = interpreter
+        self.rendered: dict[str, str] = {}
+        """The parts that were rendered, by their template. The journal keeps them for a resume."""
+
+    def system_message(self) -> Message:
+        """The message that comes before all others."""
+        interpreter = self._interpreter
+        parts = [interpreter.system_message]
+        if sources(interpreter)["system_message"] == "default":
+            parts = [read_prompt(interpreter.llm.profile.prompt), self._situation()]
+        if interpreter.os:
+            parts.append(read_prompt("os"))
+        parts += [language.system_message or "" for language in interpreter.computer.languages]
+        if _FIRST_SANDBOX not in self.rendered:
+            self.rendered[_FIRST_SANDBOX] = self.rendered[_SANDBOX] = self._sandbox()
+        parts += [self.rendered[_FIRST_SANDBOX], interpreter.custom_instructions, self._computer(), self._skills()]
+        text = "\n\n".join(part.strip() for part in parts if part.strip())
+        return {"role": "system", "type": "message", "content": self._render(text)}
+
+    def sandbox_news(self) -> str:
+        """How the sandbox has changed since the model was told; empty if it has not."""
+        now = self._sandbox()
+        if self.rendered.get(_SANDBOX, now) == now:
+            return ""
+        self.rendered[_SANDBOX] = now
+        return f"From now on: {now or NO_SANDBOX}"
+
+    def forget_situation(self) -> None:
+        """The workspace is another one now: describe it again."""
+        self.rendered.pop(SITUATION, None)
+
+    def _sandbox(self) -> str:
+        sandbox = self._interpreter.sandbox_now()
+        if sandbox is None:
+            return ""
+        places = [*([sandbox.workspace] if sandbox.writes_workspace else []), *map(str, sandbox.writable), TEMPORARY]
+        but = f" but to {', '.join(sandbox.hosts)}" if sandbox.hosts else ""
+        described = IN_SANDBOX.format(places=" and ".join(places), but=but)
+        return described if sandbox.fixed else f"{described} {ASK_FOR_MORE}"
+
+    def _computer(self) -> str:
+        """About the `computer` object: the user's own text, or ours where the model can use it."""
+        interpreter, computer = self._interpreter, self._interpreter.computer
+        if computer.system_message is not None:
+            return computer.system_message
+        profile = interpreter.llm.profile.name
+        is_chosen = sources(computer)["computer.import_computer_api"] != "default"
+        # A longer prompt costs a small model more than tools that it cannot handle are worth.
+        is_fit = profile == "full" or (profile == "short" and is_chosen) or interpreter.os
+        is_on = computer.import_computer_api or interpreter.os or (interpreter.in_terminal_interface and not is_chosen)
+        return read_prompt("computer") if is_on and is_fit else ""
+
+    def _skills(self) -> str:
+        if not self._interpreter.computer.import_skills:
+            return ""
+        if SKILLS not in self.rendered:
+            names = self._interpreter.computer.skills.import_skills()
+            listed = ", ".join(f"{name}()" for name in names[:MOST_SKILLS]) + (", ..." if names[MOST_SKILLS:] else "")
+            self.rendered[SKILLS] = SKILLS.format(listed) if names else ""
+        return self.rendered[SKILLS]
+
+    def _situation(self) -> str:
+        if SITUATION not in self.rendered:
+            try:
+                user = getpass.getuser()
+            except (KeyError, OSError):  # a number without a name, as in containers
+                user = "an unnamed user"
+            self.rendered[SITUATION] = SITUATION.format(
+                system=f"{platform.system()} {platform.release()}",
+                user=user,
+                cwd=self._interpreter.computer.surroundings.cwd,
+                languages=self._interpreter.computer.describe_languages(),
+            )
+        return self.rendered[SITUATION]
+
+    def _render(self, text: str) -> str:
+        """Replace each `{{ code }}` span by what its Python prints."""
+        if "{{" not in text:
+            return text
+        if text not in self.rendered:
+            self.rendered[text] = SPAN.sub(lambda span: self._output_of(span.group(1).strip()), text)
+        return self.rendered[text]
+
+    def _output_of(self, code: str) -> str:
+        messages = self._interpreter.computer.run("python", code)
+        texts = [m["content"] for m in messages if m["type"] == "console" and m.get("recipient") != "user"]
+        return "".join(texts).strip()
+
+
+# -- what a block did to files, for a small model: it does not check what it wrote ------------------------------------
+
+NOTHING_CHANGED = "No file was changed: what was asked is not done yet."
+_ASKS_FOR_FILES = re.compile(
+    r"\b(sav|writ|stor|creat|chang|replac|renam|mov|delet|remov|updat|convert|append|insert|fix)\w*\b|\b(put|set)\b",
+    re.IGNORECASE,
+)
+_SHOWN = 3
+_NAMED = 10
+_VERBS = {"created": "Created", "changed": "Changed", "deleted": "Deleted", "renamed": "Renamed", "mode": "Changed"}
+
+
+def file_change_note(changed: Mapping[str, Any] | None, folder: str) -> str:
+    """The files that a block changed, with the beginning of the first ones; empty if it changed none."""
+    listed = _listed(changed)
+    lines = []
+    for number, change in enumerate(listed[:_NAMED]):
+        name = str(change["path"])
+        done = f"{_VERBS[change['what']]} {change.get('from') or name}"
+        path = Path(folder, name)
+        if change["what"] == "renamed":
+            lines.append(f"{done} to {name}.")
+        elif number >= _SHOWN or change["what"] in ("deleted", "mode") or not path.is_file():
+            lines.append(f"{done}.")
+        else:
+            lines.append(f"{done}. {beginning(name, path)}".rstrip())
+    if len(listed) > _NAMED:
+        lines.append(f"And {len(listed) - _NAMED} more.")
+    return "\n".join(lines)
+
+
+def is_missing_change(request: str, changed: Mapping[str, Any] | None) -> bool:
+    """Whether the user asked for a change of files, and there was none."""
+    is_known = changed is None or not (changed.get("off") or changed.get("not_covered"))
+    return is_known and not _listed(changed) and bool(_ASKS_FOR_FILES.search(request))
+
+
+def _listed(changed: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
+    return [each for each in (changed or {}).get("changed", ()) if each["what"] in _VERBS]
