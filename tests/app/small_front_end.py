@@ -8,14 +8,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from interpreter import OpenInterpreter
-from interpreter.app import (
-    attachments,
-    checkpoints,
-    conversations,
-    own_blocks,
-    result_of,
-)
-from interpreter.app.checkpoints import Forks
+from interpreter.app import attachments, checkpoints, conversations, own_blocks, result_of
 from interpreter.session import Answer, Question, Session
 
 
@@ -23,7 +16,7 @@ class FrontEnd:
     """Shows everything in `screen`, and answers as `decide` says."""
 
     def __init__(self, interpreter: OpenInterpreter, decide: Callable[[Question], Answer]) -> None:
-        self.forks, self._decide, self._open = Forks(interpreter), decide, ExitStack()
+        self.forks, self._decide, self._open = checkpoints.Forks(interpreter), decide, ExitStack()
         self.screen: list[tuple[str, Any]] = []
         self._watch(interpreter.session)
 

@@ -12,16 +12,7 @@ import pytest
 
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
-from interpreter.app import (
-    attachments,
-    checkpoints,
-    conversations,
-    exports,
-    models,
-    own_blocks,
-    result_of,
-)
-from interpreter.app.checkpoints import Forks
+from interpreter.app import attachments, checkpoints, conversations, exports, models, own_blocks, result_of
 from interpreter.errors import ConversationFileError, LanguageNotFound, UndoError, UsageError
 from interpreter.session import ANSWER, APPROVE, REFUSE, Answer, Event, Question
 from model_server import text, tool_call
@@ -110,7 +101,7 @@ def test_a_return_to_a_checkpoint_and_to_the_newest_state(interpreter: OpenInter
 
 
 def test_a_fork_is_dropped_after_a_yes(interpreter: OpenInterpreter) -> None:
-    forks = Forks(interpreter)
+    forks = checkpoints.Forks(interpreter)
     assert not forks
     fork = forks.fork()
     assert not answered(fork, forks.drop(), REFUSE) and forks.current is fork
@@ -121,7 +112,7 @@ def test_a_fork_is_dropped_after_a_yes(interpreter: OpenInterpreter) -> None:
 
 
 def test_the_others_are_dropped(interpreter: OpenInterpreter) -> None:
-    forks = Forks(interpreter)
+    forks = checkpoints.Forks(interpreter)
     first = forks.fork()
     second = forks.fork()
     with pytest.raises(UndoError, match="keep it, or drop it"):
@@ -134,7 +125,7 @@ def test_the_others_are_dropped(interpreter: OpenInterpreter) -> None:
 def test_what_was_changed_in_both_is_asked_about(interpreter: OpenInterpreter) -> None:
     file = Path(interpreter.workspace, "a")
     file.write_text("old")
-    forks = Forks(interpreter)
+    forks = checkpoints.Forks(interpreter)
     fork = forks.fork()
     Path(fork.workspace, "a").write_text("fork")
     Path(fork.workspace, "b").write_text("fork")

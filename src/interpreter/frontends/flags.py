@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache
 from textwrap import wrap
 from typing import Any, NamedTuple
@@ -337,8 +336,7 @@ FILES, FOLDERS, PROFILES, ANY = "files", "folders", "profiles", "any"
 _FOLDERS = ("workspace",)
 
 
-@dataclass(frozen=True)
-class Flag:
+class Flag(NamedTuple):
     """One flag with its spellings, its explanation, and what may follow it."""
 
     names: tuple[str, ...]
