@@ -9,10 +9,11 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from interpreter.config.settings import SETTINGS, Setting  # noqa: E402  (needs the path above)
+from interpreter.config.setting import Setting  # noqa: E402  (needs the path above)
+from interpreter.config.settings import SETTINGS  # noqa: E402
 from interpreter.frontends.flags import help_text  # noqa: E402
 
-NOTICE = "<!-- Written by `make docs` from src/interpreter/config/settings/declared.py: change it there. -->"
+NOTICE = "<!-- Written by `make docs` from src/interpreter/config/settings.py: change it there. -->"
 
 SETTINGS_INTRODUCTION = """\
 # Settings

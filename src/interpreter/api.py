@@ -8,11 +8,8 @@ from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from interpreter.config.settings import (
-    InterpreterSettings,
-    apply,
-    from_environment,
-)
+from interpreter.config.setting import apply, from_environment
+from interpreter.config.settings import InterpreterSettings
 from interpreter.errors import BusyError, NotPreviewableError, UsageError
 
 if TYPE_CHECKING:

@@ -8,15 +8,8 @@ from typing import Any
 
 import pytest
 
-from interpreter.config.settings import (
-    ComputerSettings,
-    InterpreterSettings,
-    LlmSettings,
-    apply,
-    from_environment,
-    headless_defaults,
-    sources,
-)
+from interpreter.config.setting import apply, from_environment, headless_defaults, sources
+from interpreter.config.settings import ComputerSettings, InterpreterSettings, LlmSettings
 from interpreter.errors import SettingTypeError, SettingValueError, UnknownSettingError
 
 

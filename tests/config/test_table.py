@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from interpreter.config.settings import (
-    SETTINGS,
-    check_value,
-    setting_named,
-)
+from interpreter.config.setting import check_value, setting_named
+from interpreter.config.settings import SETTINGS
 from interpreter.frontends.flags import COMMANDS
 
 # What people's scripts rely on: name, default, flag, short flag.

@@ -8,7 +8,7 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.computer_api.accounts import AccountError, ServerUnreachableError
-from interpreter.config.settings import apply
+from interpreter.config.setting import apply
 from interpreter.errors import SettingTypeError
 
 VCARD = "BEGIN:VCARD\nFN:Ann\nTEL:1\nEND:VCARD\n"

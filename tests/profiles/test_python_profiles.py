@@ -8,7 +8,7 @@ import pytest
 
 import interpreter as package
 from interpreter import OpenInterpreter
-from interpreter.config.settings import origins, sources
+from interpreter.config.setting import origins, sources
 from interpreter.errors import ProfileError
 
 

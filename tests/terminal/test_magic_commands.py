@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interpreter import OpenInterpreter
-from interpreter.config.settings import apply
+from interpreter.config.setting import apply
 from interpreter.errors import ModelError
 from interpreter.frontends.terminal import magics
 from interpreter.frontends.terminal.chat import greet

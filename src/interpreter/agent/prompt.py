@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interpreter.config.settings import read_prompt, sources
+from interpreter.config.setting import sources
+from interpreter.config.settings import read_prompt
 from interpreter.llm.file_preview import beginning
 from interpreter.messages import Message
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import urlsplit
 
-from interpreter.config.settings import apply, sources
+from interpreter.config.setting import apply, sources
 from interpreter.errors import ModelError
 from interpreter.llm.providers import (
     PROVIDERS,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from interpreter.computer_api.languages import unknown_language
 from interpreter.computer_api.states import States
 from interpreter.computer_api.tools import TOOLS, make
-from interpreter.config.settings import copy_settings
+from interpreter.config.setting import copy_settings
 from interpreter.errors import UnknownSettingError
 
 if TYPE_CHECKING:

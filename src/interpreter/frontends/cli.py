@@ -226,7 +226,7 @@ def configured(parsed: Parsed) -> tuple[OpenInterpreter, Profile | None]:
     """An interpreter with the settings of a profile, the environment and the command line; and that profile."""
     import interpreter as package
     from interpreter.api import OpenInterpreter
-    from interpreter.config.settings import apply, headless_defaults
+    from interpreter.config.setting import apply, headless_defaults
 
     interpreter = OpenInterpreter()
     package.interpreter = interpreter  # the one of this process, for what a profile imports

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interpreter.app.models import Source, models_without_key, usable_models
-from interpreter.config.settings import SETTINGS, Setting, from_environment, origins
+from interpreter.config.setting import Setting, from_environment, origins
+from interpreter.config.settings import SETTINGS
 from interpreter.llm.providers import saved_keys
 from interpreter.llm.usage import Price
 from interpreter.policy import Policy, Verdict, decide, propose_rule

@@ -8,7 +8,8 @@ from functools import cache
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-from interpreter.config.settings import SETTINGS, Setting, closest, parse_value, setting_named
+from interpreter.config.setting import Setting, closest, parse_value, setting_named
+from interpreter.config.settings import SETTINGS
 from interpreter.errors import SettingError, UsageError
 from interpreter.frontends.exit_codes import MEANINGS
 

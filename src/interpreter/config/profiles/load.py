@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.config.profiles.profile import Place, Profile, find
 from interpreter.config.profiles.read import read
-from interpreter.config.settings import apply, speaking_as
+from interpreter.config.setting import apply, speaking_as
 from interpreter.errors import ProfileError
 
 if TYPE_CHECKING:

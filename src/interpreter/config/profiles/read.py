@@ -11,7 +11,8 @@ from types import MappingProxyType
 from typing import Any
 
 from interpreter.config.profiles.profile import Place, Profile
-from interpreter.config.settings import SETTINGS, Setting, check_value, parse_value, unknown_setting
+from interpreter.config.setting import Setting, check_value, parse_value, unknown_setting
+from interpreter.config.settings import SETTINGS
 from interpreter.errors import ProfileError, SettingError
 
 RENAMED = MappingProxyType(

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interpreter.config.settings import copy_settings
+from interpreter.config.setting import copy_settings
 from interpreter.errors import UndoError
 from interpreter.session import APPROVE, KEEP, REFUSE, Action, Question
 

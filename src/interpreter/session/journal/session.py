@@ -275,7 +275,7 @@ def _folder(named: str | Path) -> Path:
     path = Path(named)
     if path.exists() or path.name != str(named):
         return path
-    from interpreter.config.settings import setting_named
+    from interpreter.config.setting import setting_named
     from interpreter.session.journal.listing import find
 
     return find(setting_named("conversation_history_path").default_value(), str(named)).path

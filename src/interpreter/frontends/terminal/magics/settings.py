@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from interpreter.config.settings import apply
+from interpreter.config.setting import apply
 from interpreter.errors import InterpreterError
 from interpreter.frontends.terminal.approval import MODES
 

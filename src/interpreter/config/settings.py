@@ -5,16 +5,14 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-from interpreter.config.settings.group import (
+from interpreter.config.setting import (
     GROUPS,
-    SettingsGroup,
-    settings_class,
-)
-from interpreter.config.settings.setting import (
     Default,
     Setting,
+    SettingsGroup,
     argument,
     setting,
+    settings_class,
 )
 
 if TYPE_CHECKING:
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any, Literal
 
     from interpreter.computer_api import Computer
-    from interpreter.config.settings.setting import PathSetting
+    from interpreter.config.setting import PathSetting
     from interpreter.llm import Llm
     from interpreter.messages import Message
 
@@ -57,7 +55,7 @@ def read_prompt(name: str) -> str:
     """The text of a file in prompts/."""
     from pathlib import Path
 
-    file = Path(__file__).parents[2] / "agent" / "prompts" / f"{name}.md"
+    file = Path(__file__).parents[1] / "agent" / "prompts" / f"{name}.md"
     return file.read_text(encoding="utf-8").strip()
 
 
