@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from interpreter.frontends.terminal.plain import PlainDisplay
-from interpreter.frontends.terminal.render.words import compacted
+from interpreter.frontends.terminal.render.notes import status_note
+from interpreter.frontends.terminal.render.plain import PlainDisplay
 from interpreter.messages import Chunk
 
 NEWS: dict[str, Any] = {"messages": 12, "images": 1, "tokens_before": 9000, "tokens_after": 3000, "window": 8000}
@@ -19,7 +19,7 @@ NEWS: dict[str, Any] = {"messages": 12, "images": 1, "tokens_before": 9000, "tok
     [(12, 1, "12 older messages and 1 older image"), (1, 0, "1 older message"), (0, 2, "2 older images")],
 )
 def test_what_is_counted(messages: int, images: int, words: str) -> None:
-    said = compacted({**NEWS, "messages": messages, "images": images})
+    said = status_note("compacted", {**NEWS, "messages": messages, "images": images})
     assert said.startswith(f"The conversation is long: {words} ")
 
 

@@ -14,22 +14,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from interpreter.frontends.terminal.plain import PlainDisplay
 from interpreter.frontends.terminal.render.display import Display
 from interpreter.frontends.terminal.render.images import (
-    Pictures,
-    blocks,
-    kitty,
-    sixel,
-)
-from interpreter.frontends.terminal.render.images.graphics import (
     Graphics,
-    color_depth,
+    Pictures,
+    block_rows,
     find_graphics,
+    fitted,
+    kitty_escapes,
+    png_size,
+    sixel_escape,
 )
-from interpreter.frontends.terminal.render.images.size import fitted, png_size
+from interpreter.frontends.terminal.render.plain import PlainDisplay
 from interpreter.frontends.terminal.render.screen import Screen
-from interpreter.frontends.terminal.render.theme import Theme
+from interpreter.frontends.terminal.render.theme import Theme, color_depth
 from terminal.emulator import Emulator
 
 KITTY = {"TERM": "xterm-kitty", "KITTY_WINDOW_ID": "1"}
@@ -99,20 +97,20 @@ def decoded_kitty(text: str) -> tuple[dict[str, str], bytes]:
 @settings(max_examples=40, deadline=None)
 def test_sixels_are_the_picture(width: int, height: int, seed: int) -> None:
     image = picture(width, height, seed)
-    shown = decoded_sixel("".join(sixel.escapes(image)))
+    shown = decoded_sixel(sixel_escape(image, 256))
     assert shown.size == image.size
     for sent, seen in zip(pixels(image), pixels(shown), strict=True):
         assert all(abs(one - other) <= 2 for one, other in zip(sent, seen, strict=True))
 
 
 def test_a_terminal_with_few_colour_registers_gets_few_colours() -> None:
-    escape = "".join(sixel.escapes(Image.linear_gradient("L").convert("RGB"), 16))
+    escape = sixel_escape(Image.linear_gradient("L").convert("RGB"), 16)
     assert len(re.findall(r"#\d+;2;", escape)) <= 16
 
 
 def test_kitty_gets_the_file_as_it_is() -> None:
     data = random.Random(0).randbytes(20_000)
-    keys, sent = decoded_kitty("".join(kitty.escapes(data, 30, 10)))
+    keys, sent = decoded_kitty("".join(kitty_escapes(data, 30, 10)))
     assert sent == data
     assert {"a": "T", "f": "100", "C": "1", "c": "30", "r": "10"}.items() <= keys.items()
 
@@ -124,11 +122,11 @@ def test_blocks_have_two_pixels_in_a_cell(colors: int, code: str) -> None:
     image = Image.new("RGB", (1, 2))
     image.putpixel((0, 0), (255, 0, 0))
     image.putpixel((0, 1), (0, 0, 255) if colors > 16 else (0, 0, 238))
-    assert blocks.lines(image, 1, 1, colors) == [f"\x1b[{code}m▀\x1b[0m"]
+    assert block_rows(image, 1, 1, colors) == [f"\x1b[{code}m▀\x1b[0m"]
 
 
 def test_a_block_of_one_colour_has_no_seam() -> None:
-    assert blocks.lines(Image.new("RGB", (2, 2), "white"), 2, 1, 256) == ["\x1b[48;5;231m  \x1b[0m"]
+    assert block_rows(Image.new("RGB", (2, 2), "white"), 2, 1, 256) == ["\x1b[48;5;231m  \x1b[0m"]
 
 
 # -- how large ---------------------------------------------------------------------------------------------
@@ -155,11 +153,11 @@ def test_size_without_decoding() -> None:
     assert png_size(b"no picture") is None
 
 
-# -- which way ---------------------------------------------------------------------------------------------
+# -- which protocol ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("environ", "answers", "way"),
+    ("environ", "answers", "protocol"),
     [
         (KITTY, [], "kitty"),
         ({"TERM": "xterm-256color", "TERM_PROGRAM": "iTerm.app"}, [], "iterm"),
@@ -175,8 +173,8 @@ def test_size_without_decoding() -> None:
         ({**KITTY, "TERM": "tmux-256color", "TMUX": "/tmp/x"}, [b"\x1b[?1;2;4c"], "sixel"),
     ],
 )
-def test_what_a_terminal_can(environ: dict[str, str], answers: list[bytes], way: str) -> None:
-    assert find_graphics("auto", environ, (9, 18), lambda questions: answers).way == way
+def test_what_a_terminal_can(environ: dict[str, str], answers: list[bytes], protocol: str) -> None:
+    assert find_graphics("auto", environ, (9, 18), lambda questions: answers).protocol == protocol
 
 
 def test_what_is_known_is_not_asked() -> None:
@@ -186,8 +184,8 @@ def test_what_is_known_is_not_asked() -> None:
         asked.append(questions)
         return [b"\x1b[6;40;20t", b"\x1b[?1;0;1024S", b"\x1b[?62;4c"]
 
-    assert find_graphics("auto", KITTY, (9, 18), ask).way == "kitty"
-    assert find_graphics("off", {"TERM": "xterm"}, None, ask).way == "off"
+    assert find_graphics("auto", KITTY, (9, 18), ask).protocol == "kitty"
+    assert find_graphics("off", {"TERM": "xterm"}, None, ask).protocol == "off"
     assert asked == []
     found = find_graphics("sixel", {"TERM": "xterm"}, None, ask)
     assert found == Graphics("sixel", (20, 40), 16, 256)

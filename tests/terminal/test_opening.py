@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from interpreter.errors import UsageError
-from interpreter.frontends.terminal.opening import open_shown
-from interpreter.frontends.terminal.render.saved import save_text
+from interpreter.frontends.terminal.render.saved import open_shown, save_text
 
 
 @pytest.fixture

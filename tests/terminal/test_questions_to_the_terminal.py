@@ -12,12 +12,6 @@ from contextlib import contextmanager
 import pytest
 
 from interpreter.frontends.terminal.keyboard import TypeAhead
-from interpreter.frontends.terminal.questions import (
-    BACKGROUND,
-    KITTY_GRAPHICS,
-    answers_questions,
-    interview,
-)
 from interpreter.frontends.terminal.render.theme import (
     DARK,
     LIGHT,
@@ -25,7 +19,13 @@ from interpreter.frontends.terminal.render.theme import (
     background_by_answer,
     background_by_environment,
 )
-from interpreter.frontends.terminal.tty import Tty
+from interpreter.frontends.terminal.tty import (
+    BACKGROUND,
+    KITTY_GRAPHICS,
+    Tty,
+    answers_questions,
+    interview,
+)
 from model_replies import text, tool_call
 from model_server import ModelServer
 from terminal.person import someone

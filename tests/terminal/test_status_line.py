@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interpreter import OpenInterpreter
-from interpreter.frontends.terminal.render.ansi import cells
-from interpreter.frontends.terminal.status_line import (
+from interpreter.frontends.terminal.prompt import (
     facts,
     fitted,
     line_of,
 )
+from interpreter.frontends.terminal.render.ansi import cells
 from model_server import ModelServer, text, usage
 from terminal.person import someone
 

@@ -10,7 +10,7 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from interpreter import OpenInterpreter
-from interpreter.frontends.terminal.suggestions import Suggestions
+from interpreter.frontends.terminal.prompt import Suggestions
 from interpreter.runtimes import between_blocks
 from model_server import ModelServer, text
 from terminal.person import ENTER, someone

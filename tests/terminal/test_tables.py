@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interpreter.frontends.terminal.plain import PlainDisplay
 from interpreter.frontends.terminal.render.ansi import cells, without_styles
-from interpreter.frontends.terminal.render.html_table import Table, table_in
-from interpreter.frontends.terminal.render.tables import fitted
+from interpreter.frontends.terminal.render.plain import PlainDisplay
+from interpreter.frontends.terminal.render.tables import Table, fitted, table_in
 from interpreter.frontends.terminal.render.theme import Theme
 from terminal.test_display import Stage, output, over
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from interpreter.frontends.terminal.render.ansi import without_styles
+from interpreter.frontends.terminal.render.output import shortened
 from interpreter.frontends.terminal.render.theme import Theme
-from interpreter.frontends.terminal.render.tracebacks import shortened
 from terminal.test_display import Stage, output, over
 
 IPYTHON = """\

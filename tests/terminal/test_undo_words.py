@@ -12,8 +12,7 @@ from interpreter.errors import UndoError
 from interpreter.frontends.terminal.magics import undo as outlook_words
 from interpreter.frontends.terminal.magics.undo import parsed
 from interpreter.frontends.terminal.render.ansi import cells
-from interpreter.frontends.terminal.render.differences import rows
-from interpreter.frontends.terminal.render.files import line
+from interpreter.frontends.terminal.render.notes import diff_rows, files_note
 from interpreter.frontends.terminal.render.theme import Theme
 from interpreter.runtimes.states import Restored
 from interpreter.session.checkpoints import (
@@ -41,7 +40,7 @@ def change(what: str, path: str, kind: str = "file", **more: str) -> dict[str, A
 
 
 def told(*changed: dict[str, Any], width: int = 79) -> str:
-    return line({"changed": list(changed), "not_covered": []}, width)
+    return files_note({"changed": list(changed), "not_covered": []}, width)
 
 
 # -- after a block -----------------------------------------------------------------------------------------------
@@ -72,9 +71,9 @@ def test_a_renamed_folder_is_one() -> None:
 
 def test_nothing_to_tell() -> None:
     assert told() == ""
-    lost = line({"changed": [], "not_covered": [["big.bin", "too large", 10]]}, 79)
+    lost = files_note({"changed": [], "not_covered": [["big.bin", "too large", 10]]}, 79)
     assert lost == "files: not restorable: big.bin"
-    changed = line({"changed": [change("changed", "big.bin")], "not_covered": [["big.bin", "too large", 10]]}, 79)
+    changed = files_note({"changed": [change("changed", "big.bin")], "not_covered": [["big.bin", "too large", 10]]}, 79)
     assert changed == "files: changed big.bin · not restorable: big.bin"
 
 
@@ -203,10 +202,10 @@ def test_a_file_that_is_not_covered_reads_like_a_sentence() -> None:
 
 def test_a_difference_in_colours() -> None:
     text = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new \x1b[31m\n same\n"
-    painted, left = rows(text, Theme())
+    painted, left = diff_rows(text, Theme())
     assert painted[3].startswith("\x1b[31m-old") and painted[4].startswith("\x1b[32m+new ␛")
     assert painted[5] == " same" and left == 0
-    assert rows(text, None, most=2) == (["--- a/x", "+++ b/x"], 4)
+    assert diff_rows(text, None, most=2) == (["--- a/x", "+++ b/x"], 4)
 
 
 def test_options_of_undo() -> None:

@@ -11,8 +11,8 @@ from interpreter.export.html import page
 from interpreter.export.markdown import markdown
 from interpreter.export.notebook import notebook
 from interpreter.export.script.steps import steps_of
-from interpreter.frontends.terminal.plain import PlainDisplay
 from interpreter.frontends.terminal.render.display import Display
+from interpreter.frontends.terminal.render.plain import PlainDisplay
 from interpreter.frontends.terminal.render.screen import Screen
 from interpreter.frontends.terminal.render.theme import Theme
 from interpreter.frontends.terminal.replay import chunks_of

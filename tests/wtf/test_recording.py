@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interpreter.frontends.terminal.shell_hook.failure import recorded_output
-from interpreter.frontends.terminal.shell_hook.ring import (
+from interpreter.frontends.terminal.wtf import recorded_output
+from interpreter.frontends.terminal.wtf.recorder import (
     SIZE,
     Ring,
     read_ring,

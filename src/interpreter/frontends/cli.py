@@ -93,7 +93,7 @@ def _answered_at_once(parsed: Parsed) -> int | None:
         print(script(parsed.actions["completion"]))
         return 0
     if "shell_hook" in parsed.actions:
-        from interpreter.frontends.terminal.shell_hook import hook
+        from interpreter.frontends.terminal.wtf import hook
 
         print(hook(parsed.actions["shell_hook"]))
         return 0

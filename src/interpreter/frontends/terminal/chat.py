@@ -18,7 +18,7 @@ from interpreter.errors import (
     ProviderNotFoundError,
 )
 from interpreter.frontends.terminal.approval import MODES
-from interpreter.frontends.terminal.reader import Reader, reader_for
+from interpreter.frontends.terminal.terminal import Reader, reader_for
 from interpreter.frontends.terminal.turn import show_turn
 
 if TYPE_CHECKING:
@@ -231,7 +231,8 @@ _NEEDED_SOON = (
     "interpreter.agent.turn",
     "interpreter.llm",
     "interpreter.computer_api",
-    "interpreter.frontends.terminal.render.inline",
+    "rich.console",
+    "markdown_it",
     "rich.table",
     "pygments.lexers.python",
     "httpx",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.completion import Completer
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import ANSI
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.input import create_input
@@ -20,8 +22,12 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 
 from interpreter.app.own_blocks import is_unfinished
-from interpreter.frontends.terminal.status_line import line_of
+from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.tty import Tty
+
+if TYPE_CHECKING:
+    from interpreter.api import OpenInterpreter
+
 
 MARKER = '"""'
 _STYLE = Style.from_dict({"bottom-toolbar": "noreverse fg:ansibrightblack"})
@@ -192,3 +198,208 @@ def _in_event_loop() -> bool:
     except RuntimeError:
         return False
     return True
+
+
+MOST = 500
+_WORD = r"""(?<![^\s=:])(?P<at>@)?(?P<quote>["']?)(?P<path>(?:\\.|[^\s"'])*|(?<=")[^"]*|(?<=')[^']*)\Z"""
+_LIVE = {"show": "variables", "vars": "languages", "cd": "folders"}
+_LIVE |= {"undo": "options", "redo": "options", "rewind": "options"}
+
+
+class Suggestions(Completer):
+    """Completes what is typed at the prompt; files are sought from the folder that the sessions are in."""
+
+    def __init__(self, interpreter: OpenInterpreter) -> None:
+        self._interpreter = interpreter
+
+    def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        offered = list(self._offered(document))
+        typed = document.text_before_cursor
+        if len(offered) == 1 and typed.endswith(offered[0].text) and offered[0].start_position:
+            return []  # it stands there already
+        return offered
+
+    def _offered(self, document: Document) -> Iterable[Completion]:
+        text = document.text_before_cursor.lstrip()
+        if text.startswith(">>>"):
+            return self._code("python", text.removeprefix(">>>").lstrip(" "))
+        if text.startswith(("!", "%%")):
+            return self._shell(text.lstrip("!%").lstrip())
+        if text.startswith("%"):
+            return self._command(text[1:])
+        return self._files(text, only_paths=True)
+
+    # -- commands ------------------------------------------------------------------------------------------
+
+    def _command(self, text: str) -> Iterator[Completion]:
+        from interpreter.frontends.terminal.magics import COMMANDS
+
+        name, space, argument = text.partition(" ")
+        if not space:
+            rows = [row for row in COMMANDS if row.name.startswith(name.lower())]
+            for row in rows:
+                yield Completion(row.name, -len(name), display=f"%{row.name}", display_meta=row.help)
+            return
+        match _LIVE.get(name.lower()):
+            case "variables":
+                yield from self._variables(argument)
+            case "languages":
+                names = (language.name.lower() for language in self._interpreter.computer.languages)
+                yield from (Completion(each, -len(argument)) for each in names if each.startswith(argument.lower()))
+            case "options":
+                from interpreter.frontends.terminal.magics.undo import OPTIONS
+
+                last = argument.rpartition(" ")[2]
+                yield from (Completion(each, -len(last)) for each in OPTIONS if last and each.startswith(last.lower()))
+            case wanted:
+                yield from self._files(argument, only_folders=wanted == "folders")
+
+    def _variables(self, part: str) -> Iterator[Completion]:
+        for language in self._interpreter.computer.languages:
+            found = self._interpreter.computer.complete(language.name, part)
+            plain = [(text, kind) for text, kind in found.matches if kind not in ("keyword", "function", "class")]
+            yield from (Completion(text, found.start - len(part), display_meta=kind) for text, kind in plain[:MOST])
+
+    # -- code ----------------------------------------------------------------------------------------------
+
+    def _code(self, language: str, code: str) -> Iterator[Completion]:
+        found = self._interpreter.computer.complete(language, code)
+        for text, kind in found.matches:
+            yield Completion(text, found.start - len(code), display_meta=kind)
+
+    def _shell(self, code: str) -> Iterator[Completion]:
+        offered = list(self._code("shell", code))
+        if offered:
+            yield from offered
+        elif " " not in code and "/" not in code:
+            for name in programs(code):
+                yield Completion(name, -len(code))
+        else:
+            yield from self._files(code, escaped=True)
+
+    # -- files ---------------------------------------------------------------------------------------------
+
+    def _files(
+        self, text: str, only_paths: bool = False, only_folders: bool = False, escaped: bool = False
+    ) -> Iterator[Completion]:
+        """The files that the word at the cursor may become; in prose only what is meant as a path."""
+        match = re.search(_WORD, text)
+        if match is None:
+            return
+        path = match["path"]
+        is_path = match["at"] or path.startswith(("/", "~", "./", "../")) or os.sep in path
+        if only_paths and not is_path:
+            return
+        plain = re.sub(r"\\(.)", r"\1", path)
+        for name in self._listed(plain, only_folders):
+            shown = name
+            if escaped and not match["quote"]:
+                name = re.sub(r"([\s\\'\"$&;()<>|*?`!#])", r"\\\1", name)
+            elif re.search(r"\s", name) and not match["quote"]:
+                name = f'"{name}'  # the closing quote is for who typed on
+            last = os.path.basename(shown.rstrip("/")) + "/" * shown.endswith("/")
+            yield Completion(name, -len(path), display=last)
+
+    def _listed(self, path: str, only_folders: bool) -> list[str]:
+        head, part = os.path.split(path)
+        place = os.path.join(self._folder(), os.path.expanduser(head))
+        try:
+            with os.scandir(place) as entries:
+                found = [(entry.name, entry.is_dir()) for entry in entries if entry.name.startswith(part)]
+        except OSError:
+            return []
+        shown = [(name, folder) for name, folder in found if part or not name.startswith(".")]
+        shown.sort(key=lambda each: each[0].lower())
+        start = path[: len(path) - len(part)]
+        return [start + name + "/" * folder for name, folder in shown if folder or not only_folders][:MOST]
+
+    def _folder(self) -> str:
+        return self._interpreter.computer.surroundings.cwd
+
+
+def programs(part: str) -> list[str]:
+    """Programs on the search path whose names begin so."""
+    if not part:
+        return []
+    found: set[str] = set()
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        try:
+            found.update(name for name in os.listdir(folder or ".") if name.startswith(part))
+        except OSError:
+            continue
+    return sorted(found)[:MOST]
+
+
+SEPARATOR = " · "
+
+
+def facts(interpreter: OpenInterpreter) -> list[str]:
+    """What there is to say, the most important first; nobody is asked for it."""
+    parts = [interpreter.llm.model, safety(interpreter)]
+    if interpreter.messages:
+        parts += [context(interpreter), cost(interpreter)]
+    parts.append(folder(interpreter))
+    return [part for part in parts if part]
+
+
+def line_of(parts: list[str], width: int, separator: str = SEPARATOR) -> str:
+    """The line; a folder that does not fit is told by its last name."""
+    whole = fitted(parts, width, separator)
+    if not parts or whole.endswith(parts[-1]) or parts[-1].count(os.sep) < 2:
+        return whole
+    return fitted([*parts[:-1], f"...{os.sep}{os.path.basename(parts[-1])}"], width, separator)
+
+
+def fitted(parts: list[str], width: int, separator: str = SEPARATOR) -> str:
+    """As many parts as fit, from the left; the first one is cut where even that does not."""
+    line = clip(parts[0], max(1, width)) if parts else ""
+    for part in parts[1:]:
+        longer = line + separator + part
+        if cells(longer) > width:
+            break
+        line = longer
+    return line
+
+
+def safety(interpreter: OpenInterpreter) -> str:
+    mode = interpreter.mode or ("auto" if interpreter.auto_run else "ask")
+    words = {"ask": "asks first", "auto": "auto run"}.get(mode, str(mode))
+    if mode == "plan":
+        words += ", read-only sandbox"  # whatever the setting is
+    elif interpreter.sandbox != "off":
+        words += f", sandbox {interpreter.sandbox}"
+    if interpreter.safe_mode != "off":
+        words += f", safe mode {interpreter.safe_mode}"
+    return words + ", offline" if interpreter.offline else words
+
+
+def context(interpreter: OpenInterpreter) -> str:
+    used, window = interpreter.llm.context_used
+    if not window:
+        return f"{short(used)} tokens"
+    return f"{short(used)} of {short(window)} ({used * 100 // window}%)"
+
+
+def cost(interpreter: OpenInterpreter) -> str:
+    from interpreter.llm.usage import in_dollars
+
+    spent = interpreter.llm.cost
+    return "" if spent is None else in_dollars(spent)
+
+
+def folder(interpreter: OpenInterpreter) -> str:
+    known = interpreter.__dict__.get("computer")
+    path: str = known.surroundings.cwd if known is not None else interpreter.workspace
+    home = os.path.expanduser("~")
+    if path == home or path.startswith(home + os.sep):
+        path = "~" + path[len(home) :]
+    return path
+
+
+def short(count: int) -> str:
+    """A number of tokens as people write it."""
+    if count < 1000:
+        return str(count)
+    if count < 1_000_000:
+        return f"{count / 1000:.1f}k" if count < 10_000 else f"{count // 1000}k"
+    return f"{count / 1_000_000:.1f}".removesuffix(".0") + "M"

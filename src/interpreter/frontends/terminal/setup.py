@@ -15,9 +15,13 @@ from typing import TYPE_CHECKING
 from interpreter.app.attachments import existing
 from interpreter.app.models import use_server_model
 from interpreter.errors import DownloadError, LocalServerError, ModelError, NoModelError
-from interpreter.frontends.terminal.menu import Menu, ask_plainly, fitting
+from interpreter.frontends.terminal.lists import (
+    Menu,
+    ask_plainly,
+    fitting,
+)
 from interpreter.frontends.terminal.progress import show_download, show_pull
-from interpreter.frontends.terminal.render.words import wrapped
+from interpreter.frontends.terminal.render.ansi import wrapped
 from interpreter.frontends.terminal.tty import Tty
 from interpreter.llm import ollama
 from interpreter.llm.local import engine, servers, weights

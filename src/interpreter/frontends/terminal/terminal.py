@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import os
+import select
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
+from interpreter.app.own_blocks import is_unfinished
 from interpreter.frontends.interrupts import Interrupts
 from interpreter.frontends.terminal.keyboard import Keyboard, TypeAhead
-from interpreter.frontends.terminal.plain import PlainDisplay
-from interpreter.frontends.terminal.questions import (
-    BACKGROUND,
-    answers_questions,
-    interview,
-    time_limit,
-)
-from interpreter.frontends.terminal.render.words import wrapped
-from interpreter.frontends.terminal.tty import Tty
+from interpreter.frontends.terminal.render.ansi import wrapped
+from interpreter.frontends.terminal.render.plain import PlainDisplay
+from interpreter.frontends.terminal.tty import BACKGROUND, Tty, answers_questions, interview, read_line, time_limit
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
@@ -28,6 +24,7 @@ if TYPE_CHECKING:
     from interpreter.errors import InterpreterError
     from interpreter.frontends.terminal.render.display import Display
     from interpreter.messages import Chunk
+
 
 QUIET = 0.8  # seconds without a key before a question may appear
 
@@ -73,10 +70,8 @@ class Terminal:
     def _drawn(self) -> Display:
         from interpreter.frontends.terminal.render.display import Display
         from interpreter.frontends.terminal.render.images import Pictures
-        from interpreter.frontends.terminal.render.images.graphics import color_depth
-        from interpreter.frontends.terminal.render.links import has_links
         from interpreter.frontends.terminal.render.screen import Screen
-        from interpreter.frontends.terminal.render.theme import Theme
+        from interpreter.frontends.terminal.render.theme import Theme, color_depth, has_links
 
         theme = Theme(self.tty.color, self.tty.unicode, color_depth(os.environ), has_links(os.environ))
         pictures = Pictures(self.learn, self.tty.cell, color=self.tty.color)
@@ -98,7 +93,7 @@ class Terminal:
             return
         display.pictures.wanted = interpreter.terminal_images
         display.model = interpreter.llm.model
-        display.theme.stand_on(self._found_background() if interpreter.theme == "auto" else interpreter.theme)
+        display.theme.set_background(self._found_background() if interpreter.theme == "auto" else interpreter.theme)
 
     def _found_background(self) -> str:
         """Light, dark, or empty if neither the environment nor the terminal tells."""
@@ -144,7 +139,6 @@ class Terminal:
 
     def ask(self, question: str, password: bool = False, guarded: bool = False) -> str | None:
         """One line from the user, None at the end of input; `guarded`: nothing typed before may answer it."""
-        from interpreter.frontends.terminal.ask import ask
 
         pause = self.busy.paused(guarded) if self.busy else nullcontext()
         with pause, self.display.asking() as begun:
@@ -274,3 +268,103 @@ class Busy:
     def _cancel(self) -> None:
         self._terminal.display.stopping()
         self._interpreter.cancel()
+
+
+def ask(terminal: Terminal, question: str, password: bool = False) -> str | None:
+    """The answer, or None at the end of input; KeyboardInterrupt for Ctrl-C."""
+    if in_notebook():
+        return _ask_in_notebook(question, password)
+    if terminal.tty.can_type and not terminal.plain:
+        from interpreter.frontends.terminal.prompt import ask_line
+
+        return ask_line(terminal.tty, question, password)
+    line = _read_hidden(terminal, question) if password else _read(terminal, question)
+    if line is None:
+        terminal.unanswered = terminal.unanswered or not terminal.tty.can_type
+        terminal.tty.write("\n")
+    return line
+
+
+def _read(terminal: Terminal, question: str) -> str | None:
+    terminal.tty.write(question)
+    line = read_line(terminal.tty)
+    if not line:
+        return None
+    if terminal.tty.can_type and select.select([terminal.tty.stdin], [], [], 0)[0]:
+        # More than a line at once was pasted, not typed: it is no answer to this question.
+        terminal.tty.forget_typed()
+        return "\n"
+    return line.rstrip("\r\n")
+
+
+def _read_hidden(terminal: Terminal, question: str) -> str | None:
+    if not terminal.tty.can_type:
+        return _read(terminal, question)
+    with terminal.tty.hidden():
+        terminal.tty.write(question)
+        line = read_line(terminal.tty)
+    terminal.tty.write("\n")
+    return line.rstrip("\r\n") if line else None
+
+
+def in_notebook() -> bool:
+    """Whether a Jupyter kernel runs us: there is no terminal, but there is somebody to ask."""
+    kernel = sys.modules.get("ipykernel.kernelapp")
+    return kernel is not None and kernel.IPKernelApp.initialized()
+
+
+def _ask_in_notebook(question: str, password: bool) -> str | None:
+    try:
+        if password:
+            from getpass import getpass
+
+            return getpass(question)
+        return input(question)
+    except (EOFError, NotImplementedError):  # a notebook that runs without anybody
+        return None
+
+
+class Reader(Protocol):
+    """Reads messages one by one."""
+
+    def when_ready(self, function: Callable[[], None]) -> None:
+        """Have something done once, when the user can type."""
+
+    def read(self, default: str = "") -> str:
+        """A message; EOFError at the end, KeyboardInterrupt for Ctrl-C."""
+
+
+def reader_for(terminal: Terminal, interpreter: OpenInterpreter) -> Reader:
+    """What reads the messages here."""
+    if terminal.plain or not terminal.tty.can_type:
+        return LineReader(terminal, interpreter.multi_line)
+    from interpreter.frontends.terminal.prompt import Prompt, Suggestions, facts
+
+    def status() -> list[str]:
+        return facts(interpreter) if interpreter.status_line else []
+
+    completer = Suggestions(interpreter)
+    return Prompt(terminal.tty, interpreter.get_oi_dir(), interpreter.multi_line, completer, status)
+
+
+class LineReader:
+    """Messages from a terminal without a line editor, or from something that is none."""
+
+    def __init__(self, terminal: Terminal, marker: bool) -> None:
+        self._terminal, self._marker = terminal, marker
+
+    def when_ready(self, function: Callable[[], None]) -> None:
+        function()
+
+    def read(self, default: str = "") -> str:
+        self._terminal.tty.write("> " + default)
+        text = default + self._line()
+        while (self._marker and text.count('"""') % 2) or is_unfinished(text):
+            text += "\n" + self._line()
+        return text
+
+    def _line(self) -> str:
+        line = read_line(self._terminal.tty)
+        if not line:
+            raise EOFError
+        return line.rstrip("\r\n")

@@ -170,7 +170,7 @@ def run_python(terminal: Terminal, interpreter: OpenInterpreter, text: str) -> N
 
 
 def open_output(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    from interpreter.frontends.terminal.opening import open_shown
+    from interpreter.frontends.terminal.render.saved import open_shown
 
     terminal.display.line(f"Opened {open_shown(argument)}.")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from interpreter.app.own_blocks import SIGNS
 from interpreter.errors import UndoError
 from interpreter.frontends.terminal.render.ansi import cells, clip, visible
-from interpreter.frontends.terminal.render.files import Touch, grouped
+from interpreter.frontends.terminal.render.notes import Touch, grouped
 from interpreter.runtimes.states import Restored
 from interpreter.session import APPROVE, KEEP, REFUSE, Answer, Question
 from interpreter.workspace.items import repository_of
@@ -187,7 +187,7 @@ class _Asking:
 
 def somebody_there(terminal: Terminal) -> bool:
     """Whether a person can be asked."""
-    from interpreter.frontends.terminal.ask import in_notebook
+    from interpreter.frontends.terminal.terminal import in_notebook
 
     return terminal.tty.can_type or in_notebook()
 
@@ -217,7 +217,7 @@ def _overwritten(terminal: Terminal, interpreter: OpenInterpreter, outlook: Outl
 
 
 def _show_drift(terminal: Terminal, interpreter: OpenInterpreter, outlook: Outlook, path: str) -> None:
-    from interpreter.frontends.terminal.render.files import Touch, grouped
+    from interpreter.frontends.terminal.render.notes import Touch, grouped
 
     name = str(grouped([Touch("", path)])[0])
     terminal.display.line(f"{name} was changed by somebody else since. From what is there to what would be restored:")
@@ -238,10 +238,10 @@ def _choice(terminal: Terminal, verb: str, left: int) -> str:
 
 def show_difference(terminal: Terminal, text: str, most: int | None = None) -> int:
     """Show a difference of lines; how many lines of it were left out."""
-    from interpreter.frontends.terminal.render.differences import rows
+    from interpreter.frontends.terminal.render.notes import diff_rows
 
     theme = getattr(terminal.display, "theme", None)
-    shown, left = rows(text, theme, most)
+    shown, left = diff_rows(text, theme, most)
     terminal.display.finish()
     terminal.tty.write("".join(f"{row}\n" for row in shown))
     if left:
@@ -468,7 +468,7 @@ def clock_time(moment: float) -> str:
 
 def choose(terminal: Terminal, places: Places) -> str:
     """Let the user choose a place with the arrow keys: its name. KeyboardInterrupt if they would rather not."""
-    from interpreter.frontends.terminal.picker import Picker
+    from interpreter.frontends.terminal.lists import Picker
 
     picker = Picker("Go back to before what?", places.searched(), places.drawn)
     return places.name(places.places[picker.choose(terminal.tty)])

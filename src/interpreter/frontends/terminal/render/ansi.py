@@ -1,11 +1,10 @@
-"""What programs print, made safe to show: colours stay, what moves the cursor goes."""
+"""Text with escape sequences: a program's output made safe to show, and text measured, clipped and wrapped."""
 
 from __future__ import annotations
 
 import re
 
-from interpreter.frontends.terminal.render.theme import RESET
-
+RESET = "\x1b[0m"
 LINE_LIMIT = 4000  # characters of one line that are kept for the screen
 _HELD_LIMIT = 4096  # an escape that is longer than this is no escape
 _STYLES_KEPT = 8
@@ -25,7 +24,10 @@ _UNFINISHED = re.compile(r"(?:\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?|[PX^_][^
 
 
 class ProgramText:
-    """Turns a program's output, cut anywhere, into finished lines and one open line."""
+    """Turns a program's output, cut anywhere, into finished lines and one open line.
+
+    Colours stay. Whatever moves the cursor is removed, except that a carriage return starts the line again.
+    """
 
     def __init__(self, color: bool = True, limit: int | None = LINE_LIMIT) -> None:
         self._color = color
@@ -54,21 +56,16 @@ class ProgramText:
 
     @property
     def open(self) -> str:
-        """The line that is still being written, as far as it has come."""
-        return self._shown() if self._parts and not self._blank() else ""
+        """The line that is still being written."""
+        return self._shown() if self._length else ""
 
     def close(self) -> list[str]:
-        """The rest: the open line, if anything is on it."""
+        """The open line, if it has any text."""
         self._held = ""
-        return [self._finish()] if self._parts and not self._blank() else []
-
-    def _blank(self) -> bool:
-        return self._length == 0
+        return [self._finish()] if self._length else []
 
     def _put(self, text: str) -> None:
-        if not text:
-            return
-        if _SPECIAL.search(text) is None:
+        if text and _SPECIAL.search(text) is None:
             self._write(text)
             return
         for token in _TOKEN.finditer(text):
@@ -76,8 +73,13 @@ class ProgramText:
                 self._write(token["text"])
             elif token["escape"]:
                 self._obey(token["escape"])
-            else:
-                self._control(token["control"])
+            elif token["control"] == "\r":
+                self._returned = True
+            elif token["control"] == "\b" and self._parts and not self._parts[-1].startswith("\x1b"):
+                self._parts[-1] = self._parts[-1][:-1]
+                self._length = max(0, self._length - 1)
+                if not self._parts[-1]:
+                    self._parts.pop()
 
     def _write(self, text: str) -> None:
         if self._returned:
@@ -88,51 +90,34 @@ class ProgramText:
         self._parts.append(text)
         self._length += len(text)
 
-    def _control(self, char: str) -> None:
-        if char == "\r":
-            self._returned = True
-        elif char == "\b" and self._parts and not self._parts[-1].startswith("\x1b"):
-            self._parts[-1] = self._parts[-1][:-1]
-            self._length = max(0, self._length - 1)
-            if not self._parts[-1]:
-                self._parts.pop()
-
     def _obey(self, escape: str) -> None:
         if SGR.fullmatch(escape):
-            self._style(escape)
+            if not self._color:
+                return
+            if self._returned:
+                self._restart()
+            is_reset = not escape[2:-1].lstrip("0")
+            self._styles = [] if is_reset else [*self._styles, escape][-_STYLES_KEPT:]
+            self._parts.append(escape)
+            self._styled = True
         elif escape in ("\x1b[2K", "\x1b[G", "\x1b[1G", "\x1b[0G"):
             self._returned = True
         elif escape in ("\x1b[K", "\x1b[0K") and self._returned:
             self._restart()
 
-    def _style(self, escape: str) -> None:
-        if not self._color:
-            return
-        if self._returned:
-            self._restart()
-        codes = escape[2:-1].lstrip("0")
-        self._styles = [] if not codes else [*self._styles, escape][-_STYLES_KEPT:]
-        self._parts.append(escape)
-        self._styled = True
-
     def _restart(self) -> None:
         """Begin the line again, as after a carriage return."""
         self._parts = list(self._styles)
-        self._length, self._cut = 0, False
-        self._returned = False
+        self._length, self._cut, self._returned = 0, False, False
 
     def _finish(self) -> str:
         line = self._shown()
-        self._parts = list(self._styles)
-        self._length, self._cut = 0, False
+        self._restart()
         self._styled = bool(self._styles)
-        self._returned = False
         return line
 
     def _shown(self) -> str:
-        line = "".join(self._parts)
-        if self._cut:
-            line += "…"
+        line = "".join(self._parts) + "…" * self._cut
         return line + RESET if self._styled else line
 
 
@@ -142,7 +127,7 @@ _INVISIBLE |= {code: f"<U+{code:04X}>" for code in (*range(0x202A, 0x202F), *ran
 
 
 def visible(text: str) -> str:
-    """A model's text with control and direction-changing characters made visible: nothing hides in it."""
+    """Text with its control and direction-changing characters made visible, so that nothing hides in it."""
     return text.translate(_INVISIBLE)
 
 
@@ -152,34 +137,39 @@ def without_styles(text: str) -> str:
 
 
 def cells(text: str) -> int:
-    """Columns that a line takes on the screen."""
+    """How many columns a line takes on the screen."""
     from rich.cells import cell_len
 
     return cell_len(without_styles(text).expandtabs(8))
 
 
 def clip(text: str, width: int) -> str:
-    """The beginning of a line that fits into so many columns; styles are kept."""
+    """The beginning of a line that fits into so many columns, with its styles."""
     text = text.expandtabs(8)
     if (len(text) <= width and text.isascii()) or cells(text) <= width:
         return text
-    kept, room = [], width
+    from rich.cells import get_character_cell_size
+
+    kept: list[str] = []
+    room = width
     for piece in _OURS.split(text):
         if piece.startswith("\x1b"):
             kept.append(piece)
-        elif room > 0:
-            cut = _fitting(piece, room)
-            kept.append(cut)
-            room = room - cells(cut) if cut == piece else 0
+            continue
+        for char in piece:
+            room -= get_character_cell_size(char)
+            if room < 0:
+                break
+            kept.append(char)
     return "".join(kept)
 
 
-def _fitting(text: str, width: int) -> str:
-    from rich.cells import get_character_cell_size
+def wrapped(text: str, width: int, hanging: int = 0) -> list[str]:
+    """Plain text in lines that fit. A continued line is indented like its beginning, plus `hanging`."""
+    from textwrap import wrap
 
-    used = 0
-    for index, char in enumerate(text):
-        used += get_character_cell_size(char)
-        if used > width:
-            return text[:index]
-    return text
+    rows: list[str] = []
+    for line in text.split("\n"):
+        indent = " " * (len(line) - len(line.lstrip()) + hanging)
+        rows += wrap(line, max(width, 10), subsequent_indent=indent, break_on_hyphens=False) or [""]
+    return rows

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pygments.lexer import Lexer
 
 RULE = 72  # columns of the lines above and below a block
-_CONTEXT = 30  # lines that are read again while a string or comment goes over several lines
+_CONTEXT = 30  # lines that are read again inside a string or comment of several lines
 _TOKENS = {
     "Comment": "comment",
     "Keyword": "keyword",
@@ -38,45 +38,39 @@ class CodeLines:
 
     def __init__(self, language: str, theme: Theme, languages: Registry = BUILT_IN) -> None:
         self._theme = theme
-        self._lexer = lexer_for(language, languages) if theme.color else None
+        described = languages.describe(language)
+        self._lexer = _lexer(described.lexer or described.name.lower()) if theme.color else None
         self._context: list[str] = []
 
     def line(self, text: str) -> str:
         """The next finished line."""
         text = visible(text)
-        if self._lexer is None:
-            return text
         shown, inside = self._colored(text)
-        # Inside a long string its first line is what the lexer must see to know that it is one.
+        # Inside a long string, the lexer must see its first line to know that it is one.
         context = [*self._context, text] if inside else []
         self._context = context if len(context) <= _CONTEXT else context[:1] + context[2:]
         return shown
 
     def preview(self, text: str) -> str:
         """The line that is still being written."""
-        text = visible(text)
-        return text if self._lexer is None else self._colored(text)[0]
+        return self._colored(visible(text))[0]
 
     def _colored(self, text: str) -> tuple[str, bool]:
-        assert self._lexer is not None
+        """The line in colours, and whether it ends inside a string or comment."""
+        if self._lexer is None:
+            return text, False
         source = "\n".join([*self._context, text]) + "\n"
         parts: list[str] = []
         row, inside = 0, False
         for kind, value in self._lexer.get_tokens(source):
-            style = style_of(kind)
+            style = _style_of(kind)
             for number, piece in enumerate(value.split("\n")):
                 if number:
                     row += 1
                     inside = style in ("string", "comment")
                 if row == len(self._context) and piece:
-                    parts.append(self._theme.paint(piece, style) if style else piece)
+                    parts.append(self._theme.paint(piece, style))
         return "".join(parts), inside
-
-
-def lexer_for(language: str, languages: Registry) -> Lexer | None:
-    """The lexer that the language names, or that has its name; None if there is none."""
-    described = languages.describe(language)
-    return _lexer(described.lexer or described.name.lower())
 
 
 @cache
@@ -91,14 +85,10 @@ def _lexer(name: str) -> Lexer | None:
 
 
 @cache
-def style_of(kind: Any) -> str:
-    """The style of a token type, or of the nearest type above it that has one."""
-    while kind is not None:
-        name = str(kind).removeprefix("Token.")
-        if name in _TOKENS:
-            return _TOKENS[name]
-        kind = kind.parent
-    return ""
+def _style_of(kind: Any) -> str:
+    """The style of a token type, or of its nearest ancestor that has one."""
+    names = [str(each).removeprefix("Token.") for each in reversed(kind.split())]
+    return next((_TOKENS[name] for name in names if name in _TOKENS), "")
 
 
 class CodeView:
@@ -124,12 +114,10 @@ class CodeView:
         return [self._lines.preview(self._partial)] if self._partial else []
 
     def close(self) -> list[str]:
-        """The block is whole."""
-        rest = [self._partial] if self._partial else []
-        self.source += rest
-        self._partial = ""
-        line = self._theme.symbol("rule") * min(self.width - 1, RULE)
-        return [*self._head(), *(self._lines.line(last) for last in rest), self._theme.paint(line, "rule")]
+        """The rest of the block, and the rule below it."""
+        rows = self.feed("\n") if self._partial else self._head()
+        rule = self._theme.symbol("rule") * min(self.width - 1, RULE)
+        return [*rows, self._theme.paint(rule, "rule")]
 
     def _head(self) -> list[str]:
         if self._begun:

@@ -1,39 +1,35 @@
-"""Chunks on a terminal: each goes to the view that shows its kind, and what is finished to the scrollback."""
+"""Chunks on a terminal: each goes to the view that shows its kind, and finished rows go to the scrollback."""
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from interpreter.frontends.terminal.render import files, words
-from interpreter.frontends.terminal.render.ansi import clip, visible
-from interpreter.frontends.terminal.render.canvas import Canvas
+from interpreter.frontends.terminal.render import notes
+from interpreter.frontends.terminal.render.ansi import clip, visible, wrapped
 from interpreter.frontends.terminal.render.code import CodeView
 from interpreter.frontends.terminal.render.images import Pictures
-from interpreter.frontends.terminal.render.markdown import MarkdownView
-from interpreter.frontends.terminal.render.output import OutputView
-from interpreter.frontends.terminal.render.reasoning import ReasoningView
-from interpreter.frontends.terminal.render.rich_output import (
-    file_row,
-    picture_rows,
-    table_rows,
-    traceback_row,
-)
-from interpreter.frontends.terminal.render.screen import Screen
+from interpreter.frontends.terminal.render.markdown import MarkdownView, ReasoningView
+from interpreter.frontends.terminal.render.output import OutputView, file_row, picture_rows, shortened, table_rows
+from interpreter.frontends.terminal.render.saved import save_text
+from interpreter.frontends.terminal.render.screen import SPINNER_DELAY, STALL_DELAY, TICK, Screen, Status
 from interpreter.frontends.terminal.render.theme import Theme
-from interpreter.frontends.terminal.render.tracebacks import shortened
 from interpreter.runtimes import BUILT_IN
 
 if TYPE_CHECKING:
     from interpreter.messages import Chunk
 
+V = TypeVar("V", MarkdownView, CodeView, ReasoningView)
+FRAME = 0.04  # seconds between two drawings, at least
+_SHARE = 4  # drawing may take one part in so many of the time
 _LONGEST_LINE = 40  # characters of the line that is running
 
 
-class Display(Canvas):
-    """Shows a stream of chunks."""
+class Display:
+    """Shows a stream of chunks: one open view and a status line. The caller calls `tick` at each `deadline`."""
 
     def __init__(
         self,
@@ -42,91 +38,109 @@ class Display(Canvas):
         clock: Callable[[], float] = time.monotonic,
         pictures: Pictures | None = None,
     ) -> None:
-        super().__init__(screen, theme, clock)
+        self.screen = screen
+        self.theme = theme
+        self.status = Status(theme)
         self.pictures = pictures or Pictures(color=theme.color)
+        self.on_change: Callable[[], None] = lambda: None
         self.show_active_line = True
-        self.model = ""  # who is waited for while it thinks
-        self.languages = BUILT_IN  # those of the session, once one is shown
-        self._text_form = ""  # of a display that comes in a better form next
-        self._files: dict[str, Any] = {}  # what the block did to files, told when it is over
         self.fold_reasoning = True
-        self._began = 0.0  # when the block did
+        self.model = ""  # shown while it thinks
+        self.languages = BUILT_IN  # those of the session, once one is shown
+        self._clock = clock
+        self._view: MarkdownView | CodeView | OutputView | ReasoningView | None = None
+        self._commit: list[str] = []  # rows for the scrollback at the next drawing
+        self._body: list[str] = []
+        self._spaced = True  # whether the last row above is empty
+        self._dirty = False
+        self._next_draw = 0.0
+        self._next_tick = 0.0
+        # the current block
+        self._began = 0.0
         self._language = ""
         self._code: list[str] = []
-        self._call = ""  # the arguments of a tool call, as far as they have come
+        self._call = ""  # the arguments of a tool call, as far as they have arrived
+        self._text_form = ""  # of a display that comes in a better form next
+        self._files: dict[str, Any] = {}  # what the block did to files, shown when it ends
 
     # -- chunks --------------------------------------------------------------------------------------------
 
     def show(self, chunk: Chunk) -> None:
         """Show one chunk of the stream."""
-        if chunk["type"] == "image" and "content" in chunk:
-            self.pictures.prepare()  # the terminal may have to be asked, and its answer comes past the screen
+        kind = chunk["type"]
+        if kind == "image" and "content" in chunk:
+            self.pictures.prepare()  # outside the lock: it may query the terminal, whose answer bypasses the screen
         elif chunk.get("recipient", "user") != "user":
             return
         with self.screen.lock:
             if self._view:
                 self._view.width = self.screen.width
             if chunk.get("end"):
-                if chunk["type"] == "tool_call":
-                    self._tool_call(chunk.get("format", ""))
-                if self._kind != "output":  # what a block shows besides its output does not end it
+                if kind == "tool_call":
+                    from interpreter.tools.calls import shown_call
+
+                    arguments, self._call, self._language, self._code = self._call, "", "", []
+                    self.line(shown_call(chunk.get("format", ""), arguments), "code")
+                if not isinstance(self._view, OutputView):  # attachments do not end a block's output
                     self._close_view()
             elif not chunk.get("start"):
                 self._content(chunk)
-            elif chunk["type"] == "console":
+            elif kind == "console":
                 self._running()
             self._changed()
 
     def _content(self, chunk: Chunk) -> None:
-        kind, content = chunk["type"], chunk.get("content")
-        self.status.progress(self._clock())
-        if self._text_form and not (kind == "code" and chunk.get("format") == "html"):
-            self._plainly()
+        kind, form, content = chunk["type"], chunk.get("format", ""), chunk.get("content")
+        self.status.quiet_since = self._clock()
+        if self._text_form and not (kind == "code" and form == "html"):
+            self._show_text_form()
+        width, view = self.screen.width, self._view
         if kind == "message":
-            self._message(str(content))
+            if not isinstance(view, MarkdownView):
+                view = self._open(MarkdownView(self.theme, width, self.languages))
+            self._put(view.feed(str(content)))
         elif kind == "reasoning":
-            self._reasoning(str(content))
+            if not isinstance(view, ReasoningView):
+                view = self._open(ReasoningView(self.theme, width, self._clock, self.fold_reasoning))
+            self._put(view.feed(str(content)))
         elif kind == "code" and chunk.get("role") != "computer" and "recipient" not in chunk:
-            self._program(chunk.get("format", ""), str(content))
+            if not isinstance(view, CodeView):
+                view = self._open(CodeView(form, self.theme, width, self.languages))
+            self._language, self._code = form.lower(), view.source
+            self._put(view.feed(str(content)))
         elif kind == "tool_call":
             self._call += str(content)
         elif kind == "console":
             self._console(chunk)
         elif kind in ("image", "code"):
-            self._attachment(chunk)
+            self._attachment(kind, form, str(content))
         elif kind == "decision":
-            self._decision(chunk)
+            if line := notes.decision(form, chunk.get("content") or {}):
+                self._put_note(line, "hint")
+            if form in ("approved", "edited"):
+                self._running()
         elif kind == "status":
-            self._news(chunk)
+            self._show_status(form, chunk.get("content") or {})
         elif kind == "confirmation":
             self._close_view()
-            if card := words.card(chunk):
+            if card := notes.card(chunk):
                 self.line(card)
 
-    def _message(self, content: str) -> None:
-        if self._kind != "message":
-            self._open("message", MarkdownView(self.theme, self.screen.width, self.languages))
-        assert isinstance(self._view, MarkdownView)
-        self._put(self._view.feed(content))
-
-    def _reasoning(self, content: str) -> None:
-        if self._kind != "reasoning":
-            view = ReasoningView(self.theme, self.screen.width, self._clock, self.fold_reasoning)
-            self._open("reasoning", view)
-        assert isinstance(self._view, ReasoningView)
-        self._put(self._view.feed(content))
-
-    def _program(self, language: str, content: str) -> None:
-        if self._kind != "code":
-            self._open("code", CodeView(language, self.theme, self.screen.width, self.languages))
-        assert isinstance(self._view, CodeView)
-        self._language, self._code = language.lower(), self._view.source
-        self._put(self._view.feed(content))
-
-    def _tool_call(self, name: str) -> None:
-        """A call in a line of its own, once it is whole; its result comes beneath."""
-        arguments, self._call, self._language, self._code = self._call, "", "", []
-        self.line(words.tool_call(name, arguments), "code")
+    def _show_status(self, form: str, content: dict[str, Any]) -> None:
+        now = self._clock()
+        if form == "retry":
+            self.status.begin(notes.retry_reason(content), now, seconds=float(content.get("seconds", 0)))
+        elif form == "loading":
+            self.status.begin("thinking" if content.get("done") else f"loading {content.get('model')}", now)
+        elif form == "scanning":
+            self.status.begin("scanning", now)
+        elif form == "files":
+            self._files = content
+        elif form == "call":
+            if action := notes.screen_action(content):
+                self._among_output([self.theme.paint(clip(visible(action), self.screen.width - 1), "hint")])
+        elif note := notes.status_note(form, content):
+            self.line(note, "error" if form == "scan" and content.get("asks") else "hint")
 
     # -- a running block -----------------------------------------------------------------------------------
 
@@ -136,179 +150,129 @@ class Display(Canvas):
             self._running()
             self._changed()
 
-    def _running(self) -> None:
+    def _running(self) -> OutputView:
         if self.status.what not in ("running", "stopping"):
             self.status.begin("running", self._clock(), self._active(1) if len(self._code) == 1 else "")
-        if self._output is None:
+        if not isinstance(self._view, OutputView):
             self._began = self._clock()
             self._close_view()
-            self._output = OutputView(self.theme, self.screen.width)
-            self._view, self._kind = self._output, "output"
-
-    def _console(self, chunk: Chunk) -> None:
-        self._running()
-        assert self._output
-        if chunk.get("format") == "active_line":
-            if chunk["content"] is None:
-                self._block_over(chunk)
-            elif self.show_active_line:
-                self.status.detail = self._active(chunk["content"])
-        elif chunk.get("mime"):
-            self._rich_output(chunk)
-        elif chunk.get("also"):
-            self._text_form = str(chunk["content"])
-        elif chunk.get("ours"):
-            self._notice(str(chunk["content"]))
-        else:
-            self._printed(str(chunk["content"]), chunk.get("stream") == "stderr")
-
-    def _printed(self, text: str, stderr: bool) -> None:
-        assert self._output
-        found = shortened(text, self.theme) if stderr else None
-        if found is None:
-            self._put(self._output.feed(text, stderr))
-            return
-        short, cut = found
-        self._put(self._output.feed(short, whole=text))
-        if cut:
-            self._among_output([traceback_row(text, self.theme)])
-
-    def _notice(self, text: str) -> None:
-        """Words of ours among the output: their lines end between words."""
-        assert self._output
-        rows = words.wrapped(visible(text.rstrip("\n")), self.screen.width - 1)
-        self._put(self._output.feed("".join(row + "\n" for row in rows), stderr=True, whole=text))
-
-    def _plainly(self) -> None:
-        """What was expected in a better form did not come in one."""
-        text, self._text_form = self._text_form, ""
-        self._running()
-        self._printed(text, stderr=False)
+            self._view = OutputView(self.theme, self.screen.width)
+        return self._view
 
     def _active(self, number: int) -> str:
+        """The line of the block that runs now."""
         if not 0 < number <= len(self._code):
             return ""
         line = visible(self._code[number - 1].strip())
         line = line if len(line) <= _LONGEST_LINE else line[:_LONGEST_LINE] + self.theme.symbol("more")
         return f"line {number}: {line}" if len(self._code) > 1 else line
 
-    def _rich_output(self, chunk: Chunk) -> None:
-        assert self._output
-        mime, content = chunk["mime"], str(chunk["content"])
-        if mime == "text/markdown":
+    def _console(self, chunk: Chunk) -> None:
+        output, content, mime = self._running(), chunk["content"], chunk.get("mime")
+        if chunk.get("format") == "active_line":
+            if content is None:
+                self._block_over(output, chunk)
+            elif self.show_active_line:
+                self.status.detail = self._active(content)
+        elif mime == "text/markdown":
             view = MarkdownView(self.theme, self.screen.width)
-            self._put(self._output.take_open() + view.feed(content) + view.close())
-        elif chunk.get("recipient") == "user":
-            self._among_output([file_row(content, mime, self.theme)])
+            self._among_output(view.feed(str(content)) + view.close())
+        elif mime and chunk.get("recipient") == "user":
+            self._among_output([file_row(str(content), mime, self.theme)])
+        elif mime:
+            self._put(output.feed(str(content)))
+        elif chunk.get("also"):
+            self._text_form = str(content)
+        elif chunk.get("ours"):
+            rows = wrapped(visible(str(content).rstrip("\n")), self.screen.width - 1)
+            self._put(output.feed("".join(row + "\n" for row in rows), stderr=True, whole=str(content)))
         else:
-            self._put(self._output.feed(content))
+            self._printed(output, str(content), chunk.get("stream") == "stderr")
 
-    def _attachment(self, chunk: Chunk) -> None:
-        """A picture or a page: saved, and shown as well as this terminal can."""
-        content, kind = str(chunk["content"]), chunk.get("format", "")
-        if chunk["type"] == "image":
-            self._among_output(picture_rows(content, kind, self.pictures, self.theme, *self.screen.size))
+    def _printed(self, output: OutputView, text: str, stderr: bool) -> None:
+        found = shortened(text, self.theme) if stderr else None
+        if found is None:
+            self._put(output.feed(text, stderr))
             return
-        rows = table_rows(content, self.theme, self.screen.width) if kind == "html" else None
-        if rows is None and self._text_form and not words.is_mere_name(self._text_form):
-            self._plainly()
+        short, cut = found
+        self._put(output.feed(short, whole=text))
+        if cut:
+            path = self.theme.path(save_text(text, "traceback"))
+            self._among_output([self.theme.paint(f"{self.theme.symbol('more')} whole traceback: {path}", "hint")])
+
+    def _show_text_form(self) -> None:
+        """No better form of a display has arrived: show its text."""
+        text, self._text_form = self._text_form, ""
+        self._printed(self._running(), text, stderr=False)
+
+    def _attachment(self, kind: str, form: str, content: str) -> None:
+        """A picture or a page: saved, and shown as well as this terminal can."""
+        if kind == "image":
+            self._among_output(picture_rows(content, form, self.pictures, self.theme, *self.screen.size))
+            return
+        rows = table_rows(content, self.theme, self.screen.width) if form == "html" else None
+        if rows is None and self._text_form and not notes.is_mere_name(self._text_form):
+            self._show_text_form()
         self._text_form = ""
-        self._among_output(rows or [file_row(content, kind, self.theme)])
+        self._among_output(rows or [file_row(content, form, self.theme)])
 
     def _among_output(self, rows: list[str]) -> None:
         """Rows of ours in the middle of a block's output."""
-        if self._output and rows:
-            self._output.empty = False
-            rows = self._output.take_open() + rows
+        if rows and isinstance(self._view, OutputView):
+            self._view.empty = False
+            line = self._view.take_line()
+            rows = [line, *rows] if line else rows
         elif rows:
             self._close_view()
         self._put(rows)
 
     def picture(self, path: str) -> None:
-        """A picture of the user's, or one that somebody asked to see."""
+        """A picture that the user attached or asked for."""
         self.show({"role": "computer", "type": "image", "format": "path", "content": path})
         self.flush()
 
-    def _block_over(self, chunk: Chunk) -> None:
-        assert self._output
+    def _block_over(self, output: OutputView, chunk: Chunk) -> None:
         elapsed = self._clock() - self._began
-        silent = self._output.empty
-        self._put(self._output.close(chunk.get("truncated")))
+        silent = output.empty
+        self._put(output.close(chunk.get("truncated")))
         explained = self.languages.describe(self._language).explains_failures
-        ending = words.ending(dict(chunk), elapsed, silent, explained)
-        files_line = self._taken_files()
-        if ending and not (files_line and ending == words.SILENT):
+        ending = notes.ending(dict(chunk), elapsed, silent, explained)
+        files = self._take_files_note()
+        if ending and not (files and ending == notes.NO_OUTPUT):
             good = chunk.get("ended", "done") in ("done", "background") and not chunk.get("exit_code")
             self._put([self.theme.paint(ending, "hint" if good else "error")])
-        if files_line:
-            self._put([self.theme.paint(files_line, "hint")])
-        self._output, self._view, self._kind = None, None, ""
+        if files:
+            self._put([self.theme.paint(files, "hint")])
+        self._view = None
         self.status.begin("thinking", self._clock(), self.model)
 
     def tell_files(self) -> None:
-        """What a block did to files whose end is not shown."""
-        if line := self._taken_files():
-            self.line(line)
+        """Say what a block did to files, if its end is not shown."""
+        if note := self._take_files_note():
+            self.line(note)
 
-    def _taken_files(self) -> str:
+    def _take_files_note(self) -> str:
         changed, self._files = self._files, {}
-        return files.line(changed, self.screen.width - 1, self.theme.symbol("dot"))
+        return notes.files_note(changed, self.screen.width - 1, self.theme.symbol("dot"))
 
-    # -- words of ours -------------------------------------------------------------------------------------
-
-    def _decision(self, chunk: Chunk) -> None:
-        line = words.decision(chunk.get("format", ""), chunk.get("content") or {})
-        if line:
-            self._close_view()
-            self._put([self.theme.paint(row, "hint") for row in words.wrapped(visible(line), self.screen.width - 1)])
-        if chunk.get("format") in ("approved", "edited"):
-            self._running()
-
-    def _news(self, chunk: Chunk) -> None:
-        content: dict[str, Any] = chunk.get("content") or {}
-        if chunk.get("format") == "retry":
-            self.status.countdown(words.retry(content), float(content.get("seconds", 0)), self._clock())
-        elif chunk.get("format") == "loading":
-            what = "thinking" if content.get("done") else f"loading {content.get('model')}"
-            self.status.begin(what, self._clock())
-        elif chunk.get("format") == "fallback":
-            self.line(words.fallback(content))
-        elif chunk.get("format") == "compacted":
-            self.line(words.compacted(content))
-        elif chunk.get("format") == "notice":
-            self.line(str(content.get("text", "")))
-        elif chunk.get("format") == "redacted":
-            self.line(words.redacted(content))
-        elif chunk.get("format") == "scanning":
-            self.status.begin("scanning", self._clock())
-        elif chunk.get("format") == "scan":
-            self.line(words.scanned(content), "error" if content.get("asks") else "hint")
-        elif chunk.get("format") == "files":
-            self._files = content
-        elif chunk.get("format") == "call":
-            if told := words.call(content):
-                self._among_output([self.theme.paint(clip(visible(told), self.screen.width - 1), "hint")])
-        elif chunk.get("format") in ("control", "stopped"):
-            self.line(words.control(content) if chunk["format"] == "control" else words.stopped(content))
+    # -- lines of ours, and turns --------------------------------------------------------------------------
 
     def line(self, text: str, style: str = "hint") -> None:
-        """Words of ours, between what the stream says."""
+        """A line of ours between the parts of the stream."""
         with self.screen.lock:
-            self._close_view()
-            rows = words.wrapped(visible(text), self.screen.width - 1)
-            self._put([self.theme.paint(row, style) for row in rows])
+            self._put_note(text, style)
             self.flush()
+
+    def _put_note(self, text: str, style: str) -> None:
+        self._close_view()
+        self._put([self.theme.paint(row, style) for row in wrapped(visible(text), self.screen.width - 1)])
 
     def markdown(self, text: str) -> None:
         """A whole text of ours."""
         with self.screen.lock:
-            self._open("", MarkdownView(self.theme, self.screen.width))
-            assert isinstance(self._view, MarkdownView)
-            self._put(self._view.feed(text))
+            self._put(self._open(MarkdownView(self.theme, self.screen.width)).feed(text))
             self._close_view()
             self.flush()
-
-    # -- turns ---------------------------------------------------------------------------------------------
 
     def begin(self, what: str = "thinking") -> None:
         """A turn begins."""
@@ -318,37 +282,36 @@ class Display(Canvas):
             self._changed()
 
     def finish(self) -> None:
-        """The turn is over: nothing of it stays open, and an empty line follows."""
+        """The turn is over: close what is open, and add an empty line."""
         with self.screen.lock:
-            self.status.stop()
-            self.status.typed = ""
             if self._text_form:
-                self._plainly()
+                self._show_text_form()
+            self.status.what = self.status.detail = self.status.typed = ""
             self._close_view()
             if not self._spaced:
                 self._put([""])
             self.flush()
 
     def resumed(self) -> None:
-        """A shell has had the terminal meanwhile: what was open is drawn anew, below what it wrote."""
+        """A shell has had the terminal meanwhile: draw what is open again, below what it wrote."""
         with self.screen.lock:
             self.screen.forget()
             self.flush()
 
     def stopping(self) -> None:
-        """The turn was told to end."""
+        """The turn is being cancelled."""
         with self.screen.lock:
             self.status.begin("stopping", self._clock())
             self._changed()
 
     @contextmanager
     def asking(self) -> Iterator[str]:
-        """The user is asked something at the cursor; gives what stands on the open line of the output."""
+        """The user is asked something at the cursor; gives the open line of the output."""
+        status = self.status
         with self.screen.lock:
-            what, self.status.what = self.status.what, ""
-            detail = self.status.detail
-            typed, self.status.typed = self.status.typed, ""
-            begun = self._output.take_line() if self._output else ""
+            what, detail, typed = status.what, status.detail, status.typed
+            status.what = status.typed = ""
+            begun = self._view.take_line() if isinstance(self._view, OutputView) else ""
             self._dirty = True
             self.flush()
             self.screen.forget()
@@ -357,13 +320,76 @@ class Display(Canvas):
         finally:
             with self.screen.lock:
                 self._spaced = False
-                self.status.typed = typed
+                status.typed = typed
                 if what:
-                    self.status.begin(what, self._clock(), detail)
+                    status.begin(what, self._clock(), detail)
                 self._changed()
 
     def typed(self, text: str) -> None:
-        """What is being typed for later."""
+        """Show type-ahead."""
         with self.screen.lock:
             self.status.typed = text
-            self._draw(self._clock())
+            self.flush()
+
+    # -- drawing -------------------------------------------------------------------------------------------
+
+    def _open(self, view: V) -> V:
+        self._close_view()
+        if not self._spaced:
+            self._put([""])
+        self._view = view
+        return view
+
+    def _close_view(self) -> None:
+        if self._view is not None:
+            view, self._view = self._view, None
+            self._put(view.close())
+            self._dirty = True
+
+    def _put(self, rows: list[str]) -> None:
+        self._commit += rows
+        if rows:
+            self._spaced = not rows[-1]
+
+    def _changed(self) -> None:
+        self._dirty = True
+        if self._clock() >= self._next_draw:
+            self.flush()
+        self.on_change()
+
+    def flush(self) -> None:
+        """Draw now."""
+        with self.screen.lock:
+            now = self._clock()
+            if self._dirty:
+                if isinstance(self._view, MarkdownView):
+                    self._put(self._view.settle())
+                self._body = self._view.open_rows() if self._view else []
+            footer = self.status.rows(now, self._spinner_delay())
+            commit, self._commit, self._dirty = self._commit, [], False
+            self.screen.paint(commit, self._body, footer)
+            done = self._clock()
+            self._next_draw = done + max(FRAME, _SHARE * (done - now))
+            self._next_tick = done + TICK
+
+    def _spinner_delay(self) -> float:
+        output = self._view if isinstance(self._view, OutputView) else None
+        if not self._body or (output and not output.line_open):
+            return SPINNER_DELAY
+        # A line that a program has begun may be a question: the cursor stays at its end.
+        return math.inf if output else STALL_DELAY
+
+    def deadline(self) -> float | None:
+        """When `tick` wants to be called next; None: not before something changes."""
+        with self.screen.lock:
+            if self._dirty or self._commit:
+                return self._next_draw
+            due = self.status.appears_at(self._spinner_delay())
+            return None if due is None else max(due, self._next_tick)
+
+    def tick(self) -> None:
+        """Draw what is due."""
+        with self.screen.lock:
+            due = self.deadline()
+            if due is not None and self._clock() >= due:
+                self.flush()

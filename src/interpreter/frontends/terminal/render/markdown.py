@@ -1,25 +1,51 @@
-"""Markdown as it streams in: finished pieces become final rows, only the open one is drawn again."""
+"""The model's text as it streams in: Markdown, and its reasoning. Finished pieces become final rows; only the open
+one is drawn again.
+"""
 
 from __future__ import annotations
 
+import copy
 import re
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
 
 from interpreter.frontends.terminal.render.ansi import visible
 from interpreter.frontends.terminal.render.code import CodeLines
-from interpreter.frontends.terminal.render.markdown_blocks import (
-    LONGEST_TITLE,
-    Blocks,
-    Piece,
-)
-from interpreter.frontends.terminal.render.theme import Theme
+from interpreter.frontends.terminal.render.notes import duration
+from interpreter.frontends.terminal.render.theme import Theme, safe_address
 from interpreter.runtimes import BUILT_IN, Registry
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+    from rich.text import Text
 
 WIDEST = 100  # columns of prose; longer lines are hard to read
 _MARKER = re.compile(r"^([-*+]|\d{1,9}[.)])\s*")
 _MARKUP = re.compile(r"[*_`\[\]<~\\&|\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _NARROWEST_COLUMN = 6
-_DRAWN_ROWS = 80
+_DRAWN_ROWS = 80  # of a table that is still growing
+_REASONING_ROWS = 4  # that are shown; shorter reasoning stays
+_REASONING_KEPT = 3 * _REASONING_ROWS * WIDEST  # characters of a line; more are never seen
+
+_FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})\s*([^`]*)$")
+_HEADING = re.compile(r"^ {0,3}#{1,6}(\s|$)")
+_RULE = re.compile(r"^ {0,3}([-*_])(\s*\1){2,}\s*$")
+_SETEXT = re.compile(r"^ {0,3}(=+|-{2,})\s*$")
+_ITEM = re.compile(r"^(\s*)([-*+]|\d{1,9}[.)])(\s+|$)")
+_QUOTE = re.compile(r"^\s{0,3}>")
+_TABLE_RULE = re.compile(r"^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$")
+_UNDECIDED = re.compile(r"^[\s`~#*+>|=_:-]*$|^\s*\d{1,9}[.)]?$|^\s*(`{3,}|~{3,})[^`]*$")
+_LONGEST_TITLE = 60  # characters of a line that a line of dashes below turns into a title
+_LONG_PARAGRAPH = 8  # lines after which a paragraph is shown in parts
+
+_LIKE_ADDRESS = re.compile(r"://|www\.|\w\.\w")
+_LINK_ID = re.compile(r"\x1b\]8;id=[^;]*;([^\x1b]+)\x1b")
+_SPANS = {"strong": "bold", "em": "italic", "s": "strike"}
 
 
 class MarkdownView:
@@ -42,53 +68,47 @@ class MarkdownView:
         return self._drawn([piece for line in lines for piece in self._blocks.feed(line)])
 
     def settle(self) -> list[str]:
-        """The rows of a long open paragraph that nothing can change any more: full ones of plain words."""
+        """The rows of a long open paragraph that cannot change any more: full rows of plain words."""
         pieces = [] if self._blocks.in_fence else self._blocks.preview(self._partial)
         if len(pieces) != 1 or pieces[0].kind != "text":
             return []
         piece, source = pieces[0], "\n".join(pieces[0].lines)
-        if len(piece.lines) == 1 and len(source) <= LONGEST_TITLE:
+        if len(piece.lines) == 1 and len(source) <= _LONGEST_TITLE:
             return []
-        gap = self._gap(piece)
-        rows, self._settled = self._plain_rows(piece, source)
-        self._last = piece.kind if rows else self._last
-        return ["", *rows] if gap and rows else rows
+        gap, at = self._gap(piece), self._settled
+        markup = _MARKUP.search(source, at)
+        limit = markup.start() if markup else len(source)
+        rows: list[str] = []
+        for row in self._rows(piece, unfinished=True)[:-1]:
+            words = row.strip()
+            end = at + len(words)
+            end += len(source[end:]) - len(source[end:].lstrip())
+            if not words or end >= limit or not source.startswith(words, at):
+                break  # the markup that follows may be why the row ends here
+            rows.append(row)
+            at = end
+        self._settled = at
+        if not rows:
+            return []
+        self._last = piece.kind
+        return ["", *rows] if gap else rows
 
     def open_rows(self) -> list[str]:
         """The rows that may still change."""
         if self._blocks.in_fence:
-            return self._open_code()
+            if not self._partial or self._blocks.may_end_fence(self._partial) or self._code is None:
+                return []
+            return [" " * self._code_indent + self._code.preview(self._partial)]
         kept = self._last, self._code, self._code_indent, self._settled
         shown = self._drawn(self._blocks.preview(self._partial), unfinished=True)
         self._last, self._code, self._code_indent, self._settled = kept
         return shown
 
     def close(self) -> list[str]:
-        """The text ends here: all that is left."""
+        """The text ends here: the remaining rows."""
         partial, self._partial = self._partial, ""
         pieces = self._blocks.feed(partial) if partial else []
         return self._drawn(pieces + self._blocks.finish())
-
-    def _plain_rows(self, piece: Piece, source: str) -> tuple[list[str], int]:
-        """The next rows up to the first markup, all but the last, and where in the source they end."""
-        plain = _MARKUP.search(source, self._settled)
-        limit = plain.start() if plain else len(source)
-        rows: list[str] = []
-        at = self._settled
-        for row in self._rows(piece, unfinished=True)[:-1]:
-            words = row.strip()
-            end = at + len(words)
-            end += len(source[end:]) - len(source[end:].lstrip())
-            if not words or end >= limit or not source.startswith(words, at):
-                break  # a row may end where it does because of the markup that follows it
-            rows.append(row)
-            at = end
-        return rows, at
-
-    def _open_code(self) -> list[str]:
-        if not self._partial or self._blocks.may_end_fence(self._partial) or self._code is None:
-            return []
-        return [" " * self._code_indent + self._code.preview(self._partial)]
 
     def _drawn(self, pieces: list[Piece], unfinished: bool = False) -> list[str]:
         shown: list[str] = []
@@ -99,7 +119,7 @@ class MarkdownView:
         return shown
 
     def _gap(self, piece: Piece) -> bool:
-        """Whether an empty row stands before a piece."""
+        """Whether a piece has an empty row before it."""
         if not self._last or self._settled or piece.kind in ("fence_line", "fence_end"):
             return False
         wide = piece.kind in ("fence", "table", "heading") or self._last in ("fence_end", "table")
@@ -107,9 +127,10 @@ class MarkdownView:
 
     def _rows(self, piece: Piece, unfinished: bool) -> list[str]:
         width = max(min(self.width - 1, WIDEST) - piece.indent, 8)
+        theme = self._theme
         match piece.kind:
             case "fence":
-                self._code = CodeLines(piece.lines[0], self._theme, self._languages)
+                self._code = CodeLines(piece.lines[0], theme, self._languages)
                 self._code_indent = piece.indent + 2
                 return []
             case "fence_end":
@@ -121,110 +142,352 @@ class MarkdownView:
             case "verbatim":
                 return ["    " + visible(piece.lines[0])]
             case "rule":
-                return [self._theme.paint(self._theme.symbol("rule") * min(width, 60), "rule")]
+                return [theme.paint(theme.symbol("rule") * min(width, 60), "rule")]
             case "quote":
-                return self._quote(piece)
+                inner = MarkdownView(theme, self.width - 2, self._languages)
+                source = "\n".join(re.sub(r"^\s{0,3}> ?", "", line) for line in piece.lines)
+                bar = theme.paint(theme.symbol("quote"), "quote")
+                return [f"{bar} {row}" for row in inner.feed(source) + inner.close()]
             case "table":
-                return self._table(piece.lines if not unfinished else _recent(piece.lines))
+                lines = piece.lines
+                if unfinished and len(lines) > _DRAWN_ROWS:  # more does not fit on a screen
+                    lines = lines[:2] + lines[2 - _DRAWN_ROWS :]
+                return self._table(visible("\n".join(lines)))
         return [" " * piece.indent + row for row in self._prose(piece, width, unfinished)]
 
     def _prose(self, piece: Piece, width: int, unfinished: bool) -> list[str]:
-        from interpreter.frontends.terminal.render.inline import (
-            close_spans,
-            inline,
-            rows,
-        )
-
-        source = "\n".join(piece.lines)[self._settled :]
+        theme, source = self._theme, "\n".join(piece.lines)[self._settled :]
         marker, style = "", ""
         if piece.kind == "heading":
             level = len(source) - len(source.lstrip("#"))
             source = source.lstrip("#").strip().rstrip("#").rstrip()
-            style = self._theme.rich_style(f"heading{min(level, 3)}")
+            style = theme.rich_style(f"heading{min(level, 3)}")
         elif piece.kind == "item" and (found := _MARKER.match(source)):
-            source, marker = source[found.end() :], found[1]
+            source = source[found.end() :]
+            marker = theme.symbol("bullet") if found[1] in "-*+" else found[1]
         if unfinished:
-            source = close_spans(source)
-        shown = rows(inline(source, self._theme, style), width - len(marker) - bool(marker), self._theme)
-        return _hang(shown or [""], self._bullet(marker)) if marker else shown
+            source = _close_spans(source)
+        text = _inline(source, theme, style)
+        if not marker:
+            return rich_rows(text, width, theme)
+        first, *others = rich_rows(text, width - len(marker) - 1, theme) or [""]
+        return [f"{theme.paint(marker, 'bullet')} {first}", *(" " * (len(marker) + 1) + row for row in others)]
 
-    def _bullet(self, marker: str) -> str:
-        marker = self._theme.symbol("bullet") if marker in "-*+" else marker
-        return self._theme.paint(marker, "bullet") + " "
-
-    def _quote(self, piece: Piece) -> list[str]:
-        inner = MarkdownView(self._theme, self.width - 2, self._languages)
-        source = "\n".join(re.sub(r"^\s{0,3}> ?", "", line) for line in piece.lines)
-        bar = self._theme.paint(self._theme.symbol("quote"), "quote")
-        return [f"{bar} {row}" for row in inner.feed(source) + inner.close()]
-
-    def _table(self, lines: list[str]) -> list[str]:
-        from interpreter.frontends.terminal.render.inline import (
-            inline,
-            parser,
-            rows,
-            styled,
-        )
-
-        source = visible("\n".join(lines))
-        tokens = parser().parse(source)
-        table = _cells(tokens)
-        if len(table) < 1 or not any(token.type == "table_open" for token in tokens):
-            return rows(inline(source, self._theme), self.width - 1, self._theme)
-        texts = [[styled(cell, self._theme) for cell in row] for row in table]
-        if len(texts[0]) * _NARROWEST_COLUMN > self.width:
-            return self._records(texts)
-        return rows(_rich_table(texts, self._theme), self.width - 1, self._theme)
-
-    def _records(self, texts: list[list[Any]]) -> list[str]:
-        """A table that is too wide for the screen: one cell a line, under the name of its column."""
+    def _table(self, source: str) -> list[str]:
+        from rich import box
+        from rich.table import Table
         from rich.text import Text
 
-        from interpreter.frontends.terminal.render.inline import rows
+        theme, width = self._theme, self.width - 1
+        tokens = _parser().parse(source)
+        table: list[list[Text]] = []
+        for token in tokens:
+            if token.type == "tr_open":
+                table.append([])
+            elif token.type == "inline" and table:
+                table[-1].append(_styled(token.children or [], theme))
+        if not table or not any(token.type == "table_open" for token in tokens):
+            return rich_rows(_inline(source, theme), width, theme)
+        header, *body = table
+        if len(header) * _NARROWEST_COLUMN > self.width:
+            # Too wide for the screen: one cell a line, under the name of its column.
+            shown: list[str] = []
+            for number, row in enumerate(body):
+                shown += [""] if number else []
+                for name, cell in zip(header, row, strict=False):
+                    shown += rich_rows(Text.assemble((name.plain + ": ", "bold"), cell), width, theme)
+            return shown
+        drawn = Table(
+            box=box.SIMPLE_HEAD if theme.unicode else box.ASCII2,
+            pad_edge=False,
+            show_edge=False,
+            border_style=theme.rich_style("border"),
+        )
+        for name in header:
+            drawn.add_column(name, overflow="fold", header_style="bold")
+        for row in body:
+            drawn.add_row(*row)
+        return rich_rows(drawn, width, theme)
 
-        shown: list[str] = []
-        for number, row in enumerate(texts[1:]):
-            shown += [""] if number else []
-            for name, cell in zip(texts[0], row, strict=False):
-                line = Text.assemble((name.plain + ": ", "bold"), cell)
-                shown += rows(line, self.width - 1, self._theme)
-        return shown
+
+# -- blocks ------------------------------------------------------------------------------------------------------
 
 
-def _recent(lines: list[str]) -> list[str]:
-    """Head and end of a table that is still growing: more does not fit on a screen."""
-    return lines if len(lines) <= _DRAWN_ROWS else lines[:2] + lines[2 - _DRAWN_ROWS :]
+@dataclass
+class Piece:
+    """A part of a text that is drawn as one: a paragraph, a list item, a table, a line inside a fence."""
+
+    kind: str  # text, heading, rule, item, quote, table, verbatim, fence, fence_line, fence_end
+    lines: list[str] = field(default_factory=list)
+    indent: int = 0
+    gap: bool = False  # there is an empty line before it
 
 
-def _hang(shown: list[str], bullet: str) -> list[str]:
-    from interpreter.frontends.terminal.render.ansi import cells
+class Blocks:
+    """Cuts whole lines into pieces; gives a piece as soon as nothing that follows can change it."""
 
-    return [bullet + shown[0], *(" " * cells(bullet) + row for row in shown[1:])]
+    def __init__(self) -> None:
+        self.open: Piece | None = None
+        self._fence: tuple[str, int, int] | None = None  # character, length, indent
+        self._gap = False
+        self._in_list = False
+
+    @property
+    def in_fence(self) -> bool:
+        return self._fence is not None
+
+    def feed(self, line: str) -> list[Piece]:
+        """The pieces that this line finishes."""
+        line = line.expandtabs(4).rstrip()
+        if self._fence:
+            char, length, indent = self._fence
+            stripped = line.strip()
+            if len(stripped) >= length and not stripped.strip(char):
+                self._fence = None
+                return [Piece("fence_end")]
+            spaces = len(line) - len(line.lstrip())
+            return [Piece("fence_line", [line[min(spaces, indent) :]])]
+        if not line:
+            self._gap = True
+            return self._close()
+        if fence := _FENCE.match(line):
+            done = self._close()
+            self._fence = (fence[2][0], len(fence[2]), len(fence[1]))
+            language = (fence[3].split() or [""])[0]
+            return [*done, self._new("fence", [language], len(fence[1]) if self._in_list else 0)]
+        joined = self._join(self.open, line) if self.open else None
+        return self._begin(line) if joined is None else joined
+
+    def finish(self) -> list[Piece]:
+        """The text ends here."""
+        done = self._close()
+        if self._fence:
+            self._fence = None
+            done.append(Piece("fence_end"))
+        return done
+
+    def preview(self, line: str) -> list[Piece]:
+        """The pieces if the text ended with this unfinished line."""
+        if self._fence:
+            return []
+        ahead = copy.copy(self)
+        ahead.open = copy.copy(self.open)
+        if ahead.open:
+            ahead.open.lines = list(ahead.open.lines)
+        done = [] if _UNDECIDED.match(line) else ahead.feed(line)
+        return done + ahead.finish()
+
+    def may_end_fence(self, line: str) -> bool:
+        return self._fence is not None and not line.strip(f" {self._fence[0]}")
+
+    def _close(self) -> list[Piece]:
+        piece, self.open = self.open, None
+        return [piece] if piece else []
+
+    def _new(self, kind: str, lines: list[str], indent: int = 0) -> Piece:
+        piece = Piece(kind, lines, indent, self._gap)
+        self._gap = False
+        return piece
+
+    def _starts(self, line: str) -> bool:
+        """Whether the line begins a new piece even right after a paragraph."""
+        if _HEADING.match(line) or _RULE.match(line) or _QUOTE.match(line):
+            return True
+        item = _ITEM.match(line)
+        if not item:
+            return False
+        return self._in_list or not item[2][0].isdigit() or item[2] in ("1.", "1)")
+
+    def _join(self, piece: Piece, line: str) -> list[Piece] | None:
+        """Continue the open piece: the pieces that this finishes, None if the line does not belong to it."""
+        lines = piece.lines
+        if piece.kind == "text":
+            if len(lines) == 1 and len(lines[0]) <= _LONGEST_TITLE and _SETEXT.match(line):
+                piece.kind = "heading"
+                piece.lines = [f"{'#' if '=' in line else '##'} {lines[0].strip()}"]
+                return self._close()
+            if "|" in line and "|" in lines[-1] and _TABLE_RULE.match(line):
+                header = lines.pop()
+                self.open = Piece("table", [header, line], piece.indent, piece.gap and not lines)
+                return [piece] if lines else []
+        joins = "|" in line if piece.kind == "table" else not self._starts(line)
+        if not joins and not (piece.kind == "quote" and _QUOTE.match(line)):
+            return None
+        lines.append(line.strip() if piece.kind in ("text", "item") else line)
+        if piece.kind == "text" and len(lines) >= _LONG_PARAGRAPH and "|" not in line:
+            # Let go of a long paragraph's lines, unless an emphasis or code span is still open.
+            text = "\n".join(lines)
+            if not any(text.count(mark) % 2 for mark in ("`", "*", "__", "~~")):
+                return self._close()
+        return []
+
+    def _begin(self, line: str) -> list[Piece]:
+        done = self._close()
+        indent = len(line) - len(line.lstrip())
+        if _HEADING.match(line):
+            return [*done, self._new("heading", [line.strip()])]
+        if _RULE.match(line):
+            return [*done, self._new("rule", [])]
+        if item := _ITEM.match(line):
+            self._in_list = True
+            self.open = self._new("item", [line.strip()], len(item[1]))
+        elif _QUOTE.match(line):
+            self.open = self._new("quote", [line])
+        elif indent >= 4 and not self._in_list:
+            return [*done, self._new("verbatim", [line[4:]])]
+        else:
+            self._in_list = self._in_list and indent > 0
+            self.open = self._new("text", [line.strip()], indent if self._in_list else 0)
+        return done
 
 
-def _cells(tokens: list[Any]) -> list[list[list[Any]]]:
-    """The inline tokens of each cell, row by row."""
-    table: list[list[list[Any]]] = []
+# -- inside a line -----------------------------------------------------------------------------------------------
+
+
+@cache
+def _parser() -> MarkdownIt:
+    """CommonMark with tables. HTML is text, and so is a reference, because its definition is in another piece."""
+    from markdown_it import MarkdownIt
+
+    return MarkdownIt("commonmark", {"html": False}).enable(["table", "strikethrough"]).disable("reference")
+
+
+def _inline(source: str, theme: Theme, base: str = "") -> Text:
+    """The styled text of a paragraph; line breaks stay where the model put them."""
+    tokens = _parser().parseInline(visible(source))
+    return _styled((tokens[0].children if tokens else None) or [], theme, base)
+
+
+def _styled(tokens: list[Token], theme: Theme, base: str = "") -> Text:
+    from rich.text import Text
+
+    text = Text(style=base)
+    styles: list[str] = []
+    links: list[tuple[str, int]] = []
     for token in tokens:
-        if token.type == "tr_open":
-            table.append([])
-        elif token.type == "inline" and table:
-            table[-1].append(token.children or [])
-    return table
+        name, style = token.type.removesuffix("_open").removesuffix("_close"), " ".join(styles)
+        if token.type == "link_open":
+            links.append((str(token.attrs.get("href", "")), len(text)))
+            styles.append(theme.rich_style("link"))
+        elif token.type == "link_close":
+            styles.pop()
+            _add_address(text, *links.pop(), theme)
+        elif name in _SPANS:
+            styles.append(_SPANS[name]) if token.nesting > 0 else styles.pop()
+        elif name in ("softbreak", "hardbreak"):
+            text.append("\n")
+        elif name == "code_inline":
+            text.append(token.content, f"{style} {theme.rich_style('code')}".strip())
+        elif name == "image":
+            text.append(f"{token.content or 'image'} ({token.attrs.get('src', '')})", style)
+        else:
+            text.append(token.content, style)
+    return text
 
 
-def _rich_table(texts: list[list[Any]], theme: Theme) -> Any:
-    from rich import box
-    from rich.table import Table
+def _add_address(text: Text, address: str, start: int, theme: Theme) -> None:
+    """Make the words a link. Name the address behind them if it cannot be clicked or if they might deceive."""
+    from rich.style import Style
 
-    table = Table(
-        box=box.SIMPLE_HEAD if theme.unicode else box.ASCII2,
-        pad_edge=False,
-        show_edge=False,
-        border_style=theme.rich_style("border"),
+    words = text.plain[start:]
+    clickable = safe_address(address) if theme.links else ""
+    if clickable:
+        text.stylize(Style(link=clickable), start)
+    plain = clickable and not _LIKE_ADDRESS.search(words)
+    if address and not plain and address.removeprefix("mailto:") != words:
+        text.append(f" ({address})", theme.rich_style("hint"))
+
+
+def _close_spans(source: str) -> str:
+    """An unfinished text with its open emphasis or code span closed, so that it does not jump later."""
+    tail = source.rpartition("\n")[2]
+    if tail.count("`") % 2:
+        return source + "`"
+    if tail.count("**") % 2:
+        return source.removesuffix("*") + "**" if not tail.endswith("**") else source[:-2]
+    return source
+
+
+def rich_rows(renderable: Any, width: int, theme: Theme) -> list[str]:
+    """A rich renderable as lines with escapes, without the spaces that wrapping and padding leave at their ends."""
+    console = _console(("256" if theme.depth >= 256 else "standard") if theme.color else None)
+    options = console.options.update(width=max(width, 1))
+    rows = []
+    for segments in console.render_lines(renderable, options, pad=False):
+        while segments and not segments[-1].text.strip():
+            segments = segments[:-1]
+        parts = []
+        for number, segment in enumerate(segments, 1):
+            text = segment.text.rstrip() if number == len(segments) else segment.text
+            if segment.style is not None and text:
+                text = segment.style.render(text, color_system=console._color_system, legacy_windows=False)
+                if segment.style.link:
+                    # The parts of a wrapped link belong together by an id, which must not change between drawings.
+                    text = _LINK_ID.sub(lambda link: f"\x1b]8;id={crc32(link[1].encode())};{link[1]}\x1b", text)
+            parts.append(text)
+        rows.append("".join(parts))
+    return rows
+
+
+@cache
+def _console(color_system: Any) -> Any:
+    from rich.console import Console
+
+    return Console(
+        force_terminal=True,
+        color_system=color_system,
+        legacy_windows=False,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        _environ={},
     )
-    for name in texts[0]:
-        table.add_column(name, overflow="fold", header_style="bold")
-    for row in texts[1:]:
-        table.add_row(*row)
-    return table
+
+
+# -- reasoning ---------------------------------------------------------------------------------------------------
+
+
+class ReasoningView:
+    """Dimmed reasoning as it arrives. `folds`: long reasoning is replaced by a line that says how long it took."""
+
+    def __init__(self, theme: Theme, width: int, clock: Callable[[], float], folds: bool = True) -> None:
+        self._theme = theme
+        self.width = width
+        self._clock, self._began = clock, clock()
+        self._folds = folds
+        self._partial = ""
+        self._tail: deque[str] = deque(maxlen=_REASONING_ROWS)  # the last whole lines; more cannot be seen
+        self._count = 0
+
+    def feed(self, text: str) -> list[str]:
+        """The rows that are final now."""
+        *lines, self._partial = (self._partial + text).split("\n")
+        if not self._folds:
+            return self._rows(lines)
+        self._tail += [line[-_REASONING_KEPT:] for line in lines]
+        self._count += len(lines)
+        if len(self._partial) > 4 * _REASONING_KEPT:  # seldom, since it may change the layout of the rows
+            self._partial = self._partial[-_REASONING_KEPT:]
+        return []
+
+    def open_rows(self) -> list[str]:
+        """The rows that may still change, or the last of them."""
+        rows = self._rows([*self._tail, self._partial] if self._partial else self._tail)
+        return rows[-_REASONING_ROWS:] if self._folds else rows
+
+    def close(self) -> list[str]:
+        """The rest, or the line that replaces it all."""
+        rows = self._rows([*self._tail, self._partial] if self._partial else self._tail)
+        self._partial = ""
+        if self._folds and (self._count > _REASONING_ROWS or len(rows) > _REASONING_ROWS):
+            return [self._theme.paint(f"Thought for {duration(self._clock() - self._began)}.", "reasoning")]
+        return rows
+
+    def _rows(self, lines: Iterable[str]) -> list[str]:
+        from rich.text import Text
+
+        rows: list[str] = []
+        for line in lines:
+            text = Text(visible(line), self._theme.rich_style("reasoning"))
+            rows += rich_rows(text, min(self.width - 1, WIDEST), self._theme) or [""]
+        return rows

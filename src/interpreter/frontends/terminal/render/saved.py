@@ -1,4 +1,4 @@
-"""What cannot be shown in the terminal is kept in a file whose path can."""
+"""What the terminal cannot show is saved to files whose paths it shows; `%open` opens them in other programs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from contextlib import suppress
 from functools import cache
 from typing import TextIO
 
+from interpreter.errors import UsageError
+
 _number = itertools.count(1)
-shown: list[str] = []  # the files that the user was told of, the newest last
+shown: list[str] = []  # the files whose paths were shown, the newest last
 _SUFFIXES = {
     "base64": ".png",
     "base64.png": ".png",
@@ -22,57 +24,44 @@ _SUFFIXES = {
     "image/svg+xml": ".svg",
     "application/javascript": ".js",
 }
-_NAMES = {"traceback": "traceback"}
+_NAMES = {"html": "page", "image/svg+xml": "drawing", "traceback": "traceback"}
 
 
 @cache
-def folder() -> str:
-    """One folder for all that this process shows; it stays, since its paths were given to the user."""
+def _folder() -> str:
+    """One folder for all that this process saves. It stays, because the user has seen its paths."""
     path = tempfile.mkdtemp(prefix="open-interpreter-")
-    atexit.register(_remove_if_empty, path)
+
+    @atexit.register
+    def remove_if_empty() -> None:
+        with suppress(OSError):
+            os.rmdir(path)
+
     return path
 
 
-def _remove_if_empty(path: str) -> None:
-    with suppress(OSError):
-        os.rmdir(path)
-
-
-def new_path(name: str, suffix: str) -> str:
-    return os.path.join(folder(), f"{name}-{next(_number)}{suffix}")
+def _new_path(name: str, suffix: str) -> str:
+    return os.path.join(_folder(), f"{name}-{next(_number)}{suffix}")
 
 
 def save_image(content: str, kind: str) -> str | None:
     """The path of the saved image; None if it is none."""
-    if kind == "path":
-        shown.append(content)
-        return content
-    try:
-        data = base64.b64decode(content)
-    except (binascii.Error, ValueError):
-        return None
-    path = new_path("image", _SUFFIXES.get(kind, ".png"))
-    with open(path, "wb") as file:
-        file.write(data)
+    path = content
+    if kind != "path":
+        try:
+            data = base64.b64decode(content)
+        except (binascii.Error, ValueError):
+            return None
+        path = _new_path("image", _SUFFIXES.get(kind, ".png"))
+        with open(path, "wb") as file:
+            file.write(data)
     shown.append(path)
     return path
 
 
-def picture_size(path: str) -> tuple[int, int] | None:
-    """Width and height in pixels, as far as that is known without decoding."""
-    from interpreter.frontends.terminal.render.images.size import png_size
-
-    try:
-        with open(path, "rb") as file:
-            return png_size(file.read(32))
-    except OSError:
-        return None
-
-
 def save_text(content: str, kind: str) -> str:
     """The path of a page, drawing, script or traceback."""
-    suffix = _SUFFIXES.get(kind, ".txt")
-    path = new_path({".html": "page", ".svg": "drawing"}.get(suffix, _NAMES.get(kind, "display")), suffix)
+    path = _new_path(_NAMES.get(kind, "display"), _SUFFIXES.get(kind, ".txt"))
     with open(path, "w", encoding="utf-8", errors="replace") as file:
         file.write(content)
     shown.append(path)
@@ -80,4 +69,23 @@ def save_text(content: str, kind: str) -> str:
 
 
 def output_file() -> TextIO:
-    return open(new_path("output", ".txt"), "w", encoding="utf-8", errors="replace")
+    return open(_new_path("output", ".txt"), "w", encoding="utf-8", errors="replace")
+
+
+def open_shown(which: str = "") -> str:
+    """Open a saved file: the last one, the n-th from the end, or a path. Returns its path."""
+    import webbrowser
+    from pathlib import Path
+
+    which = which.strip()
+    if which and not which.isdigit():
+        path = os.path.abspath(os.path.expanduser(which))
+        if not os.path.exists(path):
+            raise UsageError(f"There is no file {path}.")
+    elif 1 <= int(which or 1) <= len(shown):
+        path = os.path.abspath(shown[-int(which or 1)])
+    else:
+        raise UsageError(f"Only {len(shown)} were shown." if shown else "Nothing was shown yet that could be opened.")
+    if not webbrowser.open(Path(path).as_uri()):
+        raise UsageError(f"No program here opens it. It is in {path}.")
+    return path

@@ -1,18 +1,21 @@
-"""Tables fitted to the screen: numbers to the right, columns and rows left out of the middle, and told."""
+"""Tables on the screen: the one in an HTML display, such as pandas and polars make, fitted to the width.
+
+Numbers are aligned to the right. Columns and rows that do not fit are left out of the middle, and a note says so.
+"""
 
 from __future__ import annotations
 
 import re
-from itertools import pairwise
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
 
-from interpreter.frontends.terminal.render.ansi import (
-    cells,
-    clip,
-    visible,
-)
-from interpreter.frontends.terminal.render.html_table import Table
+from interpreter.frontends.terminal.render.ansi import cells, clip, visible
 from interpreter.frontends.terminal.render.theme import Theme
 
+_LONGEST_PAGE = 400_000  # characters that are read
+_MOST_CELLS = 20_000
+_LAYOUT = frozenset("div table thead tbody tfoot tr th td p small br b strong i em span caption colgroup col".split())
+_UNSEEN = frozenset({"style", "title"})
 HEAD, TAIL = 12, 6  # rows that are shown of a long table
 WIDEST_CELL = 32
 _GAP = "  "
@@ -20,27 +23,190 @@ _NUMBER = re.compile(r"[-+−]?[$€£]?\d[\d,. _]*(?:[eE][-+]?\d+)?\s?%?|[-+]?(
 _ELIDED = frozenset({"...", "…", "⋯", "⋮"})
 
 
+@dataclass
+class Table:
+    """Rows of text under a header; `notes` is the text around the table, such as its shape."""
+
+    header: list[list[str]] = field(default_factory=list)  # one row for each level
+    rows: list[list[str]] = field(default_factory=list)
+    index: int = 0  # how many columns at the left name the rows
+    notes: list[str] = field(default_factory=list)
+
+
+def table_in(html: str) -> Table | None:
+    """The table, if the display contains nothing else and is not too large; None otherwise."""
+    if len(html) > _LONGEST_PAGE or "<table" not in html:
+        return None
+    reader = _TableReader()
+    reader.feed(html)
+    reader.close()
+    reader.end_note()
+    table = reader.table
+    rows = [*table.header, *table.rows]
+    if reader.given_up or reader.tables != 1 or not any(map(any, rows)):
+        return None
+    width = max(map(len, rows))
+    for row in rows:
+        row += [""] * (width - len(row))
+    return table
+
+
+class _TableReader(HTMLParser):
+    """Gathers cells. It gives up if it finds more than text in a table."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = Table()
+        self.tables = self._cells = 0
+        self.given_up = False
+        self._unseen = 0
+        self._in_head = False
+        self._row: list[str] | None = None
+        self._names = 0  # header cells at the beginning of the row
+        self._text: list[str] | None = None
+        self._span = (1, 1)
+        self._below: dict[int, int] = {}  # column -> rows that a cell from above still covers
+        self._note: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in _UNSEEN:
+            self._unseen += 1
+        elif tag not in _LAYOUT:
+            self.given_up = True
+        elif tag == "table":
+            self.tables += 1
+            self.end_note()
+        elif tag in ("thead", "tbody"):
+            self._in_head = tag == "thead"
+        elif tag == "tr":
+            self._row, self._names = [], 0
+        elif tag in ("td", "th") and self._row is not None:
+            self._skip_covered(self._row)
+            if tag == "th" and self._names == len(self._row):
+                self._names += 1
+            given = dict(attrs)
+            self._span = (_span(given.get("colspan")), _span(given.get("rowspan")))
+            self._text = []
+            self._cells += self._span[0]
+            self.given_up = self.given_up or self._cells > _MOST_CELLS
+        elif tag == "br" and self._text is not None:
+            self._text.append(" ")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in _UNSEEN:
+            self._unseen -= 1
+        elif tag in ("td", "th") and self._row is not None:
+            self._end_cell(self._row)
+        elif tag == "tr" and self._row is not None:
+            self._end_cell(self._row)
+            self._skip_covered(self._row)
+            if self._in_head:
+                self.table.header.append(self._row)
+            else:
+                names = self._names if self._names < len(self._row) else 0
+                self.table.index = max(self.table.index, names)
+                self.table.rows.append(self._row)
+            self._row = None
+        elif tag == "thead":
+            self._in_head = False
+        elif tag in ("p", "small", "div", "caption"):
+            self.end_note()
+
+    def handle_data(self, data: str) -> None:
+        if self._unseen:
+            return
+        if self._text is not None:
+            self._text.append(data)
+        elif self._row is None:
+            self._note.append(data)
+
+    def end_note(self) -> None:
+        """The text around the table has ended here."""
+        note = " ".join("".join(self._note).split())
+        self._note = []
+        if note and self._row is None:
+            self.table.notes.append(note)
+
+    def _end_cell(self, row: list[str]) -> None:
+        if self._text is None:
+            return
+        columns, rows = self._span
+        if rows > 1:
+            self._below.update(dict.fromkeys(range(len(row), len(row) + columns), rows - 1))
+        row += [" ".join("".join(self._text).split()), *[""] * (columns - 1)]
+        self._text = None
+
+    def _skip_covered(self, row: list[str]) -> None:
+        """Leave empty the cells that one from a row above still covers."""
+        while left := self._below.get(len(row)):
+            self._below[len(row)] = left - 1
+            if self._names == len(row):
+                self._names += 1
+            row.append("")
+
+
+def _span(value: str | None) -> int:
+    return max(1, min(int(value), 1000)) if value and value.isdigit() else 1
+
+
 def fitted(table: Table, width: int, theme: Theme, all_rows: bool = False) -> tuple[list[str], bool]:
-    """The rows on the screen, and whether anything of the table is missing in them."""
-    rows, cut_rows = (table.rows, 0) if all_rows else _fewer(table.rows)
-    grid = [[_shown(cell, theme) for cell in row] for row in [*table.header, *rows]]
-    widths = _widths([max(map(cells, column)) for column in zip(*grid, strict=True)], width)
-    right = [_numeric(column, len(table.header)) for column in zip(*grid, strict=True)]
-    kept = _fitting(widths, table.index, width)
-    drawn = _Grid(theme, widths, right, kept, table.index)
+    """The rows on the screen, and whether any part of the table is missing from them."""
+    rows, hidden_rows = table.rows, 0
+    if not all_rows and len(rows) > HEAD + TAIL + 3:
+        rows, hidden_rows = rows[:HEAD] + rows[-TAIL:], len(rows) - HEAD - TAIL
+    more = theme.symbol("more")
+    grid = [[more if cell in _ELIDED else visible(cell) for cell in row] for row in [*table.header, *rows]]
+    columns = list(zip(*grid, strict=True))
     levels = len(table.header)
-    lines = [drawn.line(row, "border" if number else "column") for number, row in enumerate(grid[:levels])]
-    lines += [drawn.rule()] if levels else []
-    body = [drawn.line(row) for row in grid[levels:]]
-    if cut_rows:
-        body.insert(HEAD, theme.paint(theme.symbol("more"), "border"))
+    numeric = [_is_numeric(column[levels:]) for column in columns]
+    widths = _column_widths([max(map(cells, column)) for column in columns], width)
+    kept = _fitting_columns(widths, table.index, width)
+    missing = next((place for place, column in enumerate(kept) if column != place), len(kept))
+    has_gap = len(kept) < len(widths)
+    is_cut = False
+
+    def line(row: list[str], style: str = "") -> str:
+        nonlocal is_cut
+        parts = []
+        for column in kept:
+            text, room = row[column], widths[column]
+            if cells(text) > room:
+                is_cut = True
+                text = clip(text, room - 1) + more[:1]
+            space = " " * (room - cells(text))
+            text = theme.paint(text, style or ("border" if column < table.index else ""))
+            parts.append(space + text if numeric[column] else text + space)
+        if has_gap:
+            parts.insert(missing, theme.paint(more, "border"))
+        return _GAP.join(parts).rstrip()
+
+    shown = [line(row, "border" if number else "column") for number, row in enumerate(grid[:levels])]
+    if levels:
+        total = sum(widths[column] for column in kept) + len(_GAP) * (len(kept) - 1)
+        total += len(_GAP) + len(more) if has_gap else 0
+        shown.append(theme.paint(theme.symbol("rule") * total, "border"))
+    body = [line(row) for row in grid[levels:]]
+    if hidden_rows:
+        body.insert(HEAD, theme.paint(more, "border"))
+    shown = [clip(row, width) for row in shown + body]
+    notes = [visible(note) for note in table.notes]
     hidden = len(widths) - len(kept)
-    shown = [clip(line, width) for line in lines + body]
-    return shown + _notes(table, theme, cut_rows, hidden), bool(cut_rows or hidden or drawn.cut)
+    if hidden_rows:
+        notes.append(f"{hidden_rows:,} rows not shown")
+    if hidden:
+        notes.append(f"{hidden} column{'s' if hidden > 1 else ''} not shown")
+    if notes:
+        shown.append(theme.paint(f" {theme.symbol('dot')} ".join(notes), "hint"))
+    return shown, bool(hidden_rows or hidden or is_cut)
 
 
-def _widths(wanted: list[int], width: int) -> list[int]:
-    """Long cells are cut where the table is too wide, the longest ones first, and no more than is needed."""
+def _is_numeric(column: tuple[str, ...]) -> bool:
+    values = [value for value in column if value not in _ELIDED]
+    return any(values) and all(_NUMBER.fullmatch(value) for value in values)
+
+
+def _column_widths(wanted: list[int], width: int) -> list[int]:
+    """Long cells are cut if the table is too wide, the longest first, and no more than necessary."""
     most = min(WIDEST_CELL, max(4, width // 2 - 4))
     capped = [min(each, most) for each in wanted]
     spare = width - sum(capped) - len(_GAP) * (len(capped) - 1)
@@ -51,80 +217,17 @@ def _widths(wanted: list[int], width: int) -> list[int]:
     return capped
 
 
-def _fewer(rows: list[list[str]]) -> tuple[list[list[str]], int]:
-    if len(rows) <= HEAD + TAIL + 3:
-        return rows, 0
-    return rows[:HEAD] + rows[-TAIL:], len(rows) - HEAD - TAIL
-
-
-def _shown(cell: str, theme: Theme) -> str:
-    return theme.symbol("more") if cell in _ELIDED else visible(cell)
-
-
-def _numeric(column: tuple[str, ...], header: int) -> bool:
-    values = [value for value in column[header:] if value not in _ELIDED]
-    return any(values) and all(_NUMBER.fullmatch(value) for value in values)
-
-
-def _fitting(widths: list[int], index: int, width: int) -> list[int]:
-    """The columns that fit, from both ends; the names of the rows always, what is missing is the middle."""
+def _fitting_columns(widths: list[int], index: int, width: int) -> list[int]:
+    """The columns that fit, from both ends. Those that name the rows always stay; the middle is left out."""
     if sum(widths) + len(_GAP) * (len(widths) - 1) <= width:
         return list(range(len(widths)))
     room = width - sum(widths[:index]) - len(_GAP) * index - 1  # one for the sign that some are missing
     left, right = index, len(widths)
     from_left = True
     while left < right:
-        at = left if from_left else right - 1
-        room -= widths[at] + len(_GAP)
+        room -= widths[left if from_left else right - 1] + len(_GAP)
         if room < 0:
             break
         left, right = (left + 1, right) if from_left else (left, right - 1)
         from_left = not from_left
     return [*range(left), *range(right, len(widths))] if left > index else list(range(min(index + 1, len(widths))))
-
-
-def _notes(table: Table, theme: Theme, cut_rows: int, hidden: int) -> list[str]:
-    notes = [visible(note) for note in table.notes]
-    if cut_rows:
-        notes.append(f"{cut_rows:,} rows not shown")
-    if hidden:
-        notes.append(f"{hidden} column{'s' if hidden > 1 else ''} not shown")
-    return [theme.paint(f" {theme.symbol('dot')} ".join(notes), "hint")] if notes else []
-
-
-class _Grid:
-    """Draws lines of cells."""
-
-    def __init__(self, theme: Theme, widths: list[int], right: list[bool], kept: list[int], index: int) -> None:
-        self._theme, self._widths, self._right = theme, widths, right
-        self._kept = kept
-        self._index = index
-        gaps = [at for at, (one, other) in enumerate(pairwise(kept), 1) if other != one + 1]
-        missing_end = kept and kept[-1] != len(widths) - 1
-        self._break = gaps[0] if gaps else (len(kept) if missing_end else 0)
-        self.cut = False
-
-    def line(self, row: list[str], style: str = "") -> str:
-        parts = []
-        for place, column in enumerate(self._kept):
-            if self._break and place == self._break:
-                parts.append(self._theme.paint(self._theme.symbol("more"), "border"))
-            parts.append(self._cell(row[column], column, style))
-        if self._break == len(self._kept):
-            parts.append(self._theme.paint(self._theme.symbol("more"), "border"))
-        return _GAP.join(parts).rstrip()
-
-    def _cell(self, text: str, column: int, style: str) -> str:
-        width = self._widths[column]
-        if cells(text) > width:
-            self.cut = True
-            text = clip(text, width - 1) + self._theme.symbol("more")[:1]
-        space = " " * (width - cells(text))
-        style = style or ("border" if column < self._index else "")
-        painted = self._theme.paint(text, style) if style else text
-        return space + painted if self._right[column] else painted + space
-
-    def rule(self) -> str:
-        total = sum(self._widths[column] for column in self._kept) + len(_GAP) * (len(self._kept) - 1)
-        total += len(_GAP) + len(self._theme.symbol("more")) if self._break else 0
-        return self._theme.paint(self._theme.symbol("rule") * total, "border")

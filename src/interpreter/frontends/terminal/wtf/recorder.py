@@ -3,26 +3,74 @@
 from __future__ import annotations
 
 import fcntl
+import mmap
 import os
 import pty
 import selectors
 import signal
+import struct
 import sys
+import tempfile
 import termios
 import tty
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from interpreter.errors import UsageError
-from interpreter.frontends.terminal.shell_hook.ring import Ring
+from interpreter.frontends.terminal.wtf import RECORDING
 
-VARIABLE = "WTF_RECORD"
-_PIECE = 65536
+SIZE = 64 * 1024
+_COUNT = struct.Struct("<Q")  # how many bytes were written in all
+
+
+class Ring:
+    """The last bytes of a terminal's output, in a file that only its owner can read. It never grows."""
+
+    def __init__(self) -> None:
+        runtime = os.environ.get("XDG_RUNTIME_DIR")  # in memory, where the system has it
+        folder = runtime if runtime and os.access(runtime, os.W_OK) else None
+        descriptor, self.path = tempfile.mkstemp(prefix="wtf-", dir=folder)  # with mode 0600
+        with open(descriptor, "r+b") as file:
+            file.truncate(_COUNT.size + SIZE)
+            self._memory = mmap.mmap(file.fileno(), _COUNT.size + SIZE)
+        self._written = 0
+
+    def add(self, data: bytes) -> None:
+        """Append bytes, without a system call."""
+        self._written += len(data)
+        data = data[-SIZE:]
+        at = (self._written - len(data)) % SIZE
+        start = _COUNT.size + at
+        first, rest = data[: SIZE - at], data[SIZE - at :]
+        self._memory[start : start + len(first)] = first
+        self._memory[_COUNT.size : _COUNT.size + len(rest)] = rest
+        _COUNT.pack_into(self._memory, 0, self._written)
+
+    def remove(self) -> None:
+        self._memory.close()
+        Path(self.path).unlink(missing_ok=True)
+
+
+def read_ring(path: str) -> bytes:
+    """The last bytes, oldest first; nothing if the file is missing, not ours, or no recording."""
+    try:
+        if os.stat(path).st_uid != os.getuid():
+            return b""
+        data = Path(path).read_bytes()
+    except OSError:
+        return b""
+    if len(data) != _COUNT.size + SIZE:
+        return b""
+    (written,) = _COUNT.unpack_from(data)
+    ring = data[_COUNT.size :]
+    at = written % SIZE
+    return ring[:written] if written < SIZE else ring[at:] + ring[:at]
 
 
 def record(command: Sequence[str]) -> int:
     """Run the shell, or another program, until it ends; its exit code."""
-    if os.environ.get(VARIABLE):
+    if os.environ.get(RECORDING):
         raise UsageError("This shell is being recorded already.")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise UsageError("--record needs a terminal.")
@@ -31,7 +79,11 @@ def record(command: Sequence[str]) -> int:
     try:
         child, terminal = pty.fork()
         if child == 0:
-            _become(arguments, ring.path)
+            try:
+                os.execvpe(arguments[0], arguments, {**os.environ, RECORDING: ring.path})
+            except OSError as error:
+                os.write(2, f"wtf: {arguments[0]}: {error.strerror}\r\n".encode())
+                os._exit(127)
         with _signals() as signals, _raw(sys.stdin.fileno()):
             _copy_size(terminal)
             _relay(terminal, child, signals, ring)
@@ -40,16 +92,8 @@ def record(command: Sequence[str]) -> int:
         ring.remove()
 
 
-def _become(arguments: list[str], path: str) -> None:
-    try:
-        os.execvpe(arguments[0], arguments, {**os.environ, VARIABLE: path})
-    except OSError as error:
-        os.write(2, f"wtf: {arguments[0]}: {error.strerror}\r\n".encode())
-        os._exit(127)
-
-
 def _relay(terminal: int, child: int, signals: int, ring: Ring) -> None:
-    """Carry keys one way and output the other, until the program is gone."""
+    """Copy keys to the program and its output to the screen, until the program ends."""
     keys, screen = sys.stdin.fileno(), sys.stdout.fileno()
     with selectors.DefaultSelector() as waiting:
         for descriptor in (keys, terminal, signals):
@@ -69,30 +113,24 @@ def _relay(terminal: int, child: int, signals: int, ring: Ring) -> None:
                     waiting.unregister(keys)
                 _write(terminal, typed)
             if signals in ready:
-                _obey(os.read(signals, 100), terminal, child)
-
-
-def _obey(numbers: bytes, terminal: int, child: int) -> None:
-    for number in set(numbers):
-        if number == signal.SIGWINCH:
-            _copy_size(terminal)
-        else:
-            os.kill(child, signal.SIGHUP)
+                for number in set(os.read(signals, 100)):
+                    if number == signal.SIGWINCH:
+                        _copy_size(terminal)
+                    else:
+                        os.kill(child, signal.SIGHUP)
 
 
 def _read(descriptor: int) -> bytes:
     try:
-        return os.read(descriptor, _PIECE)
+        return os.read(descriptor, 65536)
     except OSError:  # the other side of a pseudo-terminal has closed
         return b""
 
 
 def _write(descriptor: int, data: bytes) -> None:
-    while data:
-        try:
+    with suppress(OSError):
+        while data:
             data = data[os.write(descriptor, data) :]
-        except OSError:
-            return
 
 
 def _copy_size(terminal: int) -> None:

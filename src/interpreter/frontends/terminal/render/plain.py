@@ -6,19 +6,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from interpreter.frontends.terminal.render import files, words
+from interpreter.frontends.terminal.render import notes
 from interpreter.frontends.terminal.render.ansi import ProgramText, visible
-from interpreter.frontends.terminal.render.saved import (
-    picture_size,
-    save_image,
-    save_text,
-)
+from interpreter.frontends.terminal.render.saved import save_image, save_text
 from interpreter.runtimes import BUILT_IN
 
 if TYPE_CHECKING:
     from interpreter.messages import Chunk
 
-_WIDTH = 120  # of a line that tells of files
+_WIDTH = 120  # of the line about changed files
 
 
 class PlainDisplay:
@@ -26,7 +22,7 @@ class PlainDisplay:
 
     def __init__(self, write: Callable[[str], object], color: bool = False, begun: bool = True) -> None:
         self._out = write
-        self._begun = begun  # whether something stands above; what is piped on has no empty line on top
+        self._begun = begun  # whether something is above; piped output has no empty line on top
         self._color = color  # whether a program's own colours are passed on
         self._text_form = ""  # of a display that also comes as a page
         self._kind = ""
@@ -35,26 +31,28 @@ class PlainDisplay:
         self._silent = True
         self._language = ""
         self.languages = BUILT_IN  # those of the session, once one is shown
-        self._call = ""  # the arguments of a tool call, as far as they have come
-        self._files = ""  # what the block did to files, told when it is over
+        self._call = ""  # the arguments of a tool call, as far as they have arrived
+        self._files = ""  # what the block did to files, shown when it ends
         self.on_change: Callable[[], None] = lambda: None  # nothing is drawn later
         self.show_active_line = False  # nothing here can mark a line
-        self.fold_reasoning = False  # nor take one back
+        self.fold_reasoning = False  # or remove one
 
     # -- chunks --------------------------------------------------------------------------------------------
 
     def show(self, chunk: Chunk) -> None:
         """Show one chunk of the stream."""
-        if (chunk.get("recipient", "user") != "user" and chunk["type"] != "image") or chunk.get("start"):
+        kind = chunk["type"]
+        if (chunk.get("recipient", "user") != "user" and kind != "image") or chunk.get("start"):
             return
-        if chunk.get("end"):
-            if chunk["type"] == "tool_call":
-                arguments, self._call, self._language = self._call, "", ""
-                self.line(words.tool_call(chunk.get("format", ""), arguments))
-            elif chunk["type"] != "console":
-                self._end_section()
-        else:
+        if not chunk.get("end"):
             self._content(chunk)
+        elif kind == "tool_call":
+            from interpreter.tools.calls import shown_call
+
+            arguments, self._call, self._language = self._call, "", ""
+            self.line(shown_call(chunk.get("format", ""), arguments))
+        elif kind != "console":
+            self._end_section()
 
     def _content(self, chunk: Chunk) -> None:
         kind, content = chunk["type"], str(chunk.get("content"))
@@ -70,83 +68,69 @@ class PlainDisplay:
         elif kind == "console":
             self._console(chunk)
         elif kind in ("image", "code"):
-            self._attachment(chunk)
+            self._attachment(kind, chunk.get("format", ""), content)
         elif kind == "decision":
-            self._say(words.decision(chunk.get("format", ""), chunk.get("content") or {}))
-        elif kind == "status" and chunk.get("format") == "retry":
-            news = chunk["content"]
-            self._say(f"{words.retry(news)}, trying again in {round(news.get('seconds', 0))} s")
-        elif kind == "status" and chunk.get("format") == "fallback":
-            self._say(words.fallback(chunk["content"]))
-        elif kind == "status" and chunk.get("format") == "compacted":
-            self._say(words.compacted(chunk["content"]))
-        elif kind == "status" and chunk.get("format") == "notice":
-            self._say(chunk["content"]["text"])
-        elif kind == "status" and chunk.get("format") == "redacted":
-            self._say(words.redacted(chunk["content"]))
-        elif kind == "status" and chunk.get("format") == "scan":
-            self._say(visible(words.scanned(chunk["content"])))
-        elif kind == "status" and chunk.get("format") == "files":
-            self._files = files.line(chunk["content"], _WIDTH, hint="")
-        elif kind == "status" and chunk.get("format") == "control":
-            self._say(words.control(chunk["content"]))
-        elif kind == "status" and chunk.get("format") == "stopped":
-            self._say(words.stopped(chunk["content"]))
+            self._say(notes.decision(chunk.get("format", ""), chunk.get("content") or {}))
+        elif kind == "status":
+            details = chunk["content"]
+            if chunk.get("format") == "retry":
+                self._say(f"{notes.retry_reason(details)}, trying again in {round(details.get('seconds', 0))} s")
+            elif chunk.get("format") == "files":
+                self._files = notes.files_note(details, _WIDTH, hint="")
+            else:
+                self.line(notes.status_note(chunk.get("format", ""), details))
         elif kind == "confirmation":
             self._end_section()
-            if card := words.card(chunk):
-                self.line(card)
+            self.line(notes.card(chunk))
 
     def _console(self, chunk: Chunk) -> None:
+        content, mime = str(chunk["content"]), chunk.get("mime", "")
         if chunk.get("format") == "active_line":
             if chunk["content"] is None:
-                self._block_over(chunk)
+                silent, self._silent = self._silent, True
+                self._end_section()
+                explained = self.languages.describe(self._language).explains_failures
+                self._say(notes.ending(dict(chunk), 0.0, silent, explained))
+                self.tell_files()
             return
-        mime = chunk.get("mime", "")
         if mime and chunk.get("recipient") == "user":
-            self._say(words.shown_in(mime, save_text(str(chunk["content"]), mime)))
+            self._say(notes.saved_to(mime, save_text(content, mime)))
             return
         self._silent = False
         if chunk.get("also"):
-            self._text_form = str(chunk["content"])
-            if words.is_mere_name(self._text_form):
+            self._text_form = content
+            if notes.is_mere_name(content):
                 return
         self._section("console")
         self._program = self._program or ProgramText(color=self._color, limit=None)
-        lines = self._program.feed(str(chunk["content"]))
-        self._write("".join(f"{line}\n" for line in lines))
-
-    def _block_over(self, chunk: Chunk) -> None:
-        silent, self._silent = self._silent, True
-        self._end_section()
-        explained = self.languages.describe(self._language).explains_failures
-        self._say(words.ending(dict(chunk), 0.0, silent, explained))
-        self.tell_files()
+        self._write("".join(f"{line}\n" for line in self._program.feed(content)))
 
     def tell_files(self) -> None:
-        """What a block did to files."""
+        """Say what a block did to files."""
         changed, self._files = self._files, ""
         self._say(changed)
 
-    def _attachment(self, chunk: Chunk) -> None:
-        kind, content = chunk.get("format", ""), str(chunk["content"])
+    def _attachment(self, kind: str, form: str, content: str) -> None:
         self._silent = False
-        if chunk["type"] == "code":
-            self._page(kind, content)
-        elif kind != "description" and (path := save_image(content, kind)):
-            self._say(words.figure(path, picture_size(path)))
+        if kind == "image":
+            if form != "description" and (path := save_image(content, form)):
+                from interpreter.frontends.terminal.render.images import file_size
 
-    def _page(self, kind: str, content: str) -> None:
-        """A table was shown as text already; its page has what that may have left out."""
-        from interpreter.frontends.terminal.render.html_table import table_in
+                self._say(notes.figure(path, file_size(path)))
+            return
+        # A table has been shown as text. Its page has what that may have left out.
+        from interpreter.frontends.terminal.render.tables import table_in
 
         text, self._text_form = self._text_form, ""
-        table = table_in(content) if text and kind == "html" else None
-        path = save_text(content, kind)
-        self._say(words.table(path, table.notes) if table else words.shown_in(kind, path))
+        table = table_in(content) if text and form == "html" else None
+        path = save_text(content, form)
+        if table:
+            self._say(f"[table: {', '.join([*table.notes, ''])}the whole saved to {path}]")
+        else:
+            self._say(notes.saved_to(form, path))
 
     def picture(self, path: str) -> None:
-        """A picture of the user's, or one that somebody asked to see."""
+        """A picture that the user attached or asked for."""
         self.show({"role": "computer", "type": "image", "format": "path", "content": path})
 
     # -- sections: an empty line before each ---------------------------------------------------------------
@@ -183,12 +167,10 @@ class PlainDisplay:
     # -- what the other display has too --------------------------------------------------------------------
 
     def line(self, text: str, style: str = "hint") -> None:
-        """Words of ours."""
+        """A line of ours."""
         self._say(visible(text))
 
-    def markdown(self, text: str) -> None:
-        """A whole text of ours."""
-        self._say(visible(text))
+    markdown = line
 
     def begin(self, what: str = "thinking") -> None:
         """A turn begins."""
@@ -204,7 +186,7 @@ class PlainDisplay:
         """A shell has had the terminal meanwhile."""
 
     def stopping(self) -> None:
-        """The turn was told to end."""
+        """The turn is being cancelled."""
 
     @contextmanager
     def asking(self) -> Iterator[str]:
@@ -216,7 +198,7 @@ class PlainDisplay:
         self._line_begun = False
 
     def typed(self, text: str) -> None:
-        """What is being typed for later is not shown here."""
+        """Type-ahead is not shown here."""
 
     def deadline(self) -> float | None:
         """Nothing here moves by itself."""

@@ -1,0 +1,274 @@
+"""The short lines that we add to a conversation: how a block ended, what it did to files, notices, differences."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from interpreter.frontends.terminal.render.ansi import cells, clip, visible
+
+if TYPE_CHECKING:
+    from interpreter.frontends.terminal.render.theme import Theme
+
+NO_OUTPUT = "No output."
+_ATTACHMENTS = {"image": "Image", "html": "Page", "image/svg+xml": "Drawing", "application/javascript": "Script"}
+_LONG_RUN = 3.0  # seconds; the end of a longer block says how long it took
+_MOST_FINDINGS = 12
+
+
+def saved_to(kind: str, path: str) -> str:
+    """Where something is that only another program can show."""
+    return f"{_ATTACHMENTS.get(kind, 'Shown')}: {path}"
+
+
+def is_mere_name(text: str) -> bool:
+    """Whether a display's text form says nothing, such as `<IPython.core.display.HTML object>`."""
+    return re.fullmatch(r"<[\w.]+ object(?: at 0x[0-9a-f]+)?>\s*", text) is not None
+
+
+def card(chunk: Mapping[str, Any]) -> str:
+    """The lines above an approval question: what the block would do, as far as its text shows, and which rule asks."""
+    lines = list(chunk.get("effects", ()))
+    if chunk.get("reason"):
+        lines.append(f"asked: {chunk['reason']}")
+    return "\n".join(filter(None, [*lines, sandbox_request(chunk)]))
+
+
+def sandbox_request(chunk: Mapping[str, Any]) -> str:
+    """What a block requests of its sandbox. Paths are resolved: the block's text may not show where they lead."""
+    wanted = chunk.get("widening")
+    return f"wants: {', '.join(wanted)}, which the sandbox does not give" if wanted else ""
+
+
+def figure(path: str, size: tuple[int, int] | None) -> str:
+    """A picture that cannot be seen here."""
+    return f"[figure: saved to {path}" + (f", {size[0]}x{size[1]}]" if size else "]")
+
+
+def ending(chunk: dict[str, Any], elapsed: float, silent: bool, explained: bool) -> str:
+    """How a block ended, if its output does not show it. `explained`: the output of a failed block says why."""
+    took = f" after {duration(elapsed)}"
+    code = chunk.get("exit_code")
+    match chunk.get("ended", "done"):
+        case "interrupted":
+            return f"Interrupted{took}."
+        case "timed_out":
+            return f"Stopped: it ran into the time limit{took}."
+        case "died":
+            return f"The session died{took}." if silent else ""  # else its output says how
+        case "background":
+            return "Moved to the background."
+    if code == 1 and chunk.get("ended") == "error" and not silent and explained:
+        return ""  # the traceback says it
+    if code:
+        return f"Exit code {code}{took}." if elapsed >= _LONG_RUN else f"Exit code {code}."
+    if elapsed >= _LONG_RUN:
+        return f"Done{took}."
+    return NO_OUTPUT if silent and chunk.get("ended", "done") == "done" else ""
+
+
+def duration(elapsed: float, digits: int = 1) -> str:
+    """A number of seconds as people write it."""
+    if elapsed < 60:
+        return f"{elapsed:.{digits}f} s" if digits else f"{int(elapsed)} s"
+    minutes, seconds = divmod(int(elapsed), 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def decision(kind: str, content: dict[str, Any]) -> str:
+    """A line for a decision that the user did not make. Why a block did not run is in its output."""
+    reason = content.get("reason") or ""
+    if kind == "denied" or content.get("by") == "user" or not reason:
+        return ""
+    return f"{kind.capitalize()}: {reason}"
+
+
+def status_note(kind: str, content: dict[str, Any]) -> str:
+    """A status chunk as a line; empty if its kind has none."""
+    match kind:
+        case "fallback":
+            return f"{content.get('from')}: {retry_reason(content)}. {content.get('to')} answers instead."
+        case "compacted":
+            counts = [(content.get("messages"), "message"), (content.get("images"), "image")]
+            what = " and ".join(f"{n} older {name}{'' if n == 1 else 's'}" for n, name in counts if n)
+            return f"The conversation is long: {what} no longer sent to the model; a note says what was in there."
+        case "notice":
+            return str(content.get("text", ""))
+        case "redacted":
+            what = ", ".join(content.get("what") or ())
+            return f"Secrets in the output were not sent to the model: {what}. (redact_secrets)"
+        case "scan":
+            return _scan_note(content)
+        case "control":
+            stop = content.get("stop")
+            how = f"{stop} or the mouse in a corner stops it." if stop else "Ctrl-C stops it."
+            return f"The model uses this screen now. {how}"
+        case "stopped":
+            return f"Stopped by {content.get('by')}. Nothing more is done on the screen."
+    return ""
+
+
+def retry_reason(content: dict[str, Any]) -> str:
+    return str(content.get("reason") or "the server is busy").rstrip(".")
+
+
+def _scan_note(content: dict[str, Any]) -> str:
+    """The result of a scan, with a line for each finding."""
+    from interpreter.policy.scanners import Finding
+
+    findings, tools = content.get("findings") or [], " and ".join(content.get("tools") or ())
+    lines = [f"The scan found {len(findings)} thing{'' if len(findings) == 1 else 's'}:"] if findings else []
+    lines += [f"  {Finding(**finding)}" for finding in findings[:_MOST_FINDINGS]]
+    if len(findings) > _MOST_FINDINGS:
+        lines.append(f"  and {len(findings) - _MOST_FINDINGS} more")
+    if content.get("unseen"):
+        lines.append(f"Not scanned: no scanner here knows {'all of ' if tools else ''}this code.")
+    elif not findings:
+        lines.append(f"Scanned with {tools}: nothing found." if tools else "")
+    return "\n".join(filter(None, [*lines, content.get("notice")]))
+
+
+def screen_action(content: dict[str, Any]) -> str:
+    """An action that code did or tried on the screen; empty for one that only looks."""
+    if not content.get("acts"):
+        return ""
+    what = str(content.get("told", "")).removeprefix("computer.")
+    return what if content.get("outcome") == "ok" else f"{what}: {content.get('outcome')}"
+
+
+# -- files -------------------------------------------------------------------------------------------------------
+
+HINT, _SHORT_HINT = " (%undo takes it back)", " (%undo)"
+_NAMES = (9, 4, 3, 2, 1)  # how many paths of each kind are named, if there is room
+_LONGEST_PATH = 40
+_CHANGES = ("created", "changed", "deleted", "renamed", "mode", "touched", "not restorable")
+_VERBS = {"mode": "mode of", "not restorable": "not restorable:"}
+_CREATED, _DELETED = ("created", "brought back", "created again"), ("deleted", "deleted again")
+
+
+class Touch(NamedTuple):
+    """A change to one path."""
+
+    what: str
+    path: str
+    is_folder: bool = False
+    source: str | None = None  # the old path of a renamed file
+
+
+class Group(NamedTuple):
+    """One path, or a folder in which the same happened to so many paths."""
+
+    what: str
+    name: str
+    inside: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.inside})" if self.inside else self.name
+
+
+def grouped(touches: Iterable[Touch]) -> list[Group]:
+    """The changes by name. Changes to a whole folder are one group, and so are those inside a `.git` folder."""
+    listed = _moved_folders(sorted(touches, key=lambda touch: touch.path))
+    folders = {(touch.what, touch.path) for touch in listed if touch.is_folder and touch.what in _CREATED + _DELETED}
+    counts: dict[tuple[str, str], int] = {}
+    for touch in listed:
+        what, name, inside = _group_of(touch, folders)
+        counts[what, name] = counts.get((what, name), 0) + inside
+    return [Group(what, name, inside) for (what, name), inside in counts.items()]
+
+
+def _moved_folders(touches: list[Touch]) -> list[Touch]:
+    """A renamed folder is not one that was created and one that was deleted: its files become renames of the folder."""
+    created = {touch.path for touch in touches if touch.is_folder and touch.what in _CREATED}
+    deleted = {touch.path for touch in touches if touch.is_folder and touch.what in _DELETED}
+    moved: dict[Touch, tuple[str, str]] = {}
+    for touch in touches:
+        old, new = (touch.source or "").split("/"), touch.path.split("/")
+        while old and new and old[-1] == new[-1]:
+            del old[-1], new[-1]
+        if touch.source and "/".join(old) in deleted and "/".join(new) in created:
+            moved[touch] = "/".join(old), "/".join(new)
+    inside = tuple(f"{folder}/" for pair in moved.values() for folder in pair)
+    rest = [touch for touch in touches if not (touch.is_folder and f"{touch.path}/".startswith(inside))]
+    return [
+        Touch(touch.what, moved[touch][1], is_folder=True, source=f"{moved[touch][0]}/") if touch in moved else touch
+        for touch in rest
+    ]
+
+
+def _group_of(touch: Touch, folders: set[tuple[str, str]]) -> tuple[str, str, int]:
+    """What happened, to which name, and whether the change is one inside that name."""
+    from interpreter.workspace.items import repository_of
+
+    parts = touch.path.split("/")
+    above = ["/".join(parts[:depth]) for depth in range(1, len(parts))]
+    whole = next((folder for folder in above if (touch.what, folder) in folders), None)
+    git = repository_of(touch.path)
+    if git in above and (whole is None or len(whole) > len(git)):
+        return "changed", _shown_path(f"{git}/"), 0
+    if whole is not None:
+        return touch.what, _shown_path(whole + "/"), not touch.is_folder
+    name = _shown_path(touch.path + "/" * touch.is_folder)
+    if touch.source is None:
+        return touch.what, name, 0
+    return touch.what, f"{_shown_path(touch.source)} to {name}", touch.is_folder
+
+
+def _shown_path(path: str) -> str:
+    name = visible(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+    return name if len(name) <= _LONGEST_PATH else "…" + name[1 - _LONGEST_PATH :]
+
+
+def files_note(content: dict[str, Any], width: int, dot: str = "·", hint: str = HINT) -> str:
+    """What a block did to files, on one line of at most this width; empty if that is nothing."""
+    changed = content.get("changed") or ()
+    lost = [str(each[0]) for each in content.get("not_covered") or ()]
+    touches = []
+    for each in changed:
+        item = each.get("after") or each.get("before") or {}
+        touches.append(Touch(each["what"], each["path"], item.get("kind") == "folder", each.get("from")))
+    groups = grouped(touches) + [Group("not restorable", _shown_path(path)) for path in lost]
+    if not groups:
+        return ""
+    if all(each["path"] in lost for each in changed):
+        hint = ""  # undo restores none of it
+    drafts = list(_drafts(groups, dot))
+    ended = [draft + end for end in (hint, _SHORT_HINT) for draft in drafts[: len(_NAMES)]] if hint else []
+    return next((text for text in [*ended, *drafts] if cells(text) <= width), clip(drafts[-1], width))
+
+
+def _drafts(groups: list[Group], dot: str) -> Iterator[str]:
+    """The line, shorter and shorter: fewer names of each kind, then none of the kind that takes the most room."""
+    kinds: dict[str, list[str]] = {}
+    for group in sorted(groups, key=lambda group: _CHANGES.index(group.what)):
+        kinds.setdefault(group.what, []).append(str(group))
+    parts: dict[str, str] = {}
+    for most in _NAMES:
+        for what, names in kinds.items():
+            more = [f"{len(names) - most} more"] if len(names) > most else []
+            parts[what] = f"{_VERBS.get(what, what)} {', '.join(names[:most] + more)}"
+        yield f"files: {f' {dot} '.join(parts.values())}"
+    for what in sorted(kinds, key=lambda what: len(parts[what]), reverse=True):
+        parts[what] = f"{len(kinds[what])} {what}"
+        yield f"files: {f' {dot} '.join(parts.values())}"
+    yield f"files: {len(groups)} changes"
+
+
+# -- differences -------------------------------------------------------------------------------------------------
+
+_DIFF_STYLES = {"+": "string", "-": "error", "@": "number", "\\": "hint"}
+_DIFF_HEADS = ("--- ", "+++ ", "rename ", "Binary files ")
+
+
+def diff_rows(text: str, theme: Theme | None, most: int | None = None) -> tuple[list[str], int]:
+    """The first lines of a difference in colours, and how many are left out; without a theme, no colours."""
+    lines = [visible(line) for line in text.removesuffix("\n").split("\n")]
+    shown = lines[:most]
+    if theme:
+        for number, line in enumerate(shown):
+            is_head = line.startswith(_DIFF_HEADS) and number < 4
+            shown[number] = theme.paint(line, "column" if is_head else _DIFF_STYLES.get(line[:1], ""))
+    return shown, len(lines) - len(shown)
