@@ -10,7 +10,7 @@ from pathlib import Path
 from common import ARGUMENTS, tell
 
 from interpreter import OpenInterpreter
-from interpreter.computer_api.os_mode.sight import Sight
+from interpreter.computer_api.os_mode import ScreenObserver
 
 sys.path.insert(0, ARGUMENTS["tests"])
 
@@ -27,13 +27,13 @@ with tempfile.TemporaryDirectory() as folder:
         file.touch()
         desktop.editor(file)
         computer = OpenInterpreter().computer
-        sight = Sight(computer.display)
-        sight.look("")
+        observer = ScreenObserver(computer.display)
+        observer.observe("")
         times = []
         for _ in range(7):
             began = time.perf_counter()
             computer.keyboard.write("words ")
-            sight.look("")
+            observer.observe("")
             times.append(time.perf_counter() - began)
         computer.terminate()
     finally:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from interpreter.agent.prompt import SystemPrompt
     from interpreter.computer_api import Computer
     from interpreter.computer_api.answering import Use
-    from interpreter.computer_api.os_mode.limits import Limits
+    from interpreter.computer_api.os_mode import Limits
     from interpreter.llm import Llm
     from interpreter.llm.computer_use import Screen
     from interpreter.messages import Chunk, Message

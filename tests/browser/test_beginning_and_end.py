@@ -15,8 +15,8 @@ import pytest
 
 from browser.web_app import WebApp
 from interpreter import OpenInterpreter
-from interpreter.computer_api.browser import BrowserError, BrowserMissingError, program
-from interpreter.computer_api.browser.profile import Profile
+from interpreter.computer_api.browser import BrowserError, BrowserMissingError, launch
+from interpreter.computer_api.browser.launch import Profile
 
 CHROMIUM = pytest.mark.needs("chromium")
 
@@ -51,18 +51,18 @@ class NoBuilds:
 def test_a_browser_that_is_named_is_used(tmp_path: Path) -> None:
     own = tmp_path / "my-browser"
     own.touch(0o755)
-    assert program.find(str(own), NoBuilds()).path == str(own)  # type: ignore[arg-type]
+    assert launch.find_browser(str(own), NoBuilds()) == str(own)  # type: ignore[arg-type]
     with pytest.raises(BrowserMissingError, match=r"computer\.browser_path"):
-        program.find(str(tmp_path / "none"), NoBuilds())  # type: ignore[arg-type]
+        launch.find_browser(str(tmp_path / "none"), NoBuilds())  # type: ignore[arg-type]
 
 
 def test_one_on_the_path_is_found_and_none_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr(program, "usual_places", list)
+    monkeypatch.setattr(launch, "usual_places", list)
     with pytest.raises(BrowserMissingError, match="playwright install chromium"):
-        program.find(None, NoBuilds())  # type: ignore[arg-type]
+        launch.find_browser(None, NoBuilds())  # type: ignore[arg-type]
     (tmp_path / "chromium").touch(0o755)
-    assert program.find(None, NoBuilds()).path == str(tmp_path / "chromium")  # type: ignore[arg-type]
+    assert launch.find_browser(None, NoBuilds()) == str(tmp_path / "chromium")  # type: ignore[arg-type]
 
 
 def test_without_playwright_the_command_to_get_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,8 +75,7 @@ def test_a_window_needs_a_display(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
-    assert not program.is_seen(None)
-    assert program.is_seen(True)
+    assert not launch.can_show_window()
 
 
 def test_profiles_are_private_and_one_browser_s_at_a_time(tmp_path: Path) -> None:

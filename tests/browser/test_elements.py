@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interpreter.computer_api.browser.elements import (
+from interpreter.computer_api.browser.boundary import ElementError
+from interpreter.computer_api.browser.reading import (
     FIELDS,
     below,
     elements,
@@ -15,7 +16,6 @@ from interpreter.computer_api.browser.elements import (
     matching,
     named,
 )
-from interpreter.computer_api.browser.errors import ElementError
 
 PAGE = """- main [ref=e2]:
   - heading "Shop" [level=1] [ref=e3]

@@ -10,7 +10,7 @@ import pytest
 
 from browser.web_app import WebApp
 from interpreter.computer_api.browser import BrowserError, NotReachableError
-from interpreter.computer_api.browser.reach import Reach, completed
+from interpreter.computer_api.browser.boundary import Boundary, completed
 from interpreter.errors import SandboxUnavailableError
 from interpreter.sandbox import (
     Containment,
@@ -39,31 +39,31 @@ def test_an_address_is_completed(typed: str, meant: str) -> None:
 )
 def test_other_kinds_of_addresses_are_refused(url: str, tmp_path: Path) -> None:
     with pytest.raises(NotReachableError, match="http, https and file"):
-        Reach(str(tmp_path)).check(url)
+        Boundary(str(tmp_path)).check(url)
 
 
 def test_only_files_of_the_workspace_are_shown(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     (work / "link").symlink_to("/etc/passwd")
-    reach = Reach(str(work))
-    reach.check((work / "a b.html").as_uri())
+    boundary = Boundary(str(work))
+    boundary.check((work / "a b.html").as_uri())
     for url in ("file:///etc/passwd", (work / "link").as_uri(), f"file://{work}/../x", f"file://{work}/%2e%2e/x"):
         with pytest.raises(NotReachableError, match="not in the workspace"):
-            reach.check(url)
+            boundary.check(url)
     with pytest.raises(NotReachableError, match="no file of this machine"):
-        reach.check("file://elsewhere/x")
+        boundary.check("file://elsewhere/x")
 
 
 @pytest.mark.parametrize("host", ["example.com", "10.0.0.1", "169.254.169.254", "localhost.example.com"])
 def test_offline_reaches_this_machine_alone(host: str, tmp_path: Path) -> None:
-    reach = Reach(str(tmp_path), offline=True)
-    reach.check("http://127.0.0.1:8000/")
-    reach.check("http://[::1]/")
+    boundary = Boundary(str(tmp_path), offline=True)
+    boundary.check("http://127.0.0.1:8000/")
+    boundary.check("http://[::1]/")
     with pytest.raises(NotReachableError, match="`offline` is on"):
-        reach.check(f"http://{host}/")
+        boundary.check(f"http://{host}/")
     with pytest.raises(NotReachableError, match="attached"):
-        reach.check_attach("http://127.0.0.1:9222")
+        boundary.check_attach("http://127.0.0.1:9222")
 
 
 def test_nothing_is_started_for_an_address_that_is_refused(computer: Any) -> None:

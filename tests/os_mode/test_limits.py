@@ -47,7 +47,7 @@ def test_a_program_in_the_workspace_is_not_the_one_it_is_called_like(desktop: De
 
 
 def test_an_application_goes_by_its_name_and_by_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from interpreter.computer_api.desktop.applications import Application, names_of
+    from interpreter.computer_api.desktop import Application, names_of
 
     there, work = tmp_path / "bin", tmp_path / "work"
     for folder in (there, work):

@@ -43,13 +43,13 @@ def two_monitors(desktop: Desktop) -> Iterator[Desktop]:
 
 @pytest.fixture
 def computer(desktop: Desktop) -> Iterator[Any]:
-    """A computer whose hands are on the desktop; whatever they still hold is let go at the end."""
+    """A computer whose input device is that of the desktop; it is closed at the end."""
     from interpreter import OpenInterpreter
-    from interpreter.computer_api.input.hands import let_go
+    from interpreter.computer_api.input import close_device
 
     made = OpenInterpreter().computer
     yield made
-    let_go(made)
+    close_device(made)
 
 
 @pytest.fixture

@@ -10,10 +10,9 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.computer_api.display import Display, Match, NotFoundOnScreenError
-from interpreter.computer_api.display.boxes import Box
-from interpreter.computer_api.display.finding import View, named
-from interpreter.computer_api.display.reading import Reading
-from interpreter.computer_api.display.wording import SAME_LETTERS
+from interpreter.computer_api.display.finding import SAME_LETTERS, View, named
+from interpreter.computer_api.display.ocr import ScreenText
+from interpreter.computer_api.platforms import Box
 from interpreter.computer_api.tool import Picture
 from screen.desktop import Application, Desktop
 
@@ -42,7 +41,7 @@ def place(desktop: Desktop, display: Display, application: Application, left: in
 
 def in_tree(display: Display, name: str) -> list[Match]:
     """What programs tell of, without a look at the pixels."""
-    return named(View(display._screens, Reading()), name, SAME_LETTERS)
+    return named(View(display._screen, ScreenText()), name, SAME_LETTERS)
 
 
 def told(desktop: Desktop, display: Display, name: str) -> None:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.computer_api.display.failures import NotFoundOnScreenError
-from interpreter.computer_api.input.errors import AmbiguousTarget, StoppedByUser
+from interpreter.computer_api.platforms import AmbiguousTarget, NotFoundOnScreenError, StoppedByUser
 from interpreter.computer_api.tool import Picture
 from screen.desktop import Desktop
 from screen.test_typing import saved
@@ -31,14 +30,14 @@ def test_the_pointer_is_where_it_was_put(desktop: Desktop, computer: Any) -> Non
 def test_an_interrupt_that_took_the_connection_is_nobody_s_error(
     desktop: Desktop, computer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from interpreter.computer_api.input.hands import hands_of
+    from interpreter.computer_api.input import device_of
 
     computer.mouse.move(x=300, y=200)
-    hands: Any = hands_of(computer)
+    device: Any = device_of(computer)
     looked = iter([False])  # it is cut off between the look and the question
-    monkeypatch.setattr(type(hands), "is_lost", property(lambda self: next(looked, self._x.is_lost)))
-    hands._x.display.display.close_internal("interrupted")
-    assert computer.mouse.position() == (300, 200) and hands_of(computer) is not hands
+    monkeypatch.setattr(type(device), "is_lost", property(lambda self: next(looked, self._x.is_lost)))
+    device._x.display.display.close_internal("interrupted")
+    assert computer.mouse.position() == (300, 200) and device_of(computer) is not device
 
 
 def test_places_that_are_none(desktop: Desktop, computer: Any) -> None:

@@ -8,10 +8,10 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from interpreter import OpenInterpreter
-from interpreter.computer_api.display import Display, ocr, reading
-from interpreter.computer_api.display.boxes import Box
+from interpreter.computer_api.display import Display, ocr
+from interpreter.computer_api.display.finding import name_similarity, read_matches
 from interpreter.computer_api.display.ocr import Line, Word
-from interpreter.computer_api.display.wording import in_lines, likeness
+from interpreter.computer_api.platforms import Box
 from interpreter.computer_api.tool import Picture
 from screen.desktop import Desktop
 from screen.drawing import Canvas
@@ -35,7 +35,7 @@ def read_areas(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
             sizes.append((pixels.shape[1], pixels.shape[0]))
             return real.read(pixels)
 
-    monkeypatch.setattr(reading, "engine", Counting)
+    monkeypatch.setattr(ocr, "engine", Counting)
     return sizes
 
 
@@ -53,7 +53,7 @@ def test_words_of_9_to_14_pixels_are_found_where_they_are(display: Display) -> N
     lines = display._lines(Picture.of(page))
     hits = 0
     for word, (x, y) in places.items():
-        hits += any(each.box.grown(3).has(x, y) for each in in_lines(word, lines))
+        hits += any(each.box.grown(3, 3).has(x, y) for each in read_matches(lines, word))
     assert hits >= 115
 
 
@@ -118,7 +118,7 @@ def test_a_line_that_grows_is_read_whole(desktop: Desktop, display: Display) -> 
     ],
 )
 def test_how_alike_two_names_are(wanted: str, name: str, least: float, most: float) -> None:
-    assert least <= likeness(wanted, name) <= most
+    assert least <= name_similarity(wanted, name) <= most
 
 
 def line(*words: str) -> Line:
@@ -127,12 +127,12 @@ def line(*words: str) -> Line:
 
 def test_words_are_found_in_a_line_exact_ones_first() -> None:
     lines = [line("Please", "sign", "in", "here"), line("Sign", "In"), line("signin")]
-    found = in_lines("Sign In", lines)
+    found = read_matches(lines, "Sign In")
     assert [each.text for each in found] == ["Sign In", "sign in", "signin"]
     assert found[0].similarity == 1 and found[1].box == Box(100, 0, 190, 20)
-    assert in_lines("sign out", lines) == []
+    assert read_matches(lines, "sign out") == []
 
 
 def test_a_space_that_the_reader_made_does_no_harm() -> None:
-    (found,) = in_lines("meadow", [line("mea", "dow")])
+    (found,) = read_matches([line("mea", "dow")], "meadow")
     assert found.box == Box(0, 0, 190, 20)

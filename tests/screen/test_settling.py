@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from interpreter import OpenInterpreter
-from interpreter.computer_api.display import Display, settling
-from interpreter.computer_api.display.boxes import Box
+from interpreter.computer_api.display import Display, pictures
+from interpreter.computer_api.platforms import Box
 from screen.desktop import Desktop
 from screen.drawing import Canvas
 
@@ -72,8 +72,8 @@ class WithoutEvents:
 
 
 def test_without_events_pictures_are_compared(desktop: Desktop, display: Display) -> None:
-    screens: Any = WithoutEvents(display._screens)
+    screens: Any = WithoutEvents(display._screen)
     region = Box(0, 0, 600, 600)
     with moving(desktop, 100):
-        assert not settling.wait_until_still(screens, region, quiet=3, limit=3.5)
-    assert settling.wait_until_still(screens, region, quiet=0.2, limit=60)
+        assert not pictures.wait_until_still(screens, region, quiet=3, limit=3.5)
+    assert pictures.wait_until_still(screens, region, quiet=0.2, limit=60)

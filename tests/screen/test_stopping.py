@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.computer_api.input.stop import STOP_KEY, StopWatch
+from interpreter.computer_api.input import STOP_KEY, StopWatch
 from screen.desktop import Desktop
 
 
@@ -54,7 +54,7 @@ def test_two_watches_and_an_end_from_within(desktop: Desktop, computer: Any) -> 
 # In a process of its own: the X library leaves the sockets of a failed connection to the garbage collector.
 _WITHOUT = """
 from interpreter import OpenInterpreter
-from interpreter.computer_api.display.failures import NoDisplayError
+from interpreter.computer_api.platforms import NoDisplayError
 computer = OpenInterpreter().computer
 for act in (computer.mouse.position, lambda: computer.keyboard.press("a"), computer.clipboard.view, computer.os.windows):
     try:

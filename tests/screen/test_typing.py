@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.computer_api.input.errors import UnknownKey
+from interpreter.computer_api.platforms import UnknownKey
 from screen.desktop import Desktop
 
 TEXT = "Zoë é ✓ 漢 Hello, World! a@b.c ~{}|\\ «ß» 😀"
@@ -95,32 +95,32 @@ def test_an_unknown_key_is_told_with_its_neighbours(desktop: Desktop, computer: 
 
 
 def test_no_key_stays_down(desktop: Desktop, computer: Any) -> None:
-    from interpreter.computer_api.input.hands import hands_of
+    from interpreter.computer_api.input import device_of
 
     computer.keyboard.down("shift")
     computer.mouse.down()
     assert pressed(desktop)
-    hands_of(computer).release()
+    device_of(computer).release()
     assert not pressed(desktop) and not desktop.x.screen().root.query_pointer().mask
     computer.keyboard.down("shift")
     assert pressed(desktop)
     computer.terminate()
     desktop.until(lambda: not pressed(desktop), "the key to be let go")
-    computer.keyboard.press("shift")  # with new hands
+    computer.keyboard.press("shift")  # with a new device
     assert not pressed(desktop)
 
 
 def test_no_key_stays_down_when_an_interrupt_took_the_connection(
     desktop: Desktop, computer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from interpreter.computer_api.input.hands import hands_of, release
+    from interpreter.computer_api.input import device_of, release
 
     computer.keyboard.down("shift")
     computer.mouse.down()
-    hands: Any = hands_of(computer)
+    device: Any = device_of(computer)
     looked = iter([False])  # it is cut off between the look and what is done
-    monkeypatch.setattr(type(hands), "is_lost", property(lambda self: next(looked, self._x.is_lost)))
-    hands._x.display.display.close_internal("interrupted")
+    monkeypatch.setattr(type(device), "is_lost", property(lambda self: next(looked, self._x.is_lost)))
+    device._x.display.display.close_internal("interrupted")
     assert pressed(desktop)
     release(computer)
     desktop.until(lambda: not pressed(desktop), "the key to be let go")

@@ -11,8 +11,7 @@ from typing import Any
 import psutil
 import pytest
 
-from interpreter.computer_api.desktop.applications import NoApplication
-from interpreter.computer_api.desktop.os import WindowError
+from interpreter.computer_api.desktop import NoApplication, WindowError
 from interpreter.errors import ComputerError
 from screen.desktop import Desktop
 
@@ -40,7 +39,7 @@ def test_windows(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
 def test_a_window_that_asks_before_it_closes(
     desktop: Desktop, computer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from interpreter.computer_api.desktop import x11
+    from interpreter.computer_api.platforms.x11 import screen as x11
 
     monkeypatch.setattr(x11, "_LIMIT", 1.0)
     file = tmp_path / "letter.txt"

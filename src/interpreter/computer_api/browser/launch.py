@@ -1,33 +1,56 @@
-"""How a browser is started, or one that runs is attached to."""
+"""Starting a browser: which program, with which profile, under which limits; or attaching to one that runs."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
+import shutil
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interpreter.computer_api.browser.errors import BrowserError, BrowserMissingError
-from interpreter.computer_api.browser.profile import Profile
-from interpreter.computer_api.browser.program import NO_PLAYWRIGHT, Program, find
-from interpreter.computer_api.browser.reach import Reach
+from interpreter.computer_api.browser.boundary import Boundary, BrowserError, BrowserMissingError
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Playwright
 
+NAMES = (
+    *("google-chrome-stable", "google-chrome", "chromium", "chromium-browser"),
+    *("microsoft-edge-stable", "microsoft-edge", "brave-browser", "chrome", "msedge"),
+)
+MAC = (
+    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
+    "/Applications/Chromium.app/Contents/MacOS/Chromium",
+    "/Applications/Microsoft Edge.app/Contents/MacOS/Microsoft Edge",
+    "/Applications/Brave Browser.app/Contents/MacOS/Brave Browser",
+)
+WINDOWS = (
+    r"Google\Chrome\Application\chrome.exe",
+    r"Chromium\Application\chrome.exe",
+    r"Microsoft\Edge\Application\msedge.exe",
+    r"BraveSoftware\Brave-Browser\Application\brave.exe",
+)
+NO_PLAYWRIGHT = "The browser needs Playwright: pip install 'open-interpreter[browser]'"
+NO_BROWSER = (
+    "There is no browser to drive: install Chromium or Chrome (such as `apt install chromium`), or run "
+    "`playwright install chromium`, or name one in the setting computer.browser_path."
+)
 OTHER_PROFILE = "Another browser of ours has the profile with the logins, so this one has another profile."
+MOST_PROFILES = 16
 
 
 @dataclass
 class Started:
-    """What is to be put away at the end."""
+    """A browser that was started or attached to, and what has to be closed at the end."""
 
     playwright: Playwright
     context: BrowserContext
     profile: Profile | None = None
     attached: Browser | None = None
-    word: str = ""
+    notice: str = ""
 
     async def close(self, limit: float) -> None:
         from playwright.async_api import Error
@@ -35,7 +58,7 @@ class Started:
         if self.attached is None:
             with contextlib.suppress(Error, TimeoutError):
                 await asyncio.wait_for(self.context.close(), limit)
-        # The browser's pipe is the driver's: it ends with it, and one that is attached to is let go.
+        # The driver owns the browser's pipe: the browser ends with it, and an attached one is let go.
         with contextlib.suppress(Error, TimeoutError):
             await asyncio.wait_for(self.playwright.stop(), limit)
         if self.profile is not None:
@@ -44,28 +67,16 @@ class Started:
 
 @dataclass(frozen=True)
 class Launch:
-    """How the browser is wanted; another wish needs another browser."""
+    """How the browser should run; a different one needs another browser."""
 
-    reach: Reach
+    boundary: Boundary
     path: str | None = None
-    seen: bool = False
+    headed: bool = False
     attach_to: str = ""
 
     @property
     def is_firefox(self) -> bool:
-        return not self.attach_to and bool(self.path) and Program(str(self.path)).is_firefox
-
-    @property
-    def error(self) -> type[Exception]:
-        from playwright.async_api import Error
-
-        return Error
-
-    @property
-    def timeout_error(self) -> type[Exception]:
-        from playwright.async_api import TimeoutError as LateError
-
-        return LateError
+        return not self.attach_to and is_firefox(self.path or "")
 
     async def start(self) -> Started:
         try:
@@ -80,9 +91,11 @@ class Launch:
             raise
 
     async def _attach(self, playwright: Playwright) -> Started:
+        from playwright.async_api import Error
+
         try:
             browser = await playwright.chromium.connect_over_cdp(self.attach_to)
-        except self.error as error:
+        except Error as error:
             raise BrowserError(
                 f"No browser answers at {self.attach_to}. Start one for it: "
                 "chromium --remote-debugging-port=9222 --user-data-dir=FOLDER"
@@ -91,39 +104,34 @@ class Launch:
         return Started(playwright, context, attached=browser)
 
     async def _launch(self, playwright: Playwright) -> Started:
-        program = find(self.path, playwright)
-        kind = playwright.firefox if program.is_firefox else playwright.chromium
-        profile = Profile()
-        try:
-            context = await kind.launch_persistent_context(profile.path, **self._options(program))
-        except self.error as error:
-            profile.release()
-            raise BrowserError(f"{program.path} did not start: {reason(error)}") from error
-        except BaseException:
-            profile.release()
-            raise
-        return Started(playwright, context, profile, word="" if profile.is_usual else OTHER_PROFILE)
+        from playwright.async_api import Error
 
-    def _options(self, program: Program) -> dict[str, Any]:
-        if program.is_firefox and not self.reach.is_open:
+        program = find_browser(self.path, playwright)
+        firefox = is_firefox(program)
+        if firefox and not self.boundary.is_open:
             raise BrowserError("Offline and in a sandbox only Chromium and its relatives can be used, not Firefox.")
         options: dict[str, Any] = {
-            "executable_path": program.path,
-            "headless": not self.seen,
-            "args": [] if program.is_firefox else self.reach.arguments(),
+            "executable_path": program,
+            "headless": not self.headed,
+            "args": [] if firefox else self.boundary.arguments(),
             "accept_downloads": True,
             # Ctrl-C is for the turn; the browser ends with the driver.
             **dict.fromkeys(("handle_sigint", "handle_sigterm", "handle_sighup"), False),
         }
-        if self.seen:
+        if self.headed:
             options["no_viewport"] = True  # the page is as large as the window is
-        if not program.is_firefox:
-            options["chromium_sandbox"] = not is_root()  # Chromium refuses to start as root with its own sandbox
-        return options
-
-
-def is_root() -> bool:
-    return hasattr(os, "geteuid") and os.geteuid() == 0
+        if not firefox:  # Chromium refuses to start as root with its own sandbox
+            options["chromium_sandbox"] = not hasattr(os, "geteuid") or os.geteuid() != 0
+        profile = Profile()
+        try:
+            kind = playwright.firefox if firefox else playwright.chromium
+            context = await kind.launch_persistent_context(profile.path, **options)
+        except BaseException as error:
+            profile.release()
+            if isinstance(error, Error):
+                raise BrowserError(f"{program} did not start: {reason(error)}") from error
+            raise
+        return Started(playwright, context, profile, notice="" if profile.is_usual else OTHER_PROFILE)
 
 
 def reason(error: Exception) -> str:
@@ -131,3 +139,96 @@ def reason(error: Exception) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first = lines[0] if lines else type(error).__name__
     return first.split(": ", 1)[-1] if first.split(": ", 1)[0].count(".") == 1 else first
+
+
+# -- which browser -----------------------------------------------------------------------------------------------------
+
+
+def is_firefox(path: str) -> bool:
+    return "firefox" in Path(path).name.lower()
+
+
+def find_browser(named: str | None, playwright: Playwright) -> str:
+    """The browser to use: the one that is named, else one that the user has, else one that Playwright installed."""
+    if named:
+        found = shutil.which(os.path.expanduser(named))
+        if found is None:
+            raise BrowserMissingError(f"There is no program {named}, which computer.browser_path names.")
+        return found
+    installed = [path for path in map(shutil.which, NAMES) if path]
+    own_builds = (playwright.chromium.executable_path, playwright.firefox.executable_path)
+    for path in (*installed, *usual_places(), *own_builds):
+        if os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    raise BrowserMissingError(NO_BROWSER)
+
+
+def usual_places() -> list[str]:
+    """Where browsers are on systems that do not put them on the path."""
+    if sys.platform == "darwin":
+        return [*MAC, *(os.path.expanduser(f"~{path}") for path in MAC)]
+    if sys.platform == "win32":
+        roots = [os.environ.get(name) for name in ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")]
+        return [os.path.join(root, path) for path in WINDOWS for root in roots if root]
+    return []
+
+
+def can_show_window() -> bool:
+    """Whether there is a display, and a user at a terminal before it."""
+    if sys.platform not in ("darwin", "win32") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
+        return False
+    return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
+
+
+# -- profiles ----------------------------------------------------------------------------------------------------------
+
+
+class Profile:
+    """Cookies and logins that stay, apart from the user's own; used by one of our browsers at a time."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        if root is None:
+            from platformdirs import user_data_dir
+
+            root = Path(user_data_dir("open-interpreter")) / "browser"
+        try:
+            root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            root.chmod(0o700)
+            self.path, self._lock = next(_free_profiles(root))
+        except StopIteration:
+            raise BrowserError(
+                f"There are {MOST_PROFILES} browsers open already: close one with computer.browser.quit()."
+            ) from None
+        except OSError as error:
+            raise BrowserError(f"The browser's profile in {root} cannot be made: {error.strerror}.") from error
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether this is the one with the logins; others are for further browsers at the same time."""
+        return self.path.name == "profile"
+
+    def release(self) -> None:
+        lock, self._lock = self._lock, -1  # closed twice, the number might be another file by then
+        if lock != -1:
+            os.close(lock)
+
+
+def _free_profiles(root: Path) -> Iterator[tuple[Path, int]]:
+    """Profiles that are not in use, each with the lock that we then hold."""
+    for number in range(1, MOST_PROFILES + 1):
+        path = root / ("profile" if number == 1 else f"profile-{number}")
+        path.mkdir(exist_ok=True, mode=0o700)
+        lock = os.open(root / f"{path.name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+        try:  # the system releases the lock when the process ends, however it ends
+            if sys.platform == "win32":
+                import msvcrt
+
+                msvcrt.locking(lock, msvcrt.LK_NBLCK, 1)
+            else:
+                import fcntl
+
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(lock)
+        else:
+            yield path, lock

@@ -1,7 +1,7 @@
-"""Seeing the screen: pictures, windows, text, and what programs tell of their windows."""
+"""Seeing the screen: pictures, windows, text, and the elements of programs."""
 
 from interpreter.computer_api.display.display import Display
-from interpreter.computer_api.display.failures import MissingPartError, NoDisplayError, NotFoundOnScreenError
 from interpreter.computer_api.display.finding import Match
+from interpreter.computer_api.platforms import MissingPartError, NoDisplayError, NotFoundOnScreenError
 
 __all__ = ["Display", "Match", "MissingPartError", "NoDisplayError", "NotFoundOnScreenError"]

@@ -3,52 +3,183 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from interpreter.computer_api.at_session import called_from_sandbox
-from interpreter.computer_api.display.atspi import AccessibilityError, Asking, look
-from interpreter.computer_api.display.boxes import Box
-from interpreter.computer_api.display.elements import Element, Key
-from interpreter.computer_api.display.failures import NotFoundOnScreenError
-from interpreter.computer_api.display.finding import Match, equally_good, icon_matches, read_matches, text_on_screen
-from interpreter.computer_api.display.ocr import Line, in_reading_order
-from interpreter.computer_api.display.outline import as_text, outline
-from interpreter.computer_api.display.pictures import LONGEST_NAME, Sight, pixels_of, sight_of
-from interpreter.computer_api.display.reading import read
-from interpreter.computer_api.display.screens import Window, desktop_box
-from interpreter.computer_api.display.seeing import Seeing
-from interpreter.computer_api.display.wording import unquoted
-from interpreter.computer_api.tool import acts
+from interpreter.computer_api.display import pictures
+from interpreter.computer_api.display.accessibility import AccessibilityBus, AccessibilityError, Element, Key, query
+from interpreter.computer_api.display.finding import (
+    Match,
+    View,
+    as_text,
+    equally_good,
+    icon_matches,
+    read_matches,
+    text_on_screen,
+    unquoted,
+)
+from interpreter.computer_api.display.ocr import Line, ScreenText, in_reading_order, read
+from interpreter.computer_api.display.pictures import PlacedPixels, pixels_of, placed_pixels
+from interpreter.computer_api.platforms import Box, NotFoundOnScreenError, Screen, Window, open_screen
+from interpreter.computer_api.tool import Picture, Tool, acts
+
+if TYPE_CHECKING:
+    from interpreter.computer_api.computer import Computer
 
 Result = TypeVar("Result")
 _IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 
 
-class Display(Seeing):
+class Display(Tool):
     """The screen: pictures of it, the text on it, and the elements that programs tell of."""
 
-    def __init__(self, computer: Any) -> None:
+    def __init__(self, computer: Computer) -> None:
         super().__init__(computer)
+        self._opened: tuple[tuple[str | None, ...], Screen] | None = None
+        self._text = ScreenText()
         self._refs: dict[str, tuple[Element, Box]] = {}
+
+    # -- pictures --------------------------------------------------------------------------------------------------
+
+    def view(
+        self,
+        show: bool = True,
+        quadrant: int | None = None,
+        screen: int = 0,
+        combine_screens: bool = True,
+        active_app_only: bool = True,
+        region: Sequence[int] | None = None,
+        window: str | int | None = None,
+        full_size: bool = False,
+    ) -> Picture | list[Picture]:
+        """See the active window; or a screen (-1: all), quadrant (1-4), region [left, top, width, height] or window."""
+        whole = self._screen.desktop()
+        if region is not None:
+            box = Box.given(region).within(whole)
+            if not box.area:
+                raise ValueError(
+                    f"The region is not on the screen, which is {list(whole)} as [left, top, width, height]."
+                )
+        elif window is not None:
+            box = self._window(window).box.within(whole)
+        elif screen == -1:
+            if not combine_screens:
+                boxes = [monitor.box for monitor in self._screen.monitors()]
+                return [self._picture(box, show, quadrant, full_size) for box in boxes]
+            box = whole
+        elif screen == 0 and active_app_only:
+            box = self._view().region()
+            box = box if box.area else whole
+        else:
+            monitors = self._screen.monitors()
+            if not 0 <= screen < len(monitors):
+                raise ValueError(f"There is no screen {screen}: they are 0 to {len(monitors) - 1}, or -1 for all.")
+            box = monitors[screen].box
+        return self._picture(box, show, quadrant, full_size)
+
+    def screenshot(
+        self,
+        screen: int = 0,
+        show: bool = True,
+        quadrant: int | None = None,
+        active_app_only: bool = True,
+        combine_screens: bool = True,
+        region: Sequence[int] | None = None,
+        window: str | int | None = None,
+        full_size: bool = False,
+    ) -> Picture | list[Picture]:
+        """The same as view, with the parameters in the order of 0.4.3."""
+        return self.view(show, quadrant, screen, combine_screens, active_app_only, region, window, full_size)
+
+    def numbered(self, matches: Sequence[Match | dict[str, Any]], picture: Picture | None = None) -> Picture:
+        """A picture (of the whole desktop, if none is given) with a numbered frame around each match or element."""
+        if picture is None:
+            picture = self._picture(self._screen.desktop(), show=False)
+        boxes = [match.box if isinstance(match, Match) else Box(*match["box"]) for match in matches]
+        return pictures.numbered(picture, boxes)
+
+    def _picture(self, box: Box, show: bool, quadrant: int | None = None, full_size: bool = False) -> Picture:
+        if quadrant is not None:
+            box = pictures.quadrant_of(box, quadrant)
+        longest = None if full_size else self.computer.screenshot_size
+        picture = replace(pictures.scaled(self._screen.grab(box), box, longest), about={"box": list(box)})
+        if not show:
+            return picture
+        self.computer.show(picture)
+        # It is shown already, and not once more as the value of the last line.
+        return replace(picture, about={**picture.about, "shown": True})
+
+    def _window(self, window: str | int) -> Window:
+        windows = [each for each in self._screen.windows() if not each.popup]
+        found = [each for each in windows if each.id == window]
+        if isinstance(window, str):
+            wanted = window.casefold()
+            found = [each for each in windows if each.title.casefold() == wanted]
+            found = found or [each for each in windows if wanted in f"{each.title} {each.application}".casefold()]
+        if not found:
+            titles = ", ".join(repr(each.title) for each in windows) or "none"
+            raise NotFoundOnScreenError(f"There is no window {window!r} on the screen. There are: {titles}.")
+        return found[0]
+
+    # -- what there is ---------------------------------------------------------------------------------------------
+
+    def size(self) -> tuple[int, int]:
+        """Width and height of the desktop that all monitors make up, in pixels."""
+        box = self._screen.desktop()
+        return box.width, box.height
+
+    @property
+    def width(self) -> int:
+        return self.size()[0]
+
+    @property
+    def height(self) -> int:
+        return self.size()[1]
+
+    def center(self) -> tuple[int, int]:
+        """The middle of the desktop."""
+        return self._screen.desktop().center
+
+    def info(self) -> dict[str, Any]:
+        """The monitors, the windows (topmost first) and the active window; boxes are [left, top, width, height]."""
+
+        def as_dict(window: Window) -> dict[str, Any]:
+            box = list(window.box)
+            return {"id": window.id, "title": window.title, "application": window.application, "box": box}
+
+        active = self._screen.active_window()
+        return {
+            "box": list(self._screen.desktop()),
+            "monitors": [
+                {"screen": number, "name": each.name, "box": list(each.box), "primary": each.primary or number == 0}
+                for number, each in enumerate(self._screen.monitors())
+            ],
+            "windows": [as_dict(each) for each in self._screen.windows() if not each.popup],
+            "active_window": as_dict(active) if active else None,
+        }
+
+    # -- changes ---------------------------------------------------------------------------------------------------
+
+    def wait_until_still(self, seconds: float = 0.3, timeout: float = 10, region: Sequence[int] | None = None) -> bool:
+        """Wait until nothing has changed for some seconds; False if it has not come to rest in time."""
+        box = Box.given(region) if region is not None else self._screen.desktop()
+        return pictures.wait_until_still(self._screen, box, seconds, timeout)
+
+    def changed_since(self, picture: Picture) -> list[list[int]]:
+        """The boxes [left, top, width, height] of the screen that are not any more as in a picture from view()."""
+        return [list(box) for box in pictures.changed_since(self._screen, picture)]
 
     # -- finding ---------------------------------------------------------------------------------------------------
 
     def find(self, description: Any, screenshot: Any = None) -> list[dict[str, Any]]:
         """Where a text, a described element ("Save button") or an icon (a picture of it) is."""
-        return [self._relative(match, screenshot) for match in self.locate(description, screenshot)]
+        return self._relative(self.locate(description, screenshot), screenshot)
 
     def find_text(self, text: str, screenshot: Any = None) -> list[dict[str, Any]]:
         """Where a text can be read on the screen or in a picture, the best match first."""
-        wanted = unquoted(text)[0]
-        if screenshot is not None:
-            sight = sight_of(self._read(screenshot))
-            matches = read_matches(read(sight.pixels), wanted, sight)
-        else:
-            view = self._view()
-            matches = read_matches(view.lines(view.desktop), wanted)
-        return [self._relative(match, screenshot) for match in matches]
+        return self._relative(self._read_matches(text, screenshot), screenshot)
 
     def get_text_as_list_of_lists(self, screenshot: Any = None) -> list[list[str]]:
         """The text on the screen or in a picture: lines from top to bottom, each a list of words."""
@@ -66,12 +197,16 @@ class Display(Seeing):
         if isinstance(target, str) and target.strip() in self._refs:
             return [self._element({"ref": target.strip()})]
         if not isinstance(target, str) or self._is_image_file(target):
-            return icon_matches(self._sight(screenshot), sight_of(self._read(target)))
+            if screenshot is not None:
+                picture = self._pixels(screenshot)
+            else:
+                whole = self._screen.desktop()
+                picture = PlacedPixels(pixels_of(self._screen.grab(whole)), whole.left, whole.top)
+            return icon_matches(picture, self._pixels(target))
         if not target.strip():
             raise ValueError("Name what to look for: a text on the screen, an element, or the picture of an icon.")
         if screenshot is not None:
-            sight = sight_of(self._read(screenshot))
-            return equally_good(read_matches(read(sight.pixels), unquoted(target)[0], sight))
+            return equally_good(self._read_matches(target, screenshot))
         return text_on_screen(self._view(), target)
 
     def _is_image_file(self, target: str) -> bool:
@@ -79,33 +214,35 @@ class Display(Seeing):
             return False
         return called_from_sandbox() or os.path.isfile(os.path.expanduser(target))
 
-    def _read(self, picture: Any) -> Any:
-        """A picture as it was given; for code in a sandbox, a file is read there and not by us."""
-        is_name = isinstance(picture, str) and len(picture) < LONGEST_NAME and not picture.startswith("data:")
-        return self.computer.files._bytes(picture) if is_name and called_from_sandbox() else picture
-
-    def _sight(self, screenshot: Any) -> Sight:
-        if screenshot is not None:
-            return sight_of(self._read(screenshot))
-        whole = desktop_box(self._screens)
-        return Sight(pixels_of(self._screens.grab(whole)), whole.left, whole.top)
+    def _pixels(self, picture: Any) -> PlacedPixels:
+        """A picture from the caller; for code in a sandbox, a file is read there and not by us."""
+        if isinstance(picture, str) and pictures.is_file_name(picture) and called_from_sandbox():
+            picture = self.computer.files._bytes(picture)
+        return placed_pixels(picture)
 
     def _lines(self, screenshot: Any) -> list[Line]:
         if screenshot is not None:
-            return in_reading_order(read(sight_of(self._read(screenshot)).pixels))
+            return in_reading_order(read(self._pixels(screenshot).pixels))
         view = self._view()
         return view.lines(view.desktop)
 
-    def _relative(self, match: Match, screenshot: Any) -> dict[str, Any]:
-        """A match with its place as parts of the picture's size, as 0.4.3 had it; of the desktop's if there is none."""
+    def _read_matches(self, text: str, screenshot: Any) -> list[Match]:
+        picture = self._pixels(screenshot) if screenshot is not None else None
+        return read_matches(self._lines(screenshot), unquoted(text)[0], picture)
+
+    def _relative(self, matches: list[Match], screenshot: Any) -> list[dict[str, Any]]:
+        """Matches with their places as parts of the size of the picture (or desktop), as 0.4.3 had them."""
         if screenshot is not None:
-            sight = sight_of(self._read(screenshot))
-            high, wide = sight.pixels.shape[:2]
-            whole = sight.on_screen(Box(0, 0, wide, high))
+            picture = self._pixels(screenshot)
+            high, wide = picture.pixels.shape[:2]
+            whole = picture.on_screen(Box(0, 0, wide, high))
         else:
-            whole = desktop_box(self._screens)
-        relative = ((match.x - whole.left) / max(1, whole.width), (match.y - whole.top) / max(1, whole.height))
-        return {"coordinates": relative, **match.told()}
+            whole = self._screen.desktop()
+        found = []
+        for match in matches:
+            relative = ((match.x - whole.left) / max(1, whole.width), (match.y - whole.top) / max(1, whole.height))
+            found.append({"coordinates": relative, **match.as_dict()})
+        return found
 
     # -- elements --------------------------------------------------------------------------------------------------
 
@@ -115,10 +252,10 @@ class Display(Seeing):
 
     def summary(self, window: str | int | None = None, limit: int = 80, read: bool = True) -> str:
         """The elements of the active window in words, or (`read`) the text on it where the program tells of none."""
-        told, left, found = self._outline(window, limit)
+        elements, more, found = self._outline(window, limit)
         title = found.title if found else ""
-        if told or not read:
-            return as_text(told, title, left)
+        if elements or not read:
+            return as_text(elements, title, more)
         view = self._view()
         lines = view.lines(found.box.within(view.desktop) if found else view.desktop)[:limit]
         texts = [f'text "{line.text}" at {line.box.center[0]},{line.box.center[1]}' for line in lines]
@@ -126,40 +263,44 @@ class Display(Seeing):
 
     def get_text(self, element: Any) -> str:
         """What is written in an element that elements() or find() gave."""
-        key = self._key(element)
-        return _asked(lambda asking: asking.text(key))
+        return self._ask(element, lambda bus, key: bus.text(key))
 
     @acts
     def set_text(self, element: Any, text: str) -> bool:
         """Write a text into an element, instead of what is there; whether the program took it."""
-        key = self._key(element)
-        return _asked(lambda asking: asking.write(key, text))
+        return self._ask(element, lambda bus, key: bus.write(key, text))
 
     @acts
     def activate(self, element: Any, action: str | None = None) -> bool:
         """Have an element do its action (its first, such as click or press, or the one named) without the mouse."""
+        return self._ask(element, lambda bus, key: bus.act(key, action))
+
+    def _ask(self, element: Any, question: Callable[[AccessibilityBus, Key], Coroutine[Any, Any, Result]]) -> Result:
         key = self._key(element)
-        return _asked(lambda asking: asking.act(key, action))
+        try:
+            return query(lambda bus: question(bus, key))
+        except AccessibilityError as error:
+            raise NotFoundOnScreenError(f"{error} Use the mouse and the keyboard instead.") from error
 
     def _outline(self, window: str | int | None, limit: int) -> tuple[list[dict[str, Any]], int, Window | None]:
         view = self._view()
         found = self._window(window) if window is not None else view.active
-        placed, left = outline(view, found, limit)
+        placed, more = view.outline(found, limit)
         self._refs = {f"e{number}": each for number, each in enumerate(placed, 1)}
-        return [replace(element, box=box).told(ref) for ref, (element, box) in self._refs.items()], left, found
+        return [replace(element, box=box).as_dict(ref) for ref, (element, box) in self._refs.items()], more, found
 
-    def _element(self, told: dict[str, Any]) -> Match:
-        """The element where it is now; where it was, if the program cannot be asked."""
-        known = self._refs.get(str(told.get("ref")))
+    def _element(self, given: dict[str, Any]) -> Match:
+        """The element where it is now; where it was, if the program does not answer."""
+        known = self._refs.get(str(given.get("ref")))
         if known is None:
-            if {"x", "y"} <= told.keys():
-                box = Box(*told["box"]) if told.get("box") else Box(int(told["x"]), int(told["y"]), 1, 1)
-                text, role = told.get("name") or told.get("text") or "", told.get("role", "")
-                return Match(int(told["x"]), int(told["y"]), box, text, "accessibility", role)
-            raise NotFoundOnScreenError(f"There is no element {told!r}: call elements() anew and take one from there.")
+            if {"x", "y"} <= given.keys():
+                box = Box(*given["box"]) if given.get("box") else Box(int(given["x"]), int(given["y"]), 1, 1)
+                text, role = given.get("name") or given.get("text") or "", given.get("role", "")
+                return Match(int(given["x"]), int(given["y"]), box, text, "accessibility", role)
+            raise NotFoundOnScreenError(f"There is no element {given!r}: call elements() anew and take one from there.")
         element, box = known
         try:
-            box = look(lambda asking: asking.box(element.key)) or box
+            box = query(lambda bus: bus.box(element.key)) or box
         except AccessibilityError:
             pass
         return Match.at(box, element.name, "accessibility", element.role, 1.0, element.key)
@@ -171,14 +312,28 @@ class Display(Seeing):
         if isinstance(ref, str) and ref in self._refs:
             return self._refs[ref][0].key
         if isinstance(element, str):
-            found = [match for match in self.locate(element) if match.key is not None]
-            if len(found) == 1 and found[0].key is not None:
-                return found[0].key
+            keys = [match.key for match in self.locate(element) if match.key is not None]
+            if len(keys) == 1:
+                return keys[0]
         raise NotFoundOnScreenError(f"{element!r} is not one element: call elements() and take its ref from there.")
 
+    # -- the screen ------------------------------------------------------------------------------------------------
 
-def _asked(question: Callable[[Asking], Coroutine[Any, Any, Result]]) -> Result:
-    try:
-        return look(question)
-    except AccessibilityError as error:
-        raise NotFoundOnScreenError(f"{error} Use the mouse and the keyboard instead.") from error
+    @property
+    def _screen(self) -> Screen:
+        """The screen that the environment names now."""
+        names = tuple(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+        if self._opened is None or self._opened[0] != names or self._opened[1].closed:
+            self._opened = (names, open_screen())
+        return self._opened[1]
+
+    def _view(self) -> View:
+        return View(self._screen, self._text)
+
+    def _terminate(self) -> None:
+        self._opened = None  # the connection closes with it
+
+
+def screen_of(display: Display) -> Screen:
+    """The screen of a display, for other tools; its public names are what code can call."""
+    return display._screen

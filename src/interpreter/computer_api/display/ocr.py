@@ -1,4 +1,7 @@
-"""Reading text from pixels, on this machine alone: RapidOCR, or tesseract where that is what there is."""
+"""Reading text from pixels, on this machine alone: RapidOCR, or tesseract where only that is installed.
+
+What has been read of the screen is remembered, and only what has changed since is read again.
+"""
 
 from __future__ import annotations
 
@@ -12,20 +15,24 @@ from hashlib import blake2b
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
-from interpreter.computer_api.display.boxes import Box, around
-from interpreter.computer_api.display.failures import INSTALL, MissingPartError
+from interpreter.computer_api.display.pictures import changed_boxes
+from interpreter.computer_api.platforms import INSTALL, Box, MissingPartError, around, merged
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from interpreter.computer_api.display.pictures import Pixels
 
-    Pixels = NDArray[Any]
+    Spans = tuple[tuple[str, float, float], ...]  # words of a line, each with its begin and end as parts of the width
 
 # The user's own programs need the others.
 _THREADS = max(1, min(4, (os.cpu_count() or 1) // 2))
-# Longer sides are made smaller before lines are looked for: the model's memory grows with the area.
+# Longer sides are made smaller before lines are searched for: the model's memory grows with the area.
 _LONGEST_SIDE = 3200
 _MOST_KNOWN = 4000
 _SURE_ENOUGH = 0.5
+# Beyond this part of a region, reading all of it is as quick as reading what changed.
+_NEARLY_ALL = 0.6
+# Letters on screens are smaller than those that tesseract was trained on.
+_TESSERACT_SCALE = 3
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,74 @@ class Line:
         return Line(tuple(replace(word, box=word.box.moved(across, down)) for word in self.words))
 
 
+class ScreenText:
+    """The desktop as it was last read: its pixels, which of them were read, and the lines found there."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._desktop = Box(0, 0, 0, 0)
+        self._pixels: Pixels | None = None
+        self._known: Pixels | None = None
+        self._lines: list[Line] = []
+
+    def read(self, pixels: Pixels, region: Box, desktop: Box) -> list[Line]:
+        """The lines of a region of the desktop with these pixels; their boxes are on the desktop."""
+        import numpy
+
+        with self._lock:
+            if self._pixels is None or self._known is None or desktop != self._desktop:
+                self._desktop, self._lines = desktop, []
+                self._pixels = numpy.zeros((desktop.height, desktop.width, 3), numpy.uint8)
+                self._known = numpy.zeros((desktop.height, desktop.width), bool)
+            inside = region.moved(-desktop.left, -desktop.top)
+            place = slice(inside.top, inside.bottom), slice(inside.left, inside.right)
+            new = (self._pixels[place] != pixels).any(axis=2) | ~self._known[place]
+            for box in self._boxes_to_read(new, region):
+                part = cut(pixels, box.moved(-region.left, -region.top))
+                found = [line.moved(box.left, box.top) for line in read(part)]
+                self._lines = [line for line in self._lines if not line.box.overlaps(box)] + found
+            self._pixels[place] = pixels
+            self._known[place] = True
+            return in_reading_order([line for line in self._lines if region.has(*line.box.center)])
+
+    def _boxes_to_read(self, new: Pixels, region: Box) -> list[Box]:
+        """The boxes to read again; no line of text crosses their edges."""
+        boxes = [box.moved(region.left, region.top) for box in changed_boxes(new)]
+        lines = [line.box.grown(line.box.height, 2) for line in self._lines]
+        whole: list[Box] = []
+        while boxes != whole:  # until they contain all lines that they touch
+            whole = boxes
+            boxes = merged(
+                around((box, *(line for line in lines if line.overlaps(box)))).within(region) for box in boxes
+            )
+        return [region] if sum(box.area for box in boxes) > _NEARLY_ALL * region.area else boxes
+
+
+def read(pixels: Pixels) -> list[Line]:
+    """The lines of a picture; areas of one colour are skipped."""
+    high, wide = pixels.shape[:2]
+    boxes = changed_boxes((pixels[1:, 1:] != pixels[:-1, :-1]).any(axis=2))
+    if sum(box.area for box in boxes) > _NEARLY_ALL * high * wide:
+        boxes = [Box(0, 0, wide, high)]
+    return [line.moved(box.left, box.top) for box in boxes for line in engine().read(cut(pixels, box))]
+
+
+def cut(pixels: Pixels, box: Box) -> Pixels:
+    return pixels[box.top : box.bottom, box.left : box.right]
+
+
+def in_reading_order(lines: list[Line]) -> list[Line]:
+    """From top to bottom, and in one row from left to right."""
+    rows: list[list[Line]] = []
+    for line in sorted(lines, key=lambda line: line.box.top + line.box.height / 2):
+        middle = line.box.top + line.box.height / 2
+        if rows and rows[-1][0].box.top <= middle < rows[-1][0].box.bottom:
+            rows[-1].append(line)
+        else:
+            rows.append([line])
+    return [line for row in rows for line in sorted(row, key=lambda line: line.box.left)]
+
+
 class Engine(Protocol):
     """Reads the lines of a picture (rows of RGB pixels)."""
 
@@ -62,16 +137,16 @@ class Engine(Protocol):
 
 @cache
 def engine() -> Engine:
-    """The engine of this process, made when it is first needed."""
+    """The OCR engine of this process, loaded when it is first needed."""
     if find_spec("rapidocr") and find_spec("onnxruntime"):
-        return Rapid()
+        return RapidOcr()
     if shutil.which("tesseract"):
         return Tesseract()
     raise MissingPartError(f"Reading text from the screen needs an OCR engine: {INSTALL}, or install tesseract.")
 
 
-class Rapid:
-    """RapidOCR, whose models come inside its package; what one line's pixels say is read once."""
+class RapidOcr:
+    """RapidOCR, whose models come inside its package; the same pixels of a line are recognised only once."""
 
     def __init__(self) -> None:
         from rapidocr import RapidOCR
@@ -93,112 +168,90 @@ class Rapid:
             }
         )
         self._input = TextRecInput
-        self._known: OrderedDict[bytes, tuple[tuple[str, float, float], ...]] = OrderedDict()
+        self._known: OrderedDict[bytes, Spans] = OrderedDict()
         self._lock = threading.Lock()
 
     def read(self, pixels: Pixels) -> list[Line]:
         with self._lock:
-            boxes = self._boxes(pixels)
-            crops = [pixels[box.top : box.bottom, box.left : box.right] for box in boxes]
-            said = self._said(crops)
-        lines = [_line(box, words) for box, words in zip(boxes, said, strict=True) if words]
+            boxes = self._find_lines(pixels)
+            recognised = self._recognise([cut(pixels, box) for box in boxes])
+        lines = []
+        for box, spans in zip(boxes, recognised, strict=True):
+            words = []
+            for text, begin, end in spans:
+                left, right = box.left + begin * box.width, box.left + end * box.width
+                words.append(Word(text, Box.between(left, box.top, right, box.bottom)))
+            if words:
+                lines.append(Line(tuple(words)))
         return in_reading_order(lines)
 
-    def _boxes(self, pixels: Pixels) -> list[Box]:
+    def _find_lines(self, pixels: Pixels) -> list[Box]:
         """Where lines of text are."""
         import numpy
 
         height, width = pixels.shape[:2]
-        # The model wants some room around text that fills the whole crop.
+        # The model needs some room around text that fills the whole crop.
         room = 8 if min(height, width) < 64 else 0
         framed = numpy.pad(pixels, ((room, room), (room, room), (0, 0)), mode="edge") if room else pixels
         found: Any = self._engine(
             numpy.ascontiguousarray(framed[:, :, ::-1]), use_det=True, use_cls=False, use_rec=False
         )
-        whole = Box(0, 0, width, height)
-        corners = [] if found.boxes is None else list(found.boxes)
-        boxes = [_box_of(each).moved(-room, -room).within(whole) for each in corners]
-        return [box for box in boxes if box.width > 2 and box.height > 4]
+        boxes = []
+        for corners in [] if found.boxes is None else found.boxes:
+            (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
+            box = Box.between(left, top, right + 1, bottom + 1).moved(-room, -room).within(Box(0, 0, width, height))
+            if box.width > 2 and box.height > 4:
+                boxes.append(box)
+        return boxes
 
-    def _said(self, crops: list[Pixels]) -> list[tuple[tuple[str, float, float], ...]]:
+    def _recognise(self, crops: list[Pixels]) -> list[Spans]:
         """The words of each crop with their place in it, as parts of its width."""
-        keys = [_key(crop) for crop in crops]
+        import numpy
+
+        keys = [blake2b(crop.tobytes() + repr(crop.shape).encode(), digest_size=16).digest() for crop in crops]
         new = {key: crop for key, crop in zip(keys, crops, strict=True) if key not in self._known}
         if new:
-            for key, words in zip(new, self._recognised(list(new.values())), strict=True):
-                self._known[key] = words
-        said = [self._known[key] for key in keys]
+            recognise = self._engine.text_rec or self._engine._load_rec_model()
+            turned = [numpy.ascontiguousarray(crop[:, :, ::-1]) for crop in new.values()]
+            out = recognise(self._input(img=turned, return_word_box=True))
+            for key, text, score, info in zip(new, out.txts, out.scores, out.word_results, strict=True):
+                self._known[key] = _spans(text, info) if score >= _SURE_ENOUGH else ()
+        recognised = [self._known[key] for key in keys]
         for key in keys:
             self._known.move_to_end(key)
         while len(self._known) > _MOST_KNOWN:
             self._known.popitem(last=False)
-        return said
-
-    def _recognised(self, crops: list[Pixels]) -> list[tuple[tuple[str, float, float], ...]]:
-        import numpy
-
-        recognise = self._engine.text_rec or self._engine._load_rec_model()
-        turned = [numpy.ascontiguousarray(crop[:, :, ::-1]) for crop in crops]
-        out = recognise(self._input(img=turned, return_word_box=True))
-        return [
-            _placed(text, info) if score >= _SURE_ENOUGH else ()
-            for text, score, info in zip(out.txts, out.scores, out.word_results, strict=True)
-        ]
+        return recognised
 
 
-def _box_of(corners: Any) -> Box:
-    return Box.between(corners[:, 0].min(), corners[:, 1].min(), corners[:, 0].max() + 1, corners[:, 1].max() + 1)
-
-
-def _key(pixels: Pixels) -> bytes:
-    return blake2b(pixels.tobytes() + repr(pixels.shape).encode(), digest_size=16).digest()
-
-
-def _placed(text: str, info: Any) -> tuple[tuple[str, float, float], ...]:
-    """The words of a recognised line, each with where it begins and ends as a part of the line's width."""
+def _spans(text: str, info: Any) -> Spans:
+    """The words of a recognised line, each with its begin and end as a part of the line's width."""
     columns = [column for word in info.word_cols for column in word]
     letters = text.replace(" ", "")
-    if not letters or not info.line_txt_len or len(columns) < len(letters):
-        return tuple(_spread(text))
-    places = iter(columns)
-    # A space may be a column of its own: then the columns are as many as the text is long.
-    spaces = len(columns) >= len(text)
     words: list[tuple[str, float, float]] = []
+    if not letters or not info.line_txt_len or len(columns) < len(letters):
+        place = 0  # as if all letters had one width
+        for word in text.split(" "):
+            if word:
+                words.append((word, place / len(text), (place + len(word)) / len(text)))
+            place += len(word) + 1
+        return tuple(words)
+    places = iter(columns)
+    # A space may have its own column: then there are as many columns as the text has characters.
+    spaces = len(columns) >= len(text)
     gap = 0.5 * (columns[-1] - columns[0]) / max(1, len(text) - 1) + 0.5
     for word in text.split(" "):
-        mine = [next(places) for _ in word]
+        own = [next(places) for _ in word]
         if spaces:
             next(places, None)
-        if mine:
-            begin, end = (mine[0] + 0.5 - gap) / info.line_txt_len, (mine[-1] + 0.5 + gap) / info.line_txt_len
+        if own:
+            begin, end = (own[0] + 0.5 - gap) / info.line_txt_len, (own[-1] + 0.5 + gap) / info.line_txt_len
             words.append((word, max(0.0, begin), min(1.0, end)))
     return tuple(words)
 
 
-def _spread(text: str) -> list[tuple[str, float, float]]:
-    """Words placed as if all letters were of one width."""
-    words, place = [], 0
-    for word in text.split(" "):
-        if word:
-            words.append((word, place / len(text), (place + len(word)) / len(text)))
-        place += len(word) + 1
-    return words
-
-
-def _line(box: Box, words: tuple[tuple[str, float, float], ...]) -> Line:
-    return Line(
-        tuple(
-            Word(text, Box.between(box.left + begin * box.width, box.top, box.left + end * box.width, box.bottom))
-            for text, begin, end in words
-        )
-    )
-
-
 class Tesseract:
     """The tesseract program, which finds less of what is written small."""
-
-    # Letters of screens are smaller than those it was trained on.
-    _LARGER = 3
 
     def read(self, pixels: Pixels) -> list[Line]:
         import subprocess
@@ -207,34 +260,18 @@ class Tesseract:
         from PIL import Image
 
         image = Image.fromarray(pixels)
-        image = image.resize((image.width * self._LARGER, image.height * self._LARGER), Image.Resampling.BICUBIC)
+        size = (image.width * _TESSERACT_SCALE, image.height * _TESSERACT_SCALE)
         buffer = BytesIO()
-        image.save(buffer, "PNG", compress_level=1)
+        image.resize(size, Image.Resampling.BICUBIC).save(buffer, "PNG", compress_level=1)
         command = ["tesseract", "stdin", "stdout", "--psm", "11", "tsv"]
         limits = os.environ | {"OMP_THREAD_LIMIT": str(_THREADS)}
         done = subprocess.run(command, input=buffer.getvalue(), capture_output=True, env=limits, check=False)
         if done.returncode:
             raise MissingPartError(f"tesseract failed: {done.stderr.decode('utf-8', 'replace').strip()[:200]}")
-        return in_reading_order(self._lines(done.stdout.decode("utf-8", "replace")))
-
-    def _lines(self, table: str) -> list[Line]:
         lines: dict[tuple[str, ...], list[Word]] = {}
-        for row in table.splitlines()[1:]:
+        for row in done.stdout.decode("utf-8", "replace").splitlines()[1:]:
             cells = row.split("\t")
             if len(cells) == 12 and cells[11].strip() and float(cells[10]) > 30:
-                left, top, width, height = (int(cell) // self._LARGER for cell in cells[6:10])
+                left, top, width, height = (int(cell) // _TESSERACT_SCALE for cell in cells[6:10])
                 lines.setdefault(tuple(cells[1:5]), []).append(Word(cells[11].strip(), Box(left, top, width, height)))
-        return [Line(tuple(words)) for words in lines.values()]
-
-
-def in_reading_order(lines: list[Line]) -> list[Line]:
-    """From top to bottom, and in one row from left to right."""
-    ordered = sorted(lines, key=lambda line: line.box.top + line.box.height / 2)
-    rows: list[list[Line]] = []
-    for line in ordered:
-        middle = line.box.top + line.box.height / 2
-        if rows and rows[-1][0].box.top <= middle < rows[-1][0].box.bottom:
-            rows[-1].append(line)
-        else:
-            rows.append([line])
-    return [line for row in rows for line in sorted(row, key=lambda line: line.box.left)]
+        return in_reading_order([Line(tuple(words)) for words in lines.values()])

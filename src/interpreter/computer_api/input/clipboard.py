@@ -1,4 +1,4 @@
-"""The clipboard."""
+"""`computer.clipboard`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import sys
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from interpreter.computer_api.input.clips import Clips, open_clips
-from interpreter.computer_api.input.hands import Hands, hands_of, press
-from interpreter.computer_api.input.stop import acting
+from interpreter.computer_api.input import acting, device_of, press_together
+from interpreter.computer_api.platforms import InputDevice, open_clipboard
 from interpreter.computer_api.tool import Picture, Tool, acts
 from interpreter.errors import ComputerError
 
@@ -25,83 +24,77 @@ class Clipboard(Tool):
 
     def view(self) -> str | Picture:
         """What is on the clipboard: a text, or a picture; an empty text if nothing is."""
-        clips = open_clips()
-        text = clips.text()
-        if not text and (png := clips.image()):
+        clipboard = open_clipboard()
+        text = clipboard.text()
+        if not text and (png := clipboard.image()):
             return _picture(png)
         return text or ""
 
     @acts
     def copy(self, text: Any = None) -> str | Picture:
         """Put a text or a picture on the clipboard; without one, copy what is marked on the screen. Returns it."""
-        clips = open_clips()
-        if text is None:
-            return self._copy_marked(clips)
+        clipboard = open_clipboard()
         if isinstance(text, str):
-            clips.put_text(text)
+            clipboard.put_text(text)
             return text
-        picture = text if isinstance(text, Picture) else _picture(_png(text))
-        clips.put_image(picture.png)
-        return picture
-
-    @acts
-    def paste(self) -> None:
-        """Paste what is on the clipboard into the window that has the keyboard."""
-        with acting(self.computer) as hands:
-            if hands.in_terminal():
-                self._paste_in_terminal(hands, open_clips().text() or "")
-            else:
-                self._press(hands, self._modifier, "v")
-
-    def _copy_marked(self, clips: Clips) -> str | Picture:
-        with acting(self.computer) as hands:
-            if hands.in_terminal():
-                clips.put_text(clips.marked() or "")
-            elif not clips.changed_by(lambda: self._press(hands, self._modifier, "c")):
+        if text is not None:
+            picture = _picture(text)
+            clipboard.put_image(picture.png)
+            return picture
+        with acting(self.computer) as device:
+            if device.in_terminal():
+                clipboard.put_text(clipboard.selected_text() or "")
+            elif not clipboard.changed_by(lambda: self._press(device, self._modifier, "c")):
                 raise ComputerError(
                     "Nothing was copied: mark something in the window in front first, by a drag or ctrl+a."
                 )
         return self.view()
 
-    def _paste_once(self, text: str, delay: float) -> bool:
-        """Enter a text by a paste, and leave the clipboard as it was; whether a program took it."""
-        hands = hands_of(self.computer)
-        if hands.in_terminal():
-            return self._paste_in_terminal(hands, text)
-        return open_clips().lent(text, lambda: self._press(hands, self._modifier, "v"), delay)
+    @acts
+    def paste(self) -> None:
+        """Paste what is on the clipboard into the window that has the keyboard."""
+        with acting(self.computer) as device:
+            if device.in_terminal():
+                self._paste_in_terminal(device, open_clipboard().text() or "")
+            else:
+                self._press(device, self._modifier, "v")
 
-    def _paste_in_terminal(self, hands: Hands, text: str) -> bool:
-        """Terminals paste what is marked on Shift+Insert; the line breaks at the end are keys, so that they count."""
+    def _paste_once(self, text: str, delay: float) -> bool:
+        """Enter a text by a paste, and restore the clipboard; whether a program took it."""
+        device = device_of(self.computer)
+        if device.in_terminal():
+            return self._paste_in_terminal(device, text)
+        return open_clipboard().paste_once(text, lambda: self._press(device, self._modifier, "v"), delay)
+
+    def _paste_in_terminal(self, device: InputDevice, text: str) -> bool:
+        """Terminals paste the selection on Shift+Insert; line breaks at the end are keys, so that they count."""
         line = text.rstrip("\n")
-        if line and not open_clips().marked_for(line, lambda: self._press(hands, "shift", "insert")):
+        if line and not open_clipboard().paste_selection(line, lambda: self._press(device, "shift", "insert")):
             return False
         for _ in range(len(text) - len(line)):
-            self._press(hands, "enter")
+            self._press(device, "enter")
         return True
 
     @property
     def _modifier(self) -> str:
         return "cmd" if self.modifier_key == "command" else self.modifier_key
 
-    def _press(self, hands: Hands, *keys: str) -> None:
-        """Press keys together; the program has seen them afterwards."""
-        press(hands, list(keys))
-        hands.settle()
+    def _press(self, device: InputDevice, *keys: str) -> None:
+        """Press keys together, and wait until the program has handled them."""
+        press_together(device, list(keys))
+        device.settle()
 
 
-def _picture(png: bytes) -> Picture:
-    from PIL import Image
-
-    with Image.open(BytesIO(png)) as image:
-        return Picture(png, image.width, image.height)
-
-
-def _png(image: Any) -> bytes:
-    """The PNG of a picture in one of its forms: PNG bytes, base64, or an image of Pillow."""
-    if isinstance(image, bytes):
+def _picture(image: Any) -> Picture:
+    """A picture in one of its forms: a Picture, PNG bytes, or a PIL image."""
+    if isinstance(image, Picture):
         return image
     if hasattr(image, "save") and hasattr(image, "mode"):
-        return Picture.of(image).png
-    if hasattr(image, "png"):
-        return bytes(image.png)
-    raise ValueError(f"A text or a picture can be copied, not {type(image).__name__}.")
+        return Picture.of(image)
+    png = image if isinstance(image, bytes) else getattr(image, "png", None)
+    if png is None:
+        raise ValueError(f"A text or a picture can be copied, not {type(image).__name__}.")
+    from PIL import Image
+
+    with Image.open(BytesIO(png)) as opened:
+        return Picture(bytes(png), opened.width, opened.height)

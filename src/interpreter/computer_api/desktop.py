@@ -1,0 +1,253 @@
+"""`computer.os`: the windows, applications and notifications of the desktop."""
+
+from __future__ import annotations
+
+import configparser
+import difflib
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+from interpreter.computer_api.platforms import (
+    Application,
+    Window,
+    WindowManager,
+    open_clipboard,
+    open_windows,
+    run_async,
+)
+from interpreter.computer_api.tool import Tool, acts
+from interpreter.errors import ComputerError
+
+_LONGEST_NOTIFICATION = 200
+_TITLE = "Open Interpreter"
+_LIMIT = 5
+
+
+class WindowError(ComputerError, ValueError):
+    """A window that does not exist, is ambiguous, or does not do what it should."""
+
+
+class NoApplication(ComputerError, ValueError):
+    """No application has that name; the message has the nearest names."""
+
+
+class Os(Tool):
+    """The desktop. A window is told by its id, a part of its title, or what `windows` gave."""
+
+    def get_selected_text(self) -> str:
+        """The text that is marked on the screen; empty if none is."""
+        selected = open_clipboard().selected_text()
+        if selected is None and self.computer.clipboard.modifier_key == "command":
+            # macOS has no selection to read, so it is copied.
+            copied = self.computer.clipboard.copy()
+            selected = copied if isinstance(copied, str) else ""
+        return selected or ""
+
+    def notify(self, text: str) -> bool:
+        """Show the user a short notice on the desktop; whether it could be shown."""
+        text = str(text)
+        if len(text) > _LONGEST_NOTIFICATION:
+            text = text[: _LONGEST_NOTIFICATION - 1] + "…"
+        if sys.platform == "darwin":
+            words, title = (json.dumps(part, ensure_ascii=False) for part in (text, _TITLE))
+            return _runs(["osascript", "-e", f"display notification {words} with title {title}"])
+        try:
+            if run_async(lambda: _notify(text), 2 * _LIMIT):
+                return True
+        except Exception:  # noqa: BLE001, S110 - a notification never fails loudly
+            pass
+        return _runs(["notify-send", "--app-name", _TITLE, _TITLE, text])
+
+    def windows(self) -> list[dict[str, Any]]:
+        """All windows: id, title, application, place and size, which is active, which is hidden."""
+        return [_as_dict(window) for window in open_windows().all()]
+
+    def active_window(self) -> dict[str, Any] | None:
+        """The window that has the keyboard."""
+        return next((_as_dict(window) for window in open_windows().all() if window.active), None)
+
+    @acts
+    def focus(self, window: Any) -> dict[str, Any]:
+        """Bring a window to the front and give it the keyboard."""
+        windows = open_windows()
+        found = find_window(windows, window)
+        if not windows.focus(found.id):
+            raise WindowError(f"The window {found.title!r} did not come to the front.")
+        return _now(windows, found)
+
+    @acts
+    def move_window(
+        self,
+        window: Any,
+        x: int | None = None,
+        y: int | None = None,
+        width: int | None = None,
+        height: int | None = None,
+    ) -> dict[str, Any]:
+        """Move a window, or change its size; what is not given stays as it is. Returns where it is now."""
+        windows = open_windows()
+        found = find_window(windows, window)
+        windows.place(found.id, x, y, width, height)
+        return _now(windows, found)
+
+    @acts
+    def close_window(self, window: Any) -> bool:
+        """Ask a window to close; false if it is still there, most likely with a question."""
+        windows = open_windows()
+        return windows.close(find_window(windows, window).id)
+
+    @acts
+    def launch(self, name: str, *args: str) -> dict[str, Any]:
+        """Start an application by its name, such as "firefox" or "Text Editor", and wait for its window."""
+        return _as_dict(open_windows().launch(find_application(name), [str(arg) for arg in args]))
+
+
+def _as_dict(window: Window) -> dict[str, Any]:
+    x, y, width, height = window.inner
+    place = {"x": x, "y": y, "width": width, "height": height}
+    state = {"active": window.active, "hidden": window.hidden, "pid": window.pid}
+    return {"id": window.id, "title": window.title, "application": window.application, **place, **state}
+
+
+def _now(windows: WindowManager, before: Window) -> dict[str, Any]:
+    """A window as it is now."""
+    return _as_dict(next((window for window in windows.all() if window.id == before.id), before))
+
+
+def find_window(windows: WindowManager, target: Any) -> Window:
+    """The window that is meant; WindowError lists the windows if it is not exactly one."""
+    there = windows.all()
+    if isinstance(target, dict):
+        target = target.get("id")
+    if isinstance(target, str):
+        wanted = target.casefold()
+        by_title = [window for window in there if wanted == window.title.casefold()]
+        found = by_title or [w for w in there if wanted in w.title.casefold() or wanted == w.application.casefold()]
+    else:
+        found = [window for window in there if window.id == target]
+    if len(found) == 1:
+        return found[0]
+    listed = "\n".join(f"id {window.id}: {window.title!r} of {window.application}" for window in found or there)
+    what = f"{len(found)} windows are" if found else "No window is"
+    raise WindowError(f"{what} {target!r}. There are:\n{listed or '(no windows at all)'}")
+
+
+# -- applications ------------------------------------------------------------------------------------------------------
+
+
+def find_application(name: str) -> Application:
+    """The application with that name: of its desktop entry, of the entry's file, or of its program."""
+    wanted = name.strip().casefold()
+    if sys.platform == "darwin":
+        return Application(name, ("open", "-a", name))
+    installed = {spelling: application for application, spellings in _entries() for spelling in spellings}
+    if wanted in installed:
+        return installed[wanted]
+    if program := which(name.strip()):
+        return Application(name, (program,))
+    holding = [spelling for spelling in installed if wanted and wanted in spelling]
+    if len({installed[spelling] for spelling in holding}) == 1:
+        return installed[holding[0]]
+    near = holding or difflib.get_close_matches(wanted, installed, 5, 0.5)
+    names = dict.fromkeys(installed[spelling].name for spelling in near)
+    raise NoApplication(f"No application is called {name!r}." + (f" Near are: {', '.join(names)}." if names else ""))
+
+
+def names_of(application: Application, called: str, workspace: str) -> tuple[str, ...]:
+    """The names by which `os_apps` may allow an application: its names, and the path of its program.
+
+    A path is no name, unless the program's name leads there as well. In the workspace no program has a name: code can
+    put there whatever it likes.
+    """
+    if sys.platform == "darwin":  # `open` finds it, by name or path
+        return (os.path.realpath(called) if "/" in called else called,)
+    program = os.path.realpath(which(application.command[0]) or application.command[0])
+    folder, bare = os.path.realpath(workspace), os.path.basename(application.command[0])
+    if folder != "/" and Path(program).is_relative_to(folder):
+        return (program,)
+    if "/" in called and os.path.realpath(which(bare) or "") != program:
+        return (program,)
+    return called.strip(), application.name, bare, program
+
+
+def _entries() -> Iterator[tuple[Application, list[str]]]:
+    """The desktop entries, and the names under which each is known; the user's own first."""
+    home = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+    shared = os.environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
+    seen: set[str] = set()
+    for folder in (home, *shared.split(":")):
+        for file in sorted(Path(folder, "applications").glob("**/*.desktop")):
+            if file.name not in seen:
+                seen.add(file.name)
+                yield from _entry(file)
+
+
+def _entry(file: Path) -> Iterator[tuple[Application, list[str]]]:
+    parser = configparser.RawConfigParser(strict=False, interpolation=None, delimiters=("=",))
+    try:
+        parser.read(file, encoding="utf-8")
+        entry = parser["Desktop Entry"]
+        # Placeholders for files to open are left out: %f, %U and the like.
+        command = [word for word in shlex.split(entry["Exec"]) if not word.startswith("%")]
+    except (configparser.Error, KeyError, ValueError, OSError):
+        return
+    if entry.get("Hidden") == "true" or entry.get("Type") != "Application" or not command or not which(command[0]):
+        return
+    if entry.get("Terminal") == "true":
+        command = ["x-terminal-emulator", "-e", *command]
+    names = [entry.get("Name", file.stem), file.stem, file.stem.rpartition(".")[2], Path(command[0]).name]
+    if "GenericName" in entry:
+        names.append(entry["GenericName"])
+    yield Application(names[0], tuple(command)), [name.casefold() for name in dict.fromkeys(names)]
+
+
+# -- notifications -----------------------------------------------------------------------------------------------------
+
+
+def _runs(command: list[str]) -> bool:
+    """Whether a command exists and succeeds."""
+    if which(command[0]) is None:
+        return False
+    try:
+        ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LIMIT, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return ran.returncode == 0
+
+
+async def _notify(text: str) -> bool:
+    """Ask the desktop's notification service over D-Bus."""
+    import asyncio
+
+    try:
+        from dbus_fast import BusType, DBusError, Message, MessageType
+        from dbus_fast.aio import MessageBus
+        from dbus_fast.errors import InvalidAddressError
+    except ImportError:
+        return False
+    message = Message(
+        destination="org.freedesktop.Notifications",
+        path="/org/freedesktop/Notifications",
+        interface="org.freedesktop.Notifications",
+        member="Notify",
+        signature="susssasa{sv}i",
+        body=[_TITLE, 0, "", _TITLE, text, [], {}, -1],
+    )
+    try:
+        async with asyncio.timeout(_LIMIT):
+            bus = await MessageBus(bus_type=BusType.SESSION).connect()
+        try:
+            async with asyncio.timeout(_LIMIT):
+                answer = await bus.call(message)
+        finally:
+            bus.disconnect()
+    except (DBusError, InvalidAddressError, OSError, EOFError, TimeoutError):
+        return False
+    return answer is not None and answer.message_type == MessageType.METHOD_RETURN

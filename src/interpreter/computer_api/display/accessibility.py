@@ -1,0 +1,436 @@
+"""The accessibility tree of Linux desktops (AT-SPI over D-Bus): what programs say about their own windows.
+
+It is read in bounded time, with a limited number of requests at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from interpreter.computer_api.platforms import Box, run_async
+from interpreter.errors import ComputerError
+
+Result = TypeVar("Result")
+Key = tuple[str, str]
+"""The address of an element: the program's name on the bus, and the path there."""
+
+_SPI = "org.a11y.atspi."
+_ROOT = "/org/a11y/atspi/accessible/root"
+_NULL = "/org/a11y/atspi/null"
+_DBUS = ("org.freedesktop.DBus", "/org/freedesktop/DBus")
+# Seconds for one request, and for all elements of a large page in one answer: a busy program answers late or never.
+_ONE_CALL, _WHOLE_TREE = 2.0, 8.0
+_AT_ONCE = 16
+_MOST_WALKED, _STEP = 1000, 50
+# Seconds after which the search ends with the elements found so far.
+_WALK = 3.0
+_MOST_PARENTS = 50
+_MOST_TEXT = 2000
+# When a bus last did not answer, and how long it is left alone: every request would wait for it again.
+_silent: dict[str, float] = {}
+_SILENT_FOR = 30.0
+# States worth reporting to a model.
+_REPORTED = ("focused", "checked", "selected", "expanded", "pressed", "read only", "required", "invalid entry")
+
+# In the order of AtspiRole.
+ROLES = (
+    "invalid, accelerator label, alert, animation, arrow, calendar, canvas, check box, check menu item, color chooser, "
+    "column header, combo box, date editor, desktop icon, desktop frame, dial, dialog, directory pane, drawing area, "
+    "file chooser, filler, focus traversable, font chooser, frame, glass pane, html container, icon, image, "
+    "internal frame, label, layered pane, list, list item, menu, menu bar, menu item, option pane, tab, tab list, "
+    "panel, password, popup menu, progress bar, button, radio button, radio menu item, root pane, row header, "
+    "scroll bar, scroll pane, separator, slider, spin button, split pane, status bar, table, cell, "
+    "table column header, table row header, tearoff menu item, terminal, text, toggle button, tool bar, tool tip, "
+    "tree, tree table, unknown, viewport, window, extended, header, footer, paragraph, ruler, application, "
+    "autocomplete, editbar, embedded, entry, chart, caption, document, heading, page, section, redundant object, form, "
+    "link, input method window, table row, tree item, document spreadsheet, document presentation, document text, "
+    "document web, document email, comment, list box, grouping, image map, notification, info bar, level bar, "
+    "title bar, block quote, audio, video, definition, article, landmark, log, marquee, math, rating, timer, static, "
+    "math fraction, math root, subscript, superscript, description list, description term, description value, "
+    "footnote, content deletion, content insertion, mark, suggestion, button menu, switch"
+).split(", ")
+
+# In the order of AtspiStateType.
+STATES = (
+    "invalid, active, armed, busy, checked, collapsed, defunct, editable, enabled, expandable, expanded, focusable, "
+    "focused, has tooltip, horizontal, iconified, modal, multi line, multiselectable, opaque, pressed, resizable, "
+    "selectable, selected, sensitive, showing, single line, stale, transient, vertical, visible, manages descendants, "
+    "indeterminate, required, truncated, animated, invalid entry, supports autocompletion, selectable text, "
+    "is default, visited, checkable, has popup, read only"
+).split(", ")
+
+# What people click on or write to.
+INTERACTIVE = frozenset(
+    "button, toggle button, button menu, switch, link, check box, radio button, menu item, check menu item, "
+    "radio menu item, menu, combo box, tab, list item, tree item, cell, entry, password, text, spin button, slider, "
+    "column header, table column header, icon, option pane, terminal".split(", ")
+)
+# Parts of windows that open beside the window they belong to.
+POPPING = frozenset("menu, popup menu, menu item, check menu item, radio menu item, tool tip, window".split(", "))
+TOPS = frozenset("frame, dialog, window, file chooser, color chooser, font chooser, alert, option pane".split(", "))
+# What cuts off that part of its content which does not fit.
+CLIPPING = frozenset("scroll pane, viewport, frame, dialog, document web, document, internal frame".split(", "))
+# Boxes for layout, which tell nothing if they have no name.
+STRUCTURE = frozenset(
+    "filler, panel, section, split pane, scroll pane, viewport, layered pane, glass pane, root pane, grouping, "
+    "unknown, redundant object, separator, extended, html container, scroll bar, tool bar, menu bar, tab list, list, "
+    "table, form, list box, tree, status bar, table row, landmark".split(", ")
+)
+WRITABLE = frozenset("entry, password, text, spin button, terminal, combo box, document text".split(", "))
+
+# Words that people add to a name to say what it is.
+KINDS = {
+    "button": frozenset({"button", "toggle button", "button menu", "radio button", "switch", "menu"}),
+    "link": frozenset({"link"}),
+    "checkbox": frozenset({"check box", "check menu item"}),
+    "check box": frozenset({"check box", "check menu item"}),
+    "radio button": frozenset({"radio button", "radio menu item"}),
+    "menu item": frozenset({"menu item", "check menu item", "radio menu item", "menu"}),
+    "menu": frozenset({"menu", "menu item", "button menu", "popup menu"}),
+    "tab": frozenset({"tab"}),
+    "field": frozenset({"entry", "password", "text", "spin button", "combo box"}),
+    "text field": frozenset({"entry", "password", "text", "spin button"}),
+    "box": frozenset({"entry", "text", "check box", "combo box", "password"}),
+    "dropdown": frozenset({"combo box"}),
+    "list": frozenset({"combo box", "list", "list box"}),
+    "slider": frozenset({"slider"}),
+    "icon": frozenset({"icon", "image", "button", "toggle button", "link", "button menu"}),
+    "image": frozenset({"image", "icon"}),
+}
+
+
+class AccessibilityError(ComputerError):
+    """The accessibility tree cannot be read."""
+
+
+@dataclass
+class Element:
+    """One element, with what has been read of it so far."""
+
+    key: Key
+    parent: Key
+    index: int
+    role: str
+    name: str = ""
+    description: str = ""
+    states: frozenset[str] = frozenset()
+    interfaces: frozenset[str] = frozenset()
+    children: int = 0
+    pid: int | None = None
+    box: Box | None = None
+    value: str | None = None
+
+    @property
+    def showing(self) -> bool:
+        return {"showing", "visible"} <= self.states and "defunct" not in self.states
+
+    def as_dict(self, ref: str) -> dict[str, Any]:
+        """What a model needs to choose it, and to name it in a call."""
+        box = self.box or Box(0, 0, 0, 0)
+        x, y = box.center
+        name, description = self.name.strip(), self.description.strip()  # GTK puts room for a shortcut behind them
+        found: dict[str, Any] = {"ref": ref, "role": self.role, "name": name, "x": x, "y": y, "box": list(box)}
+        if self.value is not None:
+            found["value"] = self.value
+        if description and description != name:
+            found["description"] = description
+        states = [state for state in _REPORTED if state in self.states]
+        if "enabled" not in self.states and "sensitive" not in self.states:
+            states.append("disabled")
+        if states:
+            found["states"] = states
+        return found
+
+
+@dataclass
+class Tree:
+    """The elements of the programs that have windows, by their key."""
+
+    elements: dict[Key, Element] = field(default_factory=dict)
+
+    def ancestors(self, element: Element) -> Iterator[Element]:
+        seen = {element.key}
+        parent = self.elements.get(element.parent)
+        while parent is not None and parent.key not in seen:
+            yield parent
+            seen.add(parent.key)
+            parent = self.elements.get(parent.parent)
+
+    def top(self, element: Element) -> Element | None:
+        """The window that the element is in."""
+        found = None
+        for each in (element, *self.ancestors(element)):
+            if each.role in TOPS:
+                found = each
+        return found
+
+    def below(self, top: Element) -> Iterator[Element]:
+        """An element and all in it, in the order of their programs."""
+        children: dict[Key, list[Element]] = {}
+        for element in self.elements.values():
+            children.setdefault(element.parent, []).append(element)
+        waiting, seen = [top], set()
+        while waiting:
+            element = waiting.pop()
+            if element.key in seen:
+                continue
+            seen.add(element.key)
+            yield element
+            waiting += reversed(_in_order(children.get(element.key, [])))
+
+    def uncounted(self) -> list[Element]:
+        """Those on the screen whose program does not number its siblings."""
+        parents = {element.parent for element in self.elements.values() if element.index < 0}
+        return [element for element in self.elements.values() if element.showing and element.parent in parents]
+
+
+def _in_order(siblings: list[Element]) -> list[Element]:
+    """As their program numbers them; GTK does not number the items of a menu, so these go by their places."""
+    if all(element.index >= 0 for element in siblings):
+        return sorted(siblings, key=lambda element: element.index)
+    return sorted(siblings, key=lambda element: (element.box.top, element.box.left) if element.box else (0, 0))
+
+
+class AccessibilityBus:
+    """A connection to the accessibility bus; every failed request is an AccessibilityError."""
+
+    def __init__(self, bus: Any) -> None:
+        self._bus = bus
+        self._few = asyncio.Semaphore(_AT_ONCE)
+
+    async def call(self, key: Key, interface: str, member: str, signature: str = "", body: Iterable[Any] = ()) -> Any:
+        """The values of the answer."""
+        from dbus_fast import DBusError, Message, MessageType
+
+        message = Message(key[0], key[1], interface, member, signature=signature, body=list(body))
+        async with self._few:
+            try:
+                async with asyncio.timeout(_WHOLE_TREE if member == "GetItems" else _ONE_CALL):
+                    reply = await self._bus.call(message)
+            except (DBusError, OSError, EOFError, TimeoutError) as error:
+                raise AccessibilityError(f"{key[0]} does not answer {member}: {error}") from error
+        if reply is None or reply.message_type is MessageType.ERROR:
+            raise AccessibilityError(f"{key[0]} refuses {member}")
+        return reply.body
+
+    async def property(self, key: Key, interface: str, name: str) -> Any:
+        found = await self.call(key, "org.freedesktop.DBus.Properties", "Get", "ss", [_SPI + interface, name])
+        return found[0].value
+
+    async def box(self, key: Key) -> Box | None:
+        try:
+            left, top, width, height = (await self.call(key, _SPI + "Component", "GetExtents", "u", [0]))[0]
+        except AccessibilityError:
+            return None
+        return Box(left, top, width, height) if width > 0 and height > 0 else None
+
+    async def boxes(self, elements: Iterable[Element]) -> None:
+        """Find out where these are, if it is not known yet."""
+        unknown = [element for element in elements if element.box is None and "Component" in element.interfaces]
+        for element, box in zip(unknown, await asyncio.gather(*(self.box(e.key) for e in unknown)), strict=True):
+            element.box = box
+
+    async def text(self, key: Key) -> str:
+        # Qt returns nothing of a text of several lines if it is asked for more than there is.
+        count = int(await self.property(key, "Text", "CharacterCount"))
+        return str((await self.call(key, _SPI + "Text", "GetText", "ii", [0, min(count, _MOST_TEXT)]))[0])
+
+    async def values(self, elements: Iterable[Element]) -> None:
+        """Find out what is written or set in these."""
+
+        async def value(element: Element) -> None:
+            try:
+                if "Text" in element.interfaces:
+                    element.value = await self.text(element.key)
+                elif "Value" in element.interfaces:
+                    element.value = f"{await self.property(element.key, 'Value', 'CurrentValue'):g}"
+            except AccessibilityError:
+                pass
+
+        await asyncio.gather(*(value(element) for element in elements if element.value is None))
+
+    async def write(self, key: Key, text: str) -> bool:
+        return bool((await self.call(key, _SPI + "EditableText", "SetTextContents", "s", [text]))[0])
+
+    async def act(self, key: Key, action: str | None) -> bool:
+        """Do an element's action: its first one, or the one named."""
+        number = 0
+        if action is not None:
+            names = [name for name, *_ in (await self.call(key, _SPI + "Action", "GetActions"))[0]]
+            wanted = [name.casefold() for name in names]
+            if action.casefold() not in wanted:
+                raise AccessibilityError(f"It has no action {action!r}, only {', '.join(names) or 'none'}.")
+            number = wanted.index(action.casefold())
+        return bool((await self.call(key, _SPI + "Action", "DoAction", "i", [number]))[0])
+
+    # -- the tree --------------------------------------------------------------------------------------------------
+
+    async def tree(self, pids: frozenset[int]) -> Tree:
+        """The tree of the programs with these process ids; of all, if none is given."""
+        registry = "org.a11y.atspi.Registry"
+        try:
+            # Some programs, such as Chromium, have all elements ready only while a client listens for events.
+            rare_event = ["window:close", [], ""]
+            await self.call(
+                (registry, "/org/a11y/atspi/registry"), _SPI + "Registry", "RegisterEvent", "sass", rare_event
+            )
+        except AccessibilityError:
+            pass  # an older registry; then they are walked
+        tree = Tree()
+        programs = (await self.call((registry, _ROOT), _SPI + "Accessible", "GetChildren"))[0]
+        await asyncio.gather(*(self._add_program(tree, (name, path), pids) for name, path in programs))
+        return tree
+
+    async def _add_program(self, tree: Tree, key: Key, pids: frozenset[int]) -> None:
+        try:
+            pid = int((await self.call(_DBUS, _DBUS[0], "GetConnectionUnixProcessID", "s", [key[0]]))[0])
+            if pids and pid not in pids:
+                return
+            found = await self._cached(key)
+            found += await self._walk(await self._missing(found) if found else [(key, ("", _NULL), 0)])
+        except AccessibilityError:
+            return
+        for element in found:
+            element.pid = pid
+            tree.elements[element.key] = element
+
+    async def _cached(self, key: Key) -> list[Element]:
+        """All elements in one answer, as GTK and Chromium give it; Qt has none."""
+        try:
+            items = (await self.call((key[0], "/org/a11y/atspi/cache"), _SPI + "Cache", "GetItems"))[0]
+        except AccessibilityError:
+            return []
+        found = []
+        for item in items:
+            own, _, parent, *middle, interfaces, name, role, description, states = item
+            # Old programs list their children where new ones count them.
+            index, children = (middle[0], middle[1]) if len(middle) == 2 else (0, len(middle[0]))
+            names = (role_name(role), name, description, state_names(states), _interfaces(interfaces))
+            found.append(Element(tuple(own), tuple(parent), index, *names, children))
+        return found if any(element.role != "application" for element in found) else []
+
+    async def _missing(self, found: list[Element]) -> list[tuple[Key, Key, int]]:
+        """The children that the one answer does not have: Chromium's cache lacks pages that were loaded later."""
+        known = {element.key for element in found}
+        counts = Counter(element.parent for element in found)
+        parents = [
+            element
+            for element in found
+            if element.showing
+            and element.children > counts[element.key]
+            and "manages descendants" not in element.states
+        ][:_MOST_PARENTS]
+
+        async def children(parent: Element) -> list[tuple[Key, Key, int]]:
+            try:
+                return await self._children(parent.key)
+            except AccessibilityError:
+                return []
+
+        answers = await asyncio.gather(*map(children, parents))
+        return [each for answer in answers for each in answer if each[0] not in known]
+
+    async def _children(self, key: Key) -> list[tuple[Key, Key, int]]:
+        """The key, the parent and the number of each child."""
+        found = (await self.call(key, _SPI + "Accessible", "GetChildren"))[0]
+        return [((bus, path), key, number) for number, (bus, path) in enumerate(found) if path != _NULL]
+
+    async def _walk(self, level: list[tuple[Key, Key, int]]) -> list[Element]:
+        """Read element by element, as far as something is shown."""
+        found: list[Element] = []
+        now = asyncio.get_running_loop().time
+        end = now() + _WALK
+        while level and len(found) < _MOST_WALKED and now() < end:
+            part, level = level[:_STEP], level[_STEP:]
+            for element, children in await asyncio.gather(*(self._read(*each) for each in part)):
+                if element is not None:
+                    found.append(element)
+                    level += children
+        return found
+
+    async def _read(self, key: Key, parent: Key, index: int) -> tuple[Element | None, list[tuple[Key, Key, int]]]:
+        accessible = _SPI + "Accessible"
+        try:
+            role, states, interfaces = await asyncio.gather(
+                self.call(key, accessible, "GetRole"),
+                self.call(key, accessible, "GetState"),
+                self.call(key, accessible, "GetInterfaces"),
+            )
+            name, description = await asyncio.gather(
+                self.property(key, "Accessible", "Name"), self.property(key, "Accessible", "Description")
+            )
+            kind, state = role_name(role[0]), state_names(states[0])
+            shown = kind == "application" or {"showing", "visible"} <= state
+            children = await self._children(key) if shown else []
+        except AccessibilityError:
+            return None, []
+        return Element(
+            key, parent, index, kind, name, description, state, _interfaces(interfaces[0]), len(children)
+        ), children
+
+
+def role_name(number: int) -> str:
+    return ROLES[number] if 0 <= number < len(ROLES) else "unknown"
+
+
+def state_names(words: list[int]) -> frozenset[str]:
+    """The states whose bits are set in the two 32-bit words."""
+    bits = (words[0] if words else 0) | (words[1] << 32 if len(words) > 1 else 0)
+    return frozenset(name for number, name in enumerate(STATES) if bits >> number & 1)
+
+
+def _interfaces(names: Iterable[str]) -> frozenset[str]:
+    return frozenset(name.rpartition(".")[2] for name in names)
+
+
+def query(question: Callable[[AccessibilityBus], Coroutine[Any, Any, Result]], limit: float = 10.0) -> Result:
+    """Ask the accessibility bus something; AccessibilityError if it cannot answer or takes too long."""
+    try:
+        from dbus_fast import BusType
+        from dbus_fast.aio import MessageBus
+    except ImportError as error:
+        raise AccessibilityError(
+            "The accessibility tree needs dbus-fast: pip install 'open-interpreter[os]'"
+        ) from error
+    known = os.environ.get("AT_SPI_BUS_ADDRESS")
+    session = known or os.environ.get("DBUS_SESSION_BUS_ADDRESS") or ""
+    if not session:
+        raise AccessibilityError("There is no session bus: DBUS_SESSION_BUS_ADDRESS is not set.")
+    if time.monotonic() - _silent.get(session, -_SILENT_FOR) < _SILENT_FOR:
+        raise AccessibilityError("The session bus did not answer a moment ago.")
+
+    async def connect() -> Any:
+        address = known
+        if not address:  # the session bus knows it, and starts the accessibility bus if need be
+            bus = await MessageBus(bus_type=BusType.SESSION).connect()
+            try:
+                place = ("org.a11y.Bus", "/org/a11y/bus")
+                address = str((await AccessibilityBus(bus).call(place, "org.a11y.Bus", "GetAddress"))[0])
+            finally:
+                bus.disconnect()
+        return await MessageBus(bus_address=address).connect()
+
+    async def ask() -> Result:
+        try:
+            async with asyncio.timeout(_ONE_CALL):
+                bus = await connect()
+        except TimeoutError:
+            _silent[session] = time.monotonic()
+            raise
+        try:
+            async with asyncio.timeout(limit):
+                return await question(AccessibilityBus(bus))
+        finally:
+            bus.disconnect()
+
+    try:
+        return run_async(ask, limit + 2)
+    except (AccessibilityError, OSError, EOFError, TimeoutError, ValueError) as error:
+        why = str(error) or type(error).__name__
+        raise AccessibilityError(f"The accessibility tree cannot be read: {why}") from None

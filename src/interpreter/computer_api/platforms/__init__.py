@@ -1,0 +1,445 @@
+"""What the screen tools share, and what each platform provides: a screen, windows, an input device, a clipboard.
+
+Each platform has its own module, loaded when it is first used; `BACK_ENDS` lists them.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
+
+from interpreter.errors import ComputerError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+Result = TypeVar("Result")
+INSTALL = "pip install 'open-interpreter[os]'"
+NO_DISPLAY = (
+    "There is no display here: neither DISPLAY nor WAYLAND_DISPLAY is set. Start one and name it, for instance "
+    "`Xvfb :99 -screen 0 1280x800x24 &` and DISPLAY=:99 in the environment, or run this in a desktop session."
+)
+PNG = "image/png"
+BUTTONS = ("left", "middle", "right")
+TERMINALS = ("term", "konsole", "alacritty", "kitty", "tilix", "urxvt", "foot", "yakuake", "guake")
+
+BACK_ENDS = {
+    "x11": {
+        "screen": "x11.screen:X11Screen",
+        "windows": "x11.screen:X11Windows",
+        "input": "x11.input:X11Input",
+        "stop_key": "x11.input:X11StopKey",
+        "clipboard": "x11.clipboard:X11Clipboard",
+    },
+    "wayland": {
+        "screen": "wayland:WaylandScreen",
+        "input": "wayland:WaylandInput",
+        "clipboard": "wayland:WaylandClipboard",
+    },
+    "macos": {
+        "screen": "macos:MacScreen",
+        "windows": "macos:MacWindows",
+        "input": "portable:PynputInput",
+        "stop_key": "portable:PynputStopKey",
+        "clipboard": "macos:MacClipboard",
+    },
+    "windows": {
+        "screen": "windows:WindowsScreen",
+        "input": "portable:PynputInput",
+        "stop_key": "portable:PynputStopKey",
+        "clipboard": "windows:WindowsClipboard",
+    },
+}
+MISSING = {
+    ("wayland", "windows"): "Wayland tells programs nothing of other windows. Use the keyboard (alt+tab) instead, or "
+    "log in with an X11 session.",
+    ("wayland", "stop_key"): "Wayland lets no program watch for a stop key: Ctrl-C in the terminal stops.",
+    ("windows", "windows"): "Windows of other programs cannot be handled on this system yet; use the mouse instead.",
+}
+
+
+class NoDisplayError(ComputerError):
+    """There is no screen that can be seen from here."""
+
+
+class NotFoundOnScreenError(ComputerError):
+    """The target is not on the screen."""
+
+
+class MissingPartError(ComputerError):
+    """A package that is needed for the screen is not installed."""
+
+
+class StoppedByUser(ComputerError):
+    """The user moved the pointer to a corner of the screen, or pressed the stop key."""
+
+    def __init__(self, how: str = "moved the pointer to a corner of the screen") -> None:
+        super().__init__(f"The user {how}: stop, do nothing more on the screen, and ask what they want.")
+
+
+class AmbiguousTarget(ComputerError, ValueError):
+    """Several things on the screen match the target; the message numbers them."""
+
+
+class UnknownKey(ComputerError, ValueError):
+    """There is no key of that name."""
+
+
+class InputLost(ComputerError):
+    """The connection to mouse and keyboard has ended: an interrupt cut it off, or the display is gone."""
+
+
+class NotTyped(ComputerError):
+    """No application can have received the text or keys."""
+
+
+class PointerElsewhere(ComputerError):
+    """The pointer is not where it was put."""
+
+
+class Box(NamedTuple):
+    """A rectangle in whole screen pixels: its upper left corner and its size."""
+
+    left: int
+    top: int
+    width: int
+    height: int
+
+    @classmethod
+    def given(cls, region: Any) -> Box:
+        """A region from the caller; ValueError if it is not one."""
+        numbers = [] if isinstance(region, str) or not isinstance(region, Iterable) else list(region)
+        if len(numbers) != 4 or not all(isinstance(number, int | float) for number in numbers):
+            raise ValueError(f"A region is [left, top, width, height] in pixels of the screen, not {region!r:.80}.")
+        return cls(*(round(number) for number in numbers))
+
+    @classmethod
+    def between(cls, left: float, top: float, right: float, bottom: float) -> Box:
+        return cls(round(left), round(top), max(0, round(right) - round(left)), max(0, round(bottom) - round(top)))
+
+    @property
+    def right(self) -> int:
+        return self.left + self.width
+
+    @property
+    def bottom(self) -> int:
+        return self.top + self.height
+
+    @property
+    def area(self) -> int:
+        return max(0, self.width) * max(0, self.height)
+
+    @property
+    def center(self) -> tuple[int, int]:
+        return self.left + self.width // 2, self.top + self.height // 2
+
+    def has(self, x: float, y: float) -> bool:
+        return self.left <= x < self.right and self.top <= y < self.bottom
+
+    def within(self, other: Box) -> Box:
+        """The part of it that is inside the other; of no size if they do not overlap."""
+        left, top = max(self.left, other.left), max(self.top, other.top)
+        right, bottom = min(self.right, other.right), min(self.bottom, other.bottom)
+        return Box(left, top, max(0, right - left), max(0, bottom - top))
+
+    def overlaps(self, other: Box) -> bool:
+        return self.within(other).area > 0
+
+    def grown(self, across: int, down: int) -> Box:
+        return Box(self.left - across, self.top - down, self.width + 2 * across, self.height + 2 * down)
+
+    def moved(self, across: int, down: int) -> Box:
+        return Box(self.left + across, self.top + down, self.width, self.height)
+
+    def similarity(self, other: Box) -> float:
+        """Intersection over union: 1 for the same box, 0 for two that do not overlap."""
+        shared = self.within(other).area
+        covered = self.area + other.area - shared
+        return shared / covered if covered else 0.0
+
+
+def around(boxes: Iterable[Box]) -> Box:
+    """The smallest box that contains them all."""
+    each = [box for box in boxes if box.area]
+    if not each:
+        return Box(0, 0, 0, 0)
+    left, top = min(box.left for box in each), min(box.top for box in each)
+    return Box(left, top, max(box.right for box in each) - left, max(box.bottom for box in each) - top)
+
+
+def merged(boxes: Iterable[Box]) -> list[Box]:
+    """Combine overlapping boxes until none overlap."""
+    apart: list[Box] = []
+    for box in boxes:
+        while met := next((other for other in apart if other.overlaps(box)), None):
+            apart.remove(met)
+            box = around((box, met))
+        apart.append(box)
+    return apart
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """One monitor, and its place on the desktop that all of them make up."""
+
+    name: str
+    box: Box
+    primary: bool = False
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window; `box` includes its frame, `inner` does not."""
+
+    id: int
+    title: str
+    application: str
+    inner: Box
+    box: Box
+    pid: int | None = None
+    # Menus, tips and other windows that no window manager handles.
+    popup: bool = False
+    active: bool = False
+    hidden: bool = False
+
+
+@dataclass(frozen=True)
+class Application:
+    """A name, and the command that starts it."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+class Watch(Protocol):
+    """Reports changes on the screen as they happen."""
+
+    def wait(self, seconds: float) -> list[Box]:
+        """What has changed, as soon as something does; empty when the time is over."""
+
+    def close(self) -> None: ...
+
+
+class Screen(Protocol):
+    """The screen of one platform. All boxes are in pixels of the desktop, as the mouse counts them."""
+
+    closed: bool = False
+    """Whether the connection is lost, so that the screen has to be opened again."""
+
+    def monitors(self) -> list[Monitor]:
+        """All monitors, the primary one first."""
+
+    def windows(self) -> list[Window]:
+        """The visible windows, the topmost first; empty where the system does not say."""
+        return []
+
+    def active_window(self) -> Window | None:
+        """The window that has the keyboard."""
+        return None
+
+    def grab(self, box: Box) -> Image:
+        """The pixels of a box as they are now."""
+
+    def watch(self) -> Watch | None:
+        """Changes as events, where the system has them."""
+        return None
+
+    def desktop(self) -> Box:
+        """The box around all monitors."""
+        return around(monitor.box for monitor in self.monitors())
+
+
+class WindowManager(Protocol):
+    """The windows of one platform; their places and sizes are those of their content."""
+
+    def all(self) -> list[Window]:
+        """Every window, the oldest first."""
+
+    def focus(self, window: int) -> bool:
+        """Whether it came to the front."""
+
+    def place(self, window: int, x: int | None, y: int | None, width: int | None, height: int | None) -> None: ...
+
+    def close(self, window: int) -> bool:
+        """Whether it is gone."""
+
+    def launch(self, application: Application, args: list[str]) -> Window:
+        """Start an application, and return its window once it is there."""
+
+
+class InputDevice(Protocol):
+    """Moves the pointer and presses keys. Places are pixels of the whole screen, keys are names of `key_name`."""
+
+    held_keys: set[str]
+    held_buttons: set[str]
+
+    def __init__(self) -> None:
+        self.held_keys, self.held_buttons = set(), set()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it no longer works, so that another one has to be opened."""
+        return False
+
+    def size(self) -> tuple[int, int]:
+        """Width and height of the whole screen."""
+        box = open_screen().desktop()
+        return box.width, box.height
+
+    def position(self) -> tuple[int, int]:
+        """Where the pointer is."""
+
+    def move(self, x: int, y: int) -> None:
+        """Put the pointer somewhere, at once."""
+
+    def button(self, button: str, down: bool) -> None:
+        """Press or release one of `BUTTONS`."""
+
+    def scroll(self, up: int, right: int) -> None:
+        """Turn the wheel by that many notches."""
+
+    def key(self, key: str, down: bool) -> None:
+        """Press or release a key."""
+
+    def type(self, text: str, interval: float) -> None:
+        """Type any text, with so many seconds between characters."""
+
+    def pastes(self, text: str) -> bool:
+        """Whether a text should go through the clipboard: it is long, or has many characters that no key makes."""
+        return False
+
+    def in_terminal(self) -> bool:
+        """Whether the window in front is a terminal, in which Ctrl+C and Ctrl+V mean something else."""
+        return False
+
+    def settle(self) -> None:
+        """Wait until the application in front has handled the input, where that can be known."""
+
+    def release(self) -> None:
+        """Release every key and button that is still held, and undo what typing needed."""
+        for key in list(self.held_keys):
+            self.key(key, False)
+        for button in list(self.held_buttons):
+            self.button(button, False)
+
+    def close(self) -> None:
+        """Release everything, and the device itself."""
+        self.release()
+
+
+class SystemClipboard(Protocol):
+    """The clipboard of one platform."""
+
+    def text(self) -> str | None:
+        """The copied text, None if there is no text."""
+
+    def image(self) -> bytes | None:
+        """The copied picture as PNG, None if there is none."""
+
+    def selected_text(self) -> str | None:
+        """The text that is selected but not copied, where the system knows it."""
+
+    def put_text(self, text: str) -> None: ...
+
+    def put_image(self, png: bytes) -> None: ...
+
+    def changed_by(self, copy: Callable[[], None]) -> bool:
+        """Whether a program put something there when it was asked to copy."""
+
+    def paste_once(self, text: str, paste: Callable[[], None], delay: float) -> bool:
+        """Put a text there for one paste, then restore what was there; whether a program fetched it."""
+
+    def paste_selection(self, text: str, paste: Callable[[], None]) -> bool:
+        """Make a text the selected one, for a terminal to paste; whether it fetched it."""
+
+
+class StopKey(Protocol):
+    """Waits for the stop key in its own thread."""
+
+    def start(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def platform_name() -> str:
+    """The platform of the screen: "x11", "wayland", "macos" or "windows"."""
+    if sys.platform == "darwin":
+        return "macos"
+    if sys.platform == "win32":
+        return "windows"
+    wayland = os.environ.get("WAYLAND_DISPLAY") and os.environ.get("XDG_SESSION_TYPE") != "x11"
+    return "wayland" if wayland else "x11"
+
+
+def _back_end(part: str) -> Callable[..., Any]:
+    name = platform_name()
+    if (name, part) in MISSING:
+        raise ComputerError(MISSING[name, part])
+    module, _, kind = BACK_ENDS[name][part].partition(":")
+    return cast("Callable[..., Any]", getattr(import_module(f"{__name__}.{module}"), kind))
+
+
+def open_screen() -> Screen:
+    """The screen of this system; NoDisplayError says why there is none."""
+    return cast(Screen, _back_end("screen")())
+
+
+def open_windows() -> WindowManager:
+    return cast(WindowManager, _back_end("windows")())
+
+
+def open_input() -> InputDevice:
+    return cast(InputDevice, _back_end("input")())
+
+
+def open_clipboard() -> SystemClipboard:
+    return cast(SystemClipboard, _back_end("clipboard")())
+
+
+def open_stop_key(
+    keys: tuple[str, ...], stopped: Callable[[], None], in_corner: Callable[[], None] | None = None
+) -> StopKey:
+    """A watcher that calls `stopped` on the keys, and `in_corner` (X11 only) when the pointer is moved to a corner."""
+    return cast(StopKey, _back_end("stop_key")(keys, stopped, in_corner))
+
+
+def needed(module: str, what: str) -> Any:
+    """A module of the `os` extra; MissingPartError says how to install it."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        raise MissingPartError(f"{what} needs the package {package}, which is not installed: {INSTALL}") from error
+
+
+def is_terminal(kind: str) -> bool:
+    """Whether the class of a window is that of a terminal."""
+    return any(name in kind.lower() for name in TERMINALS)
+
+
+def run_async(work: Callable[[], Coroutine[Any, Any, Result]], limit: float) -> Result:
+    """Run a coroutine in its own thread, since the caller may have a running event loop; TimeoutError after `limit`."""
+    import asyncio
+    import threading
+
+    outcome: list[Result] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(asyncio.run(work()))
+        except BaseException as error:  # noqa: BLE001 - raised in the calling thread
+            failure.append(error)
+
+    thread = threading.Thread(target=run, name="screen", daemon=True)
+    thread.start()
+    thread.join(limit)
+    if failure:
+        raise failure[0]
+    if not outcome:
+        raise TimeoutError("it took too long")
+    return outcome[0]

@@ -1,0 +1,177 @@
+"""Wayland: pixels through `grim` or the desktop's portal, keys through `wtype`, the mouse through `ydotool`.
+
+Written from their documentation; not tested on a machine yet.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from interpreter.computer_api.platforms import (
+    PNG,
+    Box,
+    InputDevice,
+    Monitor,
+    NoDisplayError,
+    Screen,
+    needed,
+    run_async,
+)
+from interpreter.computer_api.platforms.portable import CommandClipboard
+from interpreter.computer_api.platforms.x11 import keysym_name
+from interpreter.errors import ComputerError
+
+if TYPE_CHECKING:
+    from PIL.Image import Image
+
+ADVICE = (
+    "Under Wayland a picture of the screen needs `grim` (Sway, Hyprland and others of their kind) or your consent in "
+    "the desktop's own dialog (GNOME, KDE). Which windows there are cannot be told: sign in to an X11 session for that."
+)
+_PORTAL = "org.freedesktop.portal."
+_PORTAL_LIMIT = 60.0  # the desktop may ask the user first
+_BUTTONS = {"left": 0, "right": 1, "middle": 2}
+_DOWN, _UP = 0x40, 0x80
+_MODIFIERS = {"ctrl": "ctrl", "shift": "shift", "alt": "alt", "super": "logo", "altgr": "altgr"}
+_COMMAND_LIMIT = 30
+
+
+class WaylandScreen(Screen):
+    """What a Wayland session lets a program see: pixels, and nothing else."""
+
+    def __init__(self) -> None:
+        self._size: Box | None = None
+
+    def monitors(self) -> list[Monitor]:
+        if self._size is None:
+            self._size = Box(0, 0, *self._whole().size)
+        return [Monitor("screen", self._size, True)]
+
+    def grab(self, box: Box) -> Image:
+        return self._whole().crop((box.left, box.top, box.right, box.bottom))
+
+    def _whole(self) -> Image:
+        image = needed("PIL.Image", "Seeing the screen")
+        found: Image = image.open(BytesIO(_by_grim() if shutil.which("grim") else _by_portal())).convert("RGB")
+        return found
+
+
+def _by_grim() -> bytes:
+    done = subprocess.run(["grim", "-t", "png", "-l", "1", "-"], capture_output=True, timeout=30, check=False)
+    if done.returncode:
+        raise NoDisplayError(f"grim failed: {done.stderr.decode('utf-8', 'replace').strip()[:200]}. {ADVICE}")
+    return done.stdout
+
+
+def _by_portal() -> bytes:
+    from pathlib import Path
+    from urllib.parse import unquote, urlparse
+
+    needed("dbus_fast", "Seeing the screen under Wayland")
+    try:
+        address = run_async(_address_of_picture, _PORTAL_LIMIT + 5)
+    except (OSError, EOFError, TimeoutError, ValueError) as error:
+        raise NoDisplayError(ADVICE) from error
+    file = Path(unquote(urlparse(address).path))
+    raw = file.read_bytes()
+    file.unlink(missing_ok=True)
+    return raw
+
+
+async def _address_of_picture() -> str:
+    """Ask the portal for a picture, and wait until it says where it has put it."""
+    import asyncio
+    import uuid
+
+    from dbus_fast import BusType, Message, MessageType, Variant
+    from dbus_fast.aio import MessageBus
+
+    bus = await MessageBus(bus_type=BusType.SESSION).connect()
+    address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def receive(message: Any) -> None:
+        if message.message_type is MessageType.SIGNAL and message.member == "Response" and not address.done():
+            code, results = message.body
+            if code == 0 and "uri" in results:
+                address.set_result(results["uri"].value)
+            else:
+                address.set_exception(NoDisplayError(ADVICE))
+
+    try:
+        bus.add_message_handler(receive)
+        rule = [f"type='signal',interface='{_PORTAL}Request',member='Response'"]
+        daemon = "org.freedesktop.DBus"
+        await bus.call(Message(daemon, "/org/freedesktop/DBus", daemon, "AddMatch", signature="s", body=rule))
+        options = {"handle_token": Variant("s", f"i{uuid.uuid4().hex}"), "interactive": Variant("b", False)}
+        place = (_PORTAL + "Desktop", "/org/freedesktop/portal/desktop", _PORTAL + "Screenshot", "Screenshot")
+        reply = await bus.call(Message(*place, signature="sa{sv}", body=["", options]))
+        if reply is None or reply.message_type is MessageType.ERROR:
+            raise NoDisplayError(ADVICE)
+        async with asyncio.timeout(_PORTAL_LIMIT):
+            return await address
+    finally:
+        bus.disconnect()
+
+
+class WaylandInput(InputDevice):
+    """What Wayland lets a program do: type with wtype, move and click with ydotool."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        if shutil.which("wtype") is None and shutil.which("ydotool") is None:
+            raise ComputerError(
+                "Under Wayland the keyboard needs the program wtype, and the mouse ydotool with its daemon ydotoold "
+                "running: install them, or log in with an X11 session."
+            )
+        self._at = (-1, -1)  # where we put it: Wayland does not say where it is
+
+    def position(self) -> tuple[int, int]:
+        return self._at
+
+    def move(self, x: int, y: int) -> None:
+        _run("ydotool", "mousemove", "--absolute", "-x", str(x), "-y", str(y))
+        self._at = (x, y)
+
+    def button(self, button: str, down: bool) -> None:
+        self.held_buttons.add(button) if down else self.held_buttons.discard(button)
+        _run("ydotool", "click", hex(_BUTTONS[button] | (_DOWN if down else _UP)))
+
+    def scroll(self, up: int, right: int) -> None:
+        _run("ydotool", "mousemove", "--wheel", "-x", str(right), "-y", str(up))
+
+    def key(self, key: str, down: bool) -> None:
+        self.held_keys.add(key) if down else self.held_keys.discard(key)
+        if key in _MODIFIERS:
+            _run("wtype", "-M" if down else "-m", _MODIFIERS[key])
+        else:
+            _run("wtype", "-P" if down else "-p", key if len(key) == 1 else keysym_name(key))
+
+    def type(self, text: str, interval: float) -> None:
+        _run("wtype", "-d", str(round(interval * 1000)), "--", text)
+
+    def settle(self) -> None:
+        time.sleep(0.15)  # nothing tells when the application has handled the input
+
+
+def _run(program: str, *options: str) -> None:
+    if shutil.which(program) is None:
+        raise ComputerError(
+            f"Under Wayland this needs the program {program}: install it, or log in with an X11 session."
+        )
+    command = [program, *options]
+    ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_COMMAND_LIMIT, check=False)
+    if ran.returncode:
+        raise ComputerError(f"{program} could not do it: {ran.stderr.decode(errors='replace').strip()}")
+
+
+class WaylandClipboard(CommandClipboard):
+    package = "wl-clipboard"
+    text_command = ("wl-paste", "--no-newline", "--type", "text/plain")
+    put_text_command = ("wl-copy", "--type", "text/plain")
+    image_command = ("wl-paste", "--type", PNG)
+    put_image_command = ("wl-copy", "--type", PNG)
+    selection_command = ("wl-paste", "--no-newline", "--primary")

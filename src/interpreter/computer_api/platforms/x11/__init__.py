@@ -1,0 +1,226 @@
+"""X11: a connection to the X server, which the screen, the windows, the input device and the clipboard share."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+from interpreter.computer_api.platforms import NO_DISPLAY, Box, NoDisplayError, Window, needed
+
+# So many words of a property are requested at once: between two requests it may have become shorter.
+_WHOLE_PROPERTY = 1 << 14
+# Names of keys that are no characters, in X11.
+_KEYSYMS = {
+    "enter": "Return",
+    "esc": "Escape",
+    "tab": "Tab",
+    "space": "space",
+    "backspace": "BackSpace",
+    "delete": "Delete",
+    "insert": "Insert",
+    "home": "Home",
+    "end": "End",
+    "pageup": "Prior",
+    "pagedown": "Next",
+    "up": "Up",
+    "down": "Down",
+    "left": "Left",
+    "right": "Right",
+    "capslock": "Caps_Lock",
+    "numlock": "Num_Lock",
+    "scrolllock": "Scroll_Lock",
+    "printscreen": "Print",
+    "pause": "Pause",
+    "menu": "Menu",
+    "ctrl": "Control_L",
+    "ctrlright": "Control_R",
+    "shift": "Shift_L",
+    "shiftright": "Shift_R",
+    "alt": "Alt_L",
+    "altright": "Alt_R",
+    "altgr": "ISO_Level3_Shift",
+    "super": "Super_L",
+    "superright": "Super_R",
+    "add": "KP_Add",
+    "subtract": "KP_Subtract",
+    "multiply": "KP_Multiply",
+    "divide": "KP_Divide",
+    "decimal": "KP_Decimal",
+    "volumeup": "XF86_AudioRaiseVolume",
+    "volumedown": "XF86_AudioLowerVolume",
+    "volumemute": "XF86_AudioMute",
+    "playpause": "XF86_AudioPlay",
+    "nexttrack": "XF86_AudioNext",
+    "prevtrack": "XF86_AudioPrev",
+    "browserback": "XF86_Back",
+    "browserforward": "XF86_Forward",
+}
+
+
+def keysym_name(key: str) -> str:
+    """What X11 calls a key that is no character."""
+    if key.startswith("num") and key[3:].isdigit():
+        return f"KP_{key[3:]}"
+    return _KEYSYMS.get(key) or key.upper()
+
+
+class Connection:
+    """One client of the X server; used by one thread at a time."""
+
+    def __init__(self) -> None:
+        self.name = os.environ.get("DISPLAY", "")
+        if not self.name:
+            raise NoDisplayError(NO_DISPLAY)
+        self.display = _connect(self.name)
+        # Errors would be printed; their effect is checked instead.
+        self.display.set_error_handler(lambda error, request: None)
+        self.root = self.display.screen().root
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        close(self.display)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it has ended without us: the server went away, or an exchange was interrupted."""
+        return self.display.display.socket_error is not None
+
+    def atom(self, name: str) -> int:
+        return int(self.display.intern_atom(name))
+
+    def atom_name(self, atom: int) -> str:
+        return str(self.display.get_atom_name(atom))
+
+    # -- windows ---------------------------------------------------------------------------------------------------
+
+    def window(self, number: int) -> Any:
+        return self.display.create_resource_object("window", number)
+
+    def property(self, window: Any, name: str) -> Any:
+        """The value of a window's property; None where it has none, or the window is gone."""
+        from Xlib.error import XError
+
+        try:
+            found = window.get_full_property(self.atom(name), 0, _WHOLE_PROPERTY)
+        except XError:
+            return None
+        return None if found is None else found.value
+
+    def numbers(self, window: Any, name: str) -> list[int]:
+        found = self.property(window, name)
+        return [] if found is None or isinstance(found, bytes | str) else [int(number) for number in found]
+
+    def text(self, window: Any, name: str) -> str:
+        found = self.property(window, name)
+        if isinstance(found, bytes):
+            return found.decode("utf-8", "replace")
+        return found if isinstance(found, str) else ""
+
+    def active_window(self) -> int:
+        """The window in front, 0 if there is none."""
+        return next(iter(self.numbers(self.root, "_NET_ACTIVE_WINDOW")), 0)
+
+    def describe(self, window: Any, frame: Any = None, popup: bool = False) -> Window:
+        """A window and its frame; XError if it has gone meanwhile."""
+        inner, place = window.get_geometry(), self.root.translate_coords(window, 0, 0)
+        outer, corner = inner, place
+        if frame is not None and frame.id != window.id:
+            outer, corner = frame.get_geometry(), self.root.translate_coords(frame, 0, 0)
+        edge = outer.border_width
+        return Window(
+            window.id,
+            self.text(window, "_NET_WM_NAME") or self.text(window, "WM_NAME"),
+            self.text(window, "WM_CLASS").rstrip("\0").rpartition("\0")[2],
+            Box(place.x, place.y, inner.width, inner.height),
+            Box(corner.x - edge, corner.y - edge, outer.width + 2 * edge, outer.height + 2 * edge),
+            next(iter(self.numbers(window, "_NET_WM_PID")), None),
+            popup,
+            self.active_window() == window.id,
+            self.atom("_NET_WM_STATE_HIDDEN") in self.numbers(window, "_NET_WM_STATE"),
+        )
+
+    def tell_window_manager(self, window: int, message: str, *values: int) -> None:
+        from Xlib import X
+        from Xlib.protocol.event import ClientMessage
+
+        data = (32, [*values, *[0] * (5 - len(values))])
+        event = ClientMessage(window=self.window(window), client_type=self.atom(message), data=data)
+        self.root.send_event(event, event_mask=X.SubstructureRedirectMask | X.SubstructureNotifyMask)
+        self.display.flush()
+
+    # -- events ----------------------------------------------------------------------------------------------------
+
+    def events(self, limit: float, also: int | None = None) -> Iterator[Any]:
+        """What the server reports, until so many seconds have passed; None once when the other descriptor is ready."""
+        end, watched = time.monotonic() + limit, [self.display.fileno()] + ([] if also is None else [also])
+        while True:
+            while self.display.pending_events():
+                yield self.display.next_event()
+            rest = end - time.monotonic()
+            if rest <= 0:
+                return
+            if also in select.select(watched, [], [], rest)[0]:
+                watched.remove(also)
+                yield None
+
+    def wait(self, condition: Callable[[], bool], limit: float, also: int | None = None) -> bool:
+        """Whether a condition came true in time; it is checked again when a window changes, or `also` is ready."""
+        from Xlib import X
+
+        self.root.change_attributes(event_mask=X.PropertyChangeMask | X.SubstructureNotifyMask)
+        try:
+            if condition():
+                return True
+            return any(condition() for _ in self.events(limit, also)) or condition()
+        finally:
+            self.root.change_attributes(event_mask=0)
+            self.display.sync()
+
+
+def close(display: Any) -> None:
+    from Xlib.error import ConnectionClosedError
+
+    try:
+        display.close()
+    except (ConnectionClosedError, OSError):
+        pass  # the server went first
+
+
+def _connect(name: str) -> Any:
+    display = needed("Xlib.display", "Seeing the screen")
+    errors = needed("Xlib.error", "Seeing the screen")
+    local = re.fullmatch(r"(?:unix)?:(\d+)(?:\.\d+)?", name)
+    try:
+        if local and not Path(f"/tmp/.X11-unix/X{local[1]}").exists():
+            raise FileNotFoundError("nothing listens there")
+        made = display.Display(name)
+    except (errors.DisplayError, errors.ConnectionClosedError, OSError) as error:
+        raise NoDisplayError(
+            f"The display {name} cannot be opened ({error}). Check DISPLAY and XAUTHORITY, or start one: "
+            f"`Xvfb {name} -screen 0 1280x800x24 &`."
+        ) from error
+    # python-xlib files the errors of RandR under numbers that core errors have, and then cannot read those.
+    made.display.error_classes.update({1: errors.BadRequest, 2: errors.BadValue})
+    protocol = made.display
+    exchange = protocol.send_and_recv
+
+    def send_and_recv(*args: Any, **kwargs: Any) -> None:
+        """An interrupt during an exchange leaves it incomplete, and the next caller would wait forever: end it."""
+        try:
+            exchange(*args, **kwargs)
+        except KeyboardInterrupt:
+            protocol.close_internal("interrupted")
+            raise
+
+    protocol.send_and_recv = send_and_recv
+    return made

@@ -1,0 +1,317 @@
+"""The clipboard of an X display. A small process holds what was copied, as X11 requires, so that it outlives us.
+
+That process runs this file: `python -m ...x11.clipboard SELECTION < content`.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from io import BytesIO
+from typing import Any
+
+from interpreter.computer_api.platforms import PNG
+from interpreter.computer_api.platforms.x11 import Connection
+from interpreter.errors import ComputerError
+
+_LIMIT = 10.0
+# A busy program may take long to paste; one that cannot paste never asks.
+_PASTE_LIMIT = 8.0
+# What programs list and no program can paste.
+_META = {"TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS", "DELETE", "INSERT_SELECTION", "INSERT_PROPERTY"}
+_TEXT = ("UTF8_STRING", "text/plain;charset=utf-8", "text/plain", "TEXT")
+_PICTURES = (PNG, "image/bmp", "image/jpeg", "image/tiff")
+_FOREVER = 1e6
+# Longer content goes in parts, since the server takes no longer messages.
+_PART = 200_000
+
+
+class X11Clipboard:
+    """What was copied (CLIPBOARD), and what is selected (PRIMARY)."""
+
+    def text(self, selection: str = "CLIPBOARD") -> str | None:
+        with Connection() as x:
+            offered = _targets(x, selection)
+            for target in ("UTF8_STRING", "text/plain;charset=utf-8", "STRING"):
+                # Some programs give a picture also to those who ask for a text, but do not offer it so.
+                found = _read(x, selection, target) if target in offered else None
+                if found is not None:
+                    return found.decode("latin-1" if target == "STRING" else "utf-8", "replace")
+        return None
+
+    def selected_text(self) -> str | None:
+        return self.text("PRIMARY")
+
+    def image(self) -> bytes | None:
+        with Connection() as x:
+            offered = _targets(x, "CLIPBOARD")
+            for target in _PICTURES:
+                if target in offered and (data := _read(x, "CLIPBOARD", target)):
+                    return data if target == PNG else _as_png(data)
+        return None
+
+    def put_text(self, text: str) -> None:
+        _Holder(_forms(text)).close()
+
+    def put_image(self, png: bytes) -> None:
+        _Holder({PNG: png}).close()
+
+    def changed_by(self, copy: Callable[[], None]) -> bool:
+        from Xlib.ext import xfixes
+
+        with Connection() as x:
+            x.display.xfixes_query_version()
+            mask = xfixes.XFixesSetSelectionOwnerNotifyMask
+            x.display.xfixes_select_selection_input(x.root, x.atom("CLIPBOARD"), mask)
+            x.display.sync()
+            copy()
+            kind, sub = x.display.extension_event.SetSelectionOwnerNotify
+            return any(event.type == kind and getattr(event, "sub_code", sub) == sub for event in x.events(2.0))
+
+    def paste_once(self, text: str, paste: Callable[[], None], delay: float) -> bool:
+        with Connection() as x:
+            read = {target: _read(x, "CLIPBOARD", target) for target in _targets(x, "CLIPBOARD")}
+        before = {target: data for target, data in read.items() if data is not None}
+        holder = _Holder(_forms(text))
+        try:
+            paste()
+            taken = holder.says("taken", _PASTE_LIMIT)
+            # A clipboard manager may have been first, so the program gets some time as well.
+            time.sleep(delay if taken else 0)
+            return taken
+        finally:
+            holder.close()
+            # Where nothing was before, an empty text, so that ours does not stay.
+            _Holder(before or _forms("")).close()
+
+    def paste_selection(self, text: str, paste: Callable[[], None]) -> bool:
+        holder = _Holder(_forms(text), "PRIMARY")
+        try:
+            paste()
+            return holder.says("taken", _PASTE_LIMIT)
+        finally:
+            holder.close()
+
+
+def _forms(text: str) -> dict[str, bytes]:
+    return dict.fromkeys(_TEXT, text.encode()) | {"STRING": text.encode("latin-1", "replace")}
+
+
+def _as_png(data: bytes) -> bytes:
+    from PIL import Image
+
+    made = BytesIO()
+    Image.open(BytesIO(data)).save(made, "PNG")
+    return made.getvalue()
+
+
+# -- reading from the program that has it ------------------------------------------------------------------------------
+
+
+def _targets(x: Connection, selection: str) -> list[str]:
+    """The forms in which the content is offered."""
+    raw = _read(x, selection, "TARGETS") or b""
+    numbers = [int.from_bytes(raw[at : at + 4], sys.byteorder) for at in range(0, len(raw), 4)]
+    return [name for name in map(x.atom_name, numbers) if name not in _META]
+
+
+def _read(x: Connection, selection: str, target: str) -> bytes | None:
+    """The content in one form; None where no program has it so."""
+    from Xlib import X
+
+    window = x.root.create_window(0, 0, 1, 1, 0, X.CopyFromParent, event_mask=X.PropertyChangeMask)
+    place = x.atom("OPEN_INTERPRETER_SELECTION")
+    try:
+        window.convert_selection(x.atom(selection), x.atom(target), place, X.CurrentTime)
+        x.display.flush()
+        answer = next((e for e in x.events(_LIMIT) if e.type == X.SelectionNotify and e.requestor == window), None)
+        if answer is None or answer.property == X.NONE:
+            return None
+        found = window.get_full_property(place, X.AnyPropertyType)
+        if found is not None and found.property_type == x.atom("INCR"):
+            return _read_in_parts(x, window, place)
+        return None if found is None else _bytes(found)
+    finally:
+        window.destroy()
+        x.display.sync()
+
+
+def _read_in_parts(x: Connection, window: Any, place: int) -> bytes | None:
+    """Long content comes in parts, each when the one before was taken; an empty one ends it."""
+    from Xlib import X
+
+    parts: list[bytes] = []
+    window.delete_property(place)
+    x.display.flush()
+    for event in x.events(_LIMIT * 4):
+        if event.type != X.PropertyNotify or event.atom != place or event.state != X.PropertyNewValue:
+            continue
+        found = window.get_full_property(place, X.AnyPropertyType)
+        if found is None or found.property_type == x.atom("INCR"):
+            continue
+        window.delete_property(place)
+        x.display.flush()
+        part = _bytes(found)
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
+    return None
+
+
+def _bytes(found: Any) -> bytes:
+    value = found.value
+    if isinstance(value, str):
+        return value.encode("latin-1")
+    return bytes(value) if found.format == 8 else bytes(value.tobytes())
+
+
+# -- holding it for other programs -------------------------------------------------------------------------------------
+
+
+class _Holder:
+    """The process that has the selection until another program takes it."""
+
+    def __init__(self, content: dict[str, bytes], selection: str = "CLIPBOARD") -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "interpreter.computer_api.platforms.x11.clipboard", selection],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        )
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._out = self._process.stdout
+        with self._process.stdin as pipe:
+            pipe.write(json.dumps({name: base64.b64encode(data).decode() for name, data in content.items()}).encode())
+        held = self.says("held", 30.0)
+        self._process.wait()
+        if not held:
+            self.close()
+            raise ComputerError("The clipboard could not be taken: the X server does not answer.")
+
+    def says(self, word: str, limit: float) -> bool:
+        """Whether the process says a word in time: `held`, or `taken` when a program has fetched the content."""
+        while select.select([self._out], [], [], limit)[0]:
+            line = os.read(self._out.fileno(), 1024).decode()
+            if word in line.split():
+                return True
+            if not line:
+                return False
+        return False
+
+    def close(self) -> None:
+        """Stop listening; the process stays until something else is copied."""
+        self._out.close()
+
+
+class _Selection:
+    """In the holding process: the content, and the programs that are fetching it."""
+
+    def __init__(self, x: Connection, name: str, content: dict[str, bytes]) -> None:
+        from Xlib import X
+
+        self._x, self._content = x, content
+        self._window = x.root.create_window(0, 0, 1, 1, 0, X.CopyFromParent)
+        self._name = x.atom(name)
+        self._rest: dict[tuple[int, int], tuple[int, bytes]] = {}
+        self._window.set_selection_owner(self._name, X.CurrentTime)
+        x.display.sync()
+        self.held = x.display.get_selection_owner(self._name) == self._window
+
+    def serve(self) -> None:
+        """Give it to programs until another program has the selection."""
+        from Xlib import X
+
+        lost = False
+        for event in self._x.events(_FOREVER):
+            if event.type == X.SelectionClear and event.atom == self._name:
+                lost = True
+            elif event.type == X.SelectionRequest:
+                self._answer(event)
+            elif event.type == X.PropertyNotify and event.state == X.PropertyDelete:
+                self._send_part(event.window, event.atom)
+            if lost and not self._rest:
+                return
+
+    def _answer(self, request: Any) -> None:
+        from Xlib import X
+        from Xlib.protocol.event import SelectionNotify
+
+        place = request.property or request.target
+        given = self._give(request.requestor, place, self._x.atom_name(request.target))
+        answer = SelectionNotify(
+            time=request.time,
+            requestor=request.requestor,
+            selection=request.selection,
+            target=request.target,
+            property=place if given else X.NONE,
+        )
+        request.requestor.send_event(answer)
+        self._x.display.flush()
+
+    def _give(self, requestor: Any, place: int, target: str) -> bool:
+        from Xlib import X, Xatom
+
+        if target == "TARGETS":
+            names = [self._x.atom(name) for name in ("TARGETS", *self._content)]
+            requestor.change_property(place, Xatom.ATOM, 32, names)
+            return True
+        data = self._content.get(target)
+        if data is None:
+            return False
+        kind = self._x.atom(target)
+        if len(data) <= _PART:
+            requestor.change_property(place, kind, 8, data)
+            _say("taken")
+            return True
+        requestor.change_attributes(event_mask=X.PropertyChangeMask)
+        requestor.change_property(place, self._x.atom("INCR"), 32, [len(data)])
+        self._rest[requestor.id, place] = (kind, data)
+        return True
+
+    def _send_part(self, requestor: Any, place: int) -> None:
+        if (requestor.id, place) not in self._rest:
+            return
+        kind, data = self._rest[requestor.id, place]
+        requestor.change_property(place, kind, 8, data[:_PART])
+        self._x.display.flush()
+        if data:
+            self._rest[requestor.id, place] = (kind, data[_PART:])
+        else:
+            del self._rest[requestor.id, place]
+            _say("taken")
+
+
+def _say(word: str) -> None:
+    """Tell the process that started us, if it still listens."""
+    try:
+        os.write(1, f"{word}\n".encode())
+    except BrokenPipeError:
+        pass
+
+
+def main() -> None:
+    from Xlib.error import ConnectionClosedError
+
+    content = {target: base64.b64decode(data) for target, data in json.load(sys.stdin).items()}
+    try:
+        with Connection() as x:
+            selection = _Selection(x, sys.argv[1], content)
+            if selection.held:
+                _say("held")
+                # From here on it runs alone: the process that started us reaps the parent at once.
+                if os.fork() == 0:
+                    selection.serve()
+    except ConnectionClosedError:
+        pass  # the display is gone, and the selection with it
+
+
+if __name__ == "__main__":
+    main()
