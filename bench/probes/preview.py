@@ -9,8 +9,8 @@ from common import tell
 
 from interpreter import OpenInterpreter
 from interpreter.errors import InterpreterError
-from interpreter.sandbox import Widening
-from interpreter.sandbox.requests import Wish
+from interpreter.sandbox.requests import SandboxRequest
+from interpreter.sandbox.sandbox import Access
 from interpreter.session import Block
 
 CODE = {"python": "open('made', 'w').write('x')", "shell": "echo x >made"}
@@ -44,11 +44,11 @@ def widened():
     interpreter = OpenInterpreter(workspace=os.getcwd(), sandbox="workspace")
     computer, path = interpreter.computer, tempfile.mkdtemp(prefix="bench-given-")
     computer.run("python", "kept = list(range(1000))")
-    wish = Wish((Widening("read", path),), granted="block")
+    request = SandboxRequest((Access("read", path),), granted="block")
 
     def with_path():
         block = Block(computer, "python", "kept")
-        block.widening = wish
+        block.sandbox_request = request
         interpreter.session.perform(block, interpreter.user).result()
 
     given = [timed(with_path)[1] for _ in range(TIMES)]

@@ -10,7 +10,8 @@ from interpreter.runtimes.javascript import JavaScript
 from interpreter.runtimes.python import Python
 from interpreter.runtimes.shell import Shell
 from interpreter.runtimes.surroundings import Surroundings
-from interpreter.sandbox import Containment, Sandbox
+from interpreter.sandbox.containment import Containment
+from interpreter.sandbox.sandbox import Sandbox
 
 CODE = {Python: "1", Shell: ":", JavaScript: "1"}
 STARTS, BLOCKS = 7, 60

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from interpreter.llm.computer_use import Screen
     from interpreter.messages import Chunk, Message
     from interpreter.policy.analysis import Effect
-    from interpreter.policy.call_approval import CallConsent
+    from interpreter.policy.call_approval import CallApproval
     from interpreter.policy.scanners import Scanner
-    from interpreter.sandbox import Containment, Sandbox
+    from interpreter.sandbox.containment import Containment
+    from interpreter.sandbox.sandbox import Access, Sandbox
     from interpreter.session import Action, Actor, Event, Session
     from interpreter.session.actions import Kind as ActorKind
     from interpreter.session.checkpoints import (
@@ -65,6 +66,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
     responding: bool
     last_messages_count: int
     screen: Screen | None
+    known_functions: dict[str, tuple[Effect, ...]]
 
     if not TYPE_CHECKING:  # type checkers make the constructor from the declared settings
 
@@ -88,8 +90,8 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         self.last_messages_count = 0
         self.screen = None  # in OS mode, as the model sees it
         self._os_limits: Limits | None = None
-        self._defined: dict[str, tuple[Effect, ...]] = {}  # what functions of blocks that ran would do
-        self._call_consent: tuple[object, CallConsent] | None = None
+        self.known_functions = {}  # what functions of blocks that ran would do
+        self._call_approval: tuple[object, CallApproval] | None = None
         self._cancel = threading.Event()
         self._cancelling = threading.RLock()
         self._idle = threading.Event()
@@ -179,10 +181,10 @@ class OpenInterpreter(InterpreterSettings, closed=True):
     def _execute(self, language: str, code: str) -> Generator[Chunk]:
         """Run a block of the model's: judged and asked about like any other."""
         from interpreter.computer_api.running import block_chunks
-        from interpreter.policy.approval import Consent
+        from interpreter.policy.approval import BlockApproval
         from interpreter.session import Block
 
-        block = Block(self.runtimes, language, code, Consent(self, stored=False))
+        block = Block(self.runtimes, language, code, BlockApproval(self, stored=False))
         return block_chunks(self.session.perform(block, self.agent))
 
     def _without_secrets(self, text: str) -> str:
@@ -391,7 +393,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         self.last_messages_count = 0
         if "prompt" in self.__dict__:
             self.prompt.rendered = {}
-        self._defined = {}
+        self.known_functions = {}
         self.conversation_filename = None
 
     def containment_now(self, present: Any = None) -> Containment | None:
@@ -399,10 +401,17 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         sandbox = self.sandbox_now()
         if sandbox is None:
             return None
-        from interpreter.sandbox import containment_for
+        from interpreter.sandbox.containment import containment_for
 
         granted = present is not None and bool(present.granted)
-        return containment_for(sandbox, None if granted and sandbox.fixed else present)
+        return containment_for(sandbox, None if granted and sandbox.fixed else present, self._refused_by_rules)
+
+    def _refused_by_rules(self, access: Access) -> str:
+        """Why the rules do not let a sandbox have something; empty if they do."""
+        from interpreter.policy import Policy
+
+        policy = Policy.load(self.workspace, self.computer.registry)
+        return policy.access_refusal(access.kind, access.value)
 
     def sandbox_now(self) -> Sandbox | None:
         """What code can reach, as the settings, the mode and the user's file say; None if that is everything."""
@@ -411,21 +420,22 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         plans = mode_of(self) == "plan"
         if self.sandbox == "off" and not plans:
             return None
-        from interpreter.policy.grants import given_always
-        from interpreter.sandbox import Sandbox, granting
+        from interpreter.policy.policy import granted_access
+        from interpreter.sandbox.sandbox import Access, Sandbox
 
         if plans:
-            return Sandbox.looking_only(self)
-        return granting(Sandbox.from_settings(self), given_always(self.workspace))
+            return Sandbox.for_plan_mode(self)
+        granted = [Access(kind, value) for kind, value in granted_access(self.workspace)]
+        return Sandbox.from_settings(self).with_access(granted)
 
     def _permit_call(self, use: Use, call: Any) -> str:
         """Who lets a block's code call a tool of the computer; PermissionError if nobody does."""
-        from interpreter.policy.call_approval import CallConsent
+        from interpreter.policy.call_approval import CallApproval
 
         with self._cancelling:  # calls come from several threads
-            present = self._call_consent
+            present = self._call_approval
             if present is None or present[0] != call.origin:
-                present = self._call_consent = (call.origin, CallConsent(self))
+                present = self._call_approval = (call.origin, CallApproval(self))
         permitted = present[1].permit(use, call.ask)
         if self._os_limits is not None:
             self._os_limits.check(use)
@@ -520,9 +530,9 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         try:
             return Preview(self, language, code)
         except NotPreviewableError as error:
-            from interpreter.policy.approval import looked_at
+            from interpreter.policy.approval import analyze_block
 
-            error.named = looked_at(self, language, code).lines()
+            error.named = analyze_block(self, language, code).lines()
             raise
 
     def display_message(self, markdown: str) -> None:

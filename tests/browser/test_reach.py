@@ -12,12 +12,10 @@ from browser.web_app import WebApp
 from interpreter.computer_api.browser import BrowserError, NotReachableError
 from interpreter.computer_api.browser.boundary import Boundary, completed
 from interpreter.errors import SandboxUnavailableError
-from interpreter.sandbox import (
-    Containment,
-    Proxy,
-    Sandbox,
-    bubblewrap,
-)
+from interpreter.sandbox import bubblewrap
+from interpreter.sandbox.containment import Containment
+from interpreter.sandbox.proxy import Proxy
+from interpreter.sandbox.sandbox import Sandbox
 
 
 @pytest.mark.parametrize(

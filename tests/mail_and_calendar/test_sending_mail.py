@@ -20,7 +20,8 @@ from interpreter.computer_api.accounts import (
 from interpreter.computer_api.computer import Computer
 from interpreter.computer_api.mail import Mail
 from interpreter.errors import ComputerError, SandboxUnavailableError
-from interpreter.sandbox import Containment, Sandbox
+from interpreter.sandbox.containment import Containment
+from interpreter.sandbox.sandbox import Sandbox
 from mail_and_calendar.mail_servers import Certificate, PostOffice, silent_server
 from ports import closed_port
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from interpreter.policy.analysis import look
+from interpreter.policy.analysis import analyze
 
 WORKSPACE = "/srv/space"
 
 
 def seen(language: str, code: str) -> set[tuple[str, str]]:
     """Kind and object of each effect, without the programs that are known."""
-    effects = look(language, code, WORKSPACE).all
+    effects = analyze(language, code, WORKSPACE).all
     return {(effect.kind, effect.what) for effect in effects if effect.kind != "program" or not effect.known}

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from interpreter.policy.analysis import look, reversibility
-from interpreter.policy.analysis.look import FAILED
+from interpreter.policy.analysis import FAILED, analyze, reversibility
 from interpreter.policy.policy import Policy, builtin
 from policy.seeing import WORKSPACE
 from policy.table import rows
@@ -24,7 +23,7 @@ patchwork = st.lists(st.sampled_from(PIECES), max_size=40).map(" ".join)
 
 def check(code: str) -> None:
     for language in LANGUAGES:
-        effects = look(language, code, WORKSPACE)
+        effects = analyze(language, code, WORKSPACE)
         assert not any(FAILED in effect.what for effect in effects.all)
         assert len(effects.lines()) <= 6
         assert all("\n" not in line for line in effects.lines())
@@ -70,4 +69,4 @@ def test_what_is_denied_stays_denied_in_company(code: str, data: st.DataObject) 
     ids=lambda code: code[:3],
 )  # fmt: skip
 def test_deep_nesting_is_survived(language: str, code: str) -> None:
-    look(language, code, WORKSPACE)
+    analyze(language, code, WORKSPACE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interpreter.policy.analysis import look, reversibility
+from interpreter.policy.analysis import analyze, reversibility
 from policy.seeing import WORKSPACE
 
 
@@ -34,19 +34,19 @@ from policy.seeing import WORKSPACE
     ],
 )  # fmt: skip
 def test_how_much_comes_back(language: str, code: str, kind: str, reason: str) -> None:
-    found = reversibility(look(language, code, WORKSPACE))
+    found = reversibility(analyze(language, code, WORKSPACE))
     assert (found.kind, found.reasons) == (kind, (reason,) if reason else ())
 
 
 def test_the_worst_counts_and_is_told_first() -> None:
-    found = reversibility(look("shell", "echo x > a; curl https://a.example; kill 7", WORKSPACE))
+    found = reversibility(analyze("shell", "echo x > a; curl https://a.example; kill 7", WORKSPACE))
     assert found.kind == "not"
     assert found.reasons == ("ends processes (kill 7)", "asks a.example, which may take note of it")
 
 
 def test_the_card() -> None:
     code = "import requests\nopen('a.txt', 'w')\n!pip install b\nrequests.post('https://c.example')\nimport os\nos.remove('/d')"
-    assert look("python", code, WORKSPACE).lines() == [
+    assert analyze("python", code, WORKSPACE).lines() == [
         "writes: a.txt",
         "deletes: /d (outside the workspace)",
         "starts: pip",
@@ -56,9 +56,9 @@ def test_the_card() -> None:
 
 
 def test_a_harmless_block_has_a_short_card() -> None:
-    assert look("python", "print(1)", WORKSPACE).lines() == ["undo: yes"]
+    assert analyze("python", "print(1)", WORKSPACE).lines() == ["undo: yes"]
 
 
 def test_long_lists_are_cut() -> None:
-    [line, _] = look("python", "\n".join(f"open('{name}', 'w')" for name in "abcdefgh"), WORKSPACE).lines()
+    [line, _] = analyze("python", "\n".join(f"open('{name}', 'w')" for name in "abcdefgh"), WORKSPACE).lines()
     assert line == "writes: a, b, c, d and 4 more"

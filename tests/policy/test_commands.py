@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from interpreter.policy import Policy
-from interpreter.policy.analysis import look, reversibility
+from interpreter.policy.analysis import analyze, reversibility
 from interpreter.policy.files import user_file
 from interpreter.policy.policy import builtin
 from interpreter.policy.policy_file import check_examples
@@ -31,7 +31,7 @@ def test_each_command_gets_the_verdict_it_deserves(section: list[Row], workspace
 
 
 def judged(policy: Policy, code: str) -> Row:
-    effects = look("shell", code, policy.workspace)
+    effects = analyze("shell", code, policy.workspace)
     verdict = policy.judge("shell", code, effects)
     return Row(verdict.decision, WORDS[reversibility(effects).kind], code)
 

@@ -13,7 +13,7 @@ from interpreter.policy import (
     Rule,
     propose_rule,
 )
-from interpreter.policy.analysis import look, reversibility
+from interpreter.policy.analysis import analyze, reversibility
 
 
 @pytest.fixture(autouse=True)
@@ -22,7 +22,7 @@ def gadget(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def called(code: str, language: str = "python") -> list[tuple[str, str]]:
-    return [(effect.what, effect.how) for effect in look(language, code, os.getcwd()).calls]
+    return [(effect.what, effect.how) for effect in analyze(language, code, os.getcwd()).calls]
 
 
 @pytest.mark.parametrize(
@@ -52,18 +52,18 @@ def test_javascript_code_tells_its_calls() -> None:
 
 def test_a_file_of_that_name_comes_first() -> None:
     Path("computer.py").write_text("")
-    effects = look("python", "import computer\ncomputer.gadget.press()", os.getcwd())
+    effects = analyze("python", "import computer\ncomputer.gadget.press()", os.getcwd())
     assert effects.calls == ()
     assert effects.unknown
 
 
 def test_what_acts_or_sends_cannot_be_undone() -> None:
     kinds = {
-        name: reversibility(look("python", f"computer.gadget.{name}()", os.getcwd())).kind
+        name: reversibility(analyze("python", f"computer.gadget.{name}()", os.getcwd())).kind
         for name in ("press", "mail", "echo")
     }
     assert kinds == {"press": "not", "mail": "not", "echo": "reversible"}
-    assert "also: uses computer.gadget.press" in look("python", "computer.gadget.press()", os.getcwd()).lines()
+    assert "also: uses computer.gadget.press" in analyze("python", "computer.gadget.press()", os.getcwd()).lines()
 
 
 def verdict(code: str, *rules: Rule) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interpreter.policy.analysis import look
+from interpreter.policy.analysis import analyze
 from policy.seeing import WORKSPACE, seen
 
 
@@ -36,18 +36,18 @@ def test_what_calls_do(code: str, effects: set[tuple[str, str]]) -> None:
     "code", ["eval(x)", "new Function(x)", "require(name)", "require('left-pad')", "globalThis['x']()"]
 )
 def test_what_the_text_does_not_tell_is_not_known(code: str) -> None:
-    assert look("javascript", code, WORKSPACE).unknown
+    assert analyze("javascript", code, WORKSPACE).unknown
 
 
 def test_lines_are_those_of_the_block() -> None:
-    found = look("js", "let a = 1\n\nfs.unlinkSync('x')", WORKSPACE).deleted
+    found = analyze("js", "let a = 1\n\nfs.unlinkSync('x')", WORKSPACE).deleted
     assert [(effect.what, effect.line) for effect in found] == [("x", 3)]
 
 
 @pytest.mark.parametrize("language", ["ruby", "applescript", "powershell", ""])
 def test_other_languages_are_not_known(language: str) -> None:
-    assert look(language, "puts 1", WORKSPACE).unknown
+    assert analyze(language, "puts 1", WORKSPACE).unknown
 
 
 def test_what_is_only_shown_does_nothing() -> None:
-    assert not look("html", "<script>fetch('https://a.example')</script>", WORKSPACE).all
+    assert not analyze("html", "<script>fetch('https://a.example')</script>", WORKSPACE).all

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interpreter.policy.analysis import look
+from interpreter.policy.analysis import analyze
 from policy.seeing import WORKSPACE, seen
 
 
@@ -114,34 +114,36 @@ def test_what_calls_do(code: str, effects: set[tuple[str, str]]) -> None:
      "os.system(command)", "computer.skills.run(a)", "import _posixsubprocess", "subprocess.run(command)"],
 )  # fmt: skip
 def test_what_the_text_does_not_tell_is_not_known(code: str) -> None:
-    assert look("python", code, WORKSPACE).unknown
+    assert analyze("python", code, WORKSPACE).unknown
 
 
 def test_a_function_of_an_earlier_block_does_what_it_was_seen_to_do() -> None:
-    first = look("python", "import os\ndef clean():\n    os.remove('x')\ndef count(a):\n    return len(a)", WORKSPACE)
-    assert look("python", "clean()", WORKSPACE).unknown
-    then = look("python", "n = count([])\nclean()", WORKSPACE, known=first.defines)
+    first = analyze(
+        "python", "import os\ndef clean():\n    os.remove('x')\ndef count(a):\n    return len(a)", WORKSPACE
+    )
+    assert analyze("python", "clean()", WORKSPACE).unknown
+    then = analyze("python", "n = count([])\nclean()", WORKSPACE, known=first.defines)
     assert [(effect.kind, effect.what, effect.line) for effect in then.all] == [("delete", "x", 2)]
 
 
 def test_a_module_of_an_earlier_block_stays_unknown() -> None:
-    first = look("python", "import nobody_knows_it as n", WORKSPACE)
-    assert look("python", "n.go()", WORKSPACE, known=first.defines).unknown
+    first = analyze("python", "import nobody_knows_it as n", WORKSPACE)
+    assert analyze("python", "n.go()", WORKSPACE, known=first.defines).unknown
 
 
 def test_the_folder_is_followed() -> None:
-    found = look("python", "import os\nos.chdir('/elsewhere')\nopen('x', 'w')", WORKSPACE).written
+    found = analyze("python", "import os\nos.chdir('/elsewhere')\nopen('x', 'w')", WORKSPACE).written
     assert [(effect.place, effect.full) for effect in found] == [("outside", "/elsewhere/x")]
 
 
 def test_secrets_are_named() -> None:
-    assert [effect.what for effect in look("python", "open('.env')", WORKSPACE).secrets] == [".env"]
+    assert [effect.what for effect in analyze("python", "open('.env')", WORKSPACE).secrets] == [".env"]
     code = "from pathlib import Path\n(Path.home() / '.ssh' / 'id_rsa').read_text()"
-    assert look("python", code, WORKSPACE).secrets
-    assert not look("python", "open('id_rsa.pub')", WORKSPACE).secrets
-    assert look("python", "import os\nprint(dict(os.environ))", WORKSPACE).secrets
+    assert analyze("python", code, WORKSPACE).secrets
+    assert not analyze("python", "open('id_rsa.pub')", WORKSPACE).secrets
+    assert analyze("python", "import os\nprint(dict(os.environ))", WORKSPACE).secrets
     asked = "import os\nos.environ['A']\nos.environ.get('B')\n'C' in os.environ\nenv = {**os.environ, 'D': '1'}"
-    assert not look("python", asked, WORKSPACE).secrets
+    assert not analyze("python", asked, WORKSPACE).secrets
 
 
 @pytest.mark.parametrize(
@@ -159,4 +161,4 @@ def test_what_tools_of_the_computer_do_to_files_is_seen(code: str, effect: tuple
 
 def test_what_a_skill_does_is_not_known() -> None:
     assert "unknown" in {kind for kind, _ in seen("python", "computer.skills.run('tidy')")}
-    assert any(not effect.known for effect in look("javascript", "await computer.skills.run('tidy')", WORKSPACE).all)
+    assert any(not effect.known for effect in analyze("javascript", "await computer.skills.run('tidy')", WORKSPACE).all)

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from interpreter.policy import Policy, Rule
-from interpreter.policy.analysis import look
+from interpreter.policy.analysis import analyze
 from policy.seeing import WORKSPACE
 
 
@@ -153,7 +153,7 @@ def test_an_ask_by_rule_is_told_from_an_ask_for_want_of_one() -> None:
 
 
 def test_effects_can_be_handed_in() -> None:
-    effects = look("shell", "rm x", WORKSPACE)
+    effects = analyze("shell", "rm x", WORKSPACE)
     policy = Policy(WORKSPACE, (Rule("deny", does=("delete",)),))
     assert policy.judge("shell", "rm x", effects) == policy.judge("shell", "rm x")
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from interpreter.policy.analysis import look
+from interpreter.policy.analysis import analyze
 from policy.seeing import WORKSPACE, seen
 
 
@@ -99,7 +99,7 @@ def test_what_commands_do(code: str, effects: set[tuple[str, str]]) -> None:
 
 
 def place_of(code: str) -> list[tuple[str, str]]:
-    return [(effect.place, effect.full) for effect in look("shell", code, WORKSPACE).deleted]
+    return [(effect.place, effect.full) for effect in analyze("shell", code, WORKSPACE).deleted]
 
 
 def test_the_folder_is_followed_as_far_as_it_is_known() -> None:
@@ -121,7 +121,7 @@ def test_a_variable_counts_only_after_it_was_set_and_only_if_it_was_set_once() -
 
 
 def test_lines_are_those_of_the_block() -> None:
-    found = look("shell", "echo a\n\nrm x\nbash -c 'echo b\nrm y'\n", WORKSPACE).deleted
+    found = analyze("shell", "echo a\n\nrm x\nbash -c 'echo b\nrm y'\n", WORKSPACE).deleted
     assert [(effect.what, effect.line) for effect in found] == [("x", 3), ("y", 5)]
 
 
@@ -131,12 +131,12 @@ def test_lines_are_those_of_the_block() -> None:
      "sudo ls", "if true; then", "bash script", "find . -exec bash -c \"$X\" \\;"],
 )  # fmt: skip
 def test_what_the_text_does_not_tell_is_not_known(code: str) -> None:
-    assert look("shell", code, WORKSPACE).unknown
+    assert analyze("shell", code, WORKSPACE).unknown
 
 
 @pytest.mark.parametrize("code", ["ls", "git status", "rm x", "make", "for i in a; do echo $i; done", "f() { ls; }; f"])
 def test_what_the_text_tells_is_known(code: str) -> None:
-    assert not look("shell", code, WORKSPACE).unknown
+    assert not analyze("shell", code, WORKSPACE).unknown
 
 
 def test_characters_of_any_kind_are_kept_and_crash_nothing() -> None:
@@ -147,8 +147,8 @@ def test_characters_of_any_kind_are_kept_and_crash_nothing() -> None:
 
 def test_the_parser_is_loaded_with_the_first_shell_block() -> None:
     code = (
-        "import sys; from interpreter.policy.analysis import look; look('python', 'x = 1', '/'); print('tree_sitter' in sys.modules);"
-        "look('shell', 'ls', '/'); print('tree_sitter' in sys.modules)"
+        "import sys; from interpreter.policy.analysis import analyze; analyze('python', 'x = 1', '/'); print('tree_sitter' in sys.modules);"
+        "analyze('shell', 'ls', '/'); print('tree_sitter' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout == "False\nTrue\n"

@@ -18,7 +18,7 @@ from interpreter.export.notebook import notebook
 from interpreter.export.script.steps import steps_of
 from interpreter.frontends.terminal.approval import QUESTION
 from interpreter.messages import Chunk
-from interpreter.policy.analysis import look, reversibility
+from interpreter.policy.analysis import analyze, reversibility
 from interpreter.policy.files import user_file
 from interpreter.policy.scanners import Scanner
 from interpreter.session.journal.entries import Block, entries_from_messages
@@ -90,7 +90,7 @@ def test_the_terminal_highlights_edits_judges_and_exports_it(tmp_path: Path, mon
 @pytest.mark.parametrize("language", [Moonlight, Plain, Failing])
 def test_nothing_is_known_of_what_its_code_does(language: type[BaseLanguage]) -> None:
     registry = having(language).computer.registry
-    effects = look(language.name, CODE, ".", registry=registry)
+    effects = analyze(language.name, CODE, ".", registry=registry)
     assert effects.language == language.name.lower()
     assert effects.unknown
     assert reversibility(effects).kind == "not"
@@ -100,8 +100,8 @@ def test_a_name_that_is_only_shown_elsewhere_is_run_here() -> None:
     class Html(Plain):
         name = "html"
 
-    assert not look("html", "<b>", ".").all
-    assert look("html", "<b>", ".", registry=having(Html).computer.registry).unknown
+    assert not analyze("html", "<b>", ".").all
+    assert analyze("html", "<b>", ".", registry=having(Html).computer.registry).unknown
 
 
 def test_the_question_says_that_nothing_is_known(chatting: Chatting) -> None:
@@ -188,7 +188,7 @@ def test_a_class_of_0_4_3_extends_nothing() -> None:
     interpreter = OpenInterpreter()
     interpreter.computer.languages.append(Old)  # type: ignore[arg-type]
     assert interpreter.computer.run("old", "hi")[0]["content"] == "hi"
-    assert look("old", "hi", ".", registry=interpreter.computer.registry).unknown
+    assert analyze("old", "hi", ".", registry=interpreter.computer.registry).unknown
     interpreter.computer.languages = interpreter.computer.languages[-1:]
     assert interpreter.computer.is_alive("old")
 

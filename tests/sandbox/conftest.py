@@ -10,15 +10,14 @@ from typing import Any
 import pytest
 
 from interpreter.errors import SandboxUnavailableError
+from interpreter.policy import Policy
 from interpreter.runtimes.javascript import JavaScript
 from interpreter.runtimes.python import Python
 from interpreter.runtimes.shell import Shell
 from interpreter.runtimes.surroundings import Surroundings
-from interpreter.sandbox import (
-    Containment,
-    Sandbox,
-    bubblewrap,
-)
+from interpreter.sandbox import bubblewrap
+from interpreter.sandbox.containment import Containment
+from interpreter.sandbox.sandbox import Sandbox
 from python_sessions import Ran
 
 LANGUAGES = {"python": Python, "shell": Shell, "javascript": JavaScript}
@@ -71,7 +70,11 @@ def contained(real: None, workspace: Path, no_strays: None) -> Iterator[Any]:
     made: list[Inside] = []
 
     def make(kind: str = "workspace", proxy: Any = None, state: tuple[Path, ...] = (), **more: Any) -> Inside:
-        made.append(Inside(Containment(Sandbox(kind, str(workspace), **more), proxy, state)))
+        rules = Policy.load(workspace)
+        sandbox = Sandbox(kind, str(workspace), **more)
+        made.append(
+            Inside(Containment(sandbox, proxy, state, lambda access: rules.access_refusal(access.kind, access.value)))
+        )
         return made[-1]
 
     yield make

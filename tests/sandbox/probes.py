@@ -336,11 +336,8 @@ def attempt_all(facts: Facts, kind: str = "workspace") -> dict[str, Result]:
     from interpreter.runtimes.python import Python
     from interpreter.runtimes.shell import Shell
     from interpreter.runtimes.surroundings import Surroundings
-    from interpreter.sandbox import (
-        Containment,
-        Limits,
-        Sandbox,
-    )
+    from interpreter.sandbox.containment import Containment
+    from interpreter.sandbox.sandbox import Limits, Sandbox
 
     limits = Limits(memory=facts.memory, processes=facts.processes, file_size=facts.file_size)
     hosts = ("localhost", f"localhost:{facts.port}", "169.254.169.254")

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from interpreter.sandbox import Limits, Sandbox
-from interpreter.sandbox.bubblewrap import Groups
+from interpreter.sandbox.bubblewrap import ControlGroups
+from interpreter.sandbox.sandbox import Limits, Sandbox
 
 pytestmark = pytest.mark.full
 
@@ -57,7 +57,7 @@ def test_too_much_memory_in_a_program_of_the_shell(contained: Any) -> None:
 
 
 def test_memory_of_many_processes_together_where_there_are_groups(contained: Any) -> None:
-    groups = Groups(SMALL)
+    groups = ControlGroups(SMALL)
     groups.close()
     if "memory" not in groups.holds:
         pytest.skip("no control group for memory can be made here: it takes root, or a session of systemd's")
@@ -77,7 +77,7 @@ def test_too_much_time(contained: Any) -> None:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="for root the limit on processes holds by control groups alone")
 def test_groups_are_made_and_go(tmp_path: Any) -> None:
-    groups = Groups(Sandbox("workspace", str(tmp_path)).limits)
+    groups = ControlGroups(Sandbox("workspace", str(tmp_path)).limits)
     assert all(folder.is_dir() for folder in groups.folders)
     groups.close()
     assert not any(folder.exists() for folder in groups.folders)

@@ -1,4 +1,4 @@
-"""A sandbox as data: its settings, its widenings, the variables and the places that it lets through."""
+"""A sandbox as data: its settings, the access it is given, the variables and the places that it lets through."""
 
 from __future__ import annotations
 
@@ -9,14 +9,9 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.errors import SandboxUnavailableError, SettingValueError
-from interpreter.sandbox import (
-    Limits,
-    Sandbox,
-    Widening,
-    containment_for,
-)
+from interpreter.sandbox.containment import containment_for
 from interpreter.sandbox.places import places
-from interpreter.sandbox.sandbox import let_through
+from interpreter.sandbox.sandbox import Access, Limits, Sandbox, let_through
 
 
 def test_the_settings_say_it(tmp_path: Path) -> None:
@@ -40,12 +35,13 @@ def test_a_kind_that_does_not_exist_is_an_error(kind: str) -> None:
         Sandbox(kind)
 
 
-def test_a_widening_adds_one_thing(tmp_path: Path) -> None:
+def test_granted_access_is_added(tmp_path: Path) -> None:
     sandbox = Sandbox("workspace", str(tmp_path))
-    wider = sandbox.widened(Widening("write", "/data")).widened(Widening("read", "~/x")).widened(Widening("env", "K"))
+    granted = [Access("write", "/data"), Access("read", "~/x"), Access("env", "K")]
+    wider = sandbox.with_access(granted)
     assert wider.writable == (Path("/data"),) and wider.readable == (Path.home() / "x",) and wider.env == ("K",)
-    assert wider.widened(Widening("env", "K")) == wider and sandbox.paths == ()
-    assert [kind for kind in ("read", "write", "host", "env") if Widening(kind, "x").at_once] == ["host", "env"]  # type: ignore[arg-type]
+    assert wider.with_access([Access("env", "K")]) == wider and sandbox.paths == ()
+    assert [kind for kind in ("read", "write", "host", "env") if Access(kind, "x").at_once] == ["host", "env"]  # type: ignore[arg-type]
 
 
 SECRETS = {

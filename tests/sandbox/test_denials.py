@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from interpreter.sandbox import Sandbox
 from interpreter.sandbox.denials import Block, blocked
 from interpreter.sandbox.places import places
 from interpreter.sandbox.proxy import Verdict
+from interpreter.sandbox.sandbox import Sandbox
 
 from .conftest import Inside
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.sandbox import Proxy
+from interpreter.sandbox.proxy import Proxy
 from sandbox.serving import Quiet, serving
 
 WHEEL = "tiny_thing-1.0-py3-none-any.whl"

@@ -11,12 +11,8 @@ import pytest
 from interpreter.computer_api import Computer
 from interpreter.errors import SandboxUnavailableError
 from interpreter.runtimes.python.in_process import InProcessPython
-from interpreter.sandbox import (
-    Limits,
-    Sandbox,
-    Widening,
-    containment_for,
-)
+from interpreter.sandbox.containment import containment_for
+from interpreter.sandbox.sandbox import Access, Limits, Sandbox
 from waiting import until
 
 from .conftest import Inside
@@ -176,7 +172,7 @@ def test_widening_a_path_needs_a_new_session_and_a_host_does_not(contained: Any,
     (tmp_path / "data" / "numbers").write_text("1 2 3")
     inside = contained()
     assert "numbers" not in inside.do("shell", f"ls {tmp_path}/data").text.replace(str(tmp_path), "")
-    host, data = Widening("host", "example.com"), Widening("read", str(tmp_path / "data"))
+    host, data = Access("host", "example.com"), Access("read", str(tmp_path / "data"))
     assert inside.containment.widen(host) is inside.containment
     assert inside.containment.proxy.hosts == ["example.com"]
     inside.containment.narrow(host)
@@ -205,7 +201,7 @@ def test_the_read_only_kind_writes_nothing_but_temporary_files(contained: Any, w
 def test_the_same_sandbox_is_used_as_long_as_it_fits(inside: Inside, workspace: Path) -> None:
     containment = inside.containment
     assert containment_for(Sandbox("workspace", str(workspace)), containment) is containment
-    containment.widen(Widening("host", "example.com"))
+    containment.widen(Access("host", "example.com"))
     assert containment_for(Sandbox("workspace", str(workspace)), containment) is containment
     other = containment_for(Sandbox("read-only", str(workspace)), containment)
     assert other is not None and other is not containment and other.sandbox.hosts == ("example.com",)

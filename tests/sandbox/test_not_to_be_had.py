@@ -14,15 +14,10 @@ import pytest
 from interpreter.errors import SandboxUnavailableError
 from interpreter.runtimes.containment import Start
 from interpreter.runtimes.processes import SUPERVISOR
-from interpreter.sandbox import (
-    Containment,
-    Sandbox,
-    bubblewrap,
-    container,
-)
-from interpreter.sandbox.containment import ENTER
+from interpreter.sandbox import bubblewrap, container
+from interpreter.sandbox.containment import Containment
 from interpreter.sandbox.places import places
-from interpreter.sandbox.sandbox import Limits
+from interpreter.sandbox.sandbox import ENTER, Limits, Sandbox
 from interpreter.sandbox.seatbelt import profile
 
 

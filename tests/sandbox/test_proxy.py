@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.sandbox import Proxy
-from interpreter.sandbox.proxy import is_listed, is_public
+from interpreter.sandbox.proxy import Proxy, is_listed, is_public
 from sandbox.serving import Quiet, serving
 
 PRIVATE = (

@@ -6,17 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from interpreter.errors import UsageError
-from interpreter.sandbox.requests import (
-    SCOPES,
-    Scope,
-    Wish,
-)
 from interpreter.session import APPROVE, EDIT, REFUSE, Answer, Question
 
 if TYPE_CHECKING:
     from interpreter.policy.analysis import Effects
-    from interpreter.policy.approval import RulesAtHand
+    from interpreter.policy.approval import RuleEditor
     from interpreter.policy.scanners import Scan
+    from interpreter.sandbox.requests import SandboxRequest, Scope
     from interpreter.session.preview import Preview
 
 
@@ -32,7 +28,7 @@ class PendingBlock:
         self.edited = False
         self.declined = False
         self.words: str | None = None
-        self.nobody = False  # the question came to nobody
+        self.unattended = False  # the question came to nobody
         self.denied: str | None = None  # what the model is told, if nobody can have it run
         self.effects: Effects | None = None  # what it would do, from its text
         self.asked_by_rule = False  # a rule says that a person must be asked
@@ -43,9 +39,9 @@ class PendingBlock:
         self.contain: Callable[[], None] | None = None  # have it, and what follows, run in a sandbox; None if it does
         self.question: Question | None = None  # the one that is open
         self._scan = scan
-        self.rules: RulesAtHand | None = None  # for whoever wants to add to them
-        self.widening: Wish | None = None  # what it asks its sandbox for
-        self.only_widening = False  # nobody would be asked if it were not for that
+        self.rules: RuleEditor | None = None  # for whoever wants to add to them
+        self.sandbox_request: SandboxRequest | None = None  # what it asks its sandbox for
+        self.only_sandbox_request = False  # nobody would be asked if it were not for that
         self.preview: Preview | None = None  # it was tried out, and that is to be applied
 
     def approve(self) -> None:
@@ -67,7 +63,7 @@ class PendingBlock:
         """What an answer, from whichever front end, means for it; `preview` in its details is what is applied."""
         self.preview = answer.details.get("preview", self.preview)
         if answer.choice == REFUSE:
-            self.declined, self.words, self.nobody = True, answer.text, answer.by == "nobody"
+            self.declined, self.words, self.unattended = True, answer.text, answer.by == "nobody"
         elif answer.choice == EDIT and answer.text is not None:
             self.edit(answer.text)
         elif answer.choice == "grant":
@@ -83,18 +79,20 @@ class PendingBlock:
 
     def grant(self, scope: Scope = "block") -> None:
         """Give the sandbox what the block asks for: for this block, this session, or always (saved in the rules)."""
-        if self.widening is None or self.widening.refusal or scope not in SCOPES:
+        from interpreter.sandbox.requests import SCOPES
+
+        if self.sandbox_request is None or self.sandbox_request.refusal or scope not in SCOPES:
             raise UsageError(f"The block asks for nothing that can be given for {scope!r}.")
         if scope == "always":
             assert self.rules is not None
-            self.rules.give_always(self.widening)
-        self.widening.granted = scope
+            self.rules.grant_always(self.sandbox_request)
+        self.sandbox_request.granted = scope
         self._answer(Answer(APPROVE))
 
     @property
     def asks_for_more(self) -> bool:
         """Whether it waits for somebody to give its sandbox something."""
-        return self.widening is not None and self.widening.is_open
+        return self.sandbox_request is not None and self.sandbox_request.is_open
 
     @property
     def has_findings(self) -> bool:
@@ -102,7 +100,7 @@ class PendingBlock:
         return self.scanned is not None and self.scanned.asks
 
     @property
-    def needs_somebody(self) -> bool:
+    def requires_approval(self) -> bool:
         """Whether it must not run unless a person says so: for a rule, a scan, or a sandbox that is to give more."""
         return self.asked_by_rule or self.has_findings or self.asks_for_more
 

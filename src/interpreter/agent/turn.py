@@ -17,10 +17,10 @@ from interpreter.errors import InterpreterError, LimitReachedError, ModelError, 
 from interpreter.llm.text_mode import PROSE_LANGUAGES
 from interpreter.messages import Chunk, Fold, Message, has_failed
 from interpreter.policy.approval import (
-    NOBODY_THERE,
-    Consent,
+    UNATTENDED,
+    BlockApproval,
     decision,
-    told_findings,
+    format_findings,
 )
 from interpreter.policy.call_approval import ToolCall
 from interpreter.session import Action, Block, Event, Ids, Publisher, new_id
@@ -309,14 +309,14 @@ class Turn:
             self.guard.ran(language, code, [])
             yield from self._say(f"{unknown_language(language, interpreter.computer.languages)}\n")
             return
-        consent = Consent(interpreter)
+        approval = BlockApproval(interpreter)
         yield from interpreter.tell_apart()
-        block = Block(interpreter.runtimes, language, code, consent)
+        block = Block(interpreter.runtimes, language, code, approval)
         block.turn_cancelled = interpreter._cancel.is_set
         before = len(interpreter.messages)
         self._changed = None
         yield from self._performed(block)
-        pending = consent.pending
+        pending = approval.pending
         if pending is not None and pending.denied is not None:
             self.guard.ran(language, code, [pending.denied], failed=True)
             yield from self._say(f"{pending.denied}\n", failed=True)
@@ -368,10 +368,10 @@ class Turn:
     def _decline(self, pending: PendingBlock) -> Generator[Chunk]:
         """Tell the model that the block did not run, and what is known of why."""
         messages = self.interpreter.messages
-        findings = told_findings(pending)
-        if pending.nobody and pending.needs_somebody:
+        findings = format_findings(pending)
+        if pending.unattended and pending.requires_approval:
             self.over = True
-            yield from self._say("\n".join(filter(None, [f"Not run: {NOBODY_THERE}", findings])) + "\n", failed=True)
+            yield from self._say("\n".join(filter(None, [f"Not run: {UNATTENDED}", findings])) + "\n", failed=True)
             return
         messages.append({"role": "user", "type": "message", "content": DECLINED})
         if findings:

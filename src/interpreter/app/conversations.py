@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from interpreter.app import perform
 from interpreter.errors import ConversationFileError, LanguageNotFound
-from interpreter.policy.approval import Consent
+from interpreter.policy.approval import BlockApproval
 from interpreter.session import Block as RunBlock
 from interpreter.session import Do, Event, Ids, Publisher
 from interpreter.session.journal.entries import Block, entries_from_messages
@@ -138,7 +138,7 @@ class Rerun:
         shown = Publisher(interpreter.session.log, Ids(actor=interpreter.agent.id))
         yield from shown.publish({"role": "assistant", "type": "code", "format": block.language, "content": block.code})
         yield from shown.close()
-        action = RunBlock(interpreter.runtimes, block.language, block.code, Consent(interpreter, stored=False))
+        action = RunBlock(interpreter.runtimes, block.language, block.code, BlockApproval(interpreter, stored=False))
         exit_code = None
         with closing(interpreter.session.perform(action, interpreter.agent)) as events:
             for event in events:

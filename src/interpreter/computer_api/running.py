@@ -111,10 +111,8 @@ class Running(Languages):
             shared.action, shared.ask = block, partial(self.session.ask_now, block)
             if block.replay is not None:
                 running = block.replay()
-            elif block.widening is not None:
-                from interpreter.computer_api.widening import Widened
-
-                running = Widened(self, block, block.widening).run(block.code)
+            elif block.sandbox_request is not None:
+                running = block.sandbox_request.run(self, block)
             else:
                 running = self.run_now(block)
             with (

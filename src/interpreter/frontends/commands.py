@@ -18,7 +18,7 @@ from interpreter.config.settings import SETTINGS
 from interpreter.llm.providers import saved_keys
 from interpreter.llm.usage import Price
 from interpreter.policy import Policy, Verdict, decide, propose_rule
-from interpreter.policy.analysis import Effects, look
+from interpreter.policy.analysis import Effects, analyze
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
@@ -132,7 +132,7 @@ def check(parsed: Parsed) -> int:
     language = str(parsed.actions.get("language", "shell"))
     workspace = str(parsed.settings.get("workspace") or os.getcwd())
     policy = Policy.load(workspace)
-    effects = look(language, code, workspace)
+    effects = analyze(language, code, workspace)
     verdict = policy.judge(language, code, effects)
     print("\n".join([*verdict_lines(policy, verdict, effects), *_always(verdict, language, code, effects)]))
     return 1 if verdict.decision == "deny" else 0

@@ -5,22 +5,17 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from interpreter.computer_api.answering import LONGEST_SHOWN, Use, asked_first, cut
 from interpreter.messages import Chunk
-from interpreter.policy.approval import mode_of
+from interpreter.policy.approval import ApprovalContext, mode_of
 from interpreter.session import ACTION, APPROVE, Action, Block, Question
 from interpreter.tools.calls import call_tool, read_arguments, shown_call
 
 if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
-    from interpreter.policy import (
-        Mode,
-        Policy,
-        Verdict,
-    )
-    from interpreter.tools import Tool
+    from interpreter.policy import Mode, Policy, Verdict
+    from interpreter.tools import Tool, Toolbox
 
 Ask = Callable[[str], "bool | None"]
 """Whether the user allows it; None if nobody can be asked."""
@@ -37,11 +32,20 @@ ASKED_ANEW = frozenset({"computer.os.launch"})
 FOR_THE_BLOCK = " A yes is for all such calls of this block."
 
 
-class CallConsent:
-    """For the calls of one block."""
+class CallContext(ApprovalContext, Protocol):
+    """What the approval of calls uses of an interpreter besides."""
 
-    def __init__(self, interpreter: OpenInterpreter) -> None:
-        self._interpreter = interpreter
+    @property
+    def os(self) -> bool: ...
+    @property
+    def tools(self) -> Toolbox: ...
+
+
+class CallApproval:
+    """Approves the calls of one block."""
+
+    def __init__(self, context: CallContext) -> None:
+        self._context = context
         self._allowed: set[str] = set()  # by the user, for as long as the block runs
         self._loaded: Policy | None = None
         self._loading, self._asking = threading.Lock(), threading.Lock()
@@ -68,7 +72,7 @@ class CallConsent:
         return "user"
 
     def _refuse_where_code_only_looks(self, use: Use) -> None:
-        reason = PLANNING if mode_of(self._interpreter) == "plan" else ""
+        reason = PLANNING if mode_of(self._context) == "plan" else ""
         if use.only_reads:
             reason = reason or READ_ONLY
         if reason:
@@ -81,10 +85,10 @@ class CallConsent:
             Step,
         )
 
-        language = self._interpreter.computer.registry.canonical(use.language)
+        language = self._context.runtimes.registry.canonical(use.language)
         effect = Effect("computer", use.name, 1, how="sends" if use.sends else "acts" if use.acts else "looks")
         step = Step(language, str(use), 1, (use.name,), (effect,), fixed=False)
-        effects = Effects(language, str(self._interpreter.workspace), (step,))
+        effects = Effects(language, str(self._context.workspace), (step,))
         return self._policy().judge(language, str(use), effects)
 
     def _policy(self) -> Policy:
@@ -92,7 +96,7 @@ class CallConsent:
 
         with self._loading:
             if self._loaded is None:
-                self._loaded = Policy.load(str(self._interpreter.workspace), self._interpreter.computer.registry)
+                self._loaded = Policy.load(str(self._context.workspace), self._context.runtimes.registry)
             return self._loaded
 
     def _reason_to_ask(self, use: Use, verdict: Verdict) -> str:
@@ -105,7 +109,7 @@ class CallConsent:
         return ""
 
     def _is_free(self, tool: str) -> bool:
-        return tool in FREE_IN_SANDBOX or (tool in SEES_THE_SCREEN and bool(self._interpreter.os))
+        return tool in FREE_IN_SANDBOX or (tool in SEES_THE_SCREEN and bool(self._context.os))
 
     def _ask(self, use: Use, reason: str, ask: Ask) -> None:
         hint = "" if use.name in ASKED_ANEW else FOR_THE_BLOCK
@@ -136,10 +140,10 @@ class ToolCall(Action):
 
     kind = "tool"
 
-    def __init__(self, interpreter: OpenInterpreter, name: str, arguments: str) -> None:
+    def __init__(self, context: CallContext, name: str, arguments: str) -> None:
         super().__init__()
-        self._interpreter, self.name, self.arguments = interpreter, name, arguments
-        self._tool = interpreter.tools.get(name)
+        self._context, self.name, self.arguments = context, name, arguments
+        self._tool = context.tools.get(name)
         self.covered = self._tool is not None and self._tool.policy != "reads"
         self._refusal = ""
 
@@ -155,7 +159,7 @@ class ToolCall(Action):
         if tool is None or given is None:
             return
         verdict = self._verdict(tool)
-        mode = mode_of(self._interpreter)
+        mode = mode_of(self._context)
         self._refusal = ""
         if verdict.decision == "deny":
             self._refusal = f"The rules here do not allow {tool.name}: {verdict.reason}"
@@ -192,7 +196,7 @@ class ToolCall(Action):
             Step,
         )
 
-        workspace = str(self._interpreter.workspace)
+        workspace = str(self._context.workspace)
         effect = Effect("computer", tool.name, 1, how={"reads": "looks"}.get(tool.policy, tool.policy))
         words = shown_call(tool.name, self.arguments)
         step = Step("tool", words, 1, (tool.name,), (effect,), fixed=False)
@@ -200,7 +204,7 @@ class ToolCall(Action):
 
     def run(self) -> Generator[Chunk]:
         self.outcome = "done"
-        for chunk in call_tool(self._interpreter.tools, self.name, self.arguments, self._permit):
+        for chunk in call_tool(self._context.tools, self.name, self.arguments, self._permit):
             self.outcome = chunk.get("ended", self.outcome)
             yield chunk
 

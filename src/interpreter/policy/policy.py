@@ -3,58 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
-from interpreter.config.homes import homes
-from interpreter.policy.analysis import Effects, Step, look
-from interpreter.policy.files import config_folder, user_file
-from interpreter.policy.grants import Grant
-from interpreter.policy.policy_file import (
-    PolicyFile,
-    ProjectRules,
-    project_rules,
-    read_file,
-    read_text,
-)
-from interpreter.policy.rules import DECISIONS, Decision, Folders, Rule
+from interpreter.policy.analysis import Effects, Step, analyze
+from interpreter.policy.files import config_folder, project_file, user_file
+from interpreter.policy.policy_file import Grant, PolicyFile, ProjectRules, project_rules, read_file, read_text
+from interpreter.policy.rules import Folders, Rule, Verdict, folders_for, judge_steps, matches_path
 from interpreter.runtimes import BUILT_IN, Registry
 
+Mode = Literal["ask", "auto-in-sandbox", "auto", "plan"]
+MODES: tuple[Mode, ...] = get_args(Mode)
 BUILTIN = Path(__file__).parent / "builtin.yaml"
-NO_RULE = "no rule speaks of it"
-
-
-@dataclass(frozen=True)
-class Part:
-    """What the rules say of one step of a block."""
-
-    text: str
-    line: int
-    decision: Decision
-    rule: Rule | None
-    """The strictest that matches; None if none does."""
-
-    @property
-    def reason(self) -> str:
-        return NO_RULE if self.rule is None else self.rule.reason or str(self.rule)
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What the rules say of a block: the strictest of what they say of its parts."""
-
-    decision: Decision
-    rules: tuple[Rule, ...]
-    reason: str
-    parts: tuple[Part, ...]
-
-    @property
-    def by_rule(self) -> bool:
-        """Does a rule say so? Otherwise the mode decides."""
-        return bool(self.rules)
+NO_PLAN = "plan mode runs code only in a read-only sandbox without network (--sandbox read-only), and there is none"
+NO_SANDBOX = "there is no sandbox that would hold it"
+NOBODY = "nobody is there to ask"
+# Code that does no more than what a sandbox would give, so that its analysis shows which rules that concerns.
+_CODE_FOR_ACCESS = {
+    "read": "open({value!r})",
+    "write": "open({value!r}, 'w')",
+    "host": "import urllib.request\nurllib.request.urlopen('https://{value}')",
+    "env": "import os\nos.environ[{value!r}]",
+}
+_EFFECTS_OF_ACCESS = {"read": {"read", "secret"}, "write": {"read", "secret", "write"}}
 
 
 @dataclass(frozen=True)
@@ -84,38 +57,30 @@ class Policy:
 
     def judge(self, language: str, code: str, effects: Effects | None = None) -> Verdict:
         """What the rules say of a block, step by step."""
-        found = effects or look(language, code, self.workspace)
-        parts = [self._part(step) for step in found.steps]
-        return _whole(_counting(found.steps, parts), parts)
+        steps = (effects or analyze(language, code, self.workspace)).steps
+        return judge_steps(self.rules, steps, self.folders)
 
     @cached_property
     def folders(self) -> Folders:
-        return folders(self.workspace)
+        return folders_for(self.workspace)
 
-    def _part(self, step: Step) -> Part:
-        matching = [rule for rule in self.rules if rule.matches(step, self.folders)]
-        strictest = max(matching, key=lambda rule: DECISIONS.index(rule.decision), default=None)
-        return Part(step.text, step.line, strictest.decision if strictest else "ask", strictest)
+    def access_refusal(self, kind: str, value: str) -> str:
+        """Why the rules do not let a sandbox have this host, path or variable; empty if they do."""
+        effects = analyze("python", _CODE_FOR_ACCESS[kind].format(value=value), self.workspace).all
+        concerned = tuple(effect for effect in effects if effect.kind not in ("program", "unknown"))
+        step = Step("", f"{kind} {value}", 1, (), concerned)
+        for rule in self.rules:
+            if rule.decision == "deny" and (rule.matches(step, self.folders) or self._protects(rule, kind, value)):
+                return rule.reason or str(rule)
+        return ""
 
-
-def _counting(steps: Iterable[Step], parts: list[Part]) -> list[Part]:
-    """Without what changes nothing by itself, such as `cd`, if there is anything else."""
-    counting = [
-        part for step, part in zip(steps, parts, strict=True) if part.rule or step.effects or not step.is_command
-    ]
-    return counting or parts
-
-
-def _whole(counting: list[Part], parts: list[Part]) -> Verdict:
-    if not counting:
-        return Verdict("ask", (), "there is nothing in it", ())
-    strictest = max(DECISIONS.index(part.decision) for part in counting)
-    # A rule that asks is heard before the lack of one: it also holds in a mode that would run the rest.
-    deciding = [part for part in counting if DECISIONS.index(part.decision) == strictest]
-    ruled = [part for part in deciding if part.rule] if DECISIONS[strictest] != "allow" else deciding
-    rules = tuple(dict.fromkeys(part.rule for part in ruled if part.rule))
-    reason = "; ".join(dict.fromkeys(part.reason for part in ruled or deciding))
-    return Verdict(DECISIONS[strictest], rules, reason, tuple(parts))
+    def _protects(self, rule: Rule, kind: str, folder: str) -> bool:
+        """Whether the rule is about something in the folder."""
+        if kind not in _EFFECTS_OF_ACCESS or rule.command or rule.language or rule.host:
+            return False
+        if rule.does and not _EFFECTS_OF_ACCESS[kind] & set(rule.does):
+            return False
+        return any(matches_path(folder, path, self.folders, above_too=True, in_both=True) for path in rule.path)
 
 
 def builtin(workspace: str) -> PolicyFile:
@@ -123,18 +88,38 @@ def builtin(workspace: str) -> PolicyFile:
     return read_text(BUILTIN.read_text(encoding="utf-8"), "built in", workspace, check=False)
 
 
-def folders(workspace: str) -> Folders:
-    config = os.path.realpath(config_folder())
-    own, *account = homes()
-    return Folders(os.path.realpath(workspace), config, own, *account)
+# -- what sandboxes are always given ------------------------------------------------------------------------------
+
+_granted: dict[tuple[str, str], tuple[object, list[tuple[str, str]]]] = {}  # what the files said, and their stamps
 
 
-Mode = Literal["ask", "auto-in-sandbox", "auto", "plan"]
-MODES: tuple[Mode, ...] = get_args(Mode)
+def granted_access(workspace: str) -> list[tuple[str, str]]:
+    """What the user's file gives sandboxes in this workspace, as kind and value, without what a rule denies."""
+    path = user_file()
+    stamp = _stamp(path), _stamp(project_file(workspace))
+    if stamp[0] is None:
+        return []
+    key = (str(path), workspace)
+    if key not in _granted or _granted[key][0] != stamp:
+        policy = Policy.load(workspace)
+        plain = [(kind, _full(value) if kind in ("read", "write") else value) for kind, value, _ in policy.grants]
+        _granted[key] = stamp, [access for access in plain if not policy.access_refusal(*access)]
+    return _granted[key][1]
 
-NO_PLAN = "plan mode runs code only in a read-only sandbox without network (--sandbox read-only), and there is none"
-NO_SANDBOX = "there is no sandbox that would hold it"
-NOBODY = "nobody is there to ask"
+
+def _full(path: str) -> str:
+    return os.path.realpath(os.path.expanduser(path))
+
+
+def _stamp(path: Path) -> object:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+# -- the permission mode ------------------------------------------------------------------------------------------
 
 
 class Sandboxing(NamedTuple):
@@ -143,14 +128,6 @@ class Sandboxing(NamedTuple):
     writes: Literal["anywhere", "workspace", "nowhere"] = "anywhere"
     network: bool = True
     """Can it reach more than listed hosts?"""
-
-    @property
-    def holds(self) -> bool:
-        return self.writes != "anywhere"
-
-    @property
-    def is_read_only(self) -> bool:
-        return self.writes == "nowhere" and not self.network
 
 
 class Outcome(NamedTuple):
@@ -169,7 +146,7 @@ def decide(
     someone_there: bool = True,
 ) -> Outcome:
     """Run, ask or deny; `alarm` is what a scan found that a person should see first."""
-    outcome = _decided(mode, verdict, sandbox or Sandboxing())
+    outcome = _decide(mode, verdict, sandbox or Sandboxing())
     if outcome.action == "run" and alarm:
         outcome = Outcome("ask", alarm)
     if outcome.action == "ask" and not someone_there:
@@ -177,10 +154,10 @@ def decide(
     return outcome
 
 
-def _decided(mode: Mode, verdict: Verdict, sandbox: Sandboxing) -> Outcome:
+def _decide(mode: Mode, verdict: Verdict, sandbox: Sandboxing) -> Outcome:
     if verdict.decision == "deny":
         return Outcome("deny", verdict.reason)
-    if mode == "plan" and not sandbox.is_read_only:
+    if mode == "plan" and (sandbox.writes != "nowhere" or sandbox.network):
         return Outcome("deny", NO_PLAN)
     if verdict.decision == "ask" and verdict.by_rule:
         return Outcome("ask", verdict.reason)
@@ -189,7 +166,7 @@ def _decided(mode: Mode, verdict: Verdict, sandbox: Sandboxing) -> Outcome:
     match mode:
         case "ask":
             return Outcome("ask", verdict.reason)
-        case "auto-in-sandbox" if not sandbox.holds:
+        case "auto-in-sandbox" if sandbox.writes == "anywhere":
             return Outcome("ask", NO_SANDBOX)
         case "auto-in-sandbox":
             return Outcome("run", "the sandbox holds it")

@@ -11,21 +11,32 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from interpreter.errors import PolicyError
-from interpreter.policy.analysis import look
+from interpreter.policy.analysis import analyze
 from interpreter.policy.analysis.effects import KINDS
 from interpreter.policy.files import config_folder, project_file, user_file
-from interpreter.policy.grants import GIVEN, Grant
-from interpreter.policy.rules import DECISIONS, NOTHING, WAYS, Rule
+from interpreter.policy.rules import DECISIONS, NETWORK_KINDS, NOTHING, Rule, above, folders_for, judge_steps
 from interpreter.runtimes import BUILT_IN, Registry
 
+ACCESS_KINDS = ("host", "read", "write", "env")
 _KEYS = ("decision", "language", "command", "does", "path", "host", "call", "folder", "reason", "name", "examples")
 _LISTS = ("language", "command", "does", "path", "host", "call")
+
+
+class Grant(NamedTuple):
+    """Something that sandboxes are always given, and the workspace in which they are."""
+
+    kind: str
+    value: str
+    folder: str = ""
+
+    def holds_in(self, workspace: str) -> bool:
+        return not self.folder or above(os.path.realpath(os.path.expanduser(self.folder)), workspace)
 
 
 @dataclass(frozen=True)
@@ -78,12 +89,10 @@ class _Reader:
         return [] if node is None or node.value in ("", "null") else self._items(node, name)
 
     def _grant(self, node: Node) -> Grant:
-        fields = self._fields(node, (*GIVEN, "folder"), "what a sandbox is given")
+        fields = self._fields(node, (*ACCESS_KINDS, "folder"), "what a sandbox is given")
         kinds = [name for name in fields if name != "folder"]
         if len(kinds) != 1:
-            raise self._wrong(
-                node.start_mark.line + 1, "one of host, read, write, env is wanted", "Begin one item each."
-            )
+            raise self._error(node, "one of host, read, write, env is wanted", "Begin one item each.")
         folder = self._text(fields["folder"]) if "folder" in fields else ""
         return Grant(kinds[0], self._text(fields[kinds[0]]), folder)
 
@@ -95,23 +104,22 @@ class _Reader:
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             what = getattr(error, "problem", None) or str(error)
-            raise self._wrong(
-                mark.line + 1 if mark else 0, f"it is no YAML ({what})", "Mind the indentation and the quotes."
-            ) from None
+            advice = "Mind the indentation and the quotes."
+            raise PolicyError(self.source, mark.line + 1 if mark else 0, f"it is no YAML ({what})", advice) from None
 
     def _rule(self, node: Node) -> Rule:
-        line = node.start_mark.line + 1
         fields = self._fields(node, _KEYS, "a rule")
         if "decision" not in fields:
-            raise self._wrong(line, "a rule has no `decision`", "Say allow, ask or deny.")
-        decision = self._choice(fields["decision"], DECISIONS)
+            raise self._error(node, "a rule has no `decision`", "Say allow, ask or deny.")
+        decision = self._text(fields["decision"])
+        self._known([decision], DECISIONS, fields["decision"])
         lists: dict[str, Any] = {name: self._texts(fields[name]) for name in _LISTS if name in fields}
         plain = {name: self._text(fields[name]) for name in ("folder", "reason", "name") if name in fields}
-        rule = Rule(decision, **lists, **plain, source=self.source, line=line)  # type: ignore[arg-type]
+        rule = Rule(decision, **lists, **plain, source=self.source, line=node.start_mark.line + 1)  # type: ignore[arg-type]
         rule = replace(rule, language=tuple(map(self._registry.canonical, rule.language)))
-        self._known(rule.does, (*KINDS, *WAYS, NOTHING), fields.get("does"))
+        self._known(rule.does, (*KINDS, *NETWORK_KINDS, NOTHING), fields.get("does"))
         if decision == "allow" and not rule.conditions.keys() - {"folder"}:
-            raise self._wrong(line, "this rule allows everything", "Name what it allows, or use the mode auto (-y).")
+            raise self._error(node, "this rule allows everything", "Name what it allows, or use the mode auto (-y).")
         if "examples" not in fields:
             return rule
         examples = self._fields(fields["examples"], ("match", "no match"), "examples")
@@ -120,9 +128,7 @@ class _Reader:
 
     def _fields(self, node: Node, allowed: Iterable[str], what: str) -> dict[str, Node]:
         if not isinstance(node, MappingNode):
-            raise self._wrong(
-                node.start_mark.line + 1, f"{what} must be made of `name: value`", "docs/policy.md has an example."
-            )
+            raise self._error(node, f"{what} must be made of `name: value`", "docs/policy.md has an example.")
         fields = {}
         for key, value in node.value:
             name = self._text(key)
@@ -132,7 +138,7 @@ class _Reader:
 
     def _items(self, node: Node, name: str) -> list[Node]:
         if not isinstance(node, SequenceNode):
-            raise self._wrong(node.start_mark.line + 1, f"`{name}` must be a list", "Begin each item with a dash.")
+            raise self._error(node, f"`{name}` must be a list", "Begin each item with a dash.")
         return list(node.value)
 
     def _texts(self, node: Node) -> tuple[str, ...]:
@@ -142,15 +148,8 @@ class _Reader:
 
     def _text(self, node: Node) -> str:
         if not isinstance(node, ScalarNode):
-            raise self._wrong(
-                node.start_mark.line + 1, "a text is wanted here", "Put it in quotes if it has special characters."
-            )
+            raise self._error(node, "a text is wanted here", "Put it in quotes if it has special characters.")
         return str(node.value)
-
-    def _choice(self, node: Node, choices: tuple[Any, ...]) -> Any:
-        text = self._text(node)
-        self._known([text], choices, node)
-        return text
 
     def _known(self, given: Iterable[str], allowed: Iterable[str], node: Node | None) -> None:
         choices = list(allowed)
@@ -158,19 +157,38 @@ class _Reader:
             if name not in choices:
                 close = get_close_matches(name, choices, n=1)
                 advice = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(choices)}."
-                raise self._wrong(node.start_mark.line + 1 if node else 0, f"{name!r} is not known here", advice)
+                raise self._error(node, f"{name!r} is not known here", advice)
 
-    def _wrong(self, line: int, what: str, advice: str) -> PolicyError:
-        return PolicyError(os.fspath(self.source), line, what, advice)
+    def _error(self, node: Node | None, what: str, advice: str) -> PolicyError:
+        return PolicyError(self.source, node.start_mark.line + 1 if node else 0, what, advice)
 
+
+# -- examples -----------------------------------------------------------------------------------------------------
+
+
+def check_examples(rule: Rule, workspace: str, registry: Registry = BUILT_IN) -> None:
+    """PolicyError if an example does not come out as the file says."""
+    language = rule.language[0] if rule.language else "python" if rule.call else "shell"
+    for wanted, examples in ((True, rule.match), (False, rule.no_match)):
+        for code in examples:
+            effects = analyze(language, code, workspace, registry=registry)
+            verdict = judge_steps((rule,), effects.steps, folders_for(workspace))
+            if (verdict.by_rule and verdict.decision == rule.decision) == wanted:
+                continue
+            what = f"the rule does not match its example {code!r}"
+            if not wanted:
+                what = f"the rule matches {code!r}, which it should not"
+            advice = f"Change the rule or the example; `interpreter --policy-check {code!r}` tells what is seen in it."
+            raise PolicyError(rule.source, rule.line, what, advice)
+
+
+# -- adding to the user's file ------------------------------------------------------------------------------------
 
 _HEADER = "# What may run without asking, what is asked, and what never runs. See docs/policy.md.\n"
 
 
 def rule_text(rule: Rule) -> str:
     """A rule as a file has it."""
-    import yaml
-
     fields: dict[str, Any] = {"decision": rule.decision}
     for name, value in rule.conditions.items():
         fields[name] = value[0] if len(value) == 1 else list(value)
@@ -181,66 +199,67 @@ def rule_text(rule: Rule) -> str:
 def save_rule(rule: Rule, workspace: str) -> Path:
     """Add a rule to the user's file; returns where that is."""
     wanted = replace(rule, match=(), no_match=())
-    return save_item("rules", rule_text(rule), workspace, lambda file: replace(file, rules=(*file.rules, wanted)))
+    return _save("rules", rule_text(rule), workspace, lambda file: replace(file, rules=(*file.rules, wanted)))
 
 
-def save_item(key: str, text: str, workspace: str, expected: Callable[[PolicyFile], PolicyFile]) -> Path:
-    """Add an item to a list of the user's file, which must then say what is expected; returns where that is."""
-    path = Path(os.path.realpath(user_file()))  # it may be a link into somebody's collection of such files
-    with _alone(path.parent):
-        _save(path, key, text, workspace, expected)
+def grant_text(grant: Grant) -> str:
+    """A grant as a file has it."""
+    item = {grant.kind: grant.value, "folder": grant.folder}
+    return yaml.safe_dump([item], sort_keys=False, allow_unicode=True)
+
+
+def save_grant(grant: Grant) -> Path:
+    """Add it to the user's file; returns where that is."""
+    return _save("sandbox", grant_text(grant), grant.folder, lambda file: replace(file, grants=(*file.grants, grant)))
+
+
+def _save(key: str, text: str, workspace: str, expected: Callable[[PolicyFile], PolicyFile]) -> Path:
+    """Add an item to a list of the user's file; PolicyError if the file would not say what is expected then."""
+    path = Path(os.path.realpath(user_file()))  # it may be a link into a collection of such files
+    with _locked(path.parent):
+        try:
+            old = path.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            old = ""
+        before = read_text(old, str(path), workspace, check=False)
+        new = _insert(old, text, key)
+        after = read_text(new, str(path), workspace, check=False) if new else before
+        if after != expected(before):
+            advice = f"Add it by hand:\n{text}"
+            raise PolicyError(str(path), 0, f"nothing can be added to `{key}` in this file", advice)
+        _replace_file(path, new)
     return path
 
 
-def _save(path: Path, key: str, text: str, workspace: str, expected: Callable[[PolicyFile], PolicyFile]) -> None:
-
-    try:
-        old = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        old = ""
-    before = read_text(old, str(path), workspace, check=False)
-    new = _added(old, text, key)
-    after = read_text(new, str(path), workspace, check=False) if new else before
-    if after != expected(before):
-        raise PolicyError(str(path), 0, f"nothing can be added to `{key}` in this file", f"Add it by hand:\n{text}")
-    write_whole(path, new)
-
-
-def _added(old: str, rule: str, key: str) -> str:
+def _insert(old: str, item: str, key: str) -> str:
     """The text with the item at the end of its list; empty if there is no place for it."""
-    import yaml
-
     old = old if not old or old.endswith("\n") else f"{old}\n"
     root = yaml.compose(old, Loader=yaml.SafeLoader)
     if root is None:
-        return f"{old or _HEADER}{key}:\n{rule}"
-    if not isinstance(root, yaml.MappingNode) or root.flow_style:
+        return f"{old or _HEADER}{key}:\n{item}"
+    if not isinstance(root, MappingNode) or root.flow_style:
         return ""
-    rules = next((value for name, value in root.value if name.value == key), None)
-    if rules is None:
-        return f"{old.rstrip()}\n\n{key}:\n{rule}"
-    if not rules.value or (isinstance(rules, yaml.ScalarNode) and rules.value == "null"):
-        return _in_place(old, rules.start_mark.index, rules.end_mark.index, rule)
-    if not isinstance(rules, yaml.SequenceNode) or rules.flow_style:
+    items = next((value for name, value in root.value if name.value == key), None)
+    if items is None:
+        return f"{old.rstrip()}\n\n{key}:\n{item}"
+    if not items.value or (isinstance(items, ScalarNode) and items.value == "null"):
+        # Instead of `[]` or nothing; a comment behind it stays where it is.
+        comment, newline, rest = old[items.end_mark.index :].partition("\n")
+        return f"{old[: items.start_mark.index].rstrip()}{comment}\n{item}{rest}" if newline else ""
+    if not isinstance(items, SequenceNode) or items.flow_style:
         return ""
     # The mark before each item is its dash; the last item ends where its last line with something in it ends.
-    indent = " " * max(rules.start_mark.column, 0)
+    indent = " " * max(items.start_mark.column, 0)
     lines = old.split("\n")
-    at = rules.end_mark.line if rules.end_mark.line < len(lines) else len(lines)
+    at = items.end_mark.line if items.end_mark.line < len(lines) else len(lines)
     while at > 0 and (not lines[at - 1].strip() or lines[at - 1].lstrip().startswith("#")):
         at -= 1
-    added = [indent + line if line else line for line in rule.rstrip("\n").split("\n")]
+    added = [indent + line if line else line for line in item.rstrip("\n").split("\n")]
     return "\n".join([*lines[:at], *added, *(lines[at:] if any(lines[at:]) else [""])])
 
 
-def _in_place(old: str, start: int, end: int, rule: str) -> str:
-    """The rule instead of `[]` or nothing; a comment behind it stays where it is."""
-    comment, newline, rest = old[end:].partition("\n")
-    return f"{old[:start].rstrip()}{comment}\n{rule}{rest}" if newline else ""
-
-
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
+def _locked(folder: Path) -> Iterator[None]:
     """Two sessions may save at the same moment."""
     import fcntl
 
@@ -253,8 +272,8 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(descriptor)
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Replace a file; only its owner can read it."""
+def _replace_file(path: Path, text: str) -> None:
+    """Replace a file, whole or not at all; only its owner can read it."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -268,31 +287,7 @@ def write_whole(path: Path, text: str) -> None:
         raise
 
 
-def check_examples(rule: Rule, workspace: str, registry: Registry = BUILT_IN) -> None:
-    """PolicyError if an example does not come out as the file says."""
-    for wanted, examples in ((True, rule.match), (False, rule.no_match)):
-        for code in examples:
-            if speaks_of(rule, code, workspace, registry) != wanted:
-                what = (
-                    f"the rule does not match its example {code!r}"
-                    if wanted
-                    else f"the rule matches {code!r}, which it should not"
-                )
-                advice = (
-                    f"Change the rule or the example; `interpreter --policy-check {code!r}` tells what is seen in it."
-                )
-                raise PolicyError(rule.source, rule.line, what, advice)
-
-
-def speaks_of(rule: Rule, code: str, workspace: str, registry: Registry = BUILT_IN) -> bool:
-    """Would the rule, alone, decide about this code?"""
-    from interpreter.policy.policy import Policy
-
-    language = rule.language[0] if rule.language else "python" if rule.call else "shell"
-    effects = look(language, code, workspace, registry=registry)
-    verdict = Policy(workspace, (rule,)).judge(language, code, effects)
-    return verdict.by_rule and verdict.decision == rule.decision
-
+# -- a project's own rules ----------------------------------------------------------------------------------------
 
 STORE = "trusted-policies.json"
 _LARGEST = 200_000
@@ -337,7 +332,7 @@ def trust(project: ProjectRules) -> None:
     """Remember that the user trusts this text in this folder."""
     store = config_folder() / STORE
     stored = _stored(store) | {project.folder: project.digest}
-    write_whole(store, json.dumps(stored, indent=1, sort_keys=True) + "\n")
+    _replace_file(store, json.dumps(stored, indent=1, sort_keys=True) + "\n")
 
 
 def _stored(path: Path) -> dict[str, str]:

@@ -14,14 +14,17 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Literal, NamedTuple, get_args
 
-from interpreter.policy.analysis import Effect, Effects, Step, look
+from interpreter.config.homes import homes
+from interpreter.policy.analysis import Effect, Effects, Step, analyze
 from interpreter.policy.analysis.notes import is_of_system
+from interpreter.policy.files import config_folder
 
 Decision = Literal["allow", "ask", "deny"]
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
 NOTHING = "nothing"
+NO_RULE = "no rule speaks of it"
 # The two halves of `network`.
-WAYS = ("get", "send")
+NETWORK_KINDS = ("get", "send")
 
 
 @dataclass(frozen=True)
@@ -157,6 +160,65 @@ def _any_host(effect: Effect, patterns: Sequence[str]) -> bool:
     )
 
 
+# -- verdicts ---
+
+
+@dataclass(frozen=True)
+class StepVerdict:
+    """What the rules say of one step of a block."""
+
+    text: str
+    line: int
+    decision: Decision
+    rule: Rule | None
+    """The strictest that matches; None if none does."""
+
+    @property
+    def reason(self) -> str:
+        return NO_RULE if self.rule is None else self.rule.reason or str(self.rule)
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What the rules say of a block: the strictest verdict on its steps."""
+
+    decision: Decision
+    rules: tuple[Rule, ...]
+    reason: str
+    parts: tuple[StepVerdict, ...]
+
+    @property
+    def by_rule(self) -> bool:
+        """Does a rule say so? Otherwise the mode decides."""
+        return bool(self.rules)
+
+
+def judge_steps(rules: Sequence[Rule], steps: Sequence[Step], folders: Folders) -> Verdict:
+    """What the rules say of a block: the strictest of what they say of its steps."""
+    parts = [_judge_step(rules, step, folders) for step in steps]
+    # A command that changes nothing by itself, such as `cd`, counts only if there is nothing else.
+    pairs = zip(steps, parts, strict=True)
+    counting = [part for step, part in pairs if part.rule or step.effects or not step.is_command] or parts
+    if not counting:
+        return Verdict("ask", (), "there is nothing in it", ())
+    strictest = max(DECISIONS.index(part.decision) for part in counting)
+    # A rule that asks comes before the lack of one: it also holds in a mode that would run the rest.
+    deciding = [part for part in counting if DECISIONS.index(part.decision) == strictest]
+    ruled = [part for part in deciding if part.rule] if DECISIONS[strictest] != "allow" else deciding
+    matching = tuple(dict.fromkeys(part.rule for part in ruled if part.rule))
+    reason = "; ".join(dict.fromkeys(part.reason for part in ruled or deciding))
+    return Verdict(DECISIONS[strictest], matching, reason, tuple(parts))
+
+
+def _judge_step(rules: Sequence[Rule], step: Step, folders: Folders) -> StepVerdict:
+    matching = [rule for rule in rules if rule.matches(step, folders)]
+    strictest = max(matching, key=lambda rule: DECISIONS.index(rule.decision), default=None)
+    return StepVerdict(step.text, step.line, strictest.decision if strictest else "ask", strictest)
+
+
+# -- path patterns ---
+
+
 class Folders(NamedTuple):
     """What stands for `{workspace}`, `{config}` and `~` in a pattern; links are resolved."""
 
@@ -164,6 +226,11 @@ class Folders(NamedTuple):
     config: str
     home: str
     account_home: str = ""  # where it is another one: what is forbidden in the one is so in the other
+
+
+def folders_for(workspace: str) -> Folders:
+    own, *account = homes()
+    return Folders(os.path.realpath(workspace), os.path.realpath(config_folder()), own, *account)
 
 
 def matches_path(path: str, pattern: str, folders: Folders, above_too: bool = False, in_both: bool = False) -> bool:
@@ -244,7 +311,7 @@ _WITH_VERBS = frozenset(
 
 def propose_rule(language: str, code: str, effects: Effects | None = None, workspace: str | None = None) -> Rule | None:
     """A rule that allows this block, and of others as few as make sense; None if no rule should."""
-    found = effects or look(language, code, workspace or os.getcwd())
+    found = effects or analyze(language, code, workspace or os.getcwd())
     if found.unknown or found.secrets or not found.steps:
         return None  # what cannot be told from the text cannot be allowed for ever
     if any(effect.kind == "computer" and effect.how in ("sends", "unknown") for effect in found.all):

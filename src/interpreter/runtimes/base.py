@@ -61,10 +61,10 @@ class BaseLanguage:
     """Whether its code runs in a process of its own, which a sandbox can contain."""
 
     analysis: str | None = None
-    """Static analysis: `(code, notes, known) -> defines` as in `interpreter.safety.look.python:analyze`. None: a block
+    """Static analysis: `(code, notes, known) -> defines` as in `interpreter.policy.analysis.python:analyze`. None: a block
     may do anything."""
     scanners: Sequence[str] = ()
-    """The scanners of safe mode that understand it, each an `interpreter.safety.scan.tool.Tool`."""
+    """The scanners of safe mode that understand it, each an `interpreter.policy.scanners.scanner.Tool`."""
     scan_parts: str | None = None
     """Where code of other languages can be part of a block: `(code, registry) -> parts`, for the scanners."""
     cell_magic: str | None = None

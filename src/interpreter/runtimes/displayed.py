@@ -8,7 +8,7 @@ from interpreter.runtimes.base import BaseLanguage
 class Displayed(BaseLanguage):
     """Shown to the user, so that it does nothing to the machine."""
 
-    analysis = "interpreter.policy.analysis.look:analyze_displayed"
+    analysis = "interpreter.policy.analysis:analyze_displayed"
 
 
 class HTML(Displayed):

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from interpreter.errors import SandboxUnavailableError
-from interpreter.sandbox.places import Places, is_inside, listening_sockets
+from interpreter.sandbox.places import APART, Places, is_inside, listening_sockets
 from interpreter.sandbox.sandbox import MEGABYTE, Limits
 
 # For root the namespaces alone are no sandbox: the capabilities have to go, and so has the way to new ones.
@@ -31,7 +31,6 @@ KERNEL = ("kcore", "keys", "timer_list", "sched_debug", "latency_stats", "acpi",
 FIRST_PROCESS = ("1/mem", "1/task")
 # Enters the control groups, then starts bubblewrap and waits for it: killing this shell ends the sandbox.
 SHELL = 'n=$1; shift; while [ "$n" -gt 0 ]; do echo $$ >"$1" || exit 125; shift; n=$((n - 1)); done; "$@"; exit $?'
-APART = tuple(map(Path, ("/tmp", "/var/tmp", "/run", "/var/run", "/dev", "/proc")))  # others are mounted there
 PACKAGES = "apt-get install bubblewrap (Debian, Ubuntu), dnf install bubblewrap (Fedora), pacman -S bubblewrap (Arch)"
 SWITCHES = (
     ("kernel/unprivileged_userns_clone", "0", "sudo sysctl -w kernel.unprivileged_userns_clone=1"),
@@ -65,14 +64,14 @@ def arguments(places: Places, scratch: Path, own: dict[Path, str], protected: di
         mounts += ["--ro-bind-fd", str(fd), str(path)]
     for path in (*places.masked, *sockets(places)):
         mounts += masked(path)
-    for path, way in own.items():
-        mounts += [way, str(path), str(path)]
+    for path, option in own.items():
+        mounts += [option, str(path), str(path)]
     for path in places.masked:
         mounts += ["--remount-ro", str(path)] if path.is_dir() else []
     return mounts
 
 
-def surroundings(env: dict[str, str], cwd: str) -> list[str]:
+def environment(env: dict[str, str], cwd: str) -> list[str]:
     variables = [word for name, value in env.items() for word in ("--setenv", name, value)]
     return ["--chdir", cwd, "--clearenv", *variables]
 
@@ -226,7 +225,7 @@ MACHINES = {
 NUMBER, MACHINE, ARGUMENTS = 0, 4, 16  # where the filter finds them
 
 
-def program() -> bytes | None:
+def seccomp_filter() -> bytes | None:
     """The filter for this machine, for the kernel to run at each call; None where we have none."""
     known = MACHINES.get(platform.machine())
     if known is None:
@@ -289,7 +288,7 @@ MEMORY_FILES = {1: "memory.limit_in_bytes", 2: "memory.max"}
 PROCESSES_FILES = {1: "pids.max", 2: "pids.max"}
 
 
-class Groups:
+class ControlGroups:
     """The control groups of one sandbox: as many as were to be had, perhaps none."""
 
     def __init__(self, limits: Limits) -> None:

@@ -11,17 +11,12 @@ import subprocess
 import threading
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from interpreter.errors import SandboxUnavailableError
 from interpreter.runtimes.containment import Start
 from interpreter.sandbox.places import DRIVERS, trusted_in
-from interpreter.sandbox.sandbox import Sandbox
-
-if TYPE_CHECKING:
-    from contextlib import ExitStack
-
-    from interpreter.sandbox.containment import Containment
+from interpreter.sandbox.proxy import Proxy
+from interpreter.sandbox.sandbox import ENTER, PORT, Sandbox
 
 ENGINES = ("podman", "docker")
 LINE, NETWORK = "control", "network"  # the names of sockets in the session's folder
@@ -31,7 +26,7 @@ HOSTS_OWN = ("PATH", "HOME", "SHELL", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV",
 WAITING = ("/bin/sh", "-c", '"$@"; exit $?', "sh")
 PIECE = 64 * 1024
 MOST_DESCRIPTORS = 16
-PATIENCE = 300.0  # seconds until a container has started, its image downloaded
+START_LIMIT = 300.0  # seconds until a container has started, its image downloaded
 
 
 def available() -> str:
@@ -72,14 +67,14 @@ def command(engine: str, sandbox: Sandbox, start: Start, mounts: dict[Path, str]
         f"{os.getuid()}:{os.getgid()}",
         *(["--userns", "keep-id"] if Path(engine).name == "podman" and os.getuid() != 0 else []),
     ]
-    line += limits(sandbox)
-    line += volume(Path(workspace), "rw")
-    for path in trusted_in(Path(workspace)):
-        line += volume(path, "ro")
-    for path, way in [*((path, "ro") for path in sandbox.readable), *((path, "rw") for path in sandbox.writable)]:
-        line += volume(path, way)
-    for path, way in mounts.items():
-        line += volume(path, way)
+    if sandbox.limits.memory is not None:
+        line += ["--memory", f"{sandbox.limits.memory}m", "--memory-swap", f"{sandbox.limits.memory}m"]
+    if sandbox.limits.processes is not None:
+        line += ["--pids-limit", str(sandbox.limits.processes)]
+    volumes = [(Path(workspace), "rw"), *((path, "ro") for path in trusted_in(Path(workspace)))]
+    volumes += [*((path, "ro") for path in sandbox.readable), *((path, "rw") for path in sandbox.writable)]
+    for path, option in (*volumes, *mounts.items()):
+        line += ["--volume", f"{path}:{path}:{option}"]
     for name in start.env:
         if name not in HOSTS_OWN:
             line += ["--env", name]  # the value is read from the engine's own environment, and is not seen by others
@@ -87,48 +82,34 @@ def command(engine: str, sandbox: Sandbox, start: Start, mounts: dict[Path, str]
     return [*line, "--env", "HOME=/tmp", "--workdir", cwd, "--entrypoint", argv[0], sandbox.image, *argv[1:]]
 
 
-def limits(sandbox: Sandbox) -> list[str]:
-    wanted, line = sandbox.limits, []
-    if wanted.memory is not None:
-        line += ["--memory", f"{wanted.memory}m", "--memory-swap", f"{wanted.memory}m"]
-    if wanted.processes is not None:
-        line += ["--pids-limit", str(wanted.processes)]
-    return line
-
-
-def volume(path: Path, way: str) -> list[str]:
-    return ["--volume", f"{path}:{path}:{way}"]
-
-
-def wrapped(containment: Containment, start: Start, folder: Path | None, stack: ExitStack) -> Start:
+def wrapped(
+    sandbox: Sandbox,
+    proxy: Proxy,
+    outputs: Path,
+    start: Start,
+    folder: Path | None,
+    stack: contextlib.ExitStack,
+) -> Start:
     """The start in a container: descriptors do not go along, so the supervisor connects to a socket in its folder."""
-    from interpreter.sandbox.containment import ENTER, PORT
-    from interpreter.sandbox.containment import limits as rlimits
-
     python, *rest = [inside(word) for word in start.argv]
-    mounts = {containment.outputs: "ro"}
+    mounts = {outputs: "ro"}
     argv, fds = [python, *rest], []
     if folder is not None:
         supervisor, control, *worker = rest
         mounts |= {folder: "rw"} | dict.fromkeys(DRIVERS, "ro")
-        fds = [lay_lines(containment, folder, int(control), stack)]
-        line, network = f"connect={folder / LINE}", f"connect={folder / NETWORK}:{PORT}"
-        argv = [python, ENTER, rlimits(containment.sandbox.limits), network, supervisor, line, *worker]
+        lives, held = os.pipe()  # the engine holds one end as long as it lives
+        stack.callback(os.close, held)
+        with proxy.expect() as network:
+            lines = {LINE: os.dup(int(control)), NETWORK: os.dup(network.fileno())}
+        for name, end in lines.items():
+            carry(folder / name, end, os.dup(lives))
+        os.close(lives)
+        fds = [held]
+        line, connection = f"connect={folder / LINE}", f"connect={folder / NETWORK}:{PORT}"
+        argv = [python, str(ENTER), sandbox.limits.as_argument(), connection, supervisor, line, *worker]
     env = {name: value for name, value in start.env.items() if name not in HOSTS_OWN}
-    full = [*WAITING, *command(available(), containment.sandbox, start, mounts, argv)]
+    full = [*WAITING, *command(available(), sandbox, start, mounts, argv)]
     return Start(full, env | {"PATH": os.environ.get("PATH", os.defpath), "HOME": os.path.expanduser("~")}, "/", fds)
-
-
-def lay_lines(containment: Containment, folder: Path, control: int, stack: ExitStack) -> int:
-    """Have sockets in the folder for what the supervisor talks to; a descriptor for the engine to hold meanwhile."""
-    lives, held = os.pipe()
-    stack.callback(os.close, held)
-    with containment.proxy.expect() as network:
-        lines = {LINE: os.dup(control), NETWORK: os.dup(network.fileno())}
-    for name, end in lines.items():
-        carry(folder / name, end, os.dup(lives))
-    os.close(lives)
-    return held
 
 
 def inside(word: str) -> str:
@@ -156,7 +137,7 @@ def carry(path: Path, control: int, lives: int) -> None:
 def _carry(listening: socket.socket, ours: socket.socket, lives: int) -> None:
     with listening, ours, contextlib.suppress(OSError):
         try:
-            ready, _, _ = select.select([listening.fileno(), lives], [], [], PATIENCE)
+            ready, _, _ = select.select([listening.fileno(), lives], [], [], START_LIMIT)
         finally:
             os.close(lives)
         if listening.fileno() not in ready:

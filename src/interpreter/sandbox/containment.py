@@ -10,7 +10,7 @@ import stat
 import sys
 import tempfile
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,38 +19,14 @@ from interpreter.config.homes import homes
 from interpreter.errors import SandboxUnavailableError
 from interpreter.runtimes.containment import Start
 from interpreter.runtimes.spool import outputs_folder
-from interpreter.sandbox import (
-    bubblewrap,
-    container,
-    seatbelt,
-)
-from interpreter.sandbox.bubblewrap import Groups, program
-from interpreter.sandbox.denials import (
-    Block,
-    blocked,
-    says_why,
-    to_host,
-)
-from interpreter.sandbox.needs import in_vain
-from interpreter.sandbox.places import (
-    Places,
-    is_inside,
-    make_ways,
-    places,
-)
+from interpreter.sandbox import bubblewrap, container, seatbelt
+from interpreter.sandbox.denials import Block, blocked, says_why, to_host
+from interpreter.sandbox.places import Places, is_inside, make_mount_points, places, programs_in
 from interpreter.sandbox.proxy import Proxy, Verdict, is_listed
-from interpreter.sandbox.sandbox import (
-    MEGABYTE,
-    Limits,
-    Sandbox,
-    Widening,
-    let_through,
-    through_proxy,
-)
+from interpreter.sandbox.requests import SandboxRequest, is_given, obstacle, requested
+from interpreter.sandbox.sandbox import ENTER, PORT, Access, Sandbox, let_through, through_proxy
 
-ENTER = str(Path(__file__).with_name("enter.py"))
 NAME = "interpreter-sandbox-"
-PORT = 41080  # of the proxy, in the sandbox's own network
 STATE = (".config", ".cache", ".local/share")  # where we keep ours in a home that is not $HOME
 PACKAGES = ".local/share/sandbox-packages"  # in the sandbox's home: what pip installs, for all its sessions
 
@@ -58,9 +34,16 @@ PACKAGES = ".local/share/sandbox-packages"  # in the sandbox's home: what pip in
 class Containment:
     """The sessions of one computer share it: its temporary folder, its home, its proxy."""
 
-    def __init__(self, sandbox: Sandbox, proxy: Proxy | None = None, state: tuple[Path, ...] | None = None) -> None:
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        proxy: Proxy | None = None,
+        state: tuple[Path, ...] | None = None,
+        refused_by_rules: Callable[[Access], str] = lambda access: "",
+    ) -> None:
         self.sandbox = self._base = sandbox
-        self.granted: list[Widening] = []  # since then, by somebody who may
+        self._refused_by_rules = refused_by_rules
+        self.granted: list[Access] = []  # since then, by the user
         self.within: Containment | None = None  # the narrower one that this was made of
         self.proxy = proxy or Proxy(sandbox.hosts)
         self._door: int | None = None
@@ -72,7 +55,9 @@ class Containment:
         self.outputs = outputs_folder() / self.scratch.name
         for folder in (self.scratch / "tmp", self.scratch / "home" / PACKAGES, self.outputs):
             folder.mkdir(parents=True, mode=0o700)
-        self.groups = Groups(sandbox.limits) if sys.platform == "linux" and not sandbox.image else None
+        self.groups = (
+            bubblewrap.ControlGroups(sandbox.limits) if sys.platform == "linux" and not sandbox.image else None
+        )
         self._end = weakref.finalize(self, put_away, self.scratch, self.outputs, self.proxy, self.groups)
 
     def check(self) -> None:
@@ -93,7 +78,7 @@ class Containment:
         """Put everything away; its sessions have ended."""
         self._end()
 
-    def widen(self, *wanted: Widening) -> Containment:
+    def widen(self, *wanted: Access) -> Containment:
         """Give more: itself if sessions that run have it at once, else another one for new sessions."""
         wider = self
         if not all(each.at_once for each in wanted):
@@ -103,14 +88,14 @@ class Containment:
         wider.settle()
         return wider
 
-    def narrow(self, *wanted: Widening) -> None:
+    def narrow(self, *wanted: Access) -> None:
         """Take back what was granted; connections to hosts that are not listed any more are cut."""
         self.granted = [each for each in self.granted if each not in wanted]
         self.settle()
 
     def settle(self) -> None:
         """Have what is granted now, and let the proxy know."""
-        self.sandbox = granting(self._base, self.granted)
+        self.sandbox = self._base.with_access(self.granted)
         self.proxy.allow_only(self.sandbox.hosts)
 
     # -- what sessions call -------------------------------------------------------------------------------------
@@ -121,7 +106,7 @@ class Containment:
 
     def environment(self, env: dict[str, str]) -> dict[str, str]:
         kept = let_through(env, self.sandbox.env)
-        packages = str(self._inside_home() / PACKAGES)
+        packages = os.path.join(os.path.realpath(os.path.expanduser("~")), PACKAGES)
         path = [packages, *filter(None, [kept.get("PYTHONPATH")])]
         kept |= {"PYTHONPATH": os.pathsep.join(path), "TMPDIR": "/tmp", **through_proxy(PORT)}
         if not self._installs_into_workspace():
@@ -141,9 +126,10 @@ class Containment:
 
     def _wrapped(self, start: Start, folder: Path | None, stack: contextlib.ExitStack) -> Start:
         if self.sandbox.image:
-            return container.wrapped(self, start, folder, stack)
+            return container.wrapped(self.sandbox, self.proxy, self.outputs, start, folder, stack)
         if sys.platform == "darwin":
-            return seatbelt.wrapped(self, start, folder)
+            seen = self.places(programs_in(start.argv))
+            return seatbelt.wrapped(self.sandbox.limits, seen, self.scratch, self.proxy.listen(), start, folder)
         return self._in_bubblewrap(start, folder, stack)
 
     def shows(self, path: str) -> bool:
@@ -161,8 +147,28 @@ class Containment:
             return []  # the usual case costs nothing
         seen = self.places([])
         found = blocked(self.sandbox, seen, block, verdicts)
-        vain = [in_vain(self.sandbox, seen, self.state, denial.remedy) for denial in found]
-        return [str(replace(each, remedy=None) if no_use else each) for each, no_use in zip(found, vain, strict=True)]
+        return [str(replace(each, remedy=None) if self._obstacle(seen, each.remedy) else each) for each in found]
+
+    # -- requests for more -----------------------------------------------------------------------------------------
+
+    def request_of(self, code: str) -> SandboxRequest | None:
+        """What the code asks for; None if that is nothing, or what every session has."""
+        seen = self.places([])
+        asked = requested(code, self.sandbox.workspace)
+        missing = tuple(each for each in asked if not is_given(self.sandbox, seen, each))
+        here = tuple(each for each in asked if each in self.granted and not each.at_once)
+        if not (missing or here):
+            return None
+        for each in missing:
+            if why := self._obstacle(seen, each):
+                return SandboxRequest(missing, here, f"the sandbox cannot be given {each}: {why.rstrip('.')}.")
+        return SandboxRequest(missing, here)
+
+    def _obstacle(self, seen: Places, wanted: Access | None) -> str:
+        """Why this cannot be given, by anybody or because of a rule; empty if the user can give it."""
+        if wanted is None:
+            return ""
+        return obstacle(self.sandbox, seen, self.state, wanted) or self._refused_by_rules(wanted)
 
     # -- what programs outside call, which keep to the same rules ----------------------------------------------------
 
@@ -190,15 +196,15 @@ class Containment:
         if folder is not None:
             line = stack.enter_context(self.proxy.expect())
             fds.append(line.fileno())
-            argv = [argv[0], ENTER, limits(self.sandbox.limits), f"{line.fileno()}:{PORT}", *argv[1:]]
-        seen = self.places(programs(start.argv))
+            argv = [argv[0], str(ENTER), self.sandbox.limits.as_argument(), f"{line.fileno()}:{PORT}", *argv[1:]]
+        seen = self.places(programs_in(start.argv))
         own = {self.outputs: "--ro-bind"} | ({folder: "--bind"} if folder else {})
         protected = {path: stack.enter_context(opened) for path in seen.protected if (opened := as_it_is(path))}
         fds += protected.values()
-        make_ways(self.scratch, seen, own)
+        make_mount_points(self.scratch, seen, own)
         options = bubblewrap.arguments(seen, self.scratch, own, protected)
-        options += bubblewrap.surroundings(start.env, self._visible(start.cwd, seen))
-        if (filters := program()) is not None:
+        options += bubblewrap.environment(start.env, self._visible(start.cwd, seen))
+        if (filters := bubblewrap.seccomp_filter()) is not None:
             fds.append(stack.enter_context(readable(filters)))
             options += ["--seccomp", str(fds[-1])]
         fds.append(stack.enter_context(readable(b"".join(os.fsencode(word) + b"\0" for word in options))))
@@ -217,9 +223,6 @@ class Containment:
         in_temporary = real.startswith(("/tmp/", "/var/tmp/")) and not seen.is_writable(real)
         return self.sandbox.workspace if hidden or in_temporary or not os.path.isdir(real) else real
 
-    def _inside_home(self) -> Path:
-        return Path(os.path.realpath(os.path.expanduser("~")))
-
     def _installs_into_workspace(self) -> bool:
         """Whether there is an environment in the workspace that can be written to, and is not our own."""
         active = os.path.realpath(os.environ.get("VIRTUAL_ENV") or sys.prefix)
@@ -227,26 +230,24 @@ class Containment:
         return self.sandbox.writes_workspace and not is_ours and Path(active).is_relative_to(self.sandbox.workspace)
 
 
-def containment_for(sandbox: Sandbox, present: Containment | None = None) -> Containment | None:
-    """What sessions are to be shut in: what there is if it fits, else a new one; None without a sandbox."""
+def containment_for(
+    sandbox: Sandbox,
+    present: Containment | None = None,
+    refused_by_rules: Callable[[Access], str] = lambda access: "",
+) -> Containment | None:
+    """What sessions run in: what there is if it fits, else a new one; None without a sandbox."""
     if sandbox.kind == "off":
         return None
     granted = present.granted if present is not None else []
-    if present is not None and present.sandbox == granting(sandbox, granted):
+    if present is not None and present.sandbox == sandbox.with_access(granted):
         return present
-    made = Containment(sandbox)
+    made = Containment(sandbox, refused_by_rules=refused_by_rules)
     made.granted = list(granted)
     made.settle()
     return made
 
 
-def granting(sandbox: Sandbox, granted: Iterable[Widening]) -> Sandbox:
-    for widening in granted:
-        sandbox = sandbox.widened(widening)
-    return sandbox
-
-
-def put_away(scratch: Path, outputs: Path, proxy: Proxy, groups: Groups | None) -> None:
+def put_away(scratch: Path, outputs: Path, proxy: Proxy, groups: bubblewrap.ControlGroups | None) -> None:
     proxy.close()
     with contextlib.suppress(OSError):
         outputs.rmdir()  # unless somebody was told of an output in it
@@ -286,18 +287,12 @@ def own_state() -> tuple[Path, ...]:
     return tuple(map(Path, dict.fromkeys(folders)))
 
 
-def programs(argv: list[str]) -> list[str]:
-    """The programs that a command line names in full."""
-    return [word for word in argv if word.startswith("/") and os.access(word, os.X_OK) and os.path.isfile(word)]
-
-
-def limits(wanted: Limits) -> str:
-    """For the first process, which sets them before anything else runs."""
-    memory = None if wanted.memory is None else wanted.memory * MEGABYTE
-    size = None if wanted.file_size is None else wanted.file_size * MEGABYTE
-    # Memory is counted where it can be written: programs like node reserve far more addresses than they use.
-    values = {"DATA": memory, "CPU": wanted.cpu, "NPROC": wanted.processes, "FSIZE": size, "CORE": 0}
-    return ",".join(f"{name}={value}" for name, value in values.items() if value is not None)
+@contextlib.contextmanager
+def _closing(fd: int) -> Iterator[int]:
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def as_it_is(path: Path) -> contextlib.AbstractContextManager[int] | None:
@@ -309,24 +304,13 @@ def as_it_is(path: Path) -> contextlib.AbstractContextManager[int] | None:
     if stat.S_ISLNK(os.fstat(fd).st_mode):
         os.close(fd)
         return None
-    return closing_later(fd)
-
-
-@contextlib.contextmanager
-def closing_later(fd: int) -> Iterator[int]:
-    try:
-        yield fd
-    finally:
-        os.close(fd)
+    return _closing(fd)
 
 
 @contextlib.contextmanager
 def readable(content: bytes) -> Iterator[int]:
     """A descriptor from which this can be read."""
-    fd = os.memfd_create("sandbox")
-    try:
+    with _closing(os.memfd_create("sandbox")) as fd:
         os.write(fd, content)
         os.lseek(fd, 0, os.SEEK_SET)
         yield fd
-    finally:
-        os.close(fd)

@@ -18,7 +18,7 @@ from typing import Any
 
 from interpreter.sandbox.places import Places
 from interpreter.sandbox.proxy import Verdict
-from interpreter.sandbox.sandbox import Sandbox, Widening
+from interpreter.sandbox.sandbox import Access, Sandbox
 
 REFUSED = (errno.EROFS, errno.EACCES, errno.EPERM)
 UNREACHABLE = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN)
@@ -38,7 +38,7 @@ class Denial:
 
     what: str
     rule: str
-    remedy: Widening | None = None
+    remedy: Access | None = None
     certain: bool = True
 
     def __str__(self) -> str:
@@ -46,7 +46,7 @@ class Denial:
         return f"{begin}: {self.what}. Rule: {self.rule}.{asking_for(self.remedy) if self.remedy else ''}"
 
 
-def asking_for(remedy: Widening) -> str:
+def asking_for(remedy: Access) -> str:
     """How the model asks the user for it, and where the user can give it."""
     return (
         f" To ask the user for it, begin the next block with the comment `needs: {remedy}` (setting {remedy.setting})."
@@ -102,9 +102,7 @@ def by_proxy(refused: Iterable[Verdict]) -> Iterator[Denial]:
 
 def to_host(host: str, port: int = 443, certain: bool = True) -> Denial:
     name = host if port in (80, 443) else f"{host}:{port}"
-    return Denial(
-        f"connecting to {name}", "only hosts in sandbox_hosts can be reached", Widening("host", name), certain
-    )
+    return Denial(f"connecting to {name}", "only hosts in sandbox_hosts can be reached", Access("host", name), certain)
 
 
 def by_error(sandbox: Sandbox, places: Places, block: Block) -> Iterator[Denial]:
@@ -128,7 +126,7 @@ def for_path(sandbox: Sandbox, places: Places, path: str, number: int) -> Iterat
 def hidden(path: str) -> Denial:
     """Never certain: to say whether it exists would tell what is to be hidden."""
     rule = "home folders, keys and our own state are hidden"
-    return Denial(f"reading {path}", rule, Widening("read", path), certain=False)
+    return Denial(f"reading {path}", rule, Access("read", path), certain=False)
 
 
 def read_only(sandbox: Sandbox, places: Places, path: str, certain: bool = True) -> Denial:
@@ -137,7 +135,7 @@ def read_only(sandbox: Sandbox, places: Places, path: str, certain: bool = True)
             f"writing {path}", "what git, editors and Open Interpreter trust cannot be written", certain=certain
         )
     where = f"only {sandbox.workspace} and temporary folders" if sandbox.writes_workspace else "only temporary folders"
-    remedy = Widening("write", there(path)) if sandbox.writes_workspace else None
+    remedy = Access("write", there(path)) if sandbox.writes_workspace else None
     return Denial(f"writing {path}", f"{where} can be written (sandbox {sandbox.kind})", remedy, certain)
 
 

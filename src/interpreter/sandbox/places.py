@@ -13,11 +13,13 @@ from pathlib import Path
 
 from interpreter.config.homes import homes
 from interpreter.errors import SandboxUnavailableError
-from interpreter.sandbox.sandbox import WRITABLE, Sandbox
+from interpreter.sandbox.sandbox import ENTER, WRITABLE, Sandbox
 
 PACKAGE = Path(__file__).parents[1]
 # What our side runs inside; the rest of the package is not needed there.
-DRIVERS = (PACKAGE / "runtimes", Path(__file__).with_name("enter.py"))
+DRIVERS = (PACKAGE / "runtimes", ENTER)
+# Others are mounted there.
+APART = tuple(map(Path, ("/tmp", "/var/tmp", "/run", "/var/run", "/dev", "/proc")))
 # Places of people, not of the system.
 HOMES = ("/home", "/root", "/mnt/c/Users")
 # Readable for root, and nobody's business.
@@ -122,6 +124,11 @@ def programs_of(programs: Iterable[str], workspace: Path) -> Iterator[Path]:
                 yield found
 
 
+def programs_in(argv: list[str]) -> list[str]:
+    """The programs that a command line names in full."""
+    return [word for word in argv if word.startswith("/") and os.access(word, os.X_OK) and os.path.isfile(word)]
+
+
 def steps(path: Path) -> Iterator[Path]:
     for _ in range(16):
         yield path
@@ -202,22 +209,22 @@ def listening_sockets() -> list[Path]:
     return [Path(name) for name in names if name.startswith("/") and os.path.exists(name)]
 
 
-def make_ways(scratch: Path, places: Places, own: Iterable[Path]) -> None:
+def make_mount_points(scratch: Path, places: Places, own: Iterable[Path]) -> None:
     """See to it that the folders on the way to each mount are folders, where the sandbox's own folders are mounted."""
     bases = {places.home: scratch / "home", Path("/tmp"): scratch / "tmp", Path("/var/tmp"): scratch / "tmp"}
     for place in (*places.readable, *places.writable, *own):
         for base, folder in bases.items():
             if place != base and place.is_relative_to(base):
-                make_way(folder, place.relative_to(base).parts, is_folder=place.is_dir())
+                _make_folders(folder, place.relative_to(base).parts, is_folder=place.is_dir())
                 break
 
 
-def make_way(folder: Path, names: tuple[str, ...], is_folder: bool) -> None:
+def _make_folders(folder: Path, names: tuple[str, ...], is_folder: bool) -> None:
     """The folders below one another; what has their name and is none, a link above all, goes."""
     here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         for name in names if is_folder else names[:-1]:
-            here = step(here, name)
+            here = _enter_folder(here, name)
         if not is_folder:
             with contextlib.suppress(OSError):
                 os.unlink(names[-1], dir_fd=here)
@@ -225,7 +232,7 @@ def make_way(folder: Path, names: tuple[str, ...], is_folder: bool) -> None:
         os.close(here)
 
 
-def step(here: int, name: str) -> int:
+def _enter_folder(here: int, name: str) -> int:
     """Into a folder of that name, made if there is none; lets go of the one before."""
     try:
         with contextlib.suppress(FileExistsError):

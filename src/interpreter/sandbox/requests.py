@@ -1,29 +1,58 @@
-"""What a block asks its sandbox for beyond what it has: whether it can be given, and for how long it is."""
+"""Sandbox requests: what a block asks its sandbox for, whether it can be given, and running the block with it.
+
+A block asks in the comments that it begins with: `# needs: host pypi.org`. There is `host NAME`, `read PATH`,
+`write PATH` and `env NAME`. Nothing can be mounted into a live session, so for a path the block runs in a new one,
+and its language's variables are moved there and back.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import re
+import sys
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+from interpreter.config.homes import homes
+from interpreter.errors import InterpreterError, NotRestorableError
+from interpreter.runtimes.between_blocks import BetweenBlocks
+from interpreter.runtimes.displays import notice
+from interpreter.runtimes.live import LiveLanguage
+from interpreter.sandbox.places import APART, PACKAGE, TRUSTED, Places, is_inside
+from interpreter.sandbox.proxy import is_listed, is_public
+from interpreter.sandbox.sandbox import LEADING_OUT, Access, Sandbox, full, is_harmless
 
 if TYPE_CHECKING:
-    from interpreter.policy import Policy
-    from interpreter.sandbox import Containment, Widening
+    from interpreter.computer_api.running import Running
+    from interpreter.messages import Chunk
+    from interpreter.session import Block
 
 Scope = Literal["block", "session", "always"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 NOT_GIVEN = "it asks for more than the sandbox gives ({wanted}), and {why}. Do without it, or tell the user."
+NEW_SESSION = "The sandbox gives more in a new {name} session, which does not have the variables of before.\n"
+LOST = "The variables that this block has set stayed in a session that has ended; those of before are there again.\n"
+MOST = 4  # of one block
+COMMENT = re.compile(r"\s*(?:#|//|--)\s?(.*)")
+NEED = re.compile(r"needs?:\s*((?:host|read|write|env)\s+\S.*)", re.IGNORECASE)
+KIND = re.compile(r"(?:^|[,;]\s*(?:and\s+)?|\s+and\s+)(host|read|write|env)\s+(?=\S)", re.IGNORECASE)
+HOST = re.compile(r"(?:https?://)?((?:[\w-]+\.)*[\w-]+(?::\d+)?)(?:/\S*)?", re.ASCII)
+VARIABLE = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+NEIGHBOURS = ("localhost", "host.docker.internal", "gateway.docker.internal")
 
 
 @dataclass
-class Wish:
-    """What a block asks for; it runs when somebody has given it, or not at all."""
+class SandboxRequest:
+    """What a block asks for. It runs when the user has given all of it, or not at all."""
 
-    wanted: tuple[Widening, ...]
-    here: tuple[Widening, ...] = ()
+    wanted: tuple[Access, ...]
+    here: tuple[Access, ...] = ()
     """What the sandbox gives already, though maybe not to a session that is older than that."""
     refusal: str = ""
-    """Why nobody can give it."""
+    """Why it cannot be given."""
     granted: Scope | None = None
 
     def __str__(self) -> str:
@@ -31,42 +60,218 @@ class Wish:
 
     @property
     def lines(self) -> list[str]:
-        """What it would be given, one thing a line, as the one who is asked should read it."""
+        """What it would be given, one thing a line, for the question to the user."""
         return [each.words for each in self.wanted]
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody has to be asked."""
+        """Whether the user has to be asked."""
         return bool(self.wanted) and self.granted is None
-
-    @property
-    def moves(self) -> bool:
-        """Whether the block needs a new session for it."""
-        return not all(each.at_once for each in self.wanted)
 
     def not_given(self, why: str) -> str:
         return NOT_GIVEN.format(wanted=self, why=why)
 
-
-def wish_of(containment: Containment, policy: Policy, code: str) -> Wish | None:
-    """What the code asks for; None if that is nothing, or what every session has."""
-    from interpreter.sandbox.needs import has, needs
-
-    sandbox, places = containment.sandbox, containment.places([])
-    asked = needs(code, sandbox.workspace)
-    missing = tuple(each for each in asked if not has(sandbox, places, each))
-    here = tuple(each for each in asked if each in containment.granted and not each.at_once)
-    if not (missing or here):
-        return None
-    return Wish(missing, here, refused(containment, policy, missing))
+    def run(self, computer: Running, block: Block) -> Generator[Chunk]:
+        """Run the block with what was granted, and yield its chunks. Errors are part of the output."""
+        try:
+            yield from _GrantedRun(computer, block, self).run()
+        except InterpreterError as error:
+            yield notice(f"{error}\n")
 
 
-def refused(containment: Containment, policy: Policy, wanted: Sequence[Widening]) -> str:
-    from interpreter.policy.widening import refusal
-    from interpreter.sandbox.needs import obstacle
+# -- reading a block's comments -------------------------------------------------------------------------------------
 
-    for each in wanted:
-        why = obstacle(containment.sandbox, containment.places([]), containment.state, each)
-        if why := why or refusal(policy, each):
-            return f"the sandbox cannot be given {each}: {why.rstrip('.')}."
+
+def requested(code: str, workspace: str) -> list[Access]:
+    """What the first comments of a block ask for, each once."""
+    found: list[Access] = []
+    for line in code.splitlines():
+        comment = COMMENT.fullmatch(line)
+        if comment is None and line.strip():
+            break  # from here on it is code
+        if comment is not None and (need := NEED.match(comment[1])):
+            _, *parts = KIND.split(need[1].strip())  # a kind, what of it, a kind, ...
+            for kind, text in zip(parts[::2], parts[1::2], strict=True):
+                found += _named(kind.lower(), text.strip(), workspace)
+    return list(dict.fromkeys(found))[:MOST]
+
+
+def _named(kind: str, text: str, workspace: str) -> Iterator[Access]:
+    if kind in ("read", "write"):
+        path = os.path.join(workspace, os.path.expanduser(text.strip("\"'`").removesuffix(":rw")))
+        yield Access(kind, str(full(path)))
+        return
+    pattern = HOST if kind == "host" else VARIABLE
+    for word in re.split(r"[,\s]+(?:and\s+)?", text.strip("\"'`")):
+        match = pattern.fullmatch(word.strip("\"'`;"))
+        if match is None:
+            return  # words for the reader
+        yield Access(kind, match[1].lower() if kind == "host" else match[0])
+
+
+# -- what can be given ----------------------------------------------------------------------------------------------
+
+
+def is_given(sandbox: Sandbox, places: Places, wanted: Access) -> bool:
+    """Whether the sandbox gives this already."""
+    match wanted.kind:
+        case "host":
+            return is_listed(*_host_and_port(wanted.value), sandbox.hosts)
+        case "read":
+            seen = is_inside(Path(wanted.value), (*places.readable, *places.writable))
+            return seen or not (places.is_hidden(wanted.value) or is_inside(Path(wanted.value), APART))
+        case "write":
+            return places.is_writable(wanted.value)
+        case _:
+            value = os.environ.get(wanted.value)
+            return wanted.value in sandbox.env or (value is not None and is_harmless(wanted.value, value))
+
+
+def obstacle(sandbox: Sandbox, places: Places, state: tuple[Path, ...], wanted: Access) -> str:
+    """Why this cannot be given to any sandbox; empty if the user can give it."""
+    if sandbox.fixed:
+        return "in plan mode code can only look"
+    match wanted.kind:
+        case "host":
+            host, _ = _host_and_port(wanted.value)
+            if host in NEIGHBOURS or host.endswith((".local", ".localhost", ".internal")) or not _may_be_public(host):
+                return f"{host} is this machine or in its network, which is never reached from a sandbox"
+            return ""
+        case "env":
+            if LEADING_OUT.match(wanted.value):
+                return f"{wanted.value} names something that cannot be reached from a sandbox"
+            return "" if wanted.value in os.environ else f"there is no variable {wanted.value}"
+        case _:
+            return _path_obstacle(sandbox, places, state, Path(wanted.value), wanted.kind == "write")
+
+
+def _path_obstacle(sandbox: Sandbox, places: Places, state: tuple[Path, ...], path: Path, writes: bool) -> str:
+    if writes and not sandbox.writes_workspace:
+        return "the sandbox is read-only; only the user can choose another one"
+    if is_inside(path, state) or is_inside(path, APART[2:]):
+        return f"{path} is kept from every sandbox"
+    if any(Path(home).is_relative_to(path) for home in homes()):
+        return f"{path} is too much: name a folder in it"
+    ours = (Path(sys.prefix), PACKAGE)
+    if writes and (is_inside(path, (*places.protected, *ours)) or set(path.parts) & set(TRUSTED)):
+        return "what git, editors and Open Interpreter trust cannot be written"
+    if is_inside(path, places.writable):
+        return f"{path} is kept from every sandbox"  # what is masked in there; code could put a link in its place
+    if not os.path.exists(path) and not places.is_hidden(path):
+        return f"there is no {path}; a folder that is there can be asked for"
     return ""
+
+
+def _host_and_port(value: str) -> tuple[str, int]:
+    host, _, port = value.partition(":")
+    return host, int(port) if port.isdigit() else 443
+
+
+def _may_be_public(host: str) -> bool:
+    """Whether it may be in the public network; where a name leads, the proxy finds out."""
+    try:
+        return is_public(host)
+    except ValueError:
+        return True
+
+
+# -- running a block with what was granted --------------------------------------------------------------------------
+
+
+class _GrantedRun:
+    """One run of a block in a sandbox that gives more: for this block, or from now on."""
+
+    def __init__(self, computer: Running, block: Block, request: SandboxRequest) -> None:
+        self._computer, self._block, self._wanted = computer, block, request.wanted
+        self._for_block = request.granted == "block"
+        self._shared = computer.surroundings
+
+    def run(self) -> Generator[Chunk]:
+        narrow: Any = self._shared.containment
+        wide = self._shared.containment = narrow.widen(*self._wanted)
+        self._export(True)
+        if self._for_block:
+            yield from self._run_once(narrow, moves=wide is not narrow)
+            return
+        session = self._language().session  # it may be older than what the sandbox gives now
+        if session is not None and session.launch.containment is not wide:
+            before = self._language()
+            after, note = self._copy(before)
+            self._end(before, heir=after)
+            self._use(after)
+            yield from _said(note)
+        yield from self._computer.run_now(self._block)
+
+    def _run_once(self, narrow: Any, moves: bool) -> Generator[Chunk]:
+        """After the block, the sandbox is as it was."""
+        before, note = None, ""
+        last: list[Chunk] = []
+        try:
+            if moves:
+                before = self._language()
+                after, note = self._copy(before)
+                self._use(after)
+                yield from _said(note)
+                note = ""
+            with closing(self._computer.run_now(self._block)) as chunks:
+                for chunk in chunks:
+                    yield from last
+                    last = [chunk]
+        finally:
+            self._shared.containment = narrow
+            narrow.narrow(*self._wanted)
+            self._export(False)
+            if before is not None:
+                note = self._bring_back(before)
+        yield from _said(note)
+        yield from last  # that the block has ended
+
+    def _export(self, given: bool) -> None:
+        """Sessions get variables before their next block."""
+        names = [each.value for each in self._wanted if each.kind == "env"]
+        self._shared.exported.update({name: os.environ.get(name) if given else None for name in names})
+
+    def _language(self) -> LiveLanguage:
+        found = self._computer._instance(self._block.language)
+        assert isinstance(found, LiveLanguage)  # others run in no sandbox
+        return found
+
+    def _copy(self, language: LiveLanguage) -> tuple[LiveLanguage, str]:
+        """A session in the present sandbox with the same variables, and what the user should know about that."""
+        try:
+            after, restored = language.split(self._computer)
+            return after, str(restored)
+        except NotRestorableError:
+            return type(language)(self._computer), NEW_SESSION.format(name=language.name)
+
+    def _bring_back(self, before: LiveLanguage) -> str:
+        """Move the variables to the sandbox of before; what the user should know about that."""
+        after, kept, note = self._language(), before, ""
+        if after.has_begun():
+            try:
+                if type(before).take_back is not BetweenBlocks.take_back and before.has_begun():
+                    note = str(before.take_back(after))
+                else:
+                    kept, restored = after.split(self._computer)
+                    note = str(restored)
+            except NotRestorableError:
+                note = LOST
+        if kept is not before:
+            self._end(before, heir=kept)
+        self._end(after, heir=kept)
+        self._use(kept)
+        return note
+
+    def _end(self, language: LiveLanguage, heir: LiveLanguage) -> None:
+        """End its session; its background jobs continue."""
+        heir.jobs += language.jobs
+        language.jobs = []
+        language.terminate()
+
+    def _use(self, language: LiveLanguage) -> None:
+        self._computer._running[type(language)] = language
+
+
+def _said(note: str) -> Iterator[Chunk]:
+    if note:
+        yield notice(note if note.endswith("\n") else f"{note}\n")

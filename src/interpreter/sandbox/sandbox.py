@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from interpreter.errors import SettingValueError
 from interpreter.llm.secrets import is_secret_name, redacted
@@ -16,6 +16,8 @@ KINDS = ("off", "read-only", "workspace")
 CONTAINER = "container:"
 WRITABLE = ":rw"
 MEGABYTE = 1024 * 1024
+ENTER = Path(__file__).with_name("enter.py")
+PORT = 41080  # of the proxy, in the sandbox's own network
 
 
 @dataclass(frozen=True)
@@ -27,12 +29,21 @@ class Limits:
     processes: int | None = 1024  # and threads
     file_size: int | None = 4096  # megabytes
 
+    def as_argument(self) -> str:
+        """For enter.py, which sets them before anything else runs."""
+        memory = None if self.memory is None else self.memory * MEGABYTE
+        size = None if self.file_size is None else self.file_size * MEGABYTE
+        # Memory is counted where it can be written: programs like node reserve far more addresses than they use.
+        values = {"DATA": memory, "CPU": self.cpu, "NPROC": self.processes, "FSIZE": size, "CORE": 0}
+        return ",".join(f"{name}={value}" for name, value in values.items() if value is not None)
+
 
 @dataclass(frozen=True)
-class Widening:
-    """One thing that somebody asks a sandbox for: a place to read or to write to, a host, or a variable."""
+class Access:
+    """One thing that a sandbox can give: a path to read or to write to, a host, or a variable."""
 
-    kind: Literal["read", "write", "host", "env"]
+    kind: str
+    """read, write, host or env"""
     value: str
 
     def __str__(self) -> str:
@@ -40,7 +51,7 @@ class Widening:
 
     @property
     def words(self) -> str:
-        """What it is for, in a sentence."""
+        """As the user reads it."""
         before = {"read": "to read ", "write": "to write to ", "host": "to reach ", "env": "to know the variable "}
         return before[self.kind] + self.value
 
@@ -95,40 +106,31 @@ class Sandbox:
         """The paths that were asked for, to write."""
         return tuple(full(path.removesuffix(WRITABLE)) for path in self.paths if path.endswith(WRITABLE))
 
-    def widened(self, by: Widening) -> Sandbox:
-        """The same sandbox with one thing more."""
-        match by.kind:
-            case "read":
-                return replace(self, paths=added(self.paths, by.value))
-            case "write":
-                return replace(self, paths=added(self.paths, by.value + WRITABLE))
-            case "host":
-                return replace(self, hosts=added(self.hosts, by.value))
-            case "env":
-                return replace(self, env=added(self.env, by.value))
+    def with_access(self, granted: Iterable[Access]) -> Sandbox:
+        """The same sandbox with these things as well."""
+        lists = {"sandbox_hosts": [*self.hosts], "sandbox_env": [*self.env], "sandbox_paths": [*self.paths]}
+        for access in granted:
+            lists[access.setting].append(access.value + (WRITABLE if access.kind == "write" else ""))
+        hosts, env, paths = map(tuple, lists.values())
+        return replace(self, hosts=hosts, env=env, paths=paths)
 
     @classmethod
     def from_settings(cls, settings: Any, **changed: Any) -> Sandbox:
-        """What the settings of an interpreter say; `changed` is said by somebody else, such as a mode."""
-        names: Mapping[str, str] = {
-            "memory": "sandbox_memory",
-            "cpu": "sandbox_cpu",
-            "processes": "sandbox_processes",
-            "file_size": "sandbox_file_size",
-        }
+        """The sandbox of these settings, apart from what is `changed`."""
+        limits = {name: getattr(settings, f"sandbox_{name}") for name in ("memory", "cpu", "processes", "file_size")}
         said = {
             "kind": settings.sandbox,
             "workspace": settings.workspace,
             "hosts": tuple(settings.sandbox_hosts),
             "env": tuple(settings.sandbox_env),
             "paths": tuple(settings.sandbox_paths),
-            "limits": Limits(**{field: getattr(settings, name) for field, name in names.items()}),
+            "limits": Limits(**limits),
         }
         return cls(**{**said, **changed})
 
     @classmethod
-    def looking_only(cls, settings: Any) -> Sandbox:
-        """The same, but nothing can be changed in it, nor anybody reached: for a mode in which code only looks."""
+    def for_plan_mode(cls, settings: Any) -> Sandbox:
+        """The same, but nothing can be changed in it and no host reached."""
         paths = tuple(path for path in settings.sandbox_paths if not path.endswith(WRITABLE))
         return cls.from_settings(settings, kind="read-only", hosts=(), paths=paths, fixed=True)
 
@@ -138,9 +140,7 @@ def full(path: str) -> Path:
     return Path(os.path.realpath(os.path.expanduser(path)))
 
 
-def added(values: tuple[str, ...], value: str) -> tuple[str, ...]:
-    return values if value in values else (*values, value)
-
+# -- variables -----------------------------------------------------------------------------------------------------
 
 # They name agents, buses, displays and proxies that are out of reach in there.
 LEADING_OUT = re.compile(

@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from interpreter.errors import SandboxUnavailableError
 from interpreter.runtimes.containment import Start
 from interpreter.sandbox.places import Places
-
-if TYPE_CHECKING:
-    from interpreter.sandbox.containment import Containment
+from interpreter.sandbox.sandbox import ENTER, Limits
 
 PROGRAM = "/usr/bin/sandbox-exec"
 BEGIN = """\
@@ -49,26 +46,17 @@ def profile(places: Places, folders: list[Path], port: int | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def wrapped(containment: Containment, start: Start, folder: Path | None) -> Start:
+def wrapped(limits: Limits, places: Places, scratch: Path, port: int, start: Start, folder: Path | None) -> Start:
     """The start behind a profile; the proxy listens on this machine, since there are no networks apart."""
-    from interpreter.sandbox.containment import (
-        ENTER,
-        limits,
-        programs,
-    )
-
-    port = containment.proxy.listen()
     argv = start.argv
     if folder is not None:
-        argv = [argv[0], ENTER, limits(containment.sandbox.limits), "-", *argv[1:]]
-    folders = [*([folder] if folder else []), containment.scratch]
-    rules = profile(containment.places(programs(start.argv)), folders, port)
-    home, temporary = str(containment.scratch / "home"), str(containment.scratch / "tmp")
+        argv = [argv[0], str(ENTER), limits.as_argument(), "-", *argv[1:]]
+    rules = profile(places, [*([folder] if folder else []), scratch], port)
     address = f"http://127.0.0.1:{port}"
     env = {
         name: address if name.lower() in ("http_proxy", "https_proxy") else value for name, value in start.env.items()
     }
-    env |= {"HOME": home, "TMPDIR": temporary}
+    env |= {"HOME": str(scratch / "home"), "TMPDIR": str(scratch / "tmp")}
     return Start([PROGRAM, "-p", rules, *argv], env, start.cwd, start.fds)
 
 

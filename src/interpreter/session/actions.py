@@ -211,8 +211,8 @@ class Block(Action):
     def __init__(self, runner: Runner, language: str, code: str, approval: Approval | None = None) -> None:
         super().__init__()
         self.runner, self.language, self.code, self.approval = runner, language, code, approval
-        self.widening: Any = None
-        """What its sandbox was granted for it."""
+        self.sandbox_request: Any = None
+        """What its sandbox was granted for it: a `SandboxRequest`."""
         self.replay: Callable[[], Generator[Chunk]] | None = None
         """It has run already, in a preview: these are its chunks."""
         self.approved_calls: frozenset[str] = frozenset()

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.frontends.terminal.terminal import Terminal
     from interpreter.messages import Chunk
-    from interpreter.policy.approval import RulesAtHand
+    from interpreter.policy.approval import RuleEditor
     from interpreter.session.preview import Preview
     from interpreter.workspace import Change
 
@@ -105,7 +105,7 @@ def _ask(terminal: Terminal, question: str) -> str | None:
 def _no_answer(terminal: Terminal, pending: PendingBlock) -> Answer:
     if not terminal.unanswered:
         return Answer(REFUSE)
-    if pending.only_widening:
+    if pending.only_sandbox_request:
         terminal.unanswered = False  # the model is told, and goes on without it
     return Answer(REFUSE, by="nobody")
 
@@ -188,7 +188,7 @@ _ASKED = "A rule says that you are asked about this code, and no other rule can 
 _NONE = "No rule is made of this: its text does not tell all that it does."
 
 
-def always(terminal: Terminal, pending: PendingBlock, rules: RulesAtHand) -> bool:
+def always(terminal: Terminal, pending: PendingBlock, rules: RuleEditor) -> bool:
     """Show the rule that would allow the block, and save it if that is wanted; True if the block is to run."""
     from interpreter.policy.policy_file import rule_text
 
@@ -208,7 +208,7 @@ def always(terminal: Terminal, pending: PendingBlock, rules: RulesAtHand) -> boo
     return True
 
 
-def offer_trust(terminal: Terminal, rules: RulesAtHand) -> None:
+def offer_trust(terminal: Terminal, rules: RuleEditor) -> None:
     """Ask whether the project's own rules are to count, once."""
     project = rules.untrusted
     if project is None or project.digest in terminal.shown_rules:
@@ -242,11 +242,9 @@ def _granted(terminal: Terminal, pending: PendingBlock, word: str) -> bool | Non
 def _grant_always(terminal: Terminal, pending: PendingBlock) -> bool:
     """Show what would be saved, and save it if that is wanted."""
     from interpreter.policy.files import user_file
-    from interpreter.policy.grants import grant_text
 
-    assert pending.widening is not None and pending.rules is not None
-    lines = [grant_text(wanted, pending.rules.workspace).rstrip() for wanted in pending.widening.wanted]
-    terminal.display.line("\n".join(["sandbox:", *lines]))
+    assert pending.sandbox_request is not None and pending.rules is not None
+    terminal.display.line("\n".join(pending.rules.grant_lines(pending.sandbox_request)))
     if not terminal.confirm(SAVE_GRANT):
         return False
     try:

@@ -24,7 +24,7 @@ Severity = Literal["low", "medium", "high"]
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 NOT_SCANNED = "not-scanned"
 """The rule of a finding that says that a scanner could not look at the block: that is not the same as clean."""
-_MOST_TOLD = 20
+_MOST_LISTED = 20
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,12 @@ class Scan:
         """Whether somebody has to say yes even where code runs unasked: something grave, or nobody has looked."""
         return self.unseen or any(finding.severity == "high" for finding in self.findings)
 
+    def as_list(self) -> str:
+        """The findings as a list in words, for the model."""
+        lines = [f"- {finding}" for finding in self.findings[:_MOST_LISTED]]
+        more = len(self.findings) - _MOST_LISTED
+        return "\n".join([*lines, f"- and {more} more"] if more > 0 else lines)
+
     def as_data(self) -> dict[str, Any]:
         """As a chunk carries it."""
         facts = {"tools": self.tools, "missing": self.missing, "unseen": self.unseen, "notice": self.notice}
@@ -76,13 +82,6 @@ def failed(tool: str, why: str) -> Finding:
 def in_order(findings: list[Finding]) -> list[Finding]:
     """Each once, the gravest first, then by line."""
     return sorted(dict.fromkeys(findings), key=lambda found: (SEVERITIES.index(found.severity), found.line, found.tool))
-
-
-def told(findings: list[Finding]) -> str:
-    """The findings as a list in words, for the model."""
-    lines = [f"- {finding}" for finding in findings[:_MOST_TOLD]]
-    more = len(findings) - _MOST_TOLD
-    return "\n".join([*lines, f"- and {more} more"] if more > 0 else lines)
 
 
 Commands = Callable[[str, Path, str], list[list[str]]]

@@ -343,11 +343,11 @@ def _lasting(point: Point, workspace: str | None, registry: Registry) -> tuple[s
         return ()
     from interpreter.policy.analysis import (
         Step,
-        look,
+        analyze,
         reversibility,
     )
 
-    effects = look(point.language, point.code, workspace or ".", registry=registry)
+    effects = analyze(point.language, point.code, workspace or ".", registry=registry)
     outside = [effect for effect in effects.of("write", "delete") if effect.place == "outside"]
     certain = (*effects.of("network", "install", "database", "kill"), *outside)
     steps = (Step(effects.language, "", 0, effects=certain),)

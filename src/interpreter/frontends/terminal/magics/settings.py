@@ -58,7 +58,7 @@ def auto_run(terminal: Terminal, interpreter: OpenInterpreter, argument: str) ->
 def sandbox(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     before = interpreter.sandbox
     if argument:
-        from interpreter.sandbox import Sandbox
+        from interpreter.sandbox.sandbox import Sandbox
 
         Sandbox(argument)  # or an error that says what there is
         interpreter.sandbox = argument

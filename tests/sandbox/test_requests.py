@@ -13,7 +13,7 @@ from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
 from interpreter.errors import UsageError
 from interpreter.policy.files import user_file
-from interpreter.sandbox.needs import needs
+from interpreter.sandbox.requests import requested
 from model_server import text, tool_call
 
 from .serving import Quiet, serving
@@ -204,12 +204,12 @@ def test_what_nobody_can_give_is_not_asked_about(chatting: Chatting, need: str, 
     ],
 )
 def test_things_of_several_kinds_are_asked_for_together(asked: str, data: Path) -> None:
-    found = needs(f"# needs: {asked.format(data=data)}\nprint()", "/workspace")
+    found = requested(f"# needs: {asked.format(data=data)}\nprint()", "/workspace")
     assert sorted(map(str, found)) == ["host pypi.org", f"read {data}"]
 
 
 def test_a_path_may_have_such_words_in_it() -> None:
-    assert list(map(str, needs("# needs: read /data/you and me/read this, please", "/workspace"))) == [
+    assert list(map(str, requested("# needs: read /data/you and me/read this, please", "/workspace"))) == [
         "read /data/you and me/read this, please"
     ]
 
