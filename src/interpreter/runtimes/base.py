@@ -61,8 +61,8 @@ class BaseLanguage:
     """Whether its code runs in a process of its own, which a sandbox can contain."""
 
     analysis: str | None = None
-    """Static analysis: `(code, notes, known) -> defines` as in `interpreter.policy.analysis.python:analyze`. None: a block
-    may do anything."""
+    """Static analysis: `(code, notes, known) -> defines` as in `interpreter.policy.analysis.python:analyze`. None:
+    a block may do anything."""
     scanners: Sequence[str] = ()
     """The scanners of safe mode that understand it, each an `interpreter.policy.scanners.scanner.Tool`."""
     scan_parts: str | None = None
