@@ -1,14 +1,39 @@
-"""What a profile says, once it is read and checked."""
+"""A profile as it was read, and where profiles are: the user's folder, the built-in ones, a path, an address."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from interpreter.errors import ProfileError
+
+BUILTIN = Path(__file__).parent / "builtin"
+KINDS = (".yaml", ".yml", ".json", ".py")
+DEFAULT = "default"
+_OLD_SITE = ("i.com/", "www.i.com/", "http://i.com/", "https://i.com/", "http://www.i.com/", "https://www.i.com/")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A file or an address; `format` is the suffix that a name without one should have had."""
+
+    address: str
+    is_url: bool = False
+    format: str = ""
+
+    @property
+    def kind(self) -> str:
+        """The format it is written in, as a suffix; empty if it is not known."""
+        path = self.address.partition("?")[0].partition("#")[0] if self.is_url else self.address
+        suffix = os.path.splitext(path)[1].lower()
+        return self.format or (suffix if suffix in KINDS else "")
+
+    @property
+    def is_builtin(self) -> bool:
+        return not self.is_url and Path(self.address).parent == BUILTIN
 
 
 @dataclass(frozen=True)
@@ -38,34 +63,10 @@ class Profile:
     def is_python(self) -> bool:
         return self.place.kind == ".py"
 
-
-BUILTIN = Path(__file__).parent / "builtin"
-KINDS = (".yaml", ".yml", ".json", ".py")
-DEFAULT = "default"
-
-_OLD_SITE = ("i.com/", "www.i.com/", "http://i.com/", "https://i.com/", "http://www.i.com/", "https://www.i.com/")
-
-
-@dataclass(frozen=True)
-class Place:
-    """A file or an address; `told` is the suffix that its name should have had."""
-
-    address: str
-    is_url: bool = False
-    told: str = ""
-
-    @property
-    def kind(self) -> str:
-        """What it is written in, as a suffix; empty if nothing tells."""
-        if self.told:
-            return self.told
-        path = self.address.partition("?")[0].partition("#")[0] if self.is_url else self.address
-        suffix = os.path.splitext(path)[1].lower()
-        return suffix if suffix in KINDS else ""
-
-    @property
-    def is_builtin(self) -> bool:
-        return not self.is_url and Path(self.address).parent == BUILTIN
+    def where(self, setting: str) -> str:
+        """The file, and the line on which a setting stands."""
+        line = self.lines.get(setting)
+        return f"{self.place.address}, line {line}" if line else self.place.address
 
 
 def folder() -> Path:
@@ -85,16 +86,23 @@ def user_names() -> list[str]:
     return _names(folder())
 
 
+def _names(place: Path) -> list[str]:
+    try:
+        return sorted({file.stem for file in place.iterdir() if file.suffix in KINDS and file.is_file()})
+    except OSError:
+        return []
+
+
 def default_file() -> Path | None:
     """The user's default profile, if there is one."""
     return _in_folder(folder(), DEFAULT)
 
 
 def find(name: str) -> Place:
-    """The profile that somebody means: an address, a path, one of the user's, a built-in one, a file right here.
+    """The profile of that name: an address, a path, one of the user's, a built-in one, a file in this folder.
 
-    The user's own comes before a built-in one; a file in the current folder comes last, so that a folder
-    somebody else made cannot put its own in the place of a known one.
+    The user's own comes before a built-in one. A file in the current folder comes last, so that a folder from
+    someone else cannot replace a known profile.
     """
     if name.lower().startswith(_OLD_SITE):
         raise ProfileError(f"{name}: that site is not ours to ask. Give the whole address of the profile.")
@@ -105,10 +113,13 @@ def find(name: str) -> Place:
         if not path.is_file():
             raise ProfileError(f"There is no profile {path}.")
         return Place(_checked(path))
-    for found in (_in_folder(folder(), name), _builtin(name), path if path.suffix in KINDS else None):
+    # Built-in ones by the stem alone: `groq.py` of 0.4.3 is written in YAML today.
+    for found in (_in_folder(folder(), name), _in_folder(BUILTIN, _stem(name)), path if path.suffix in KINDS else None):
         if found is not None and found.is_file():
             return Place(_checked(found))
-    raise _missing(name)
+    known = [*user_names(), *builtin_names()]
+    advice = _advice(os.path.splitext(name)[0], sorted(set(known)))
+    raise ProfileError(f"There is no profile {name}, neither in {folder()} nor built in. {advice}")
 
 
 def _checked(path: Path) -> str:
@@ -119,84 +130,53 @@ def _checked(path: Path) -> str:
 
 def _in_folder(place: Path, name: str) -> Path | None:
     """The file of that name; without a suffix, the first that there is."""
-    if os.path.splitext(name)[1] in KINDS:
-        return place / name if (place / name).is_file() else None
-    return next((file for kind in KINDS if (file := place / f"{name}{kind}").is_file()), None)
+    names = [name] if os.path.splitext(name)[1] in KINDS else [f"{name}{kind}" for kind in KINDS]
+    return next((place / each for each in names if (place / each).is_file()), None)
 
 
-def _builtin(name: str) -> Path | None:
-    """By name alone: what was `groq.py` once may be written in YAML today."""
+def _stem(name: str) -> str:
     stem, suffix = os.path.splitext(name)
-    return _in_folder(BUILTIN, stem if suffix in KINDS else name)
+    return stem if suffix in KINDS else name
 
 
-def _names(place: Path) -> list[str]:
-    try:
-        return sorted({file.stem for file in place.iterdir() if file.suffix in KINDS and file.is_file()})
-    except OSError:
-        return []
-
-
-def _missing(name: str) -> ProfileError:
+def _advice(name: str, known: Sequence[str]) -> str:
     from difflib import get_close_matches
 
-    known = [*user_names(), *builtin_names()]
-    close = get_close_matches(os.path.splitext(name)[0], known, n=1)
-    advice = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(sorted(set(known)))}."
-    return ProfileError(f"There is no profile {name}, neither in {folder()} nor built in. {advice}")
+    close = get_close_matches(name, known, n=1)
+    return f"Did you mean {close[0]}?" if close else f"There are: {', '.join(known)}."
 
 
 def make_default() -> Path:
     """The file of the default profile; written if there is none."""
-    place = folder()
-    for kind in KINDS:
-        if (file := place / f"{DEFAULT}{kind}").is_file():
-            return file
-    place.mkdir(parents=True, exist_ok=True)
-    file = place / f"{DEFAULT}.yaml"
-    file.write_bytes((BUILTIN / f"{DEFAULT}.yaml").read_bytes())
+    file = default_file()
+    if file is None:
+        file = folder() / f"{DEFAULT}.yaml"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes((BUILTIN / f"{DEFAULT}.yaml").read_bytes())
     return file
 
 
 def reset(name: str | None = None) -> list[str]:
-    """Put a built-in profile, or all of them, back as they were; the lines that say what was done.
+    """Restore a built-in profile, or all of them; lines that say what was done.
 
-    A file of the user's that stands in its place is kept, under the name NAME_custom.
+    A file of the user's that replaced it is kept, under the name NAME_custom.
     """
-    names = builtin_names() if name is None else [_known(name)]
-    done = [line for each in names for line in _set_aside(each)]
+    names = builtin_names()
+    if name is not None:
+        if _stem(name) not in names:
+            advice = _advice(_stem(name), names)
+            raise ProfileError(f"There is no built-in profile {name} to go back to. {advice}")
+        names = [_stem(name)]
+    done = []
+    for file in (folder() / f"{each}{kind}" for each in names for kind in KINDS):
+        if file.is_file():
+            number = 1
+            while (kept := file.with_stem(f"{file.stem}_custom{number if number > 1 else ''}")).exists():
+                number += 1
+            file.rename(kept)
+            done.append(f"{file} is kept as {kept.name}.")
     if DEFAULT in names:
         done.append(f"{make_default()} is as it was at first.")
     elif not done:
         done.append(f"The built-in profile {names[0]} is as it was: there is no file of yours in its place.")
     return done
-
-
-def _known(name: str) -> str:
-    from difflib import get_close_matches
-
-    stem, suffix = os.path.splitext(name)
-    stem = stem if suffix in KINDS else name
-    if stem in builtin_names():
-        return stem
-    close = get_close_matches(stem, builtin_names(), n=1)
-    advice = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(builtin_names())}."
-    raise ProfileError(f"There is no built-in profile {name} to go back to. {advice}")
-
-
-def _set_aside(name: str) -> list[str]:
-    done = []
-    for kind in KINDS:
-        file = folder() / f"{name}{kind}"
-        if file.is_file():
-            kept = _free(file)
-            file.rename(kept)
-            done.append(f"{file} is kept as {kept.name}.")
-    return done
-
-
-def _free(file: Path) -> Path:
-    number = 1
-    while (kept := file.with_stem(f"{file.stem}_custom{number if number > 1 else ''}")).exists():
-        number += 1
-    return kept

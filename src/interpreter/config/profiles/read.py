@@ -1,4 +1,4 @@
-"""Names that profiles of older versions use, and names that old pages told people to use."""
+"""Read a profile in YAML or JSON: settings with their lines, checked, with the environment's variables filled in."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from interpreter.config.setting import Setting, check_value, parse_value, unknow
 from interpreter.config.settings import SETTINGS
 from interpreter.errors import ProfileError, SettingError
 
+# Names in profiles of older versions, and on old pages.
 RENAMED = MappingProxyType(
     {name: f"llm.{name}" for name in ("model", "temperature", "context_window", "max_tokens", "max_budget")}
     | {name: f"llm.{name}" for name in ("api_base", "api_key", "api_version")}
@@ -51,146 +52,17 @@ GONE = MappingProxyType(
         "computer.vision": "images are not described yet",
     }
 )
-"""Had a meaning once, and why they have none here."""
+"""Names that had a meaning once, and why they have none here."""
 
-
-_VARIABLE = re.compile(
-    r"\$(?:(?P<dollar>\$)|(?P<bare>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)(?::-(?P<otherwise>[^}]*))?\})", re.ASCII
-)
-
-
-class UnsetVariable(Exception):
-    """A variable that the environment does not have."""
-
-
-def names_in(text: str) -> Iterator[str]:
-    """The variables that a text asks for."""
-    for found in _VARIABLE.finditer(text):
-        if name := found["bare"] or found["braced"]:
-            yield name
-
-
-def expand(text: str, environ: Mapping[str, str], lenient: bool = False) -> str:
-    """The text with its variables filled in; lenient leaves those that are not set as they stand."""
-
-    def fill(found: re.Match[str]) -> str:
-        if found["dollar"]:
-            return "$"
-        name = found["bare"] or found["braced"]
-        value = environ.get(name) or found["otherwise"]
-        if value is None and not lenient:
-            raise UnsetVariable(name)
-        return found[0] if value is None else value
-
-    return _VARIABLE.sub(fill, text)
-
-
-WHOLE = frozenset({"wtf", *(row.name for row in SETTINGS if row.kind == "dict")})
-"""What is under these is one value."""
-MOST = 20_000  # values in one profile, aliases written out: more is no profile but an attack
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One value; `word` is a bare YAML word as it was written, which `off` and `2024-02-01` need."""
-
-    key: str
-    value: Any
-    line: int | None
-    word: str | None = None
-
-
-def yaml_entries(text: str, name: str) -> list[Entry]:
-    """Every value of a YAML text, in order."""
-    import yaml
-
-    loader = _loader(text)
-    try:
-        node = loader.get_single_node()
-        if node is None:
-            return []
-        if not isinstance(node, yaml.MappingNode):
-            raise ProfileError(f"{name}, line 1: a profile is a list of names with values, such as `auto_run: true`.")
-        _check_size(node, name)
-        return list(_walk(loader, node, ""))
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f"{name}, line {mark.line + 1}" if mark else name
-        raise ProfileError(f"{place}: this is not YAML: {error.problem or error.context}.") from None
-    except (yaml.YAMLError, RecursionError) as error:
-        raise ProfileError(f"{name}: this is not YAML: {error}.") from None
-    finally:
-        loader.dispose()
-
-
-def json_entries(text: str, name: str) -> list[Entry]:
-    """Every value of a JSON text, in order."""
-    try:
-        data = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        line = getattr(error, "lineno", 1)
-        raise ProfileError(f"{name}, line {line}: this is not JSON: {getattr(error, 'msg', error)}.") from None
-    if not isinstance(data, dict):
-        raise ProfileError(f'{name}, line 1: a profile is an object, such as {{"auto_run": true}}.')
-    lines = _json_lines(text, name)
-    return [Entry(key, value, lines.get(key)) for key, value in _flat(data, "")]
-
-
-def _loader(text: str) -> Any:
-    import yaml
-
-    # Read by libyaml where it is there: ten times as fast.
-    return getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
-
-
-def _walk(loader: Any, node: Any, prefix: str) -> Iterator[Entry]:
-    import yaml
-
-    loader.flatten_mapping(node)
-    for key_node, value_node in node.value:
-        key = prefix + str(key_node.value)
-        if isinstance(value_node, yaml.MappingNode) and value_node.value and key not in WHOLE:
-            yield from _walk(loader, value_node, f"{key}.")
-            continue
-        bare = isinstance(value_node, yaml.ScalarNode) and not value_node.style
-        value = loader.construct_object(value_node, deep=True)
-        yield Entry(key, value, key_node.start_mark.line + 1, value_node.value if bare else None)
-
-
-def _check_size(node: Any, name: str) -> None:
-    left, waiting = MOST, [node]
-    while waiting:
-        each = waiting.pop()
-        left -= 1
-        if left < 0:
-            raise ProfileError(f"{name} has more than {MOST:,} values: that is no profile.")
-        if isinstance(each.value, list):
-            waiting += [part for item in each.value for part in (item if isinstance(item, tuple) else (item,))]
-
-
-def _flat(data: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
-    for key, value in data.items():
-        if isinstance(value, dict) and value and prefix + key not in WHOLE:
-            yield from _flat(value, f"{prefix}{key}.")
-        else:
-            yield prefix + key, value
-
-
-def _json_lines(text: str, name: str) -> dict[str, int]:
-    """JSON is YAML as far as places go; where it is not, an error goes without its line."""
-    try:
-        entries = yaml_entries(text.replace("\t", " "), name)
-    except ProfileError:
-        return {}
-    return {entry.key: entry.line for entry in entries if entry.line is not None}
-
-
+LANGUAGES = "computer.languages"
+MAX_VALUES = 20_000  # in one profile, aliases written out: more is no profile but an attack
 _ROWS = {row.name: row for row in SETTINGS}
 _GROUPS = ("llm", "computer", "computer.skills")
 _SKIPPED = ("version", "wtf")
-_LANGUAGES = "computer.languages"
+_WHOLE = frozenset({"wtf", *(row.name for row in SETTINGS if row.kind == "dict")})
+"""A mapping under one of these is one value."""
 _TEXTS = ("str", "path", "str or False")
-# Words for the model may well speak of `$PATH`; elsewhere a variable that is not set is a mistake.
+# Words for the model may mention `$PATH`; elsewhere a variable that is not set is a mistake.
 _PROSE = "What the model is told"
 
 
@@ -242,7 +114,7 @@ class _Reading:
                 self._take_setting(_ROWS[key], entry)
             elif key == "start_script":
                 self._take_script(entry)
-            elif key == _LANGUAGES:
+            elif key == LANGUAGES:
                 self._take_languages(entry)
             elif key in GONE or key.rpartition(".")[0] in GONE:
                 why = GONE.get(key) or GONE[key.rpartition(".")[0]]
@@ -294,11 +166,11 @@ class _Reading:
     def _take_languages(self, entry: Entry) -> None:
         names = entry.value
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
-            self._mistakes.append(f"{self._at(entry)}: {_LANGUAGES} takes a list of names, such as [python, shell].")
+            self._mistakes.append(f"{self._at(entry)}: {LANGUAGES} takes a list of names, such as [python, shell].")
             return
         self._languages = tuple(names)
         if entry.line is not None:
-            self._lines[_LANGUAGES] = entry.line
+            self._lines[LANGUAGES] = entry.line
 
     def _at(self, entry: Entry) -> str:
         line = f", line {entry.line}" if entry.line is not None else ""
@@ -308,3 +180,119 @@ class _Reading:
 def _not_there_yet(settings: Mapping[str, Any]) -> Iterator[str]:
     rows = [row for row in SETTINGS if row.later and settings.get(row.name, row.default) != row.default]
     yield from dict.fromkeys(row.later for row in rows)
+
+
+# -- variables: `$NAME`, `${NAME}`, `${NAME:-otherwise}`, `$$` for a dollar sign ------------------------------------------
+
+_VARIABLE = re.compile(
+    r"\$(?:(?P<dollar>\$)|(?P<bare>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)(?::-(?P<otherwise>[^}]*))?\})", re.ASCII
+)
+
+
+class UnsetVariable(Exception):
+    """A variable that the environment does not have."""
+
+
+def names_in(text: str) -> Iterator[str]:
+    """The variables that a text asks for."""
+    for found in _VARIABLE.finditer(text):
+        if name := found["bare"] or found["braced"]:
+            yield name
+
+
+def expand(text: str, environ: Mapping[str, str], lenient: bool = False) -> str:
+    """The text with its variables filled in; lenient leaves those that are not set as they stand."""
+
+    def fill(found: re.Match[str]) -> str:
+        if found["dollar"]:
+            return "$"
+        name = found["bare"] or found["braced"]
+        value = environ.get(name) or found["otherwise"]
+        if value is None and not lenient:
+            raise UnsetVariable(name)
+        return found[0] if value is None else value
+
+    return _VARIABLE.sub(fill, text)
+
+
+# -- YAML and JSON as flat entries -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One value under its dotted key; `word` is a bare YAML word as written, which `off` and `2024-02-01` need."""
+
+    key: str
+    value: Any
+    line: int | None
+    word: str | None = None
+
+
+def yaml_entries(text: str, name: str) -> list[Entry]:
+    """Every value of a YAML text, in order."""
+    import yaml
+
+    def walk(node: Any, prefix: str) -> Iterator[Entry]:
+        loader.flatten_mapping(node)
+        for key_node, value_node in node.value:
+            key = prefix + str(key_node.value)
+            if isinstance(value_node, yaml.MappingNode) and value_node.value and key not in _WHOLE:
+                yield from walk(value_node, f"{key}.")
+                continue
+            bare = isinstance(value_node, yaml.ScalarNode) and not value_node.style
+            value = loader.construct_object(value_node, deep=True)
+            yield Entry(key, value, key_node.start_mark.line + 1, value_node.value if bare else None)
+
+    # libyaml, where it is installed, is ten times as fast.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return []
+        if not isinstance(node, yaml.MappingNode):
+            raise ProfileError(f"{name}, line 1: a profile is a list of names with values, such as `auto_run: true`.")
+        _check_size(node, name)
+        return list(walk(node, ""))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{name}, line {mark.line + 1}" if mark else name
+        raise ProfileError(f"{place}: this is not YAML: {error.problem or error.context}.") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ProfileError(f"{name}: this is not YAML: {error}.") from None
+    finally:
+        loader.dispose()
+
+
+def _check_size(node: Any, name: str) -> None:
+    left, waiting = MAX_VALUES, [node]
+    while waiting:
+        each = waiting.pop()
+        left -= 1
+        if left < 0:
+            raise ProfileError(f"{name} has more than {MAX_VALUES:,} values: that is no profile.")
+        if isinstance(each.value, list):
+            waiting += [part for item in each.value for part in (item if isinstance(item, tuple) else (item,))]
+
+
+def json_entries(text: str, name: str) -> list[Entry]:
+    """Every value of a JSON text, in order."""
+    try:
+        data = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        line = getattr(error, "lineno", 1)
+        raise ProfileError(f"{name}, line {line}: this is not JSON: {getattr(error, 'msg', error)}.") from None
+    if not isinstance(data, dict):
+        raise ProfileError(f'{name}, line 1: a profile is an object, such as {{"auto_run": true}}.')
+    try:  # JSON is YAML as far as lines are concerned; where it is not, errors have no line
+        lines = {entry.key: entry.line for entry in yaml_entries(text.replace("\t", " "), name)}
+    except ProfileError:
+        lines = {}
+    return [Entry(key, value, lines.get(key)) for key, value in _flat(data, "")]
+
+
+def _flat(data: dict[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for key, value in data.items():
+        if isinstance(value, dict) and value and prefix + key not in _WHOLE:
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield prefix + key, value
