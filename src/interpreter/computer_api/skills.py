@@ -1,17 +1,17 @@
-"""Where skills are: functions in a folder of the user's, and folders with instructions as other programs keep them."""
+"""`computer.skills`: what has worked before, kept as functions that run in the session and instructions to read."""
 
 from __future__ import annotations
 
 import ast
-import io
 import keyword
 import os
 import re
 import tempfile
 import textwrap
-import tokenize
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
+from dataclasses import replace as with_changes
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,93 +22,17 @@ from interpreter.errors import ComputerError
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
-    from interpreter.runtimes.python import Python
     from interpreter.runtimes.surroundings import Surroundings
 
-
-LARGEST = 1024 * 1024
+Names = list[str]
+Rows = list[dict[str, Any]]
+MAX_BYTES = 1024 * 1024
 SHARED = Path(".agents", "skills")  # in the home folder, and in a project
 INSTRUCTIONS = "SKILL.md"
-
-Read = Callable[[Path], str]
-
-
-@dataclass(frozen=True)
-class Skill:
-    """One skill: a Python function, or instructions to read."""
-
-    name: str
-    kind: Literal["function", "instructions"]
-    description: str
-    path: Path
-    signature: str = ""
-
-    @property
-    def told(self) -> str:
-        return f"{self.name}()" if self.kind == "function" else self.name
-
-
-def names_in(folder: Path) -> list[str]:
-    """The names of the skills that are Python files; none is read for it."""
-    names = sorted(file.stem for file in folder.glob("*.py"))
-    return [name for name in names if name.isidentifier() and not name.startswith("_")]
-
-
-def functions_in(folder: Path, read: Read) -> Iterator[Skill]:
-    """The skills that are Python files, each by the name of its file."""
-    for name in names_in(folder):
-        file = folder / f"{name}.py"
-        if (text := _text(file, read)) is not None:
-            defined = {each.name: each for each in defined_in(text, str(file), "")}
-            own = defined.get(name)
-            about = dict.fromkeys(filter(None, (_first(_docstring(text)), _first(own.doc) if own else "")))
-            yield Skill(name, "function", " ".join(about), file, own.signature if own else "")
-
-
-def instructions_in(folder: Path, read: Read) -> Iterator[Skill]:
-    """The skills that are folders with a SKILL.md."""
-    for file in sorted(folder.glob(f"*/{INSTRUCTIONS}")):
-        if (text := _text(file, read)) is not None:
-            head = front_matter(text)
-            name = str(head.get("name") or file.parent.name)
-            yield Skill(name, "instructions", _first(str(head.get("description") or "")), file)
-
-
-def front_matter(text: str) -> dict[str, Any]:
-    """What stands between the two lines of dashes at the beginning; nothing if that is not readable."""
-    import yaml
-
-    lines = text.lstrip("\ufeff").splitlines()
-    if not lines or lines[0].strip() != "---" or "---" not in map(str.strip, lines[1:]):
-        return {}
-    end = next(at for at, line in enumerate(lines[1:], 1) if line.strip() == "---")
-    try:
-        found = yaml.safe_load("\n".join(lines[1:end]))
-    except yaml.YAMLError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _text(file: Path, read: Read) -> str | None:
-    """What is in it; None if it is too large or cannot be read, so that one bad file does not hide the others."""
-    try:
-        return read(file) if os.path.getsize(file) <= LARGEST else None
-    except (OSError, ValueError):
-        return None
-
-
-def _docstring(text: str) -> str:
-    try:
-        return ast.get_docstring(ast.parse(text)) or ""
-    except (SyntaxError, ValueError):
-        return ""
-
-
-def _first(text: str) -> str:
-    """The first paragraph, on one line."""
-    return " ".join(text.strip().split("\n\n")[0].split())[:300]
-
-
+TEST_SECONDS = 60.0
+MAX_ERROR_LENGTH = 1_500
+OFF = "Code may not save skills (setting `computer.save_skills`)."
+IN_SANDBOX = "Code in a sandbox cannot keep skills: they would run outside of it later. Ask the user to keep it."
 STEPS = '''"""{about}"""
 
 STEPS = {steps}
@@ -128,132 +52,185 @@ def {name}(step=0):
 '''
 
 
-def normalised(name: str) -> str:
-    """The name of a function for words: `Tidy my downloads` is `tidy_my_downloads`."""
-    found = re.sub(r"\W+", "_", name.strip().lower()).strip("_")
-    if not found:
-        raise ValueError("A skill needs a name of letters or digits.")
-    return found if found.isidentifier() and not keyword.iskeyword(found) else f"skill_{found}"
+@dataclass(frozen=True)
+class Skill:
+    """One skill: a Python function, or instructions to read."""
+
+    name: str
+    kind: Literal["function", "instructions"]
+    description: str
+    path: Path
+    signature: str = ""
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}()" if self.kind == "function" else self.name
 
 
-def of_code(name: str, code: str, description: str) -> str:
-    """A file that defines the function: the code's own, else one whose body is the code."""
-    code = textwrap.dedent(code).strip("\n") + "\n"
-    try:
-        tree = ast.parse(code)
-    except SyntaxError as error:
-        raise ValueError(f"The code cannot be kept as a skill: line {error.lineno}: {error.msg}.") from None
-    if not tree.body:
-        raise ValueError("There is no code to keep.")
-    if not _defined_by(tree, name):
-        code = _wrapped(name, code, tree, description)
-        tree = ast.parse(code)
-    if description and ast.get_docstring(tree) is None:
-        return f"{_quoted(description)}\n\n{code}"
-    return code
+class Skills(Tool):
+    """What has worked before: functions that run in the session, and instructions to read."""
 
+    def __init__(self, computer: Computer) -> None:
+        super().__init__(computer)
+        self.new_skill = NewSkill(computer, self)
 
-def of_steps(name: str, title: str, steps: list[tuple[str, str]]) -> str:
-    """A file whose function prints the steps, one at a time."""
-    listed = "[\n" + "".join(f"    {each!r},\n" for each in steps) + "]"
-    about = title.replace("\\", " ").replace('"', "'").strip().rstrip(".") + "."
-    return STEPS.format(name=name, about=about, steps=listed)
+    @property
+    def path(self) -> str:
+        """The folder of the user's functions."""
+        from platformdirs import user_config_dir
 
+        chosen = self.computer.skills_path or os.path.join(user_config_dir("open-interpreter"), "skills")
+        return os.path.normpath(os.path.join(self._workspace(), os.path.expanduser(chosen)))
 
-def needs_arguments(source: str, name: str) -> bool:
-    """Whether the function cannot be called just so."""
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name:
-            plain = len(node.args.posonlyargs) + len(node.args.args) - len(node.args.defaults)
-            return plain > 0 or any(default is None for default in node.args.kw_defaults)
-    return True
+    @path.setter
+    def path(self, folder: str) -> None:
+        if called_from_sandbox():
+            raise PermissionError("Code in a sandbox cannot choose the folder of the skills.")
+        self.computer.skills_path = folder
 
+    # -- finding and running ---------------------------------------------------------------------------------------
 
-def defines(code: str, name: str) -> bool:
-    """Whether the code defines the function itself."""
-    try:
-        return _defined_by(ast.parse(textwrap.dedent(code)), name)
-    except SyntaxError:
-        return False
+    def list(self) -> Names:
+        """The names of all skills: functions as `name()`, instructions as `name`."""
+        return [skill.label for skill in self._all().values()]
 
+    def search(self, query: str = "", max_results: int = 10) -> Rows:
+        """The skills that are most about the query: name, kind, description, signature, path."""
+        skills = self._all()
+        found = list(skills.values())
+        if words_of(query):
+            texts = [Definition(skill.name, "", skill.description, str(skill.path), 1) for skill in found]
+            found = [skills[best.name] for best in Ranked(texts, query).best(max_results)]
+        return [{**vars(skill), "name": skill.label, "path": str(skill.path)} for skill in found[:max_results]]
 
-def _defined_by(tree: ast.Module, name: str) -> bool:
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return any(isinstance(node, kinds) and node.name == name for node in tree.body)
+    def read(self, name: str) -> str:
+        """The instructions of a skill, or the source of its function."""
+        return self._text(self._named(name).path)
 
+    def run(self, skill: str, *args: Any, **kwargs: Any) -> Any:
+        """Run a skill in the Python session, with arguments; instructions are given back to be followed."""
+        found = self._named(skill)
+        if found.kind == "instructions":
+            return self._text(found.path)
+        if self.computer.python == "in-process" and not called_from_sandbox():
+            from interpreter.runtimes.python.driver.skills import function
 
-def _wrapped(name: str, code: str, tree: ast.Module, description: str) -> str:
-    """The code as the body of a function that returns its last value."""
-    lines = code.splitlines()
-    last = tree.body[-1]
-    if isinstance(last, ast.Expr):
-        at = last.lineno - 1
-        lines[at] = lines[at][: last.col_offset] + "return " + lines[at][last.col_offset :]
-    inside = _inside_strings(code)
-    body = [line if number in inside or not line else f"    {line}" for number, line in enumerate(lines, 1)]
-    doc = f"    {_quoted(description)}\n" if description else ""
-    return f"def {name}():\n{doc}" + "\n".join(body) + "\n"
+            return function(found.name, self._text(found.path))(*args, **kwargs)
+        if self.computer._active is not None:
+            raise ComputerError("A block is running. A skill runs in a block of its own.")
+        call = f"computer.skills.run({found.name!r}, *{args!r}, **{kwargs!r})"
+        return self.computer.run("python", call)
 
+    def code(self, skill: str) -> dict[str, str]:
+        """What a session needs to run a skill itself: its name, its kind and its text."""
+        found = self._named(skill)
+        return {"name": found.name, "kind": found.kind, "text": self._text(found.path)}
 
-def _inside_strings(code: str) -> set[int]:
-    """The lines that begin in the middle of a string, which would change if they were moved."""
-    inside: set[int] = set()
-    starts: list[int] = []
-    for token in tokenize.generate_tokens(io.StringIO(code).readline):
-        kind = tokenize.tok_name[token.type]
-        if kind in ("FSTRING_START", "TSTRING_START"):  # from Python 3.12 on
-            starts.append(token.start[0])
-        elif kind in ("FSTRING_END", "TSTRING_END"):
-            inside.update(range(starts.pop() + 1, token.end[0] + 1))
-        elif kind == "STRING":
-            inside.update(range(token.start[0] + 1, token.end[0] + 1))
-    return inside
+    def import_skills(self) -> Names:
+        """Have all functions by their names in the session; the names."""
+        return names_in(Path(self.path))
 
+    # -- keeping ---------------------------------------------------------------------------------------------------
 
-def _quoted(text: str) -> str:
-    plain = text.strip().replace("\\", "\\\\").replace('"""', "'''")
-    return f'"""{plain}{" " if plain.endswith(chr(34)) else ""}"""'
+    def save(
+        self, name: str, code: str, test: str | None = None, description: str = "", replace: bool = False
+    ) -> dict[str, Any]:
+        """Keep code as a skill: it has to run in a fresh session first, and so has the `test`."""
+        # A block, unlike a function, has run only if it is called.
+        calls = function_in(textwrap.dedent(code), normalised(name)) is None
+        return self._save(name, code, test, description, replace, calls=calls)
 
+    def _save(
+        self, name: str, code: str, test: str | None, description: str, replace: bool, *, calls: bool
+    ) -> dict[str, Any]:
+        own = normalised(name)
+        self._check_keeping(own, replace)
+        source = of_code(own, code, description)
+        last = test or (f"{own}()" if calls and not needs_arguments(source, own) else None)
+        wrong = failure(surroundings(self.computer), source, *([last] if last else []))
+        if wrong is not None:
+            raise ComputerError(
+                f"The skill {own} is not kept: in a fresh session its code does not run. It may need imports, or "
+                f"variables of this session, which should be its parameters.\n{wrong}"
+            )
+        return {**self._keep(own, source), "tested": last is not None}
 
-SECONDS = 60.0
-LONGEST = 1_500  # characters of what went wrong
+    def _keep(self, name: str, source: str) -> dict[str, Any]:
+        """Write the file, instead of one that is there."""
+        self._check_keeping(name, replace=True)
+        folder = Path(self.path)
+        folder.mkdir(parents=True, exist_ok=True)
+        descriptor, passing = tempfile.mkstemp(".passing", dir=folder)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(source)
+        os.replace(passing, folder / f"{name}.py")
+        return {"name": name, "path": str(folder / f"{name}.py")}
 
+    def _check_keeping(self, name: str, replace: bool) -> None:
+        if not self.computer.save_skills:
+            raise PermissionError(OFF)
+        if called_from_sandbox():
+            raise PermissionError(IN_SANDBOX)
+        if not replace and Path(self.path, f"{name}.py").exists():
+            raise ValueError(f"There is a skill {name} already. To keep this one in its place: replace=True.")
 
-@dataclass
-class Beside:
-    """What the new session is told of its surroundings: those of the others, as they are now."""
+    # -- where they are --------------------------------------------------------------------------------------------
 
-    surroundings: Surroundings
+    def _all(self) -> dict[str, Skill]:
+        """By name: functions come before instructions, and a project's before those in the home folder."""
+        found = {skill.name: skill for skill in self._functions(Path(self.path))}
+        for place in (Path(self._workspace()), Path.home()):
+            for skill in self._instructions(place / SHARED):
+                found.setdefault(skill.name, skill)
+        return found
 
+    def _functions(self, folder: Path) -> Iterator[Skill]:
+        """The skills that are Python files, each by the name of its file."""
+        for name in names_in(folder):
+            file = folder / f"{name}.py"
+            text = self._text_or_none(file)
+            if text is not None:
+                own = next((each for each in defined_in(text, str(file), "") if each.name == name), None)
+                tree = parsed(text)
+                about = [ast.get_docstring(tree) or "" if tree else "", own.doc if own else ""]
+                words = dict.fromkeys(filter(None, map(first_paragraph, about)))
+                yield Skill(name, "function", " ".join(words), file, own.signature if own else "")
 
-def failure(computer: Computer, *blocks: str) -> str | None:
-    """What went wrong when the blocks ran, one after the other; None if nothing did."""
-    from interpreter.runtimes.python import Python
+    def _instructions(self, folder: Path) -> Iterator[Skill]:
+        """The skills that are folders with a SKILL.md."""
+        for file in sorted(folder.glob(f"*/{INSTRUCTIONS}")):
+            text = self._text_or_none(file)
+            if text is not None:
+                head = front_matter(text)
+                name = str(head.get("name") or file.parent.name)
+                yield Skill(name, "instructions", first_paragraph(str(head.get("description") or "")), file)
 
-    shared = surroundings(computer)
-    python = None if shared.python == "in-process" else shared.python
-    alone = replace(shared, python=python, on_input=None, keyboard=False, snapshots=0, timeout=SECONDS)
-    session = Python(Beside(alone))
-    try:
-        for block in blocks:
-            if (wrong := _wrong(session, block)) is not None:
-                return wrong
-        return None
-    finally:
-        session.terminate()
+    def _named(self, name: str) -> Skill:
+        skills, wanted = self._all(), name.strip().removesuffix("()")
+        if wanted in skills:
+            return skills[wanted]
+        close = get_close_matches(wanted, skills, 3) or [*skills][:10]
+        there = f"There are: {', '.join(close)}." if close else "There are none yet."
+        raise ComputerError(f"There is no skill {wanted!r}. {there} computer.skills.search(words) finds them.")
 
+    def _text(self, path: Path) -> str:
+        """A file's text; one that code in a sandbox may have written is read from inside the sandbox."""
+        workspace = self._workspace()
+        real = Path(os.path.realpath(path.parent)).is_relative_to(os.path.realpath(workspace))
+        if real or path.is_relative_to(workspace):  # a link in the workspace may lead out of it
+            return str(do(self.computer, "texts", "whole", path=str(path)))
+        return path.read_text("utf-8", "replace")
 
-def _wrong(session: Python, code: str) -> str | None:
-    said, ended = "", ""
-    for chunk in session.run(code):
-        if chunk.get("format") == "output":
-            said += str(chunk["content"])
-        ended = str(chunk.get("ended", ended))
-    if ended == "done":
-        return None
-    if ended == "timed_out":
-        return f"It took more than {SECONDS:.0f} seconds."
-    return said.strip()[-LONGEST:] or f"It ended: {ended}."
+    def _text_or_none(self, file: Path) -> str | None:
+        """A file's text; None if it is too large or cannot be read, so that one bad file does not hide the others."""
+        try:
+            return self._text(file) if os.path.getsize(file) <= MAX_BYTES else None
+        except (OSError, ValueError):
+            return None
+
+    def _workspace(self) -> str:
+        owner = self.computer._interpreter
+        return str(owner.workspace) if owner is not None else self.computer.surroundings.cwd
 
 
 class NewSkill(Tool):
@@ -293,8 +270,10 @@ class NewSkill(Tool):
         """Keep the steps as a skill."""
         if not self._name or not self._steps:
             raise ValueError("A skill of steps needs a name and at least one step: see new_skill.create().")
-        source = of_steps(normalised(self._name), self._name, self._steps)
-        kept = self._skills._keep(normalised(self._name), source, replace=True)
+        name = normalised(self._name)
+        listed = "[\n" + "".join(f"    {each!r},\n" for each in self._steps) + "]"
+        about = self._name.replace("\\", " ").replace('"', "'").strip().rstrip(".") + "."
+        kept = self._skills._keep(name, STEPS.format(name=name, about=about, steps=listed))
         self._name, self._steps = "", []
         return kept
 
@@ -305,158 +284,132 @@ class NewSkill(Tool):
         return self._skills._save(name, code, test, description, replace, calls=True)
 
 
-Names = list[str]
-Rows = list[dict[str, Any]]
-OFF = "Code may not save skills (setting `computer.save_skills`)."
-IN_SANDBOX = "Code in a sandbox cannot keep skills: they would run outside of it later. Ask the user to keep it."
+# -- what files say ----------------------------------------------------------------------------------------------------
 
 
-class Skills(Tool):
-    """What has worked before: functions that run in the session, and instructions to read."""
-
-    def __init__(self, computer: Computer) -> None:
-        super().__init__(computer)
-        self.new_skill = NewSkill(computer, self)
-
-    @property
-    def path(self) -> str:
-        """The folder of the user's functions."""
-        from platformdirs import user_config_dir
-
-        chosen = self.computer.skills_path or os.path.join(user_config_dir("open-interpreter"), "skills")
-        return os.path.normpath(os.path.join(self._workspace(), os.path.expanduser(chosen)))
-
-    @path.setter
-    def path(self, folder: str) -> None:
-        if called_from_sandbox():
-            raise PermissionError("Code in a sandbox cannot choose the folder of the skills.")
-        self.computer.skills_path = folder
-
-    # -- what there is ---------------------------------------------------------------------------------------------
-
-    def list(self) -> Names:
-        """The names of all skills: functions as `name()`, instructions as `name`."""
-        return [skill.told for skill in self._all().values()]
-
-    def search(self, query: str = "", max_results: int = 10) -> Rows:
-        """The skills that are most about the query: name, kind, description, signature, path."""
-        skills = [*self._all().values()]
-        if words_of(query):
-            told = [Definition(skill.name, "", skill.description, str(skill.path), 1) for skill in skills]
-            best = [found.name for found in Ranked(told, query).best(max_results)]
-            skills = [skill for name in best for skill in skills if skill.name == name]
-        return [_row(skill) for skill in skills[:max_results]]
-
-    def read(self, name: str) -> str:
-        """The instructions of a skill, or the source of its function."""
-        return self._text(self._named(name).path)
-
-    def run(self, skill: str, *args: Any, **kwargs: Any) -> Any:
-        """Run a skill in the Python session, with arguments; instructions are given back to be followed."""
-        found = self._named(skill)
-        if found.kind == "instructions":
-            return self._text(found.path)
-        if self.computer.python == "in-process" and not called_from_sandbox():
-            from interpreter.runtimes.python.driver.skills import function
-
-            return function(found.name, self._text(found.path))(*args, **kwargs)
-        if self.computer._active is not None:
-            raise ComputerError("A block is running. A skill runs in a block of its own.")
-        call = f"computer.skills.run({found.name!r}, *{args!r}, **{kwargs!r})"
-        return self.computer.run("python", call)
-
-    def code(self, skill: str) -> dict[str, str]:
-        """What a session needs to run a skill itself: its name, its kind and its text."""
-        found = self._named(skill)
-        return {"name": found.name, "kind": found.kind, "text": self._text(found.path)}
-
-    def import_skills(self) -> Names:
-        """Have all functions by their names in the session; the names."""
-        return names_in(Path(self.path))
-
-    # -- keeping ---------------------------------------------------------------------------------------------------
-
-    def save(
-        self, name: str, code: str, test: str | None = None, description: str = "", replace: bool = False
-    ) -> dict[str, Any]:
-        """Keep code as a skill: it has to run in a fresh session first, and so has the `test`."""
-        calls = not defines(code, normalised(name))  # a block, which has run only if it is called
-        return self._save(name, code, test, description, replace, calls=calls)
-
-    def _save(
-        self, name: str, code: str, test: str | None, description: str, replace: bool, *, calls: bool
-    ) -> dict[str, Any]:
-
-        own = normalised(name)
-        self._may_keep(own, replace)
-        source = of_code(own, code, description)
-        last = test or (f"{own}()" if calls and not needs_arguments(source, own) else None)
-        wrong = failure(self.computer, source, *([last] if last else []))
-        if wrong is not None:
-            raise ComputerError(
-                f"The skill {own} is not kept: in a fresh session its code does not run. It may need imports, or "
-                f"variables of this session, which should be its parameters.\n{wrong}"
-            )
-        return {**self._keep(own, source, replace=True), "tested": last is not None}
-
-    def _keep(self, name: str, source: str, *, replace: bool) -> dict[str, Any]:
-        self._may_keep(name, replace)
-        folder = Path(self.path)
-        folder.mkdir(parents=True, exist_ok=True)
-        descriptor, passing = tempfile.mkstemp(".passing", dir=folder)
-        with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(source)
-        os.replace(passing, folder / f"{name}.py")
-        return {"name": name, "path": str(folder / f"{name}.py")}
-
-    def _may_keep(self, name: str, replace: bool) -> None:
-        if not self.computer.save_skills:
-            raise PermissionError(OFF)
-        if called_from_sandbox():
-            raise PermissionError(IN_SANDBOX)
-        if not replace and Path(self.path, f"{name}.py").exists():
-            raise ValueError(f"There is a skill {name} already. To keep this one in its place: replace=True.")
-
-    # -- inside ----------------------------------------------------------------------------------------------------
-
-    def _all(self) -> dict[str, Skill]:
-        """By name; what a project brings goes before what the user has elsewhere, functions before instructions."""
-        found: dict[str, Skill] = {}
-        for skill in functions_in(Path(self.path), self._text):
-            found[skill.name] = skill
-        for place in (Path(self._workspace()), Path.home()):
-            for skill in instructions_in(place / SHARED, self._text):
-                found.setdefault(skill.name, skill)
-        return found
-
-    def _named(self, name: str) -> Skill:
-        skills, wanted = self._all(), name.strip().removesuffix("()")
-        if wanted in skills:
-            return skills[wanted]
-        from difflib import get_close_matches
-
-        close = get_close_matches(wanted, skills, 3) or [*skills][:10]
-        there = f"There are: {', '.join(close)}." if close else "There are none yet."
-        raise ComputerError(f"There is no skill {wanted!r}. {there} computer.skills.search(words) finds them.")
-
-    def _text(self, path: Path) -> str:
-        """What a file holds; one that code in a sandbox may have put there is read from inside it."""
-        workspace = self._workspace()
-        real = Path(os.path.realpath(path.parent)).is_relative_to(os.path.realpath(workspace))
-        if real or path.is_relative_to(workspace):  # a link in the workspace may lead out of it
-            return str(do(self.computer, "texts", "whole", path=str(path)))
-        return path.read_text("utf-8", "replace")
-
-    def _workspace(self) -> str:
-        owner = self.computer._interpreter
-        return str(owner.workspace) if owner is not None else self.computer.surroundings.cwd
+def names_in(folder: Path) -> list[str]:
+    """The names of the skills that are Python files; none is read for it."""
+    names = sorted(file.stem for file in folder.glob("*.py"))
+    return [name for name in names if name.isidentifier() and not name.startswith("_")]
 
 
-def _row(skill: Skill) -> dict[str, Any]:
-    return {
-        "name": skill.told,
-        "kind": skill.kind,
-        "description": skill.description,
-        "signature": skill.signature,
-        "path": str(skill.path),
-    }
+def front_matter(text: str) -> dict[str, Any]:
+    """What stands between the two lines of dashes at the beginning; nothing if that is not readable."""
+    import yaml
+
+    lines = [line.rstrip() for line in text.lstrip("\ufeff").splitlines()]
+    stripped = [line.strip() for line in lines]
+    if stripped[:1] != ["---"] or "---" not in stripped[1:]:
+        return {}
+    try:
+        found = yaml.safe_load("\n".join(lines[1 : stripped.index("---", 1)]))
+    except yaml.YAMLError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def first_paragraph(text: str) -> str:
+    """The first paragraph, on one line."""
+    return " ".join(text.strip().split("\n\n")[0].split())[:300]
+
+
+def parsed(text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError):
+        return None
+
+
+# -- the source of a skill ---------------------------------------------------------------------------------------------
+
+
+def normalised(name: str) -> str:
+    """The name of a function for words: `Tidy my downloads` is `tidy_my_downloads`."""
+    found = re.sub(r"\W+", "_", name.strip().lower()).strip("_")
+    if not found:
+        raise ValueError("A skill needs a name of letters or digits.")
+    return found if found.isidentifier() and not keyword.iskeyword(found) else f"skill_{found}"
+
+
+def function_in(source: str, name: str) -> ast.stmt | None:
+    """The function or class of that name that the source defines."""
+    tree = parsed(source)
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    return next((node for node in tree.body if isinstance(node, kinds) and node.name == name), None) if tree else None
+
+
+def needs_arguments(source: str, name: str) -> bool:
+    """Whether the function cannot be called without arguments."""
+    node = function_in(source, name)
+    if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+        return True
+    plain = len(node.args.posonlyargs) + len(node.args.args) - len(node.args.defaults)
+    return plain > 0 or any(default is None for default in node.args.kw_defaults)
+
+
+def of_code(name: str, code: str, description: str) -> str:
+    """A file that defines the function: the code's own, else one whose body is the code."""
+    code = textwrap.dedent(code).strip("\n") + "\n"
+    try:
+        tree = ast.parse(code)
+    except SyntaxError as error:
+        raise ValueError(f"The code cannot be kept as a skill: line {error.lineno}: {error.msg}.") from None
+    if not tree.body:
+        raise ValueError("There is no code to keep.")
+    plain = description.strip().replace("\\", "\\\\").replace('"""', "'''")
+    quoted = f'"""{plain}{" " if plain.endswith(chr(34)) else ""}"""'
+    if function_in(code, name) is None:
+        code = _wrapped(name, code, tree, quoted if description else "")
+        tree = ast.parse(code)
+    if description and ast.get_docstring(tree) is None:
+        return f"{quoted}\n\n{code}"
+    return code
+
+
+def _wrapped(name: str, code: str, tree: ast.Module, docstring: str) -> str:
+    """The code as the body of a function that returns its last value."""
+    lines = code.splitlines()
+    last = tree.body[-1]
+    if isinstance(last, ast.Expr):
+        at = last.lineno - 1
+        lines[at] = lines[at][: last.col_offset] + "return " + lines[at][last.col_offset :]
+    # Lines that begin within a string would change if they were indented.
+    inside: set[int] = set()
+    for node in ast.walk(tree):
+        if type(node).__name__ in ("Constant", "JoinedStr", "TemplateStr"):
+            inside.update(range(node.lineno + 1, (node.end_lineno or 0) + 1))  # type: ignore[attr-defined]
+    body = [line if number in inside or not line else f"    {line}" for number, line in enumerate(lines, 1)]
+    return "\n".join([f"def {name}():", *([f"    {docstring}"] if docstring else []), *body]) + "\n"
+
+
+# -- trying it out -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Computer:
+    """What a new session needs of its computer."""
+
+    surroundings: Surroundings
+
+
+def failure(shared: Surroundings, *blocks: str) -> str | None:
+    """What went wrong when the blocks ran in a fresh session, one after the other; None if nothing did."""
+    from interpreter.runtimes.python import Python
+
+    python = None if shared.python == "in-process" else shared.python
+    alone = with_changes(shared, python=python, on_input=None, keyboard=False, snapshots=0, timeout=TEST_SECONDS)
+    session = Python(_Computer(alone))
+    try:
+        for block in blocks:
+            output, ended = "", ""
+            for chunk in session.run(block):
+                if chunk.get("format") == "output":
+                    output += str(chunk["content"])
+                ended = str(chunk.get("ended", ended))
+            if ended == "timed_out":
+                return f"It took more than {TEST_SECONDS:.0f} seconds."
+            if ended != "done":
+                return output.strip()[-MAX_ERROR_LENGTH:] or f"It ended: {ended}."
+        return None
+    finally:
+        session.terminate()

@@ -182,7 +182,7 @@ def _not_there_yet(settings: Mapping[str, Any]) -> Iterator[str]:
     yield from dict.fromkeys(row.later for row in rows)
 
 
-# -- variables: `$NAME`, `${NAME}`, `${NAME:-otherwise}`, `$$` for a dollar sign ------------------------------------------
+# -- variables: `$NAME`, `${NAME}`, `${NAME:-otherwise}`, `$$` for a dollar sign ---------------------------------------
 
 _VARIABLE = re.compile(
     r"\$(?:(?P<dollar>\$)|(?P<bare>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)(?::-(?P<otherwise>[^}]*))?\})", re.ASCII
