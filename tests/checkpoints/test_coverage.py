@@ -10,7 +10,7 @@ import pytest
 
 from checkpoints.workbench import Bench
 from interpreter.workspace import FileRecord
-from interpreter.workspace.coverage import size_in_words
+from interpreter.workspace.snapshot import size_in_words
 
 
 def test_the_first_copy_tells_its_cost(bench: Bench) -> None:

@@ -113,7 +113,7 @@ def test_two_thousand_blocks(travelling: Travelling) -> None:
 
 
 def test_only_so_many_points_are_held_in_memory(traveller: Traveller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interpreter.session.checkpoints.points.MOST", 6)
+    monkeypatch.setattr("interpreter.session.checkpoints.timeline.MOST", 6)
     for number in range(1, 7):
         traveller.turn(f"turn {number}", step(number))
     points = traveller.interpreter.checkpoints

@@ -20,7 +20,7 @@ from interpreter.messages import Chunk
 from own_process import alone
 
 PACKAGE = Path(interpreter.__file__).parent
-RECORDING = tuple(str(PACKAGE / part) for part in ("undo", "safety", "journal"))
+RECORDING = tuple(str(PACKAGE / part) for part in ("workspace", "session/checkpoints", "session/journal"))
 
 
 class Writer(BaseLanguage):

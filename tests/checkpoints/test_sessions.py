@@ -17,9 +17,9 @@ from checkpoints.conftest import Travelling
 from checkpoints.test_faults import largest_file
 from checkpoints.traveller import Traveller, step
 from interpreter.errors import UndoError
-from interpreter.session.checkpoints.leftovers import tidy
+from interpreter.session.checkpoints.file_store import tidy
 from interpreter.session.journal import Session, listed
-from interpreter.workspace.images import Images
+from interpreter.workspace.store import Images
 
 pytestmark = pytest.mark.usefixtures("no_strays")
 

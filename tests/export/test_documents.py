@@ -15,7 +15,7 @@ from interpreter.export import Conversation
 from interpreter.export.html import page
 from interpreter.export.markdown import markdown
 from interpreter.messages import Message
-from interpreter.session.journal.entries import Entry
+from interpreter.session.journal.reader import Entry
 
 HTML: Message = {"role": "computer", "type": "code", "format": "html", "content": "", "recipient": "user"}
 EVIL = "<img src=x onerror=\"document.title='taken'\"><script>top.document.title='taken'</script>"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interpreter.messages import Message
-from interpreter.session.journal.entries import (
+from interpreter.session.journal.reader import (
     DECLINED,
     Block,
     Said,

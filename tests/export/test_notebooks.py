@@ -14,7 +14,7 @@ import pytest
 from export.told import declined, drawn, failed, had, model, printed, ran, user
 from interpreter.export import Conversation
 from interpreter.export.notebook import notebook
-from interpreter.session.journal.entries import (
+from interpreter.session.journal.reader import (
     Entry,
     Shown,
     entries_from_messages,

@@ -15,7 +15,7 @@ from interpreter.errors import ExportError
 from interpreter.export import Conversation
 from interpreter.export.script.dependencies import Installed, installed_for
 from interpreter.export.script.program import Program, make_program
-from interpreter.session.journal.entries import Entry
+from interpreter.session.journal.reader import Entry
 
 INSTALLED = Installed(
     (3, 11),

@@ -12,7 +12,7 @@ import pytest
 from export.test_commands import Desk
 from export.told import had, ran, user
 from interpreter.export import secrets_notice, texts_of, without_secrets
-from interpreter.session.journal.entries import Block, Shown
+from interpreter.session.journal.reader import Block, Shown
 
 KEY = "sk-proj-" + "a1b2c3d4e5" * 5
 TOKEN = "ghp_" + "A1b2C3d4E5" * 4

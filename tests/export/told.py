@@ -8,7 +8,7 @@ from typing import Any
 
 from interpreter import OpenInterpreter
 from interpreter.messages import Message
-from interpreter.session.journal.entries import (
+from interpreter.session.journal.reader import (
     Block,
     Entry,
     Said,

@@ -25,7 +25,7 @@ from interpreter import OpenInterpreter
 from interpreter.export import Conversation, write
 from interpreter.export.notebook import notebook
 from interpreter.runtimes.session import Session
-from interpreter.session.journal.entries import entries_from_messages
+from interpreter.session.journal.reader import entries_from_messages
 from model_server import ModelServer, stall, text, tool_call
 
 GAPS = 0.005, 0.12  # seconds

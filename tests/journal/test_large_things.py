@@ -8,7 +8,7 @@ from pathlib import Path
 
 from conversation import Chatting
 from interpreter.session.journal import Session
-from interpreter.session.journal.blobs import Blobs
+from interpreter.session.journal.file import Blobs
 from model_server import text, tool_call
 
 

@@ -18,8 +18,7 @@ from interpreter.session.journal import (
     last_in,
     listed,
 )
-from interpreter.session.journal.entries import Block, Said
-from interpreter.session.journal.transcript import entries_from_session
+from interpreter.session.journal.reader import Block, Said, entries_from_session
 from model_server import text, tool_call, usage
 
 

@@ -21,9 +21,8 @@ from interpreter.llm.usage import Usage
 from interpreter.messages import Chunk, Fold, Framer, Message
 from interpreter.session.journal import Session
 from interpreter.session.journal.file import JournalFile
-from interpreter.session.journal.redaction import Redaction
-from interpreter.session.journal.scribe import Scribe
-from interpreter.session.journal.session import Facts
+from interpreter.session.journal.reader import Facts
+from interpreter.session.journal.writer import Redaction, Scribe
 from model_server import text, tool_call
 
 

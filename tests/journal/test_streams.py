@@ -16,9 +16,8 @@ from interpreter.llm.usage import Usage
 from interpreter.messages import Chunk, Fold, Framer, Message
 from interpreter.session.journal import Session
 from interpreter.session.journal.file import JournalFile
-from interpreter.session.journal.redaction import Redaction
-from interpreter.session.journal.scribe import Scribe
-from interpreter.session.journal.session import Facts
+from interpreter.session.journal.reader import Facts
+from interpreter.session.journal.writer import Redaction, Scribe
 
 MAX_OUTPUT = 60
 TEXT = st.text(alphabet=st.sampled_from("ab c\n\r\b\x1b[Ké\ud800𝄞"), min_size=1, max_size=30)

@@ -21,7 +21,7 @@ from interpreter.messages import Chunk
 from interpreter.policy.analysis import analyze, reversibility
 from interpreter.policy.files import user_file
 from interpreter.policy.scanners import Scanner
-from interpreter.session.journal.entries import Block, entries_from_messages
+from interpreter.session.journal.reader import Block, entries_from_messages
 from model_server import ModelServer, text, tool_call
 from runtimes.moonlight import CODE, PROFILE, Failing, Moonlight, Plain, Thorough
 from terminal.person import Person, someone

@@ -148,7 +148,7 @@ def test_each_file_with_what_happens_to_it() -> None:
 
 
 def repository() -> Any:
-    from interpreter.workspace.plan import Repository
+    from interpreter.workspace.restore import Repository
 
     return Repository(".git", comes_or_goes=False, in_use=False)
 

@@ -17,7 +17,7 @@ from interpreter.frontends.terminal.render.screen import Screen
 from interpreter.frontends.terminal.render.theme import Theme
 from interpreter.frontends.terminal.replay import chunks_of
 from interpreter.messages import Chunk, Message
-from interpreter.session.journal.entries import (
+from interpreter.session.journal.reader import (
     Said,
     ToolCall,
     entries_from_messages,

@@ -14,7 +14,7 @@ from interpreter.errors import ConversationFileError, LanguageNotFound
 from interpreter.policy.approval import BlockApproval
 from interpreter.session import Block as RunBlock
 from interpreter.session import Do, Event, Ids, Publisher
-from interpreter.session.journal.entries import Block, entries_from_messages
+from interpreter.session.journal.reader import Block, entries_from_messages
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
@@ -87,7 +87,7 @@ def branch(interpreter: OpenInterpreter, title: str = "") -> Generator[Event, No
 
 def blocks_to_rerun(session: Session) -> list[Block]:
     """The blocks of a conversation that ran well: together they built its variables."""
-    from interpreter.session.journal.transcript import entries_from_session
+    from interpreter.session.journal.reader import entries_from_session
 
     return [entry for entry in entries_from_session(session) if isinstance(entry, Block) and _ran_well(entry)]
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from interpreter.export.script.program import Program
     from interpreter.export.script.verify import Report
     from interpreter.session import Event
-    from interpreter.session.journal.entries import Entry
+    from interpreter.session.journal.reader import Entry
 
 VERIFY = "Run the program again, in a copy of this folder? What it does elsewhere is done again too."
 
@@ -100,8 +100,7 @@ def _write(
 def _entries(interpreter: OpenInterpreter) -> tuple[list[Entry], str]:
     """What happened, and its title."""
     from interpreter.export import title_of
-    from interpreter.session.journal.entries import entries_from_messages
-    from interpreter.session.journal.transcript import entries_from_session
+    from interpreter.session.journal.reader import entries_from_messages, entries_from_session
 
     session = interpreter.journal.read() if interpreter.messages else None
     if session is not None and interpreter.journal.is_in_step:
@@ -115,7 +114,7 @@ def _entries(interpreter: OpenInterpreter) -> tuple[list[Entry], str]:
 
 def _verified(interpreter: OpenInterpreter, exported: Export) -> Report:
     from interpreter.export.script.verify import Verification
-    from interpreter.session.journal.entries import Block
+    from interpreter.session.journal.reader import Block
 
     assert exported.program is not None
     return Verification(

@@ -18,7 +18,7 @@ from interpreter.errors import ExportError
 from interpreter.llm.secrets import redacted
 from interpreter.messages import Message
 from interpreter.runtimes import BUILT_IN, Registry, resolve
-from interpreter.session.journal.entries import Block, Entry, Said, ToolCall
+from interpreter.session.journal.reader import Block, Entry, Said, ToolCall
 from interpreter.sigint import Hold
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from interpreter.runtimes import (
     BaseLanguage,
     Registry,
 )
-from interpreter.session.journal.entries import (
+from interpreter.session.journal.reader import (
     Block,
     Entry,
     Said,

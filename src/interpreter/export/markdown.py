@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from interpreter.export import Conversation, Document, pictures_folder
 from interpreter.export.outputs import Page, Picture, Text, outputs_of, picture
-from interpreter.session.journal.entries import (
+from interpreter.session.journal.reader import (
     Block,
     Said,
     Shown,

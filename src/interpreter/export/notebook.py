@@ -13,7 +13,7 @@ from interpreter.export import Conversation, Document
 from interpreter.export.markdown import fenced, quoted, why_not
 from interpreter.export.outputs import SVG, Output, Page, Picture, Text, outputs_of, picture
 from interpreter.runtimes import BaseLanguage, Registry, resolve
-from interpreter.session.journal.entries import Block, Entry, Said, Shown, ToolCall
+from interpreter.session.journal.reader import Block, Entry, Said, Shown, ToolCall
 
 Cell = dict[str, Any]
 

@@ -16,7 +16,7 @@ from interpreter.runtimes.trials.gate import Denied
 from interpreter.runtimes.trials.view import View
 from interpreter.session import Action, Block, Do
 from interpreter.workspace import Change
-from interpreter.workspace.overlay import (
+from interpreter.workspace.merge import (
     Layer,
     Written,
     write,

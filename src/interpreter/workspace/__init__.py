@@ -1,4 +1,4 @@
-"""What code would do and what it did: rules, scans, and the record of files that undo stands on."""
+"""The files of the workspace: what a block did to them, shown, taken back, and brought over from a copy."""
 
 from __future__ import annotations
 
@@ -6,20 +6,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from interpreter.workspace.changes import (
-        Change,
-        Changes,
-        Kept,
-        Report,
-    )
-    from interpreter.workspace.coverage import (
-        Coverage,
-        Limits,
-        NotCovered,
-    )
-    from interpreter.workspace.items import Item
-    from interpreter.workspace.plan import Plan, Step
+    from interpreter.workspace.diff import Change, Changes
     from interpreter.workspace.record import FileRecord
+    from interpreter.workspace.restore import Kept, Plan, Report, Step
+    from interpreter.workspace.snapshot import Coverage, Limits, NotCovered
+    from interpreter.workspace.tree import Item
 
 __all__ = [
     "Change",
@@ -35,18 +26,18 @@ __all__ = [
     "Step",
 ]
 
-_PLACES = {
-    "changes": ("Change", "Changes", "Kept", "Report"),
-    "coverage": ("Coverage", "Limits", "NotCovered"),
-    "items": ("Item",),
-    "plan": ("Plan", "Step"),
+_MODULES = {
+    "diff": ("Change", "Changes"),
     "record": ("FileRecord",),
+    "restore": ("Kept", "Plan", "Report", "Step"),
+    "snapshot": ("Coverage", "Limits", "NotCovered"),
+    "tree": ("Item",),
 }
 
 
 def __getattr__(name: str) -> Any:
-    # On first use: whoever looks at a block's text needs no record of files.
-    for module, names in _PLACES.items():
+    # Loaded on first use: analysing the text of a block needs no file record.
+    for module, names in _MODULES.items():
         if name in names:
             return getattr(import_module(f"interpreter.workspace.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

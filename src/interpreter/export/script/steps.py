@@ -20,7 +20,7 @@ from interpreter.export.script.analysis import (
     root_name,
 )
 from interpreter.runtimes import BUILT_IN, Registry, resolve
-from interpreter.session.journal.entries import Block, Entry, Said
+from interpreter.session.journal.reader import Block, Entry, Said
 
 _GONE = "\0"  # cannot stand in source code
 

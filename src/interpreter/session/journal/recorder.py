@@ -17,28 +17,26 @@ from interpreter.errors import ConversationNotFoundError
 from interpreter.llm.request import known_secrets
 from interpreter.llm.usage import Usage
 from interpreter.messages import UNFLAGGED, Chunk, Fold, Message
-from interpreter.session import ACTION, Ids
-from interpreter.session.journal import (
-    changes,
-    file,
-    listing,
-    originals,
-)
-from interpreter.session.journal.folders import (
+from interpreter.session import ACTION, EventLog, Ids
+from interpreter.session.journal.file import (
+    JournalFile,
     copied,
     new_folder,
     writing,
 )
-from interpreter.session.journal.history import MessageEvents, past_events
-from interpreter.session.journal.redaction import Redaction
-from interpreter.session.journal.scribe import Scribe
-from interpreter.session.journal.session import (
+from interpreter.session.journal.reader import (
     VERSION,
     Facts,
     Session,
-    difference,
+    Summary,
+    find,
+    past_events,
+    read_original,
+    title_of,
+    usage_between,
+    write_original,
 )
-from interpreter.session.journal.title import title_of
+from interpreter.session.journal.writer import Redaction, Scribe, kept, splice
 from interpreter.version import __version__
 
 if TYPE_CHECKING:
@@ -52,6 +50,37 @@ def stamp(number: int, ids: Ids) -> dict[str, Any]:
     """What an entry says of the event it belongs to."""
     known = {"n": number, "turn": ids.turn, "action": ids.action, "actor": ids.actor}
     return {name: value for name, value in known.items() if value}
+
+
+class MessageEvents:
+    """Publishes what changes in `messages` other than by streaming: what the user says, notes, a script's edits.
+
+    The list is anybody's to change, so it is compared with what was published, before each request.
+    """
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self._known: list[Message] = []
+
+    def take_up(self, messages: list[Message]) -> None:
+        """These are known: they were published in an earlier run, or streamed."""
+        self._known = [kept(message) for message in messages]
+
+    def sync(self, messages: list[Message], ids: Ids, streamed: Collection[int]) -> dict[int, int]:
+        """Publish the differences; by the identity of each new message, the number of its event."""
+        found = splice(self._known, messages)
+        if found is None:
+            return {}
+        numbers = {}
+        if found.at == len(self._known):
+            for message in found.messages:
+                if id(message) not in streamed:
+                    numbers[id(message)] = self._log.message(message, ids)
+        elif found.drop != len(found.messages) or any(id(each) not in streamed for each in found.messages):
+            data = {"at": found.at, "drop": found.drop, "messages": [dict(message) for message in found.messages]}
+            self._log.publish("messages", data, ids)
+        self._known[found.at : found.at + found.drop] = map(kept, found.messages)
+        return numbers
 
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -125,7 +154,7 @@ class Recorder:
     @property
     def usage(self) -> Usage:
         """What the session has used and cost, earlier runs of it included."""
-        return difference(self._interpreter.llm.usage, self._before)
+        return usage_between(self._interpreter.llm.usage, self._before)
 
     @property
     def is_in_step(self) -> bool:
@@ -230,7 +259,7 @@ class Recorder:
             self._scribe.write("turn", model=self._interpreter.llm.model, **how)
             self._scribe.settle()
             if self._interpreter.conversation_filename:
-                originals.write(self.root / self._interpreter.conversation_filename, self._forms())
+                write_original(self.root / self._interpreter.conversation_filename, self._forms())
         except OSError as problem:
             self._give_up(problem)
 
@@ -307,14 +336,14 @@ class Recorder:
         other.sync()
         self._scribe = self._copy_of(old, f"{old.facts.title} (fork)")
 
-    def resume(self, row: listing.Summary | Session | str) -> Session:
+    def resume(self, row: Summary | Session | str) -> Session:
         """Take up a session: its messages, its usage, and the forms in which things were sent.
 
         `row` is a row of the list, or the beginning of an id.
         """
-        found = listing.find(self.root, row) if isinstance(row, str) else row
+        found = find(self.root, row) if isinstance(row, str) else row
         self._leave()
-        is_original = isinstance(found, listing.Summary) and found.is_original
+        is_original = isinstance(found, Summary) and found.is_original
         session = self._import(found.path) if is_original else self._take_up(found.path)
         interpreter = self._interpreter
         interpreter.messages = session.messages
@@ -382,9 +411,9 @@ class Recorder:
         return scribe
 
     def _scribe_for(self, folder: Path, facts: Facts) -> Scribe:
-        return self._scribe_on(file.JournalFile(folder), folder, facts)
+        return self._scribe_on(JournalFile(folder), folder, facts)
 
-    def _scribe_on(self, journal: file.JournalFile, folder: Path, facts: Facts) -> Scribe:
+    def _scribe_on(self, journal: JournalFile, folder: Path, facts: Facts) -> Scribe:
         interpreter = self._interpreter
         messages, total = (lambda: interpreter.messages), (lambda: self.usage)
         return Scribe(journal, folder, facts, messages, total, redaction=self._redaction())
@@ -404,7 +433,7 @@ class Recorder:
 
     def _take_up(self, path: Path) -> Session:
         with writing(path):
-            journal = file.JournalFile(path)
+            journal = JournalFile(path)
         try:
             session = Session.open(path)
             journal.cut(session.length)
@@ -412,7 +441,7 @@ class Recorder:
             journal.close()
             raise
         scribe = self._scribe_on(journal, path, session.facts)
-        scribe.known = [changes.kept(message) for message in session.messages]
+        scribe.known = [kept(message) for message in session.messages]
         scribe.blocks = session.last_block
         scribe.sent = {name: session.sent.get(name, {}) for name in ("templates", "rendered")}
         self._scribe, self._broken, self._resumed = scribe, False, True
@@ -421,7 +450,7 @@ class Recorder:
 
     def _import(self, path: Path) -> Session:
         """A conversation of the original: the file stays as it is, what comes next goes to a new session."""
-        messages = originals.read(path)
+        messages = read_original(path)
         session = Session(path, messages=messages, times=[None] * len(messages))
         self._facts = Facts(title=title_of(session.messages), imported_from=str(path))
         session.facts = self._facts

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from interpreter.export.script.verify import Report
     from interpreter.frontends.terminal.terminal import Terminal
     from interpreter.session.journal import Session
-    from interpreter.session.journal.entries import Entry
+    from interpreter.session.journal.reader import Entry
 
 
 def save_messages(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -216,7 +216,7 @@ _OUTCOMES = {"ok": "", "failed": ", failed", "refused": ", not allowed"}
 
 def replay(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     from interpreter.session.journal import Session
-    from interpreter.session.journal.transcript import entries_from_session
+    from interpreter.session.journal.reader import entries_from_session
 
     if interpreter.journal.path is None:
         terminal.display.line("Nothing is written down of this conversation yet.")
@@ -236,7 +236,7 @@ def replay(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> N
 
 def turns_of(entries: Sequence[Entry]) -> list[list[Entry]]:
     """The entries of each turn; it begins with what the user said."""
-    from interpreter.session.journal.entries import Said
+    from interpreter.session.journal.reader import Said
 
     turns: list[list[Entry]] = []
     for entry in entries:
@@ -252,7 +252,7 @@ def _has_actions(turn: Sequence[Entry]) -> bool:
 
 
 def _show_turn(terminal: Terminal, session: Session, number: int, turn: Sequence[Entry]) -> None:
-    from interpreter.session.journal.entries import (
+    from interpreter.session.journal.reader import (
         Block,
         Said,
         Shown,

@@ -15,7 +15,7 @@ from interpreter.frontends.terminal.render.ansi import cells, clip, visible
 from interpreter.frontends.terminal.render.notes import Touch, grouped
 from interpreter.runtimes.states import Restored
 from interpreter.session import APPROVE, KEEP, REFUSE, Answer, Question
-from interpreter.workspace.items import repository_of
+from interpreter.workspace.tree import repository_of
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from interpreter.app.checkpoints import Forks
     from interpreter.frontends.terminal.terminal import Terminal
     from interpreter.session.checkpoints import Point
-    from interpreter.session.journal.session import BlockRecord
+    from interpreter.session.journal.reader import BlockRecord
     from interpreter.workspace import Step
 
 
@@ -84,7 +84,7 @@ def _show_block(terminal: Terminal, interpreter: OpenInterpreter, point: Point, 
 
 def _without_git(found: dict[str, str]) -> tuple[dict[str, str], Counter[str]]:
     """The differences, and the `.git` folders with how much changed in them: that is not for people."""
-    from interpreter.workspace.items import repository_of
+    from interpreter.workspace.tree import repository_of
 
     own = Counter(folder for path in found if (folder := repository_of(path)) is not None)
     return {path: text for path, text in found.items() if repository_of(path) is None}, own

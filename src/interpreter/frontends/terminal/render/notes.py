@@ -201,7 +201,7 @@ def _moved_folders(touches: list[Touch]) -> list[Touch]:
 
 def _group_of(touch: Touch, folders: set[tuple[str, str]]) -> tuple[str, str, int]:
     """What happened, to which name, and whether the change is one inside that name."""
-    from interpreter.workspace.items import repository_of
+    from interpreter.workspace.tree import repository_of
 
     parts = touch.path.split("/")
     above = ["/".join(parts[:depth]) for depth in range(1, len(parts))]

@@ -1,4 +1,4 @@
-"""Where the record of files is kept: with the session's journal, or as long as there is none, in a passing folder."""
+"""The stores of sessions that were killed: they hold copies of whole workspaces, of which undo needs a small part."""
 
 from __future__ import annotations
 
@@ -8,15 +8,54 @@ import os
 import shutil
 import tempfile
 import threading
+import time
 import weakref
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interpreter.errors import UndoError
+from interpreter.errors import ConversationInUseError, UndoError
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.workspace import FileRecord, Limits
+
+
+_MOST = 20
+"""So many at a time; the others come next time."""
+_RECENT = 600
+"""Seconds after which nobody is expected to take a session up that was killed."""
+_UNSETTLED = 7 * 24 * 3600
+"""Seconds for which a block or an undo that was cut off can be taken up again."""
+
+
+def tidy(root: Path, recent: float = _RECENT) -> int:
+    """Trim the stores of sessions that were killed and that no living process has open; returns how many.
+
+    They hold copies of whole workspaces, of which undo needs a small part.
+    """
+    from interpreter.session.journal.file import NAME, JournalFile
+    from interpreter.workspace.record import LEDGER, UNTRIMMED, trim
+
+    ages = {}
+    for marker in root.glob(f"*/files/*/{UNTRIMMED}"):
+        try:
+            ages[marker.parent] = time.time() - (marker.parent / LEDGER).stat().st_mtime
+        except OSError:
+            ages[marker.parent] = 0.0
+    left = [store for store in sorted(ages, key=ages.__getitem__) if ages[store] >= recent]
+    tidied = 0
+    for store in left[:_MOST]:
+        session = store.parent.parent
+        if not (session / NAME).exists():
+            continue  # it cannot be known whether the session is still open
+        try:
+            with closing(JournalFile(session)):
+                tidied += trim(store, unsettled=ages[store] > _UNSETTLED)
+        except (ConversationInUseError, OSError):
+            continue
+    return tidied
+
 
 FOLDER = "files"
 _PASSING = "interpreter-undo-"
@@ -64,7 +103,7 @@ class Store:
 
     def branch(self, session: Path) -> None:
         """Go on in the store of a new session, which gets a copy; the old one is left to whoever takes it up."""
-        from interpreter.workspace import stores
+        from interpreter.workspace import record as stores
 
         record, old = self._record, self._interpreter.journal.path
         for folder in (old.resolve() / FOLDER).glob("*") if old is not None else ():
@@ -134,7 +173,6 @@ class Store:
     def _tidy(self) -> None:
         if self._tidied or self._interpreter.journal.path is None:
             return
-        from interpreter.session.checkpoints.leftovers import tidy
 
         self._tidied = True
         threading.Thread(target=tidy, args=(self._interpreter.journal.root,), name="leftovers", daemon=True).start()

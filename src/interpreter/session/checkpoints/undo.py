@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from interpreter.session.checkpoints.point import Part, Point
+from interpreter.session.checkpoints.checkpoint import Part, Point
 
 if TYPE_CHECKING:
     from interpreter.errors import NotRestorableError
@@ -57,9 +57,9 @@ class Outlook:
     @property
     def certain(self) -> list[Step]:
         """What is done to files that are as the blocks left them."""
-        from interpreter.workspace.choice import chosen
+        from interpreter.workspace.restore import chosen_steps
 
-        return chosen(self.files, (), ())[0] if self.files is not None else []
+        return chosen_steps(self.files, (), ())[0] if self.files is not None else []
 
     @property
     def drifted(self) -> list[Step]:
@@ -70,12 +70,12 @@ class Outlook:
     @property
     def changes_files(self) -> bool:
         """Whether anything on the disk would change, or could; then a person should be asked."""
-        from interpreter.workspace.choice import chosen
+        from interpreter.workspace.restore import chosen_steps
 
         if self.files is None:
             return False
         drifted = {step.path for step in self.files.drift if step.repository is None}
-        return bool(chosen(self.files, drifted, ())[0])
+        return bool(chosen_steps(self.files, drifted, ())[0])
 
     @property
     def is_empty(self) -> bool:
@@ -127,7 +127,7 @@ class Undone:
     def _about_files(self) -> Iterable[str]:
         if self.files is None or self.outlook.files is None:
             return
-        from interpreter.workspace.items import repository_of
+        from interpreter.workspace.tree import repository_of
 
         named = {step.path for step in self.outlook.files.steps if step.impossible}  # among the notes
         kept = [each for each in (*self.files.kept, *self.files.failed) if each.path not in named]

@@ -1,4 +1,4 @@
-"""The workspace as we know it: what stands at each path, with a stored copy of every content within the limits."""
+"""The workspace as it was last seen, with a stored copy of every content within the limits."""
 
 from __future__ import annotations
 
@@ -7,22 +7,130 @@ import os
 import stat
 import time
 from collections.abc import Callable, Container, Iterable
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
-from interpreter.workspace import tree
-from interpreter.workspace.coverage import (
-    Limits,
-    NotCovered,
-    size_in_words,
-)
-from interpreter.workspace.images import Images, hash_of
-from interpreter.workspace.items import (
+from interpreter.workspace.store import Images, hash_of
+from interpreter.workspace.tree import (
     Item,
     Key,
     Pair,
+    Scan,
+    TooMany,
+    differing,
+    is_fresh,
     item_from,
+    key_of,
+    scan,
+    standing,
 )
-from interpreter.workspace.restore import standing
+
+MEGABYTE = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much is copied at most; what is over a limit is not covered, and that is said."""
+
+    file_bytes: int = 64 * MEGABYTE
+    """A larger file is not covered."""
+    total_bytes: int = 512 * MEGABYTE
+    """With more than this at the start, file undo is off; files that come later and do not fit are not covered."""
+    files: int = 50_000
+    """With more than this at the start, file undo is off."""
+    blocks: int = 1000
+    """So many blocks can be taken back; older ones are forgotten."""
+
+    @property
+    def stored_bytes(self) -> int:
+        """With more copies than this, the oldest blocks are forgotten."""
+        return 2 * self.total_bytes
+
+    @property
+    def scanned(self) -> int:
+        """So many entries are looked at when a block has made many: just that block should be undone."""
+        return 10 * self.files
+
+
+class NotCovered(NamedTuple):
+    """Something that cannot be restored, and why."""
+
+    path: str
+    why: str
+    bytes: int | None = None
+
+    def __str__(self) -> str:
+        name = os.fsencode(self.path).decode("utf-8", "replace")
+        return f"{name} ({size_in_words(self.bytes)})" if self.bytes is not None else f"{name} ({self.why})"
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What would be restored if the block that comes next is undone."""
+
+    off: str | None = None
+    """Why nothing is covered, if that is so."""
+    off_is_news: bool = False
+    files: int = 0
+    bytes: int = 0
+    """What is covered in all."""
+    copied_files: int = 0
+    copied_bytes: int = 0
+    seconds: float = 0.0
+    """What it cost this time."""
+    not_covered: tuple[NotCovered, ...] = ()
+    news: tuple[NotCovered, ...] = ()
+    """Those of them that were not named before."""
+    trouble: str | None = None
+    """Why this may not survive a restart, if that is so."""
+
+    @property
+    def sentences(self) -> list[str]:
+        """What a person should be told before the block runs; nothing new, no words."""
+        words = []
+        if self.off and self.off_is_news:
+            words.append(f"File undo is off: {self.off}")
+        if self.news:
+            more = f" and {len(self.news) - 5} more" if len(self.news) > 5 else ""
+            words.append("not covered: " + ", ".join(map(str, self.news[:5])) + more)
+        if self.trouble:
+            words.append(f"File undo will not outlive this session: {self.trouble}")
+        return words
+
+    def after(self, ahead: Coverage) -> Coverage:
+        """The same, with what an earlier look has copied."""
+        files, size = self.copied_files + ahead.copied_files, self.copied_bytes + ahead.copied_bytes
+        return replace(self, copied_files=files, copied_bytes=size, seconds=self.seconds + ahead.seconds)
+
+    @property
+    def cost(self) -> str:
+        """What was copied, in words."""
+        size = size_in_words(self.copied_bytes)
+        return f"{self.copied_files:,} files, {size} copied for undo in {self.seconds:.1f} s"
+
+
+def refusal(workspace: Path) -> str | None:
+    """Why there is no file undo in this folder, if that is so; limits aside."""
+    home = Path(os.path.expanduser("~")).resolve()
+    advice = "Name a smaller folder as the workspace."
+    if workspace == Path(workspace.anchor):
+        return f"the workspace is the whole disk. {advice}"
+    if workspace == home:
+        return f"the workspace is your home folder. {advice}"
+    if workspace in home.parents:
+        return f"the workspace has your home folder in it. {advice}"
+    return None
+
+
+def size_in_words(count: int) -> str:
+    size = float(count)
+    for unit in ("bytes", "KB", "MB", "GB"):
+        if size < 1000 or unit == "GB":
+            break
+        size /= 1024
+    return f"{count} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
+
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 
@@ -46,7 +154,7 @@ class Workspace:
         self._images, self._limits = images, limits
         self._breathe = breathe  # called where a look may be broken off
         self._skip = frozenset(_below(root, skip))
-        self._scan = tree.Scan()
+        self._scan = Scan()
         self._fresh: set[str] = set()
         self._full = False
         self._by_inode: dict[int, list[str]] | None = None
@@ -73,15 +181,15 @@ class Workspace:
         first = not self._scan.folders
         most = self._limits.files if first else self._limits.scanned
         try:
-            scan = tree.scan(self.root, self._scan, self._skip, most)
-        except tree.TooMany:
+            found = scan(self.root, self._scan, self._skip, most)
+        except TooMany:
             raise Overfull(f"there are more than {most:,} files in {self.root}.") from None
-        paths = (set(tree.differing(self._scan, scan)) | self._fresh) - self._skip
+        paths = (set(differing(self._scan, found)) | self._fresh) - self._skip
         if first:
-            self._check_size(scan)
-        moved = self._moved(scan, paths)
+            self._check_size(found)
+        moved = self._moved(found, paths)
         before = self._scan, self._fresh
-        self._scan, self._fresh, self._full, self._by_inode = scan, set(), False, None
+        self._scan, self._fresh, self._full, self._by_inode = found, set(), False, None
         self.copied_files = self.copied_bytes = 0
         self._name_closed()
         pairs: dict[str, Pair] = {}
@@ -111,7 +219,7 @@ class Workspace:
             return stands._replace(content=os.readlink(self.full(path)))
         known = self.items.get(path)
         unchanged = known is not None and known[:5] == stands[:5] and path not in self._fresh
-        if unchanged and tree.key_of(os.lstat(self.full(path))) == self._scan.key(path):
+        if unchanged and key_of(os.lstat(self.full(path))) == self._scan.key(path):
             return known
         return stands._replace(content=self._hash(path, stands, known))
 
@@ -134,7 +242,7 @@ class Workspace:
         self.not_covered.pop(path, None)
         if key is None:
             return None
-        if tree.is_fresh(key, time.time_ns()) and not stat.S_ISDIR(key[0]):
+        if is_fresh(key, time.time_ns()) and not stat.S_ISDIR(key[0]):
             self._fresh.add(path)
         try:
             if stat.S_ISREG(key[0]):
@@ -210,7 +318,7 @@ class Workspace:
             self._set(path, item)
         self._fresh = set(items)
 
-    def _check_size(self, scan: tree.Scan) -> None:
+    def _check_size(self, scan: Scan) -> None:
         keys = (key for folder in scan.folders.values() for key in folder.entries.values() if stat.S_ISREG(key[0]))
         size = sum(key[1] for key in keys if key[1] <= self._limits.file_bytes)
         if size > self._limits.total_bytes:
@@ -223,7 +331,7 @@ class Workspace:
         for path, why in self._scan.closed.items():
             self._leave_out(f"{path}/", why)
 
-    def _moved(self, scan: tree.Scan, paths: set[str]) -> dict[Key, Item]:
+    def _moved(self, scan: Scan, paths: set[str]) -> dict[Key, Item]:
         """Files whose folder got another name: they need not be read again."""
         gone = (path for path in paths - self._fresh if scan.key(path) is None and _covered(self.items.get(path)))
         return {key: self.items[path] for path in gone if (key := self._scan.key(path)) is not None}

@@ -1,11 +1,13 @@
-"""Contents of files, stored once under the hash of their bytes; never a hard link to a live file."""
+"""Adds to a file: all of it, or nothing."""
 
 from __future__ import annotations
 
 import hashlib
+import mmap
 import os
 import secrets
 import stat
+import struct
 import sys
 from collections.abc import Iterator
 from functools import cached_property
@@ -13,10 +15,88 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from interpreter.errors import UndoError
-from interpreter.workspace.items import Key
-from interpreter.workspace.pack import NAME as PACK
-from interpreter.workspace.pack import Pack
-from interpreter.workspace.tree import key_of
+from interpreter.workspace.tree import Key, key_of
+
+
+def append(path: Path, data: bytes) -> int:
+    """Where in the file it begins; OSError if there is no room, and then the file is as it was."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        start = os.fstat(descriptor).st_size
+        view = memoryview(data)
+        try:
+            while view:
+                view = view[os.write(descriptor, view) :]
+        except OSError:
+            os.ftruncate(descriptor, start)
+            raise
+    finally:
+        os.close(descriptor)
+    return start
+
+
+PACK = "pack"
+_HEAD = struct.Struct(">32sI")  # the hash of what follows, and how long it is
+
+
+class Pack:
+    """A file that is only added to; what a crash tore is cut off when it is read again."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.sizes: dict[str, int] = {}
+        self._places: dict[str, int] = {}
+        self._length = 0
+        if path.exists() and path.stat().st_size:
+            self._read()
+
+    def __contains__(self, content: object) -> bool:
+        return content in self._places
+
+    def put(self, content: str, data: bytes) -> None:
+        """Add a content under its hash; OSError if there is no room, and then nothing is added."""
+        start = append(self.path, _HEAD.pack(bytes.fromhex(content), len(data)) + data)
+        self._learn(content, start + _HEAD.size, len(data))
+
+    def get(self, content: str) -> bytes:
+        """The bytes again, as far as they are there."""
+        with open(self.path, "rb", buffering=0) as file:
+            return os.pread(file.fileno(), self.sizes[content], self._places[content])
+
+    def drop(self, keep: set[str]) -> None:
+        """Forget all contents but these; the file is written anew if that is worth it."""
+        for content in self._places.keys() - keep:
+            del self._places[content], self.sizes[content]
+        if sum(self.sizes.values()) * 2 < self._length:
+            self._rewrite()
+
+    def _rewrite(self) -> None:
+        passing = self.path.with_name(f"{PACK}.new")
+        passing.unlink(missing_ok=True)
+        new = Pack(passing)
+        for content in self._places:
+            new.put(content, self.get(content))
+        if self._places:
+            passing.rename(self.path)
+        else:
+            self.path.unlink(missing_ok=True)
+        self.sizes, self._places, self._length = new.sizes, new._places, new._length
+
+    def _read(self) -> None:
+        with open(self.path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            while self._length + _HEAD.size <= len(data):
+                digest, size = _HEAD.unpack_from(data, self._length)
+                start = self._length + _HEAD.size
+                if start + size > len(data) or not any(digest):  # torn, or never written before the machine went down
+                    break
+                self._learn(digest.hex(), start, size)
+            whole = len(data)
+        if self._length < whole:
+            os.truncate(self.path, self._length)
+
+    def _learn(self, content: str, start: int, size: int) -> None:
+        self.sizes[content], self._places[content], self._length = size, start, start + size
+
 
 _FICLONE = 0x40049409  # Linux: share the blocks of another file until one of the two is written
 _PIECE = 1024 * 1024

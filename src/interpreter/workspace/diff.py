@@ -5,13 +5,14 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from interpreter.workspace.items import (
-    Item,
-    Pair,
-    alike,
-)
-from interpreter.workspace.ledger import BlockFiles
+from interpreter.workspace.snapshot import NotCovered
+
+if TYPE_CHECKING:
+    from interpreter.workspace.record import BlockFiles
+from interpreter.workspace.tree import Item, Pair, alike
 
 Read = Callable[[Item], bytes | None]
 _LARGEST = 2 * 1024 * 1024
@@ -120,3 +121,73 @@ def _notes(old: Item | None, new: Item | None, before: str, name: str) -> str:
         if item is not None and item.kind in ("folder", "link", "other") and (other is None or other.kind != item.kind):
             words.append(f"{name}: {verb} {item.kind}\n")
     return "".join(words)
+
+
+What = Literal["created", "changed", "deleted", "renamed", "mode", "touched"]
+
+
+class Change(NamedTuple):
+    """One thing that a block did to a path."""
+
+    what: What
+    path: str
+    before: Item | None
+    after: Item | None
+    source: str | None = None
+    """Where it was before, if it was renamed."""
+
+
+@dataclass(frozen=True)
+class Changes:
+    """All that a block did to the workspace."""
+
+    block: str
+    pairs: dict[str, Pair] = field(default_factory=dict)
+    not_covered: tuple[NotCovered, ...] = ()
+    """What it changed and what cannot be restored."""
+    off: str | None = None
+    """Why nothing is known, if that is so."""
+    seconds: float = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self.pairs)
+
+    @property
+    def listed(self) -> list[Change]:
+        """The changes by path; a file that was renamed is one of them."""
+        renamed = sources(self.pairs)
+        moved = set(renamed.values())
+        pairs = sorted(self.pairs.items())
+        return [self._change(path, pair, renamed.get(path)) for path, pair in pairs if path not in moved]
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """As the journal has it, under the event `files`."""
+        changed = [_fields(change) for change in self.listed]
+        not_covered = [list(each) for each in self.not_covered]
+        return {"block": self.block, "changed": changed, "not_covered": not_covered, "off": self.off}
+
+    def _change(self, path: str, pair: Pair, source: str | None) -> Change:
+        if source is not None:
+            return Change("renamed", path, self.pairs[source][0], pair[1], source)
+        return Change(_what(*pair), path, *pair)
+
+
+def _what(before: Item | None, after: Item | None) -> What:
+    if before is None:
+        return "created"
+    if after is None:
+        return "deleted"
+    if alike(before, after):
+        return "touched"
+    return "mode" if alike(before, after._replace(mode=before.mode)) else "changed"
+
+
+def _fields(change: Change) -> dict[str, Any]:
+    fields: dict[str, Any] = {"path": change.path, "what": change.what}
+    if change.source is not None:
+        fields["from"] = change.source
+    for side, item in (("before", change.before), ("after", change.after)):
+        if item is not None:
+            fields[side] = {"kind": item.kind, "content": item.content, "mode": item.mode, "bytes": item.size}
+    return fields

@@ -1,22 +1,137 @@
-"""Writes down what changes in a conversation: while it streams, and between turns."""
+"""What has changed between two states of a conversation, as entries of the journal."""
 
 from __future__ import annotations
 
+import copy
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from interpreter.llm.secrets import redacted
 from interpreter.llm.usage import Usage
 from interpreter.messages import UNFLAGGED, Chunk, Fold, Message
-from interpreter.session.journal import changes, listing
-from interpreter.session.journal.blobs import LARGE, Blobs
-from interpreter.session.journal.file import Entry, JournalFile
-from interpreter.session.journal.folders import BLOBS
-from interpreter.session.journal.redaction import Redaction
-from interpreter.session.journal.session import Facts
+from interpreter.session.journal.file import BLOBS, LARGE, Blobs, Entry, JournalFile
+from interpreter.session.journal.reader import Facts, write_summary
+
+_LASTING = ("role", "type", "format", "recipient", "mime", "call")
+_MISSING = object()
+
+
+class Splice(NamedTuple):
+    """From `at` on, `drop` messages went and `messages` came."""
+
+    at: int
+    drop: int
+    messages: Sequence[Message]
+
+
+def splice(old: Sequence[Message], new: Sequence[Message]) -> Splice | None:
+    """The one place where two lists of messages differ; None if they are equal."""
+    shorter = min(len(old), len(new))
+    at = 0
+    while at < shorter and old[at] == new[at]:
+        at += 1
+    if at == len(old) == len(new):
+        return None
+    tail = 0
+    while tail < shorter - at and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    return Splice(at, len(old) - at - tail, new[at : len(new) - tail])
+
+
+def growth(old: Message, new: Message) -> dict[str, Any] | None:
+    """How a message went on: `keep` so many characters of its content, add `text`, `set` other fields.
+
+    An empty dict if it is the same, None if it is another message.
+    """
+    if any(old.get(key) != new.get(key) for key in _LASTING) or not old.keys() <= new.keys():
+        return None
+    change: dict[str, Any] = {}
+    fields = {key: value for key, value in new.items() if key != "content" and old.get(key, _MISSING) != value}
+    before, after = old.get("content"), new.get("content")
+    if isinstance(before, str) and isinstance(after, str):
+        keep = common(before, after)
+        if keep < len(before) or keep < len(after):
+            change |= {"keep": keep, "text": after[keep:]}
+    elif before != after:
+        fields["content"] = after
+    if fields:
+        change["set"] = fields
+    return change
+
+
+def common(one: str, other: str) -> int:
+    """How many characters two texts have in common at their beginning."""
+    if other.startswith(one):
+        return len(one)
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def kept(message: Message) -> Message:
+    """A copy to compare with later; texts are shared, what can change inside is not."""
+    content = message.get("content")
+    if content is None or isinstance(content, str):
+        return message.copy()
+    return copy.deepcopy(message)
+
+
+_PRINTED = ("console", "code", "message")  # an image is no text
+
+
+def is_printed(message: Message) -> bool:
+    """Whether this is a text that code put out."""
+    text = message.get("content")
+    return message.get("role") == "computer" and message.get("type") in _PRINTED and isinstance(text, str)
+
+
+class Redaction:
+    """Messages and outputs in the form in which they are written down.
+
+    `values` gives the secrets that are known by what they are called; it is asked only when something was printed.
+    """
+
+    def __init__(self, values: Callable[[], Mapping[str, str]]) -> None:
+        self._values = values
+
+    def form(self, message: Message, whole: bool = True) -> tuple[Message, bool]:
+        """The message without secrets, and whether something was held back.
+
+        As long as it is not whole, its last word is: it may be the beginning of a secret. No secret has spaces in
+        it but private keys, and those are found by their first line.
+        """
+        if not is_printed(message):
+            return message, False
+        text: str = message["content"]
+        end = len(text) if whole else _last_word(text)
+        clean, found = redacted(text[:end], self._values())
+        if not found and end == len(text):
+            return message, False
+        form = message.copy()
+        form["content"] = clean
+        return form, end < len(text)
+
+    def text(self, text: str) -> str | None:
+        """A whole output without secrets; None if there are none in it."""
+        clean, found = redacted(text, self._values())
+        return clean if found else None
+
+
+def _last_word(text: str) -> int:
+    """Where the word begins that the text ends in."""
+    if not text or text[-1].isspace():
+        return len(text)
+    return len(text) - len(text.rsplit(None, 1)[-1])
+
 
 INTERVAL = 0.05
 """Seconds between two writes of a message that streams, at least."""
@@ -83,7 +198,7 @@ class Scribe:
 
     def _sync(self, event: str, whole: bool) -> None:
         messages = self._messages()
-        found = changes.splice(self.known, messages)
+        found = splice(self.known, messages)
         if found is None or found.at == len(self.known):
             if whole or found is not None:
                 self._complete()
@@ -93,8 +208,8 @@ class Scribe:
         forms = [self._form(message, whole or message is not messages[-1]) for message in found.messages]
         packed = [self.blobs.packed(form) for form in forms]
         self.write(event, at=found.at, drop=found.drop, of=len(self.known), messages=packed)
-        self.known[found.at : found.at + found.drop] = map(changes.kept, found.messages)
-        self._last = changes.kept(forms[-1]) if forms and found.at + len(forms) == len(self.known) else None
+        self.known[found.at : found.at + found.drop] = map(kept, found.messages)
+        self._last = kept(forms[-1]) if forms and found.at + len(forms) == len(self.known) else None
 
     def add(self, chunk: Chunk) -> None:
         """Take one chunk of the stream, which the fold has taken already."""
@@ -133,8 +248,8 @@ class Scribe:
         at, form = len(self.known), self._form(message, whole)
         number = self.numbers.pop(id(message), None)
         self.write("message", at=at, message=self.blobs.packed(form), **({"n": number} if number else {}))
-        self.known.append(changes.kept(message))
-        self._last = changes.kept(form)
+        self.known.append(kept(message))
+        self._last = kept(form)
         self._due = max(self._due, self._clock() + INTERVAL)
 
     def _more(self, message: Message, whole: bool) -> bool:
@@ -142,7 +257,7 @@ class Scribe:
         if self._last is None:
             return False
         form = self._form(message, whole)
-        change = changes.growth(self._last, form)
+        change = growth(self._last, form)
         if not change:
             return change is not None
         text = change.get("text", "")
@@ -150,7 +265,7 @@ class Scribe:
         if len(text) >= LARGE:
             change = {key: value for key, value in change.items() if key != "text"} | {"blob": self.blobs.put(text)}
         self.write("more", **change)
-        self.known[-1], self._last = changes.kept(message), changes.kept(form)
+        self.known[-1], self._last = kept(message), kept(form)
         now = self._clock()
         self._due = max(self._due, now + INTERVAL)
         if rewritten:
@@ -248,7 +363,7 @@ class Scribe:
         """Make sure that everything is on the disk, and write the summary for lists."""
         self.facts.usage = self._total()
         self._file.fsync()
-        listing.write_summary(self.folder, self.facts, self._file.length)
+        write_summary(self.folder, self.facts, self._file.length)
 
     def close(self) -> None:
         self._file.close()
