@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interpreter.errors import UndoError
-from interpreter.frontends.terminal.magics import undo as outlook_words
-from interpreter.frontends.terminal.magics.undo import parsed
+from interpreter.frontends.terminal.magics import undo as undo_words
+from interpreter.frontends.terminal.magics.undo import parse
 from interpreter.frontends.terminal.render.ansi import cells
 from interpreter.frontends.terminal.render.notes import diff_rows, files_note
 from interpreter.frontends.terminal.render.theme import Theme
@@ -136,7 +136,7 @@ def test_each_file_with_what_happens_to_it() -> None:
     ]
     unit = plan(*steps)
     unit = Plan(unit.direction, unit.blocks, unit.position, unit.steps, (repository(),))
-    assert outlook_words.lines(outlook(unit)) == [
+    assert undo_words.lines(outlook(unit)) == [
         "Files:",
         "  brought back b.txt",
         "  restored a.txt",
@@ -162,14 +162,14 @@ def test_a_repository_alone_is_no_reason_to_ask() -> None:
 def test_long_lists_are_cut() -> None:
     steps = [Step(f"f{number:02}", FILE, FILE, None) for number in range(30)]
     messages = tuple({"role": "user", "type": "message", "content": str(number)} for number in range(20))
-    shown = outlook_words.lines(outlook(plan(*steps), messages=messages))
+    shown = undo_words.lines(outlook(plan(*steps), messages=messages))
     assert shown[6] == "  and 14 more messages"
     assert shown[-1] == "  and 20 more files" and len(shown) == 7 + 1 + 11
 
 
 def test_variables_and_what_is_not_covered() -> None:
     variables = (VariablesOutlook("Python"), VariablesOutlook("Shell"), VariablesOutlook("JavaScript", "it cannot"))
-    shown = outlook_words.lines(outlook(variables=variables, notes=("It sent a mail.",)))
+    shown = undo_words.lines(outlook(variables=variables, notes=("It sent a mail.",)))
     assert shown == [
         "Variables: Python, Shell",
         "Not the variables of JavaScript: it cannot (%rerun javascript)",
@@ -182,15 +182,15 @@ def test_what_was_done() -> None:
     found = outlook(plan(*steps), notes=("Known.",))
     report = Report("undo", ("1",), ("a.txt", "made"))
     undone = Undone(found, report, {"Python": Restored(lost=["thread Thread-1"])})
-    assert outlook_words.done(undone) == "Taken back: 1 file, the variables of Python."
-    assert outlook_words.sentences(undone) == ["Python: Not brought back: thread Thread-1."]
-    assert outlook_words.done(Undone(outlook())) == "Nothing was to be restored."
+    assert undo_words.summary(undone) == "Taken back: 1 file, the variables of Python."
+    assert undo_words.sentences(undone) == ["Python: Not brought back: thread Thread-1."]
+    assert undo_words.summary(Undone(outlook())) == "Nothing was to be restored."
     hidden = Undone(outlook(notes=("Known.",), variables=(VariablesOutlook("JavaScript", "it cannot"),)))
-    assert outlook_words.sentences(hidden, shown=True) == []
+    assert undo_words.sentences(hidden, shown=True) == []
     told = ["Not the variables of JavaScript: it cannot (%rerun javascript)", "Known."]
-    assert outlook_words.sentences(hidden, shown=False) == told
+    assert undo_words.sentences(hidden, shown=False) == told
     again = Undone(outlook(plan(*steps, direction="redo"), back=False), report)
-    assert outlook_words.done(again) == "Done again: 1 file."
+    assert undo_words.summary(again) == "Done again: 1 file."
 
 
 def test_a_file_that_is_not_covered_reads_like_a_sentence() -> None:
@@ -209,8 +209,8 @@ def test_a_difference_in_colours() -> None:
 
 
 def test_options_of_undo() -> None:
-    assert parsed("").parts == ("conversation", "files", "variables")
-    wanted = parsed("3 --variables --files --blocks -y")
+    assert parse("").parts == ("conversation", "files", "variables")
+    wanted = parse("3 --variables --files --blocks -y")
     assert (wanted.place, wanted.parts, wanted.blocks, wanted.yes) == ("3", ("files", "variables"), True, True)
     with pytest.raises(UndoError, match="--everything means nothing here"):
-        parsed("--everything")
+        parse("--everything")

@@ -5,9 +5,13 @@ To add one, write its function into the file of its subject, and a row into `COM
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from difflib import get_close_matches
+from textwrap import fill
 from typing import TYPE_CHECKING, NamedTuple
 
+from interpreter.errors import ConversationFileError, UndoError, UsageError
+from interpreter.frontends.terminal import sessions
 from interpreter.frontends.terminal.magics import conversation, runtimes, settings, undo, workspace
 
 if TYPE_CHECKING:
@@ -28,27 +32,29 @@ class Command(NamedTuple):
 
 def run(terminal: Terminal, interpreter: OpenInterpreter, line: str) -> None:
     """Obey a line such as `%verbose true`, `!ls` or `>>> 1 + 1`."""
-    if line.startswith(">>>"):
-        runtimes.run_python(terminal, interpreter, line)
-    elif line.startswith("!"):
-        runtimes.run_shell(terminal, interpreter, line[1:].strip())
-    elif line.startswith("%%"):
-        runtimes.run_shell(terminal, interpreter, line[2:].strip(), shared=False)
-    else:
-        _obey(terminal, interpreter, line)
+    try:
+        if line.startswith(">>>"):
+            runtimes.run_python(terminal, interpreter, line)
+        elif line.startswith("!"):
+            runtimes.run_shell(terminal, interpreter, line[1:].strip())
+        elif line.startswith("%%"):
+            runtimes.run_shell(terminal, interpreter, line[2:].strip(), shared=False)
+        else:
+            name, argument = [*line[1:].split(None, 1), "", ""][:2]
+            _find(name.lower()).run(terminal, interpreter, argument.strip())
+    except UndoError as error:
+        terminal.display.line(str(error))
+    except (UsageError, ConversationFileError) as error:
+        terminal.display.line(str(error), "error")
 
 
-def _obey(terminal: Terminal, interpreter: OpenInterpreter, line: str) -> None:
-    name, argument = [*line[1:].split(None, 1), "", ""][:2]
-    command = next((row for row in COMMANDS if row.name == name.lower()), None)
-    if command is None:
-        from difflib import get_close_matches
-
-        close = get_close_matches(name.lower(), [row.name for row in COMMANDS], n=1)
-        advice = f"Did you mean %{close[0]}?" if close else "%help lists the commands."
-        terminal.display.line(f"There is no command %{name}. {advice}")
-    else:
-        command.run(terminal, interpreter, argument.strip())
+def _find(name: str) -> Command:
+    for command in COMMANDS:
+        if command.name == name:
+            return command
+    close = get_close_matches(name, [row.name for row in COMMANDS], n=1)
+    advice = f"Did you mean %{close[0]}?" if close else "%help lists the commands."
+    raise UsageError(f"There is no command %{name}. {advice}")
 
 
 def _help(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -59,21 +65,15 @@ def _help(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
         ("%% command", "run a shell command; the model does not see it"),
         *((f"%{row.name} {row.arguments}".rstrip(), row.help) for row in COMMANDS),
     ]
-    terminal.display.line("\n".join(_two_columns(rows, terminal.tty.size()[0] - 1)))
-
-
-def _two_columns(rows: list[tuple[str, str]], width: int) -> Iterator[str]:
-    """What is typed, and beside it what it does; one below the other where there is no room."""
-    from textwrap import wrap
-
+    width = terminal.tty.size()[0] - 1
     left = max(len(typed) for typed, _ in rows) + 2
+    lines = []
     for typed, does in rows:
         if width < _NARROW:
-            yield f"{typed}\n    {does}"
-            continue
-        first, *others = wrap(does, width - left)
-        yield typed.ljust(left) + first
-        yield from (" " * left + other for other in others)
+            lines.append(f"{typed}\n    {does}")
+        else:
+            lines.append(fill(does, width, initial_indent=typed.ljust(left), subsequent_indent=" " * left))
+    terminal.display.line("\n".join(lines))
 
 
 def _exit(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -108,7 +108,7 @@ COMMANDS: tuple[Command, ...] = (
         "rerun",
         "[language]",
         "run the blocks of this conversation again, to have their variables back",
-        conversation.rerun,
+        sessions.rerun,
     ),
     Command("jupyter", "[path]", "write the conversation as a notebook that runs", conversation.jupyter),
     Command("markdown", "[path]", "write the conversation as Markdown", conversation.markdown),

@@ -1,59 +1,54 @@
-"""Commands on the live sessions: what is in them, where they are, code of the user's own."""
+"""Magic commands on the live runtimes: their variables, their folder, and the user's own code (!, %%, >>>)."""
 
 from __future__ import annotations
 
 import re
 from typing import TYPE_CHECKING
 
+from interpreter.app import own_blocks, result_of
 from interpreter.errors import InterpreterError, UsageError
+from interpreter.frontends.terminal import viewer
+from interpreter.frontends.terminal.render.ansi import cells, clip, visible
+from interpreter.frontends.terminal.render.saved import open_shown
+from interpreter.frontends.terminal.turn import show_block
+from interpreter.runtimes.displays import display_chunks
+from interpreter.runtimes.looking import Picture, Table
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.frontends.terminal.terminal import Terminal
-    from interpreter.runtimes.looking import Value, Variable, Window
-
+    from interpreter.runtimes.looking import Window
 
 _HEADINGS = ("name", "type", "shape", "size", "preview")
 _NAME = re.compile(r"(?:(?P<language>\w+):)?(?P<name>\S.*)", re.DOTALL)
 
 
-# -- variables ---------------------------------------------------------------------------------------------------
+# -- variables -----------------------------------------------------------------------------------------------------
 
 
 def list_variables(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     found = interpreter.computer.variables(argument or None)
     for language, variables in found.items():
         if variables:
+            rows = [(each.name, each.type, each.shape, _bytes(each.size), each.preview) for each in variables]
             terminal.display.line(language, "heading3" if not terminal.plain else "hint")
-            _table(terminal, [_HEADINGS, *(_row(each) for each in variables)])
+            _table(terminal, [_HEADINGS, *rows])
     if not any(found.values()):
         terminal.display.line(f"No {argument or 'session'} has any variables yet.")
 
 
-def _row(variable: Variable) -> tuple[str, ...]:
-    size = "" if variable.size is None else _bytes(variable.size)
-    return variable.name, variable.type, variable.shape, size, variable.preview
-
-
-def _bytes(size: int) -> str:
+def _bytes(size: int | None) -> str:
+    if size is None:
+        return ""
     if size < 1000:
         return f"{size} B"
-    for unit in ("kB", "MB", "GB"):
-        size_in_unit = size / 1000
-        if size_in_unit < 1000 or unit == "GB":
-            return f"{size_in_unit:.1f} {unit}"
-        size //= 1000
-    return ""
+    if size < 1e6:
+        return f"{size / 1e3:.1f} kB"
+    return f"{size / 1e6:.1f} MB" if size < 1e9 else f"{size / 1e9:.1f} GB"
 
 
 def _table(terminal: Terminal, rows: list[tuple[str, ...]]) -> None:
-    """Columns as wide as they need to be; what does not fit is the end of the last one."""
-    from interpreter.frontends.terminal.render.ansi import (
-        cells,
-        clip,
-        visible,
-    )
-
+    """Columns as wide as they need to be; only the end of the last one is cut off."""
     width = terminal.tty.size()[0] - 1
     shown = [[visible(cell) for cell in row] for row in rows]
     kept = [at for at in range(len(_HEADINGS)) if any(row[at] for row in shown[1:])]
@@ -69,33 +64,11 @@ def _table(terminal: Terminal, rows: list[tuple[str, ...]]) -> None:
 def show(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     match = _NAME.fullmatch(argument)
     if match is None:
-        terminal.display.line("Write what to show, as in %show df. %vars lists what there is.")
-        return
+        raise UsageError("Write what to show, as in %show df. %vars lists what there is.")
     language, name = match["language"], match["name"]
     if language is None or interpreter.computer.get_language(language) is None:
         language, name = _language_of(interpreter, argument), argument
-    _show_value(terminal, interpreter, language, name)
-
-
-def _language_of(interpreter: OpenInterpreter, name: str) -> str:
-    """The first language that knows the name; the first of all says why if none does."""
-    first = re.match(r"\$?([\w$]+)", name)
-    names = [language.name for language in interpreter.computer.languages]
-    try:
-        found = interpreter.computer.variables() if first else {}
-    except InterpreterError:
-        found = {}
-    known = [each for each in names if any(first and row.name == first[1] for row in found.get(each, ()))]
-    return next(iter(known or names), "")
-
-
-def _show_value(terminal: Terminal, interpreter: OpenInterpreter, language: str, name: str) -> None:
-    from interpreter.frontends.terminal import viewer
-    from interpreter.runtimes.displays import display_chunks
-    from interpreter.runtimes.looking import Picture, Table
-
     value = interpreter.computer.look(language, name, (0, 100), (0, viewer.AT_ONCE))
-    title = f"{name} ({_kind(value)})"
     if isinstance(value, Picture):
         terminal.follow(interpreter)
         for chunk in display_chunks(value.data):
@@ -107,80 +80,54 @@ def _show_value(terminal: Terminal, interpreter: OpenInterpreter, language: str,
             page = interpreter.computer.look(language, name, rows, columns)
             return page if isinstance(page, Table) else Table("", 0, 0)
 
-        viewer.show_table(terminal, title, fetch)
+        viewer.show_table(terminal, f"{name} ({value.type}, {value.rows:,} × {value.columns:,})", fetch)
     else:
-        viewer.show_text(terminal, title, value.text)
+        viewer.show_text(terminal, f"{name} ({value.type})", value.text)
 
 
-def _kind(value: Value) -> str:
-    from interpreter.runtimes.looking import Table
+def _language_of(interpreter: OpenInterpreter, name: str) -> str:
+    """The first language that knows the name. If none does, the first of all, whose error says so."""
+    first = re.match(r"\$?([\w$]+)", name)
+    names = [language.name for language in interpreter.computer.languages]
+    try:
+        found = interpreter.computer.variables() if first else {}
+    except InterpreterError:
+        found = {}
+    known = [each for each in names if any(first and row.name == first[1] for row in found.get(each, ()))]
+    return next(iter(known or names), "")
 
-    return f"{value.type}, {value.rows:,} × {value.columns:,}" if isinstance(value, Table) else value.type
+
+def open_output(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    terminal.display.line(f"Opened {open_shown(argument)}.")
 
 
-# -- places and programs -----------------------------------------------------------------------------------------
+# -- the user's own code -------------------------------------------------------------------------------------------
 
 
 def change_folder(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    from interpreter.app import result_of
-    from interpreter.app.own_blocks import change_folder
-
-    try:
-        path = result_of(change_folder(interpreter, argument.strip("\"'") or "~"))
-    except UsageError as error:
-        terminal.display.line(str(error), "error")
-        return
+    path = result_of(own_blocks.change_folder(interpreter, argument.strip("\"'") or "~"))
     terminal.display.line(f"All sessions go on in {path}.")
 
 
 def run_file(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    from interpreter.app.own_blocks import run_file
-    from interpreter.frontends.terminal.turn import show_block
-
     if not argument:
-        terminal.display.line("Write which file, as in %run prepare.py.")
-        return
-    try:
-        for _ in show_block(terminal, interpreter, run_file(interpreter, argument.strip("\"'"))):
-            pass
-    except UsageError as error:
-        terminal.display.line(str(error), "error")
-
-
-# -- code at the prompt ------------------------------------------------------------------------------------------
+        raise UsageError("Write which file, as in %run prepare.py.")
+    for _ in show_block(terminal, interpreter, own_blocks.run_file(interpreter, argument.strip("\"'"))):
+        pass
 
 
 def run_shell(terminal: Terminal, interpreter: OpenInterpreter, command: str, shared: bool | None = None) -> None:
-    """`!command` and `%% command`: in the shell session that the model uses."""
+    """`!command` and `%% command`: in the shell runtime that the model uses. `shared` shows it to the model."""
     if not command:
-        terminal.display.line("Write the command after the sign, as in !ls.")
-        return
-    _run_own_block(terminal, interpreter, "shell", command, shared)
+        raise UsageError("Write the command after the sign, as in !ls.")
+    for _ in show_block(terminal, interpreter, own_blocks.run_own_block(interpreter, "shell", command, shared)):
+        pass
 
 
 def run_python(terminal: Terminal, interpreter: OpenInterpreter, text: str) -> None:
-    """`>>> code`: in the Python session that the model uses."""
-    from interpreter.app.own_blocks import python_of
-
-    code = python_of(text)
+    """`>>> code`: in the Python runtime that the model uses."""
+    code = own_blocks.python_of(text)
     if not code.strip():
-        terminal.display.line("Write the code after the sign, as in >>> 1 + 1.")
-        return
-    _run_own_block(terminal, interpreter, "python", code)
-
-
-def open_output(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    from interpreter.frontends.terminal.render.saved import open_shown
-
-    terminal.display.line(f"Opened {open_shown(argument)}.")
-
-
-def _run_own_block(
-    terminal: Terminal, interpreter: OpenInterpreter, language: str, code: str, shared: bool | None = None
-) -> None:
-    """Run and show it; `shared` tells the model, None does as the setting says."""
-    from interpreter.app.own_blocks import run_own_block
-    from interpreter.frontends.terminal.turn import show_block
-
-    for _ in show_block(terminal, interpreter, run_own_block(interpreter, language, code, shared)):
+        raise UsageError("Write the code after the sign, as in >>> 1 + 1.")
+    for _ in show_block(terminal, interpreter, own_blocks.run_own_block(interpreter, "python", code)):
         pass

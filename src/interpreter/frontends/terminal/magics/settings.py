@@ -1,26 +1,42 @@
-"""Commands that change how the chat behaves."""
+"""Magic commands on settings (%model, %mode, %sandbox, ...) and on facts about the session (%info, %cost, %tokens)."""
 
 from __future__ import annotations
 
 import json
 import os
+import platform
 from typing import TYPE_CHECKING
 
 from interpreter.config.setting import apply
-from interpreter.errors import InterpreterError
+from interpreter.errors import InterpreterError, UsageError
 from interpreter.frontends.terminal.approval import MODES
+from interpreter.llm.context import estimate_text
+from interpreter.llm.usage import Usage, in_dollars, price_of
+from interpreter.policy.approval import mode_of
+from interpreter.sandbox.sandbox import Sandbox
+from interpreter.version import __version__
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.frontends.terminal.terminal import Terminal
-    from interpreter.llm.usage import Usage
 
-
-_KINDS = {
+_SANDBOXES = {
     "off": "There is no sandbox: code can reach what you can.",
     "read-only": "Code runs in a sandbox: it can change nothing, and has no network but sandbox_hosts.",
     "workspace": "Code runs in a sandbox: it can write to the workspace only, and has no network but sandbox_hosts.",
 }
+_SWITCHES = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
+
+
+# -- settings ------------------------------------------------------------------------------------------------------
+
+
+def _switched(argument: str, now: bool) -> bool:
+    """On or off as typed; without a word, the opposite of `now`."""
+    word = argument.lower()
+    if word and word not in _SWITCHES:
+        raise UsageError(f"Write true or false, not {argument}.")
+    return _SWITCHES[word] if word else not now
 
 
 def reset(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -29,13 +45,10 @@ def reset(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
 
 
 def verbose(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    wanted = _switch(terminal, argument, interpreter.verbose)
-    if wanted is None:
-        return
-    interpreter.verbose = wanted
-    if wanted:
+    interpreter.verbose = _switched(argument, interpreter.verbose)
+    if interpreter.verbose:
         terminal.display.line(json.dumps(interpreter.messages, indent=2, ensure_ascii=False, default=str))
-    terminal.display.line(f"verbose is {'on' if wanted else 'off'}.")
+    terminal.display.line(f"verbose is {'on' if interpreter.verbose else 'off'}.")
 
 
 def debug(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -44,11 +57,8 @@ def debug(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
 
 
 def auto_run(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    wanted = _switch(terminal, argument, interpreter.auto_run)
-    if wanted is None:
-        return
-    interpreter.auto_run = wanted
-    if interpreter.mode is not None:  # which is heard first
+    interpreter.auto_run = wanted = _switched(argument, interpreter.auto_run)
+    if interpreter.mode is not None:  # which has priority
         mode(terminal, interpreter, "")
         terminal.display.line(f"To change that, say %mode {'auto' if wanted else 'ask'}.")
         return
@@ -58,8 +68,6 @@ def auto_run(terminal: Terminal, interpreter: OpenInterpreter, argument: str) ->
 def sandbox(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     before = interpreter.sandbox
     if argument:
-        from interpreter.sandbox.sandbox import Sandbox
-
         Sandbox(argument)  # or an error that says what there is
         interpreter.sandbox = argument
         try:
@@ -68,72 +76,49 @@ def sandbox(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> 
             interpreter.sandbox = before
             raise
     kind = interpreter.sandbox
-    terminal.display.line(_KINDS.get(kind, f"Code runs in a {kind}."))
+    terminal.display.line(_SANDBOXES.get(kind, f"Code runs in a {kind}."))
     if kind != before:
         terminal.display.line("The next block of each language starts a new session, without the variables of before.")
 
 
 def mode(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    from interpreter.policy.approval import mode_of
-
     if argument:
         apply(interpreter, {"mode": argument}, "code")  # or an error that lists the modes
     terminal.display.line(f"The mode is {mode_of(interpreter)}: {MODES[mode_of(interpreter)]}.")
 
 
 def share_commands(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    wanted = _switch(terminal, argument, interpreter.share_commands)
-    if wanted is not None:
-        interpreter.share_commands = wanted
-        sees = "sees" if wanted else "does not see"
-        terminal.display.line(f"The model {sees} what you run with ! and >>> from now on.")
+    interpreter.share_commands = wanted = _switched(argument, interpreter.share_commands)
+    sees = "sees" if wanted else "does not see"
+    terminal.display.line(f"The model {sees} what you run with ! and >>> from now on.")
 
 
 def model(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     llm = interpreter.llm
-    if not argument:
-        terminal.display.line(
-            "\n".join([f"{llm.model}, at {llm.api_base or 'its own server'}.", *_known_of(interpreter)])
-        )
-        return
-    name, address = [*argument.split(), ""][:2]
-    before, window_before = llm.model, llm.context_window
-    llm.switch(name, None if address in ("", "own") else address, own_server=address == "own")
-    lines = [f"{name} answers from now on, in place of {before}; it is given the conversation so far."]
-    if llm.api_base:
-        lines.append(f"It is asked at {llm.api_base}; %model {name} own goes to the provider's own server.")
-    if window_before is not None:
-        lines.append(f"The context window of {window_before:,} tokens was set for {before} and no longer holds.")
-    terminal.display.line("\n".join([*lines, *_known_of(interpreter)]))
-
-
-def _known_of(interpreter: OpenInterpreter) -> list[str]:
-    """What is known of the model: its window, its price, what it can do."""
-    from interpreter.llm.usage import price_of
-
-    llm = interpreter.llm
+    lines = [f"{llm.model}, at {llm.api_base or 'its own server'}."]
+    if argument:
+        name, address = [*argument.split(), ""][:2]
+        before, window_before = llm.model, llm.context_window
+        llm.switch(name, None if address in ("", "own") else address, own_server=address == "own")
+        lines = [f"{name} answers from now on, in place of {before}; it is given the conversation so far."]
+        if llm.api_base:
+            lines.append(f"It is asked at {llm.api_base}; %model {name} own goes to the provider's own server.")
+        if window_before is not None:
+            lines.append(f"The context window of {window_before:,} tokens was set for {before} and no longer holds.")
     used, window = llm.context_used
     price = price_of(llm.model, llm.api_base)
     size = f"Window: {window:,} tokens, of which about {used:,} are used." if window else "Its window is not known yet."
     cost = f"${price.read:g} / ${price.written:g} for a million tokens read / written" if price else "not known"
     images = "It can look at images." if llm.vision else "It cannot look at images."
-    return [size, f"Price: {cost}. {images}"]
+    terminal.display.line("\n".join([*lines, size, f"Price: {cost}. {images}"]))
 
 
-def _switch(terminal: Terminal, argument: str, now: bool) -> bool | None:
-    """True or false as it was said, the other of the two if nothing was; None if it cannot be understood."""
-    words = {"": not now, "true": True, "on": True, "false": False, "off": False, "yes": True, "no": False}
-    if argument.lower() not in words:
-        terminal.display.line(f"Write true or false, not {argument}.")
-    return words.get(argument.lower())
+# -- facts ---------------------------------------------------------------------------------------------------------
 
 
 def info(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    import platform
-
-    from interpreter.version import __version__
-
     llm = interpreter.llm
+    window = llm.context_used[1]
     facts = {
         "Open Interpreter": __version__,
         "Python": platform.python_version(),
@@ -141,7 +126,7 @@ def info(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
         "Processors": os.cpu_count(),
         "Model": llm.model,
         "Server": llm.api_base or "the provider's own",
-        "Context window": _window(interpreter) or "found out when needed",
+        "Context window": f"{window:,} tokens" if window else "found out when needed",
         "Images": "seen" if llm.vision else "not seen",
         "Tools": llm.supports_functions if llm.supports_functions is not None else "found out when needed",
         "Auto run": "on" if interpreter.auto_run else "off",
@@ -155,14 +140,7 @@ def info(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
     terminal.display.line("\n".join(f"{name.ljust(width)}  {value}" for name, value in facts.items()))
 
 
-def _window(interpreter: OpenInterpreter) -> str:
-    window = interpreter.llm.context_used[1]
-    return f"{window:,} tokens" if window else ""
-
-
 def cost(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    from interpreter.llm.usage import in_dollars
-
     llm = interpreter.llm
     lines = [f"This session: {_money(llm.usage)}", f"The last turn: {_money(llm.turn_usage)}"]
     if llm.max_budget is not None:
@@ -172,8 +150,6 @@ def cost(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
 
 
 def tokens(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    from interpreter.llm.context import estimate_text
-
     llm = interpreter.llm
     lines = [f"This session: {_spent(llm.usage)}", f"The last turn: {_spent(llm.turn_usage)}"]
     if llm.max_budget is not None:
@@ -193,9 +169,7 @@ def _spent(usage: Usage) -> str:
 
 
 def _money(usage: Usage) -> str:
-    from interpreter.llm.usage import in_dollars
-
-    cost = f"{'about ' if usage.estimated else ''}{in_dollars(usage.cost)}"
+    spent = f"{'about ' if usage.estimated else ''}{in_dollars(usage.cost)}"
     if usage.unpriced_tokens:
-        cost = f"{cost}, and some without a known price" if usage.cost else "no known price"
-    return f"{cost}."
+        spent = f"{spent}, and some without a known price" if usage.cost else "no known price"
+    return f"{spent}."

@@ -1,4 +1,4 @@
-"""Commands that tell what blocks did to files."""
+"""Magic commands on the workspace: what blocks did to files (%diff, %why), and forks of it (%fork, %keep, ...)."""
 
 from __future__ import annotations
 
@@ -10,176 +10,129 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from interpreter.errors import UndoError
+from interpreter.app.checkpoints import Forks
+from interpreter.errors import UndoError, UsageError
+from interpreter.frontends.terminal.magics.undo import clock_time, labelled, show_difference
+from interpreter.frontends.terminal.turn import follow
 from interpreter.session import APPROVE, KEEP, REFUSE, Answer, Question
+from interpreter.workspace.tree import repository_of
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.app.checkpoints import Forks
     from interpreter.frontends.terminal.terminal import Terminal
     from interpreter.session.checkpoints import Point
-    from interpreter.session.journal.reader import BlockRecord
-    from interpreter.workspace import Step
 
-
-_LINES = 200  # of the difference of one file
-_CODE = 8  # lines of it that are shown
-_REQUEST = 500  # characters of it
-_SAID = {
+_DIFF_LINES = 200  # of one file
+_CODE_LINES = 8
+_REQUEST = 500  # characters
+_APPROVALS = {
     "user": "{how} by you at {time}",
     "library": "{how} by the program that runs this at {time}",
     "auto_run": "not asked about (auto_run), run at {time}",
 }
+_PLAN_LINES = 10
+_VERBS = {"create": "create", "restore": "change", "delete": "delete", "attributes": "set the mode of"}
 
 
-# -- %diff -------------------------------------------------------------------------------------------------------
+# -- what blocks did to files --------------------------------------------------------------------------------------
 
 
 def diff(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    try:
-        blocks, whole = _blocks(interpreter, argument)
-    except UndoError as error:
-        terminal.display.line(str(error))
-        return
-    for point in blocks:
-        _show_block(terminal, interpreter, point, None if whole else _LINES)
-
-
-def _blocks(interpreter: OpenInterpreter, argument: str) -> tuple[list[Point], bool]:
-    """The blocks that are meant: one, those of a turn, or the last one that changed anything."""
     words = argument.split()
     numbers = [word for word in words if word != "--all"]
     if len(numbers) > 1 or (numbers and not re.fullmatch("-?[0-9]+", numbers[0])):
         raise UndoError("Write a number, as in %diff 4: %rewind lists them.")
-    timeline, whole = interpreter.timeline, "--all" in words
-    if not numbers:
-        changed = (point for point in reversed(timeline.blocks) if timeline.changes(point.id))
-        found = next(changed, None)
+    for point in _blocks(interpreter, int(numbers[0]) if numbers else None):
+        _show_changes(terminal, interpreter, point, None if "--all" in words else _DIFF_LINES)
+
+
+def _blocks(interpreter: OpenInterpreter, number: int | None) -> list[Point]:
+    """The block with this number, those of the turn with this number, or the last one that changed anything."""
+    timeline = interpreter.timeline
+    if number is None:
+        found = next((point for point in reversed(timeline.blocks) if timeline.changes(point.id)), None)
         if found is None:
             raise UndoError("No block has changed a file of the workspace.")
-        return [found], whole
-    place = timeline.place_of(int(numbers[0]))
+        return [found]
+    place = timeline.place_of(number)
     if timeline.points[place].kind != "turn":
-        return [timeline.points[place]], whole
+        return [timeline.points[place]]
     rest = timeline.points[place + 1 :]
-    end = next((number for number, point in enumerate(rest) if point.begins_turn), len(rest))
-    if not rest[:end]:
+    end = next((at for at, point in enumerate(rest) if point.begins_turn), len(rest))
+    if end == 0:
         raise UndoError("No block ran in that turn.")
-    return rest[:end], whole
+    return rest[:end]
 
 
-def _show_block(terminal: Terminal, interpreter: OpenInterpreter, point: Point, most: int | None) -> None:
-    from interpreter.frontends.terminal.magics.undo import labelled, show_difference
-
-    found, own = _without_git(interpreter.timeline.diff(point.id))
+def _show_changes(terminal: Terminal, interpreter: OpenInterpreter, point: Point, most: int | None) -> None:
+    found = interpreter.timeline.diff(point.id)
     terminal.display.line(f"{point.id}  {labelled(point).strip()}")
-    if not found and not own:
+    if not found:
         terminal.display.line("It changed no files of the workspace.")
-    for folder, count in own.items():
+    inside_git = Counter(folder for path in found if (folder := repository_of(path)) is not None)
+    for folder, count in inside_git.items():
         terminal.display.line(f"{folder}: {count} changes of git's own")
     for path, text in found.items():
-        if show_difference(terminal, text, most):
+        if repository_of(path) is None and show_difference(terminal, text, most):
             terminal.display.line(f"%diff {point.id} --all shows all of {path}.")
-
-
-def _without_git(found: dict[str, str]) -> tuple[dict[str, str], Counter[str]]:
-    """The differences, and the `.git` folders with how much changed in them: that is not for people."""
-    from interpreter.workspace.tree import repository_of
-
-    own = Counter(folder for path in found if (folder := repository_of(path)) is not None)
-    return {path: text for path, text in found.items() if repository_of(path) is None}, own
-
-
-# -- %why --------------------------------------------------------------------------------------------------------
 
 
 def why(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     typed = argument.strip("\"'")
     if not typed:
-        terminal.display.line("Write which file, as in %why out.csv or %why out.csv:12.")
-        return
-    name, line = _file_and_line(interpreter, typed)
-    try:
-        point = interpreter.timeline.why(_path(interpreter, name), line)
-    except UndoError as error:
-        terminal.display.line(str(error))
-        return
+        raise UsageError("Write which file, as in %why out.csv or %why out.csv:12.")
+    folder, name, line = interpreter.computer.surroundings.cwd, typed, None
+    numbered = re.fullmatch(r"(.+):(\d+)", typed)
+    if numbered is not None and not os.path.lexists(os.path.join(folder, os.path.expanduser(typed))):
+        name, line = numbered[1], int(numbered[2])
+    path = os.path.join(folder, os.path.expanduser(name))
+    point = interpreter.timeline.why(path, line)
     if point is None:
         what = f"line {line} of {name}" if line is not None else name
-        missing = "" if os.path.lexists(_path(interpreter, name)) else " There is no such file."
+        missing = "" if os.path.lexists(path) else " There is no such file."
         terminal.display.line(f"No block of this conversation made {what} what it is.{missing}")
-        return
-    terminal.display.line("\n".join(_told(interpreter, point, typed)))
-
-
-def _file_and_line(interpreter: OpenInterpreter, typed: str) -> tuple[str, int | None]:
-    found = re.fullmatch(r"(.+):(\d+)", typed)
-    if found is None or os.path.lexists(_path(interpreter, typed)):
-        return typed, None
-    return found[1], int(found[2])
-
-
-def _path(interpreter: OpenInterpreter, name: str) -> str:
-    """Relative to the folder that the sessions are in."""
-    return os.path.join(interpreter.computer.surroundings.cwd, os.path.expanduser(name))
-
-
-def _told(interpreter: OpenInterpreter, point: Point, what: str) -> Iterator[str]:
-    if point.kind == "own":
-        yield f"{what}: block {point.id}, which you ran yourself at {_time(point)}"
     else:
-        yield f"{what}: block {point.id}, {_approval(interpreter, point)}"
+        terminal.display.line("\n".join(_origin(interpreter, point, typed)))
+
+
+def _origin(interpreter: OpenInterpreter, point: Point, what: str) -> Iterator[str]:
+    """Which block made something what it is, who approved it, and why it ran."""
+    when = clock_time(point.time)
+    when = when if " " in when else time.strftime("%H:%M:%S", time.localtime(point.time))
+    if point.kind == "own":
+        yield f"{what}: block {point.id}, which you ran yourself at {when}"
+    else:
+        session = interpreter.journal.read() if point.block is not None else None
+        block = session.proposed.get(point.block or 0) if session is not None else None
+        if block is None or block.by not in _APPROVALS:
+            approval = f"run at {when}; who approved it is not recorded"
+        else:
+            how = "edited and approved" if block.decision == "edited" else "approved"
+            approval = _APPROVALS[block.by].format(how=how, time=when)
+        yield f"{what}: block {point.id}, {approval}"
         yield f"in answer to: {_request(interpreter, point)}"
-    code = _code(point).rstrip().split("\n")
-    yield from (f"    {line}" for line in code[:_CODE])
-    if len(code) > _CODE:
-        yield f"    and {len(code) - _CODE} more lines"
+    code = (point.code or point.label).rstrip().split("\n")
+    yield from (f"    {line}" for line in code[:_CODE_LINES])
+    if len(code) > _CODE_LINES:
+        yield f"    and {len(code) - _CODE_LINES} more lines"
     yield f"%diff {point.id} shows what it changed, %rewind {point.id} goes back to before it."
 
 
-def _approval(interpreter: OpenInterpreter, point: Point) -> str:
-    block = _block(interpreter, point)
-    if block is None or block.by not in _SAID:
-        return f"run at {_time(point)}; who approved it is not recorded"
-    how = "edited and approved" if block.decision == "edited" else "approved"
-    return _SAID[block.by].format(how=how, time=_time(point))
-
-
-def _block(interpreter: OpenInterpreter, point: Point) -> BlockRecord | None:
-    session = interpreter.journal.read() if point.block is not None else None
-    return session.proposed.get(point.block or 0) if session is not None else None
-
-
 def _request(interpreter: OpenInterpreter, point: Point) -> str:
-    """What the user had said."""
+    """The user's message that the block answers."""
     before = [each for each in interpreter.timeline.points if each.id < point.id and each.kind == "turn"]
     if not before:
         return "(not known)"
-    said = before[-1].anchor
-    content = said.get("content") if said is not None else None
+    message = before[-1].anchor
+    content = message.get("content") if message is not None else None
     words = " ".join(content.split()) if isinstance(content, str) else before[-1].label
     return words if len(words) <= _REQUEST else f"{words[:_REQUEST]}..."
 
 
-def _code(point: Point) -> str:
-    return point.code or point.label
-
-
-def _time(point: Point) -> str:
-    from interpreter.frontends.terminal.magics.undo import clock_time
-
-    told = clock_time(point.time)
-    return told if " " in told else time.strftime("%H:%M:%S", time.localtime(point.time))
-
-
-_ONLY_ONE = "There is only one way: %fork makes another."
-_SHOWN = 10
-_VERBS = {"create": "create", "restore": "change", "delete": "delete", "attributes": "set the mode of"}
+# -- forks ---------------------------------------------------------------------------------------------------------
 
 
 def fork(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    from interpreter.app.checkpoints import Forks
-
     if terminal.forks is None:
         terminal.forks = Forks(interpreter)
     child = terminal.forks.fork()
@@ -192,92 +145,63 @@ def fork(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
     terminal.display.line("\n".join(lines))
 
 
+def _forks(terminal: Terminal) -> Forks:
+    if not terminal.forks:
+        raise UndoError("There is only one way: %fork makes another.")
+    return terminal.forks
+
+
 def switch(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    forks = terminal.forks
-    if not forks:
-        terminal.display.line(_ONLY_ONE)
-        return
+    forks = _forks(terminal)
     count = len(forks.all)
     if argument and not (argument.isdigit() and 0 < int(argument) <= count):
-        terminal.display.line(f"%switch takes a number from 1 to {count}.")
-        return
+        raise UndoError(f"%switch takes a number from 1 to {count}.")
     there = forks.switch(int(argument) if argument else None)
     terminal.display.line(f"Way {forks.number} of {count}, in {there.workspace}.")
 
 
 def keep(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    from interpreter.frontends.terminal.turn import follow
-
-    forks = terminal.forks
-    if not forks:
-        terminal.display.line(_ONLY_ONE)
-        return
+    forks = _forks(terminal)
     if interpreter.forked is None:
-        _keep_first(terminal, forks)
+        dropped = follow(interpreter, forks.drop_others(), partial(_drop_answer, terminal, "the other"))
+        terminal.display.line("The other way is dropped." if dropped else "Nothing was done.")
         return
-    _show_plan(terminal, interpreter.forked.parent.workspace, forks.plan_keep())
-    merged = follow(interpreter, forks.keep(), partial(_answer, terminal))
+    lines = [
+        f"  {_VERBS[step.verb]} {step.path}" + ("  (changed there as well)" if step.drift else "")
+        for step in forks.plan_keep()
+    ]
+    more = [f"  and {len(lines) - _PLAN_LINES} more"] if len(lines) > _PLAN_LINES else []
+    shown = lines[:_PLAN_LINES] or ["  no file changes"]
+    terminal.display.line("\n".join([f"In {interpreter.forked.parent.workspace}:", *shown, *more]))
+
+    def answer(question: Question) -> Answer:
+        if question.kind == "overwrite":
+            drifted = [step.path for step in question.subject if step.drift]
+            yes = terminal.confirm(f"Overwrite what was changed there as well ({', '.join(drifted[:3])})?")
+            return Answer(APPROVE if yes else KEEP)
+        return Answer(APPROVE if terminal.confirm("Bring this there, and drop the other way?") else REFUSE)
+
+    merged = follow(interpreter, forks.keep(), answer)
     if merged is None:
         terminal.display.line("Nothing was done.")
         return
-    terminal.display.line(
-        "\n".join([_told_of_forks(merged.paths), *(f"{path}: {why}" for path, why, *_ in merged.kept)])
-    )
-
-
-def _show_plan(terminal: Terminal, origin: str, steps: list[Step]) -> None:
-    lines = [
-        f"  {_VERBS[step.verb]} {step.path}" + ("  (changed there as well)" if step.drift else "") for step in steps
-    ]
-    more = [f"  and {len(lines) - _SHOWN} more"] if len(lines) > _SHOWN else []
-    terminal.display.line("\n".join([f"In {origin}:", *(lines[:_SHOWN] or ["  no file changes"]), *more]))
-
-
-def _answer(terminal: Terminal, question: Question) -> Answer:
-    """What the person says to the plan that they see, and to files that were changed in both."""
-    if question.kind == "overwrite":
-        drifted = [step.path for step in question.subject if step.drift]
-        yes = terminal.confirm(f"Overwrite what was changed there as well ({', '.join(drifted[:3])})?")
-        return Answer(APPROVE if yes else KEEP)
-    return Answer(APPROVE if terminal.confirm("Bring this there, and drop the other way?") else REFUSE)
-
-
-def _keep_first(terminal: Terminal, forks: Forks) -> None:
-    from interpreter.frontends.terminal.turn import follow
-
-    def answer(question: Question) -> Answer:
-        yes = terminal.confirm(f"Drop the other way, and what was done in {question.subject.workspace}?")
-        return Answer(APPROVE if yes else REFUSE)
-
-    dropped = follow(forks.current, forks.drop_others(), answer)
-    terminal.display.line("The other way is dropped." if dropped else "Nothing was done.")
+    what = "1 file" if len(merged.paths) == 1 else f"{len(merged.paths)} files"
+    kept = [f"{path}: {reason}" for path, reason, *_ in merged.kept]
+    terminal.display.line("\n".join([f"Kept: {what} brought into the workspace. %undo takes that back.", *kept]))
 
 
 def drop(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    from interpreter.frontends.terminal.turn import follow
-
-    forks = terminal.forks
-    if not forks:
-        terminal.display.line(_ONLY_ONE)
-        return
+    forks = _forks(terminal)
     if interpreter.forked is None:
-        terminal.display.line("This is where you came from: %switch to the way that you want to drop.")
-        return
+        raise UndoError("This is where you came from: %switch to the way that you want to drop.")
     if others := forks.made_from(interpreter):
         number = forks.all.index(others[0]) + 1
-        terminal.display.line(f"Way {number} came from this one: %switch {number}, and keep or drop that one first.")
-        return
-
-    def answer(question: Question) -> Answer:
-        yes = terminal.confirm(f"Drop this way, and what was done in {question.subject.workspace}?")
-        return Answer(APPROVE if yes else REFUSE)
-
-    if follow(interpreter, forks.drop(), answer):
-        terminal.display.line(f"Dropped. You are in {forks.current.workspace} again.")
-    else:
-        terminal.display.line("Nothing was done.")
+        raise UndoError(f"Way {number} came from this one: %switch {number}, and keep or drop that one first.")
+    dropped = follow(interpreter, forks.drop(), partial(_drop_answer, terminal, "this"))
+    there = f"Dropped. You are in {forks.current.workspace} again."
+    terminal.display.line(there if dropped else "Nothing was done.")
 
 
-def _told_of_forks(paths: list[str]) -> str:
-    what = "1 file" if len(paths) == 1 else f"{len(paths)} files"
-    return f"Kept: {what} brought into the workspace. %undo takes that back."
+def _drop_answer(terminal: Terminal, which: str, question: Question) -> Answer:
+    yes = terminal.confirm(f"Drop {which} way, and what was done in {question.subject.workspace}?")
+    return Answer(APPROVE if yes else REFUSE)
