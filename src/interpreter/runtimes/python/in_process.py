@@ -26,7 +26,7 @@ from interpreter.runtimes.looking import (
     variables_from,
 )
 from interpreter.runtimes.python.by_thread import ByThread
-from interpreter.runtimes.python.driver import questions
+from interpreter.runtimes.python.driver import inspection as questions
 from interpreter.runtimes.python.driver.active_lines import ActiveLines
 from interpreter.runtimes.python.driver.bare import Bare
 from interpreter.runtimes.python.driver.commands import shell_program

@@ -9,7 +9,6 @@ import sys
 import types
 
 from .active_lines import ActiveLines
-from .causes import causes
 from .channel import Channel
 from .computer import install
 from .event_loop import EventLoop
@@ -18,23 +17,18 @@ from .imports import ImportWatch
 from .interrupts import Interrupts
 from .report import Report
 from .snapshots import Snapshots
-from .streams import (
-    Input,
-    Output,
-    make_getpass,
-    make_input,
-    plain_output,
-)
+from .streams import Input, Output, make_getpass, make_input, plain_output
 from .tracebacks import formatted, outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from io import TextIOWrapper
-    from typing import Any, List, Optional
+    from typing import Any, Dict, List, Optional, Set
 
     from .channel import Frame
     from .splitting import Origin
     from .view import View
+
 
 ENGINE = "INTERPRETER_PYTHON_ENGINE"  # "bare": do without IPython even where it is
 
@@ -125,7 +119,7 @@ class Worker:
 
     def answer(self, frame: Frame) -> None:
         """Answer a question between blocks; an interrupt ends one that takes too long."""
-        from . import questions
+        from . import inspection as questions
 
         found: Frame = {}
         self.interrupts.begin()
@@ -327,3 +321,32 @@ def flush_c_streams(ctypes: Any) -> None:
         ctypes.CDLL(None).fflush(None)
     except (OSError, AttributeError):
         pass  # no C library to ask
+
+
+MOST = 8
+
+
+def causes(error: Optional[BaseException]) -> Dict[str, Any]:
+    """The refusals among an error and those that led to it."""
+    found: List[Dict[str, Any]] = []
+    todo: List[Any] = [error]
+    seen: Set[int] = set()
+    while todo and len(seen) < 64:
+        current = todo.pop(0)
+        if not isinstance(current, BaseException) or id(current) in seen:
+            continue
+        seen.add(id(current))
+        if isinstance(current, OSError) and isinstance(current.errno, int):
+            found += [refusal(current, path) for path in paths(current)]
+        todo += [current.__cause__, current.__context__, *getattr(current, "exceptions", ())]
+        todo += [current.__dict__.get("reason")]  # of a URLError
+    return {"errors": found[:MOST]} if found else {}
+
+
+def refusal(error: OSError, path: str) -> Dict[str, Any]:
+    return {"number": error.errno, "path": path, "kind": type(error).__name__}
+
+
+def paths(error: OSError) -> List[str]:
+    names = [name for name in (error.filename, error.filename2) if isinstance(name, (str, bytes, os.PathLike))]
+    return [os.path.abspath(os.fsdecode(name)) for name in names] or [""]

@@ -9,28 +9,24 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import _socket
 import array
+import errno
 import os
 import select
 import signal
 import sys
 import warnings
-from _thread import get_ident
+from _thread import _count, get_ident
 
-from .children import Children
 from .descriptors import has_others, let_go
-from .native_threads import (
-    OpenMP,
-    native_threads,
-    python_threads,
-    remaining_threads,
-)
+from .imports import trusted_import
 from .splitting import split
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Collection, List, Optional, Tuple
+    from typing import Any, Callable, Collection, Dict, List, Optional, Set, Tuple
 
     from .splitting import Origin
+
 
 ALL = _signal.valid_signals()  # without the enumeration that `signal` makes of them
 PATIENCE = 3000  # milliseconds
@@ -185,3 +181,168 @@ def thread_names() -> List[str]:
 def random_state() -> Any:
     random = sys.modules.get("random")
     return random.getstate() if random is not None and hasattr(random, "getstate") else None
+
+
+ANY = (-1, 0)
+waitpid, wait3, wait4 = os.waitpid, os.wait3, os.wait4
+waitid: Optional[Callable[..., Any]] = getattr(os, "waitid", None)
+
+
+class Children:
+    """Stands before the functions of `os` that wait for whichever child ends first."""
+
+    def __init__(self) -> None:
+        self.hidden: Set[int] = set()
+
+    def install(self) -> None:
+        if waitid is None:
+            return
+        os.wait = lambda: self.waitpid(-1, 0)
+        os.waitpid, os.wait4, os.waitid = self.waitpid, self.wait4, self.waitid
+        os.wait3 = lambda options: self.wait4(-1, options)
+
+    def reap(self) -> None:
+        """Let go of the snapshots that have ended."""
+        for pid in list(self.hidden):
+            try:
+                ended = waitpid(pid, os.WNOHANG)[0]
+            except ChildProcessError:
+                ended = pid  # it is another process's child, or nobody is told of children's ends
+            if ended:
+                self.hidden.discard(pid)
+
+    def waitpid(self, pid: int, options: int, /) -> Any:
+        """As os.waitpid."""
+        if pid not in ANY or not self.hidden:
+            return waitpid(pid, options)
+        return self._first(options, lambda found: waitpid(found, options | os.WNOHANG), (0, 0))
+
+    def wait4(self, pid: int, options: int) -> Any:
+        """As os.wait4."""
+        if pid not in ANY or not self.hidden:
+            return wait4(pid, options)
+        nothing = wait4(next(iter(self.hidden)), os.WNOHANG)
+        return self._first(options, lambda found: wait4(found, options | os.WNOHANG), (0, 0, nothing[2]))
+
+    def waitid(self, kind: Any, pid: int, options: int, /) -> Any:
+        """As os.waitid."""
+        assert waitid is not None
+        if kind != os.P_ALL or not self.hidden:
+            return waitid(kind, pid, options)
+        return self._first(options, lambda found: waitid(os.P_PID, found, options | os.WNOHANG), None)
+
+    def _first(self, options: int, take: Callable[[int], Any], nothing: Any) -> Any:
+        assert waitid is not None
+        looking = os.WEXITED | os.WNOWAIT
+        looking |= options & (os.WNOHANG | os.WCONTINUED)
+        looking |= os.WSTOPPED if options & os.WUNTRACED else 0
+        while True:
+            self.reap()
+            others = own_children()
+            if others is not None and not set(others) - self.hidden:
+                raise ChildProcessError(errno.ECHILD, os.strerror(errno.ECHILD))
+            found = waitid(os.P_ALL, 0, looking)
+            if found is None:
+                return nothing
+            if found.si_pid not in self.hidden:
+                taken = take(found.si_pid)
+                if taken and (not isinstance(taken, tuple) or taken[0]):  # else another thread was faster
+                    return taken
+
+
+def own_children() -> Optional[List[int]]:
+    """The processes that this one could wait for; None where that cannot be known."""
+    found: List[int] = []
+    try:
+        names = os.listdir("/proc")
+    except OSError:
+        return None
+    for name in names:
+        if name.isdigit():
+            try:
+                with open("/proc/%s/stat" % name, "rb") as file:
+                    parent = int(file.read().rpartition(b")")[2].split()[1])
+            except OSError:
+                continue  # it ended while we looked
+            if parent == os.getpid():
+                found.append(int(name))
+    return found
+
+
+GNU, OTHERS = "libgomp", ("libomp", "libiomp5")  # the others end all pools, those of other threads too
+PAUSE_HARD = 2
+COME_BACK = (b"jemalloc_bg_thd",)  # its library starts it anew
+LOOKS = 20  # at a thread that is on its way out
+
+
+def python_threads() -> int:
+    """How many threads Python has started that still run."""
+    return _count()
+
+
+class OpenMP:
+    """The OpenMP libraries of this process, whose pools end when asked to and come again on need."""
+
+    def __init__(self) -> None:
+        self._libraries: Dict[str, Any] = {}
+        self._seen = 0
+
+    def pause(self) -> None:
+        """Without this, the GNU one waits in a forked child for threads that are not there."""
+        threads = native_threads(os.getpid(), python_threads())
+        if threads <= 0:
+            return
+        if threads != self._seen:
+            self._seen = threads
+            self._find()
+        for name, pause in self._libraries.items():
+            if name.startswith(GNU) or not python_threads():
+                pause(PAUSE_HARD)
+
+    def _find(self) -> None:
+        for path in loaded_files():
+            name = os.path.basename(path)
+            if name.startswith((GNU, *OTHERS)) and name not in self._libraries:
+                library = trusted_import("ctypes").CDLL(path)
+                pause = getattr(library, "omp_pause_resource_all", None)  # GNU's has it from version 9 on
+                if pause is not None:
+                    self._libraries[name] = pause
+
+
+def loaded_files() -> List[str]:
+    """The files that are mapped into this process."""
+    try:
+        with open("/proc/self/maps") as file:
+            return sorted({line[line.index("/") :].rstrip("\n") for line in file if "/" in line})
+    except OSError:
+        return []
+
+
+def native_threads(pid: int, pythons: int) -> int:
+    """How many threads of a process are neither the main one nor Python's, nor know what to do after a fork."""
+    folder = "/proc/%d/task/" % pid
+    try:
+        tasks = os.listdir(folder)
+    except OSError:
+        return 0
+    if len(tasks) - 1 - pythons <= 0:
+        return 0
+    return sum(name_of(folder + task) not in COME_BACK for task in tasks) - 1 - pythons
+
+
+def name_of(task: str) -> bytes:
+    try:
+        with open(task + "/comm", "rb") as file:
+            return file.read().rstrip()
+    except OSError:
+        return b""  # it ended just now; if not, it is counted once more
+
+
+def remaining_threads(pid: int, pythons: int) -> int:
+    """The same of a process that stands still, after those that were ending have ended."""
+    for _ in range(LOOKS):
+        count = native_threads(pid, pythons)
+        if count <= 0:
+            return 0
+        os.sched_yield()
+    return count
