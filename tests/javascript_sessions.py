@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from interpreter.runtimes.context import Surroundings
 from interpreter.runtimes.javascript import JavaScript
-from interpreter.runtimes.surroundings import Surroundings
 from python_sessions import Ran
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from interpreter.runtimes.context import Surroundings
 from interpreter.runtimes.python.language import Python
-from interpreter.runtimes.surroundings import Surroundings
 
 ENGINES = ("ipython", "bare")
 

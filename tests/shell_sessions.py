@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from interpreter.runtimes.context import Surroundings
 from interpreter.runtimes.shell.language import Shell
-from interpreter.runtimes.surroundings import Surroundings
 from python_sessions import Ran
 
 SHELLS = ["bash", pytest.param("zsh", marks=pytest.mark.needs("zsh"))]

@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 
-from interpreter.runtimes.session import Session
+from interpreter.runtimes.runtime import Session
 
 LIMIT = 60.0  # seconds: only something that never comes takes so long
 

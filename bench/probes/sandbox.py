@@ -6,6 +6,7 @@ import time
 
 from common import tell
 
+from interpreter.runtimes.context import Surroundings
 from interpreter.runtimes.javascript import JavaScript
 from interpreter.runtimes.python import Python
 from interpreter.runtimes.shell import Shell

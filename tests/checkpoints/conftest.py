@@ -10,7 +10,7 @@ import pytest
 
 from checkpoints.traveller import Traveller
 from checkpoints.workbench import Bench
-from interpreter.runtimes import between_blocks
+from interpreter.runtimes import live as between_blocks
 from interpreter.workspace import Limits
 
 Travelling = Callable[..., Traveller]

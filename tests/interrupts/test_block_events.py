@@ -14,10 +14,8 @@ from typing import Any
 import pytest
 
 from interpreter.runtimes import block as module
-from interpreter.runtimes.block import WAITING_LIMIT, Block
-from interpreter.runtimes.clock import Clock
-from interpreter.runtimes.frames import Frame
-from interpreter.runtimes.spool import Spool
+from interpreter.runtimes.block import WAITING_LIMIT, Block, Clock, Spool
+from interpreter.runtimes.protocol import Frame
 from own_process import alone
 
 DONE: Frame = {"event": "done"}

@@ -7,8 +7,9 @@ import threading
 
 import pytest
 
-from interpreter.runtimes import clock, starving
-from interpreter.runtimes.clock import Clock
+from interpreter.runtimes import block as clock
+from interpreter.runtimes import block as starving
+from interpreter.runtimes.block import Clock
 
 
 def pressed(clock: Clock) -> Clock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interpreter.runtimes import between_blocks
+from interpreter.runtimes import live as between_blocks
 from javascript_sessions import JavaScriptSession
 from javascript_sessions import fresh as javascript  # noqa: F401
 from python_sessions import PythonSession, session  # noqa: F401

@@ -9,13 +9,13 @@ import pytest
 
 from interpreter.computer_api import Computer
 from interpreter.errors import BusyError, LanguageNotFound, UsageError
-from interpreter.runtimes.looking import (
+from interpreter.runtimes.python.in_process import InProcessPython
+from interpreter.runtimes.state import (
     Picture,
     Table,
     Text,
     Variable,
 )
-from interpreter.runtimes.python.in_process import InProcessPython
 from javascript_sessions import JavaScriptSession
 from javascript_sessions import fresh as javascript  # noqa: F401
 from python_sessions import PythonSession, fresh, session  # noqa: F401

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from interpreter.runtimes.context import Surroundings
 from interpreter.runtimes.python.in_process import InProcessPython
-from interpreter.runtimes.surroundings import Surroundings
 from python_sessions import Ran
 
 

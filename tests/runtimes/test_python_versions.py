@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from interpreter.errors import SessionStartError
-from interpreter.runtimes.looking import Text
-from interpreter.runtimes.python.which import which_python
+from interpreter.runtimes.python.language import which_python
+from interpreter.runtimes.state import Text
 from python_sessions import PythonSession
 
 VERSIONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")

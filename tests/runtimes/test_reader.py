@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.runtimes.reader import Reader
+from interpreter.runtimes.protocol import Reader
 
 
 class Talker:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interpreter.runtimes.shell.pieces import cut
+from interpreter.runtimes.shell.dialect import cut
 from shell_sessions import ShellSession, bash, fresh, shell
 
 __all__ = ["bash", "fresh", "shell"]

@@ -10,7 +10,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interpreter.runtimes.shell.exports import Exports, exported
+from interpreter.runtimes.shell.dialect import Exports, exported
 from shell_sessions import ShellSession, fresh
 
 __all__ = ["fresh"]

@@ -16,7 +16,7 @@ from interpreter import OpenInterpreter
 from interpreter.computer_api import Computer
 from interpreter.errors import BusyError, NotRestorableError
 from interpreter.runtimes.python.language import Python
-from interpreter.runtimes.states import Restored
+from interpreter.runtimes.state import Restored
 from runtimes.test_snapshots import UNSHARE
 from runtimes.test_snapshots_libraries import DEFINED, NATIVE_THREAD, SHOWN
 from waiting import is_running, until_ended

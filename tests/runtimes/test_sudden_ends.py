@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from interpreter.runtimes.session import Session
-from interpreter.runtimes.trials.aside import Aside
+from interpreter.runtimes.python.dry_run import Aside
+from interpreter.runtimes.runtime import Session
 from python_sessions import PythonSession
 from waiting import worker_of
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.runtimes.spool import (
+from interpreter.runtimes.block import (
     IN_MEMORY,
     Spool,
     drop_oldest,

@@ -332,6 +332,7 @@ def said(language: Any, code: str) -> str:
 
 
 def attempt_all(facts: Facts, kind: str = "workspace") -> dict[str, Result]:
+    from interpreter.runtimes.context import Surroundings
     from interpreter.runtimes.javascript import JavaScript
     from interpreter.runtimes.python import Python
     from interpreter.runtimes.shell import Shell

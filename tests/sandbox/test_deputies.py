@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interpreter.runtimes.frames import Lines
+from interpreter.runtimes.protocol import Lines
 
 from .conftest import Inside
 

@@ -9,7 +9,7 @@ import pytest
 
 from interpreter.frontends.terminal.render.ansi import cells
 from interpreter.frontends.terminal.viewer import drawn
-from interpreter.runtimes.looking import Table
+from interpreter.runtimes.state import Table
 from model_server import ModelServer
 from terminal.person import Person, someone
 

@@ -14,7 +14,7 @@ from interpreter.frontends.terminal.magics.undo import parse
 from interpreter.frontends.terminal.render.ansi import cells
 from interpreter.frontends.terminal.render.notes import diff_rows, files_note
 from interpreter.frontends.terminal.render.theme import Theme
-from interpreter.runtimes.states import Restored
+from interpreter.runtimes.state import Restored
 from interpreter.session.checkpoints import (
     Outlook,
     Undone,

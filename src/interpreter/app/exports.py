@@ -128,7 +128,7 @@ def _verified(interpreter: OpenInterpreter, exported: Export) -> Report:
 
 
 def _python(interpreter: OpenInterpreter) -> str:
-    from interpreter.runtimes.python.which import which_python
+    from interpreter.runtimes.python.language import which_python
 
     shared = interpreter.computer.surroundings
     return sys.executable if shared.python == "in-process" else which_python(shared.python, shared.environment())

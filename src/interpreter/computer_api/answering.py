@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from interpreter.computer_api.listing import names, signature
 from interpreter.computer_api.tool import Picture, Tool
 from interpreter.messages import Chunk
-from interpreter.runtimes.frames import Frame
+from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.python.driver.parcels import (
     packed,
     packed_error,

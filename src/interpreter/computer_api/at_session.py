@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.computer import CALL
 from interpreter.errors import ComputerError, SandboxUnavailableError
-from interpreter.runtimes.containment import Start
-from interpreter.runtimes.python.which import which_python
+from interpreter.runtimes.launch import Start
+from interpreter.runtimes.python.language import which_python
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
-    from interpreter.runtimes.surroundings import Surroundings
+    from interpreter.runtimes.context import Surroundings
 
 WORK = "interpreter.computer_api.files.work"
 FOLDER = Path(__file__).parent / "files" / "work"

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from interpreter.computer_api.tool import Picture, Tool
     from interpreter.computer_api.vision import Vision
     from interpreter.runtimes.calls import Call
-    from interpreter.runtimes.frames import Frame
+    from interpreter.runtimes.protocol import Frame
 
 __all__ = ["Computer", "unknown_language"]
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.computer_api.skills import Skills
     from interpreter.runtimes.calls import Tools
-    from interpreter.runtimes.containment import Containment
-    from interpreter.runtimes.surroundings import OnInput, Surroundings
+    from interpreter.runtimes.context import OnInput, Surroundings
+    from interpreter.runtimes.launch import Containment
 
 Language = type[BaseLanguage]
 
@@ -108,7 +108,7 @@ class Languages(ComputerSettings):
 
     def has_python_package(self, name: str) -> bool:
         """Whether Python blocks can import a package, as far as can be told without starting a session."""
-        from interpreter.runtimes.python.which import has_package, which_python
+        from interpreter.runtimes.python.language import has_package, which_python
 
         try:
             return has_package(which_python(self.surroundings.python, self.surroundings.environment()), name)
@@ -130,7 +130,7 @@ class Languages(ComputerSettings):
     @property
     def surroundings(self) -> Surroundings:
         """What the live sessions share, with the settings as they are now."""
-        from interpreter.runtimes.surroundings import Surroundings
+        from interpreter.runtimes.context import Surroundings
 
         if self._shared is None:
             self._shared = Surroundings()

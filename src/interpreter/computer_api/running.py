@@ -17,9 +17,8 @@ from interpreter.sigint import call_user_code, guarded, iterate_user_code
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.runtimes.jobs import Job
-    from interpreter.runtimes.trials.trial import Trial
-    from interpreter.runtimes.trials.view import View
+    from interpreter.runtimes.live import Job
+    from interpreter.runtimes.overlay import Trial, View
     from interpreter.session.preview import Preview
 
 IN_SANDBOX = "A block in a sandbox cannot be previewed: no view of the files can be made in there."

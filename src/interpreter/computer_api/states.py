@@ -10,13 +10,14 @@ from interpreter.errors import LanguageNotFound, NotRestorableError
 from interpreter.sigint import wait_for_abandoned
 
 if TYPE_CHECKING:
-    from interpreter.runtimes.looking import (
+    from interpreter.runtimes.state import (
         Completions,
+        Mark,
+        Restored,
         Value,
         Variable,
         Window,
     )
-    from interpreter.runtimes.states import Mark, Restored
 
 
 class States(Running):
@@ -40,7 +41,7 @@ class States(Running):
 
     def complete(self, language: str, code: str, cursor: int | None = None) -> Completions:
         """What could be typed at the cursor; nothing if the language is busy, or has no session yet."""
-        from interpreter.runtimes.looking import Completions
+        from interpreter.runtimes.state import Completions
 
         found = self.get_language(language)
         instance = self._running.get(found) if found else None
@@ -51,7 +52,7 @@ class States(Running):
 
     def mark(self) -> Mark:
         """This moment, to return to: the state of each language that has a return, the directory, the exports."""
-        from interpreter.runtimes.states import Mark
+        from interpreter.runtimes.state import Mark
 
         shared = self.surroundings
         running = self._running
@@ -73,7 +74,7 @@ class States(Running):
 
     def forget_folders(self) -> None:
         """Files were put back: each session is told anew where it is, since its folder may be another of that name."""
-        from interpreter.runtimes.between_blocks import BetweenBlocks
+        from interpreter.runtimes.live import BetweenBlocks
 
         self.surroundings.leave_lost_folder()
         for instance in list(self._running.values()):

@@ -29,7 +29,7 @@ def built_in_languages() -> list[Language]:
 
 @cache
 def _built_in() -> tuple[Language, ...]:
-    from interpreter.runtimes.displayed import DISPLAYED
+    from interpreter.runtimes.base import DISPLAYED
 
     return (*built_in_languages(), *DISPLAYED)
 

@@ -9,16 +9,15 @@ from interpreter.errors import NotPreviewableError, NotRestorableError, UsageErr
 
 if TYPE_CHECKING:
     from interpreter.messages import Chunk
-    from interpreter.runtimes.looking import (
+    from interpreter.runtimes.context import Surroundings
+    from interpreter.runtimes.overlay import Trial, View
+    from interpreter.runtimes.state import (
         Completions,
+        Restored,
         Value,
         Variable,
         Window,
     )
-    from interpreter.runtimes.states import Restored
-    from interpreter.runtimes.surroundings import Surroundings
-    from interpreter.runtimes.trials.trial import Trial
-    from interpreter.runtimes.trials.view import View
 
 
 class BaseLanguage:
@@ -122,7 +121,7 @@ class BaseLanguage:
 
     def complete(self, code: str, cursor: int) -> Completions:
         """What could be typed at the cursor; nothing if there is no quick answer."""
-        from interpreter.runtimes.looking import Completions
+        from interpreter.runtimes.state import Completions
 
         return Completions(cursor)
 
@@ -142,7 +141,7 @@ class BaseLanguage:
     def split(self, computer: Any) -> tuple[BaseLanguage, Restored]:
         """A second language for another computer, with the same variables and independent of this one; what is not
         the same there. NotRestorableError where that cannot be."""
-        from interpreter.runtimes.states import NOT_TAKEN_ALONG
+        from interpreter.runtimes.state import NOT_TAKEN_ALONG
 
         raise NotRestorableError(NOT_TAKEN_ALONG.format(name=self.name))
 
@@ -155,3 +154,35 @@ class BaseLanguage:
 
     def terminate(self) -> None:
         """Let go of everything the language holds; the next run starts afresh."""
+
+
+class Displayed(BaseLanguage):
+    """Shown to the user, so that it does nothing to the machine."""
+
+    analysis = "interpreter.policy.analysis.look:analyze_displayed"
+
+
+class HTML(Displayed):
+    name = "HTML"
+    file_extension = "html"
+    cell_magic = "%%html"
+
+
+class React(Displayed):
+    name = "React"
+    file_extension = "jsx"
+    lexer = "jsx"
+
+
+class Markdown(Displayed):
+    name = "Markdown"
+    file_extension = "md"
+
+
+class SVG(Displayed):
+    name = "SVG"
+    file_extension = "svg"
+    lexer = "xml"
+
+
+DISPLAYED = (HTML, React, Markdown, SVG)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import codecs
 import contextlib
+import json
 import os
 import queue
 import sys
+import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any
 
-from interpreter.runtimes.clock import Clock
-from interpreter.runtimes.frames import Frame
-from interpreter.runtimes.reader import READ_SIZE
-from interpreter.runtimes.spool import Spool
+from interpreter.messages import Chunk
+from interpreter.runtimes.protocol import READ_SIZE, Frame
 
 MOST_HELD = 1024 * 1024  # bytes; more than a pipe or a terminal can hold back
 WAITING_LIMIT = 4 * 1024 * 1024  # characters that may wait for a slow consumer before the program has to
@@ -229,3 +231,241 @@ def ticks_since_boot() -> int:
     if sys.platform != "linux":
         return 0
     return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
+
+
+IN_MEMORY = 256 * 1024
+KEPT_BYTES = 2 * 1024**3  # all kept outputs together; the oldest go first
+
+
+class Spool:
+    """Text that only grows, held in bounded memory; a reader thread writes, any thread reads."""
+
+    def __init__(self, folder: Callable[[], Path]) -> None:
+        self._where = folder  # asked when there is something to put there
+        self._lock = threading.Lock()
+        self._pieces: list[str] = []
+        self._held = 0
+        self._file: IO[str] | None = None
+        self._path: Path | None = None
+        self._kept = self._closed = False
+        self.length = 0
+
+    def write(self, text: str) -> None:
+        with self._lock:
+            if self._closed:
+                return  # nobody can ask for it any more
+            self.length += len(text)
+            if self._file is None:
+                self._pieces.append(text)
+                self._held += len(text)
+                if self._held > IN_MEMORY:
+                    self._open_file()
+            else:
+                self._file.write(text)
+                if self._kept:  # somebody knows the path and may be reading
+                    self._file.flush()
+
+    def read(self) -> str:
+        """Everything so far."""
+        with self._lock:
+            if self._file is None or self._path is None:
+                return "".join(self._pieces)
+            if not self._closed:
+                self._file.flush()
+            return self._path.read_text("utf-8") if self._path.exists() else ""
+
+    def keep(self) -> str:
+        """Put everything so far into a file and give its path."""
+        with self._lock:
+            if self._file is None:
+                self._open_file()
+            assert self._file is not None
+            self._kept = True
+            if not self._closed:
+                self._file.flush()
+            return str(self._path)
+
+    def close(self) -> None:
+        """Let go of it; a file that nobody was told of goes with it."""
+        with self._lock:
+            self._closed = True
+            if self._file is None or self._path is None:
+                return
+            self._file.close()
+            if not self._kept:
+                self._path.unlink(missing_ok=True)
+
+    def _open_file(self) -> None:
+        folder = self._where()
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        drop_oldest(folder, KEPT_BYTES)
+        descriptor, name = tempfile.mkstemp(".txt", "output-", folder)
+        self._path = Path(name)
+        self._file = os.fdopen(descriptor, "w", encoding="utf-8", errors="replace", newline="")
+        self._file.writelines(self._pieces)
+        self._pieces = []
+
+
+def drop_oldest(folder: Path, allowed: int) -> None:
+    """Delete the oldest files of a folder until the rest fits."""
+    files = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in folder.glob("output-*"))
+    total = sum(size for _, size, _ in files)
+    for _, size, path in files:
+        if total <= allowed:
+            return
+        path.unlink(missing_ok=True)
+        total -= size
+
+
+def outputs_folder() -> Path:
+    """Where long outputs are kept."""
+    from platformdirs import user_cache_dir
+
+    return Path(user_cache_dir("open-interpreter")) / "outputs"
+
+
+SWEEP_AFTER = 0.4  # seconds from an interrupt until the block's children are killed
+AGAIN_AFTER = 0.6  # until it is interrupted once more: while os.system() waits for a child, it takes none
+KILL_AFTER = 1.0  # seconds from an interrupt until the worker is killed
+START_PATIENCE = 25  # how often the first of these steps is put off for a worker that is still starting
+STARVED = 0.3  # of the time: a thread that waited so long for a processor had no chance to do what was asked of it
+MERCY = 75  # how often a step is put off for that
+
+
+class Clock:
+    """When a block has to be pressed next, and why it ended if it was."""
+
+    def __init__(self, timeout: float | None, worker: Callable[[], int | None] = lambda: None) -> None:
+        self._until = None if timeout is None else time.monotonic() + timeout
+        self.stage = "running"
+        self.why: str | None = None
+        self._patience, self._mercy = START_PATIENCE, MERCY
+        self._worker, self._hunger, self._since = worker, Hunger(lambda: None), 0.0
+
+    def remaining(self) -> float | None:
+        return None if self._until is None else max(0.0, self._until - time.monotonic())
+
+    def is_patient(self) -> bool:
+        """Whether a worker that is not ready yet gets a little more time; if so, it has it now."""
+        if self.is_merciful():
+            return True
+        self._patience -= 1
+        if self._patience >= 0:
+            self._wait_longer()
+        return self._patience >= 0
+
+    def is_merciful(self) -> bool:
+        """Whether a worker gets more time because it could not use what it had; if so, it has it now."""
+        long = STARVED * (time.monotonic() - self._since)
+        starved = any(waited >= long and ran < KILL_AFTER for ran, waited in self._hunger.since())
+        if starved and self._mercy > 0:
+            self._mercy -= 1
+            self._wait_longer()
+            return True
+        return False
+
+    def _wait_longer(self) -> None:
+        self._until = time.monotonic() + SWEEP_AFTER
+
+    def interrupted(self) -> None:
+        self.why = self.why or "interrupted"
+        if self.stage == "running":  # pressing again does not put off what comes next
+            self.advance()
+
+    def advance(self) -> None:
+        match self.stage:
+            case "running":
+                self.stage, self._until = "asked", time.monotonic() + SWEEP_AFTER
+                self._hunger, self._since = Hunger(self._worker), time.monotonic()
+            case "asked":
+                self.stage, self._until = "swept", time.monotonic() + AGAIN_AFTER - SWEEP_AFTER
+            case "swept":
+                self.stage, self._until = "pressed", time.monotonic() + KILL_AFTER - AGAIN_AFTER
+            case _:
+                self.stage, self._until = "killed", None
+
+
+def times(pid: int) -> dict[str, tuple[float, float]]:
+    """By thread, the seconds that it ran, and that it was ready to and did not; nothing where that is not told."""
+    found: dict[str, tuple[float, float]] = {}
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/schedstat", encoding="ascii") as file:
+                ran, waited, _ = file.read().split()
+                found[task] = int(ran) / 1e9, int(waited) / 1e9
+    except (OSError, ValueError):
+        pass  # it has ended, or this is not Linux
+    return found
+
+
+class Hunger:
+    """How long a worker has waited for a processor, and had one, since somebody began to look; and how long we have."""
+
+    def __init__(self, worker: Callable[[], int | None]) -> None:
+        self._worker = worker
+        self._before = self._now()
+
+    def since(self) -> list[tuple[float, float]]:
+        """The seconds that each thread ran, and that it waited."""
+        now = self._now()
+        had = {task: self._before.get(task, (0.0, 0.0)) for task in now}
+        return [(now[task][0] - had[task][0], now[task][1] - had[task][1]) for task in now]
+
+    def _now(self) -> dict[str, tuple[float, float]]:
+        pid = self._worker()
+        return {**times(pid), **times(os.getpid())} if pid is not None else {}  # one that is not heard cannot go on
+
+
+IMAGES = {"image/png": "base64.png", "image/jpeg": "base64.jpeg"}
+READABLE = ("text/markdown", "text/latex", "application/json")  # good for the user and the model alike
+PICTORIAL = ("image/svg+xml", "application/javascript")  # for the user; the model gets the plain text
+
+
+def display_chunks(data: dict[str, Any]) -> Iterator[Chunk]:
+    """The chunks of one display, the richest form that we know first."""
+    plain = data.get("text/plain", "")
+    for mime, name in IMAGES.items():
+        if mime in data:
+            yield {"type": "image", "format": name, "content": "".join(data[mime]).replace("\n", "")}
+            return
+    if "text/html" in data:
+        for chunk in output(plain):
+            yield {**chunk, "also": "html"}  # what follows is the same for the user
+        yield {"type": "code", "format": "html", "content": "".join(data["text/html"]), "recipient": "user"}
+        return
+    for mime in PICTORIAL:
+        if mime in data:
+            yield from output(plain)
+            yield {**console("".join(data[mime])), "mime": mime, "recipient": "user"}
+            return
+    for mime in READABLE:
+        if mime in data:
+            yield {**console(line(text_form(data[mime]))), "mime": mime}
+            return
+    if plain or not data:
+        yield from output(plain)
+        return
+    mime = next(iter(data))
+    yield {**console(line(text_form(data[mime]))), "mime": mime}
+
+
+def console(text: str) -> Chunk:
+    return {"type": "console", "format": "output", "content": text}
+
+
+def notice(text: str) -> Chunk:
+    """Words of ours among what a block prints."""
+    return {**console(text), "stream": "stderr", "ours": True}
+
+
+def output(text: str) -> Iterator[Chunk]:
+    if text:
+        yield console(line(text))
+
+
+def line(text: str) -> str:
+    return text if text.endswith("\n") else text + "\n"
+
+
+def text_form(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)

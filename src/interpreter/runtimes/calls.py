@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import queue
 import threading
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from interpreter.runtimes.block import Block
-from interpreter.runtimes.frames import Frame
-from interpreter.runtimes.requests import CallRequest
-from interpreter.runtimes.thread_interrupt import Interrupt
+from interpreter.runtimes.protocol import Frame
+from interpreter.sigint import interrupt_user_code
 
 if TYPE_CHECKING:
-    from interpreter.runtimes.session import Session
+    from interpreter.runtimes.runtime import Session
+
 
 NO_TOOLS = "There is no computer to call here."
 OVER = "Only a running block can use the computer, and the one that this belongs to has ended."
@@ -188,3 +189,101 @@ class Calls:
 
     def _reply(self, call: Call, reply: Frame) -> None:
         self._session.send({"op": "reply", "call": call.number, **reply})
+
+
+RequestKind = Literal["text", "password", "call"]
+
+
+class Answered(Protocol):
+    """An answer, as the session's questions have it."""
+
+    choice: str
+    text: str | None
+
+
+class Request:
+    """A chunk with this under `request` waits for an answer: it is given before the next chunk is asked for."""
+
+    def __init__(self, kind: RequestKind, prompt: str) -> None:
+        self.kind, self.prompt = kind, prompt
+        self.text: str | None = None
+        """The answer to a question for text."""
+        self.is_answered = False
+
+    def answered(self, answer: Answered | None) -> None:
+        """Take an answer; None, and a refusal by nobody, leave it open for whoever else can be asked."""
+        if answer is not None and answer.choice == "answer":
+            self.text, self.is_answered = answer.text, True
+
+
+class CallRequest(Request):
+    """A tool call of a block's code that a person has to allow."""
+
+    def __init__(self, name: str, words: str) -> None:
+        super().__init__("call", words)
+        self.name = name
+        self._answers: queue.SimpleQueue[bool | None] = queue.SimpleQueue()
+
+    def answered(self, answer: Answered | None) -> None:
+        if answer is None or (answer.choice == "refuse" and getattr(answer, "by", "") == "nobody"):
+            self._answers.put(None)
+        else:
+            self._answers.put(answer.choice == "approve")
+
+    def give_up(self) -> None:
+        """Nobody will answer; from any thread."""
+        self._answers.put(None)
+
+    def wait(self) -> bool | None:
+        """Whether it is allowed; None if nobody could be asked."""
+        return self._answers.get()
+
+
+class Interrupt:
+    """Raises KeyboardInterrupt in the thread that runs a statement, and never outside of one."""
+
+    def __init__(self) -> None:
+        self._asked = threading.Event()
+        self._lock = threading.Lock()
+        self._thread: int | None = None
+
+    @property
+    def asked(self) -> bool:
+        """Whether this block was asked to end."""
+        return self._asked.is_set()
+
+    def begin(self) -> None:
+        """A new block starts."""
+        self._asked.clear()
+
+    def ask(self) -> None:
+        """From any thread: end what runs; what has not started yet does not."""
+        with self._lock:
+            self._asked.set()
+            if self._thread is not None:
+                raise_in(self._thread, KeyboardInterrupt)
+
+    @contextmanager
+    def may_strike(self) -> Iterator[None]:
+        thread = threading.get_ident()
+        with self._lock:
+            if self._asked.is_set():
+                raise KeyboardInterrupt
+            self._thread = thread
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._thread = None
+                if self._asked.is_set():
+                    raise_in(thread, None)  # in case it has not struck yet
+
+
+def raise_in(thread: int, error: type[BaseException] | None) -> None:
+    """Raise an error in a thread, at its next instruction; None takes back one that was not raised yet."""
+    if error is KeyboardInterrupt and interrupt_user_code(thread):
+        return
+    import ctypes
+
+    exception = ctypes.py_object(error) if error is not None else None
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), exception)

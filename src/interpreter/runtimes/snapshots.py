@@ -10,11 +10,11 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interpreter.runtimes.frames import Frame
-from interpreter.runtimes.states import numbers
+from interpreter.runtimes.protocol import Frame
+from interpreter.runtimes.state import numbers
 
 if TYPE_CHECKING:
-    from interpreter.runtimes.session import Session
+    from interpreter.runtimes.runtime import Session
 
 PATIENCE = 60.0  # seconds; a machine that is short of memory takes its time
 CARRY_PATIENCE = 600.0

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from interpreter.errors import SandboxUnavailableError
-from interpreter.runtimes.containment import Start
+from interpreter.runtimes.launch import Start
 from interpreter.sandbox.places import DRIVERS, trusted_in
 from interpreter.sandbox.proxy import Proxy
 from interpreter.sandbox.sandbox import ENTER, PORT, Sandbox

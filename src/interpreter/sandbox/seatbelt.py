@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from interpreter.errors import SandboxUnavailableError
-from interpreter.runtimes.containment import Start
+from interpreter.runtimes.launch import Start
 from interpreter.sandbox.places import Places
 from interpreter.sandbox.sandbox import ENTER, Limits
 

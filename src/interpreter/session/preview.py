@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from interpreter.computer_api.running import block_chunks
 from interpreter.errors import UsageError
-from interpreter.runtimes.trials.gate import Denied
-from interpreter.runtimes.trials.view import View
+from interpreter.runtimes.overlay import View
+from interpreter.runtimes.seccomp import Denied
 from interpreter.session import Action, Block, Do
 from interpreter.workspace import Change
 from interpreter.workspace.merge import (
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.computer_api import Computer
     from interpreter.messages import Chunk
-    from interpreter.runtimes.trials.trial import Trial
+    from interpreter.runtimes.overlay import Trial
 
 OURS = "interpreter-"  # how our own folders among the temporary files begin
 

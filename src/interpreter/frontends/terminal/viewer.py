@@ -12,7 +12,7 @@ from interpreter.frontends.terminal.render.ansi import (
     clip,
     visible,
 )
-from interpreter.runtimes.looking import Table, Window
+from interpreter.runtimes.state import Table, Window
 
 if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import StyleAndTextTuples

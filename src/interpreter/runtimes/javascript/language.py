@@ -10,10 +10,9 @@ from pathlib import Path
 
 from interpreter.errors import SessionStartError
 from interpreter.runtimes.block import Channels
-from interpreter.runtimes.frames import Frame
-from interpreter.runtimes.launch import Launch
+from interpreter.runtimes.launch import Launch, program_version
 from interpreter.runtimes.live import HasSurroundings, LiveLanguage
-from interpreter.runtimes.version import program_version
+from interpreter.runtimes.protocol import Frame
 
 DRIVER = Path(__file__).with_name("driver") / "main.cjs"
 # An interrupt by V8's termination upsets the bookkeeping that these checks would abort the process for.

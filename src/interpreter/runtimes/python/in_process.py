@@ -1,4 +1,4 @@
-"""Python in the caller's own process, for those who embed us and want their live objects in reach."""
+"""One thread's own: stand-ins that only the threads running a block see."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import builtins
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from types import MappingProxyType
@@ -14,10 +15,21 @@ from typing import Any
 from interpreter.errors import BusyError, NotRestorableError, SandboxUnavailableError, UsageError
 from interpreter.messages import Chunk
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.runtimes.displays import console, display_chunks
+from interpreter.runtimes.block import console, display_chunks
+from interpreter.runtimes.calls import CallRequest, Interrupt, Request
+from interpreter.runtimes.context import Surroundings
 from interpreter.runtimes.live import HasSurroundings
-from interpreter.runtimes.looking import (
+from interpreter.runtimes.python.driver import questions
+from interpreter.runtimes.python.driver.active_lines import ActiveLines
+from interpreter.runtimes.python.driver.bare import Bare
+from interpreter.runtimes.python.driver.commands import shell_program
+from interpreter.runtimes.python.driver.event_loop import EventLoop
+from interpreter.runtimes.python.driver.figures import Figures
+from interpreter.runtimes.python.driver.streams import Input, Output, make_input
+from interpreter.runtimes.python.driver.tracebacks import outcome
+from interpreter.runtimes.state import (
     Completions,
+    Restored,
     Value,
     Variable,
     Window,
@@ -43,6 +55,49 @@ from interpreter.runtimes.states import Restored
 from interpreter.runtimes.surroundings import Surroundings
 from interpreter.runtimes.thread_interrupt import Interrupt
 from interpreter.sigint import call_user_code
+
+
+class ByThread:
+    """Stands in for an attribute of a module: threads that run a block see their own, others the original."""
+
+    def __init__(self, owner: Any, name: str) -> None:
+        self._owner, self._name = owner, name
+        self._lock = threading.Lock()
+        self._own: dict[int, list[Any]] = {}
+        self._original: Any = None
+
+    @contextmanager
+    def replaced(self, value: Any) -> Iterator[None]:
+        """For the calling thread the attribute is this value."""
+        thread = threading.get_ident()
+        with self._lock:
+            if not self._own:
+                self._original = getattr(self._owner, self._name)
+                setattr(self._owner, self._name, self)
+            self._own.setdefault(thread, []).append(value)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._own[thread].pop()
+                if not self._own[thread]:
+                    del self._own[thread]
+                if not self._own and getattr(self._owner, self._name) is self:  # else code has put in its own
+                    setattr(self._owner, self._name, self._original)
+
+    def _mine(self) -> Any:
+        own = self._own.get(threading.get_ident())
+        return own[-1] if own else self._original
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._mine(), name)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self._mine()(*arguments, **named)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._mine())
+
 
 STDOUT, STDERR, STDIN = ByThread(sys, "stdout"), ByThread(sys, "stderr"), ByThread(sys, "stdin")
 INPUT = ByThread(builtins, "input")

@@ -1,32 +1,67 @@
-"""Python in a live session."""
+"""Which Python a session runs: the one asked for, else the active virtual environment's, else our own."""
 
 from __future__ import annotations
 
 import os
 import platform
+import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interpreter.errors import BusyError, NotRestorableError
+from interpreter.errors import BusyError, NotRestorableError, SessionStartError
 from interpreter.messages import Chunk
-from interpreter.runtimes.displays import notice
-from interpreter.runtimes.frames import Frame
-from interpreter.runtimes.launch import Launch
+from interpreter.runtimes.block import notice
+from interpreter.runtimes.launch import Launch, program_version
 from interpreter.runtimes.live import LiveLanguage, how_it_ended
-from interpreter.runtimes.python.which import which_python
-from interpreter.runtimes.session import Session
-from interpreter.runtimes.states import Restored
-from interpreter.runtimes.version import program_version
+from interpreter.runtimes.protocol import Frame
+from interpreter.runtimes.runtime import Session
+from interpreter.runtimes.state import Restored
 
 if TYPE_CHECKING:
     from interpreter.runtimes.base import BaseLanguage
-    from interpreter.runtimes.surroundings import Surroundings
-    from interpreter.runtimes.trials.gate import Gate
-    from interpreter.runtimes.trials.trial import Trial
-    from interpreter.runtimes.trials.view import View
+    from interpreter.runtimes.context import Surroundings
+    from interpreter.runtimes.overlay import Trial, View
+    from interpreter.runtimes.seccomp import Gate
+
+
+def which_python(asked: str | None, env: Mapping[str, str]) -> str:
+    """The program to run; `asked` may be a program, a path, or the folder of a virtual environment."""
+    if asked:
+        return asked_for(asked, env)
+    active = env.get("VIRTUAL_ENV")
+    if active and (found := python_in(Path(active))):
+        return found
+    return sys.executable
+
+
+def asked_for(asked: str, env: Mapping[str, str]) -> str:
+    path = Path(asked).expanduser()
+    if path.is_dir():
+        found = python_in(path)
+    else:
+        found = shutil.which(str(path), path=env.get("PATH"))
+    if found is None:
+        raise SessionStartError("Python", f"no Python at {asked!r}; see the setting `computer.python`")
+    return os.path.abspath(found)
+
+
+def has_package(python: str, name: str) -> bool:
+    """Whether a Python has this package, as far as its folders tell."""
+    prefix = Path(python).absolute().parent.parent
+    places = [*prefix.glob("lib/python3*/site-packages"), prefix / "Lib" / "site-packages"]
+    return any((place / name).is_dir() for place in places)
+
+
+def python_in(environment: Path) -> str | None:
+    """The Python of a virtual environment."""
+    for name in ("bin/python", "bin/python3", "Scripts/python.exe"):
+        if os.access(environment / name, os.X_OK):
+            return str(environment / name)
+    return None
+
 
 DRIVER = Path(__file__).with_name("driver") / "start.py"
 OFF = "Undo of variables is off (setting `computer.undo_snapshots`)."
@@ -157,7 +192,7 @@ class Python(LiveLanguage):
         return (self.present, self.surroundings.snapshots + 1) if self._can_rewind() else None
 
     def trial(self, view: View) -> Trial:
-        from interpreter.runtimes.python.trial import PythonTrial
+        from interpreter.runtimes.python.dry_run import PythonTrial
 
         return PythonTrial(self, view)
 

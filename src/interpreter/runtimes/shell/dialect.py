@@ -1,16 +1,233 @@
-"""How blocks are put to a live bash or zsh, and where its state is between two shells."""
+"""Files in a session's folder, which its code can write to: no link is followed, nothing waits, nothing is endless."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import re
+import stat
 from pathlib import Path
 from shlex import quote
 
-from interpreter.runtimes import shared_files
-from interpreter.runtimes.frames import Frame
-from interpreter.runtimes.shell.pieces import cut
+from interpreter.runtimes.protocol import Frame
+from interpreter.runtimes.state import Variable
+
+MOST = 64 * 1024 * 1024  # bytes of a file that are read
+
+
+def write_file(path: Path, data: bytes) -> None:
+    """A new file, in the place of whatever has its name."""
+    path.unlink(missing_ok=True)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)
+
+
+def read_file(path: Path) -> bytes:
+    """What is in a plain file; FileNotFoundError for anything else."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as error:
+        raise FileNotFoundError(str(path)) from error
+    with os.fdopen(fd, "rb") as file:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise FileNotFoundError(str(path))
+        return file.read(MOST)
+
+
+RESERVED = frozenset(
+    [
+        "if",
+        "then",
+        "else",
+        "elif",
+        "fi",
+        "for",
+        "foreach",
+        "while",
+        "until",
+        "do",
+        "done",
+        "case",
+        "esac",
+        "in",
+        "select",
+        "function",
+        "time",
+        "coproc",
+        "repeat",
+        "nocorrect",
+        "return",
+        "break",
+        "continue",
+        "exec",
+        "alias",
+        "unalias",
+        "trap",
+        "emulate",
+    ]
+)
+LONGEST = 20_000  # characters of a block that is looked at
+# What is not the same from one piece to the next.
+CONNECTED = re.compile(r"\$_\b|\$\{?_\}|pipestatus|BASH_|FUNCNAME|LINENO|RANDOM|funcstack", re.IGNORECASE)
+VARIABLE = r"\$\w+|\$\{\w+\}"
+QUOTED = rf"""'[^'\n]*'|"(?:[\w\s./:=,@%+~^*?\[\]()<>|&;!'{{}}#-]|{VARIABLE})*\""""
+WORD = rf"(?:[\w./:=,@%+~^*?\[\]-]|{VARIABLE}|\$\?|{QUOTED})+"
+REDIRECTION = rf"(?:\d?>{{1,2}}&?[ ]*{WORD}|&>[ ]*{WORD}|<[ ]*{WORD})"
+COMMAND = rf"{WORD}(?:[ \t]+(?:{REDIRECTION}|{WORD}))*"
+THEN = r"[ \t]*(?:;|&&|\|\|?)[ \t]*"
+LINE = re.compile(rf"[ \t]*{COMMAND}(?:{THEN}{COMMAND})*[ \t]*;?[ \t]*(?:\#.*)?", re.ASCII)
+FIRST_WORDS = re.compile(r"(?:^|;|&&|\|\|?)[ \t]*([\w\[!-]+)", re.ASCII)
+
+
+def cut(code: str) -> list[tuple[int, str]]:
+    """The pieces of a block, each with the number of its first line; together they are the block."""
+    lines = code.split("\n")
+    if len(code) > LONGEST or CONNECTED.search(code):
+        return [(1, code)]
+    starts = [number for number, line in enumerate(lines, 1) if line.strip() and line.lstrip()[0] != "#"]
+    pieces: list[tuple[int, str]] = []
+    for place, number in enumerate(starts):
+        following = starts[place + 1] if place + 1 < len(starts) else None
+        if following is None or not stands_alone(lines[number - 1]):
+            pieces.append((number, "\n".join(lines[number - 1 :])))
+            break
+        pieces.append((number, "\n".join(lines[number - 1 : following - 1])))
+    return pieces or [(1, code)]
+
+
+def stands_alone(line: str) -> bool:
+    """Whether the line is a whole command, for certain."""
+    if not LINE.fullmatch(line):
+        return False
+    return not any(word in RESERVED or word.startswith(("[[", "!")) for word in FIRST_WORDS.findall(line))
+
+
+# These say how a shell was reached, not what its user wants others to see.
+OWN = frozenset({"_", "PWD", "OLDPWD", "SHLVL", "TERM", "COLUMNS", "LINES", "LOGNAME"})
+
+DECLARATION = re.compile(
+    rb"""^declare[ ]-(\S+)[ ](\w+)=(?: "((?:[^"\\]|\\.)*)" | \$'((?:[^'\\]|\\.)*)' )$""",
+    re.DOTALL | re.MULTILINE | re.VERBOSE,
+)
+SIMPLE = dict(zip(b"abeEfnrtv", b"\a\b\x1b\x1b\f\n\r\t\v", strict=True))
+
+
+class Exports:
+    """The exported variables as they were last seen, and what changed since."""
+
+    def __init__(self, env: dict[str, str]) -> None:
+        self._known = {name: value for name, value in env.items() if name not in OWN}
+        self._told: dict[str, str | None] = {}
+        self._listing = b""
+
+    def news(self, report: bytes, told: dict[str, str | None]) -> tuple[str, dict[str, str | None]]:
+        """The working directory, and the variables that changed (None: unset) from what they were told to be."""
+        place, _, listing = report.partition(b"\0")
+        cwd = os.fsdecode(place.removesuffix(b"\n"))
+        if (listing, told) == (self._listing, self._told):
+            return cwd, {}
+        now = {name: value for name, value in exported(listing).items() if name not in OWN}
+        before = {name: value for name, value in {**self._known, **told}.items() if value is not None}
+        changed: dict[str, str | None] = {name: None for name in before if name not in now}
+        changed |= {name: value for name, value in now.items() if before.get(name) != value}
+        self._listing, self._known, self._told = listing, now, {**told, **changed}
+        return cwd, changed
+
+
+def exported(listing: bytes) -> dict[str, str]:
+    """The exported variables of a listing: bash's `declare -p`, or NAME=VALUE with a NUL after each."""
+    if b"\0" in listing:
+        # an interrupt may make zsh print something twice, a NUL too
+        pairs = [pair.split(b"=", 1) for pair in listing.split(b"\0") if b"=" in pair]
+    else:
+        pairs = [[name, unescape(double, ansi)] for name, double, ansi in declarations(listing)]
+    return {os.fsdecode(name): os.fsdecode(value) for name, value in pairs}
+
+
+def declarations(listing: bytes) -> list[tuple[bytes, bytes | None, bytes | None]]:
+    """Name and quoted value of each exported variable, arrays excepted: no other program ever gets those."""
+    found = (match.groups() for match in DECLARATION.finditer(listing))
+    return [(name, double, ansi) for flags, name, double, ansi in found if b"x" in flags]
+
+
+def unescape(double: bytes | None, ansi: bytes | None) -> bytes:
+    if double is not None:
+        return re.sub(rb'\\([\\"$`])|\\\n', lambda match: match[1] or b"", double)
+    return re.sub(rb"(?s)\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", escaped, ansi or b"")
+
+
+def escaped(match: re.Match[bytes]) -> bytes:
+    octal, hexadecimal, other = match.groups()
+    if octal or hexadecimal:
+        return bytes([int(octal, 8) & 0xFF if octal else int(hexadecimal, 16)])
+    return bytes([SIMPLE.get(other[0], other[0])])
+
+
+_LONGEST = 100
+# `declare -ax NAME=VALUE` of bash, `typeset -g -i NAME=VALUE` and `export NAME=VALUE` of zsh
+_DECLARATION = re.compile(
+    r"""^(?:declare|typeset|export)((?:[ ]-\w+|[ ]--)*)[ ](\w+)=
+        ( \( (?: [^()'"\\] | "(?:[^"\\]|\\.)*" | \$?'(?:[^'\\]|\\.|'\\'')*' | \\. | \([^()]*\) )* [ ]?\)
+        | (?: [^\s'"\\] | "(?:[^"\\]|\\.)*" | \$'(?:[^'\\]|\\.)*' | '[^']*' | \\. )* )$""",
+    re.MULTILINE | re.VERBOSE | re.DOTALL,
+)
+_PIECE = re.compile(r"""\$'((?:[^'\\]|\\.)*)'|'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)|([^'"\\]+)""", re.DOTALL)
+_ELEMENT = re.compile(r"""(?:\[(?:[^\]"']|"(?:[^"\\]|\\.)*")*\]=)?(?:[^\s'"\\]|"(?:[^"\\]|\\.)*"|\$?'[^']*'|\\.)+""")
+# What a shell sets by itself, and what says how it was started.
+_ITS_OWN = re.compile(
+    r"""BASH\w*|COMP_\w+|DIRSTACK|E?UID|E?GID|GROUPS|HOST\w*|IFS|MACHTYPE|OPT(?:ARG|ERR|IND)|OSTYPE|PIPESTATUS|PPID
+    |PS[0-9]|(?:OLD)?PWD|SHELL(?:OPTS)?|SHLVL|TERM|UID|_|RANDOM|SRANDOM|LINENO|SECONDS|EPOCH\w+|FUNCNAME|COLUMNS|LINES
+    |\w*PAGER|__oi_\w*|argv|path|fpath|cdpath|manpath|module_path|mailpath|watch|psvar|signals|zsh_\w+|ZSH_\w+|TMPPREFIX
+    |FPATH|CDPATH|MANPATH|MAILCHECK|NULLCMD|READNULLCMD|TIMEFMT|WORDCHARS|CPUTYPE|VENDOR|USERNAME|LOGNAME|TTY|TTYIDLE
+    |HIST\w+|KEYTIMEOUT|LISTMAX|DIRSTACKSIZE|FUNCNEST|TRY_BLOCK_\w+|LOGCHECK|BAUD""",
+    re.VERBOSE,
+)
+
+
+def variables(state: str, environment: dict[str, str]) -> dict[str, tuple[str, str]]:
+    """Type and text of each variable that blocks have set, by its name."""
+    found: dict[str, tuple[str, str]] = {}
+    for flags, name, written in _DECLARATION.findall(state):
+        kind = _kind(flags, written)
+        text = written if kind in ("array", "map") else unquoted(written)
+        if not _ITS_OWN.fullmatch(name) and environment.get(name) != text:
+            found[name] = (kind, text)
+    return found
+
+
+def listed(found: dict[str, tuple[str, str]]) -> list[Variable]:
+    return [_variable(name, kind, text) for name, (kind, text) in found.items()]
+
+
+def _variable(name: str, kind: str, text: str) -> Variable:
+    line = " ".join(text.split())
+    preview = line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
+    if kind in ("array", "map"):
+        return Variable(name, kind, preview, str(len(_ELEMENT.findall(text[1:-1]))))
+    return Variable(name, kind, preview, str(len(text)), len(text.encode("utf-8", "replace")))
+
+
+def _kind(flags: str, written: str) -> str:
+    if "A" in flags:
+        return "map"
+    if "a" in flags or written.startswith("("):
+        return "array"
+    return "integer" if "i" in flags else "string"
+
+
+def unquoted(written: str) -> str:
+    """The value as it is, from the way that the shell writes it."""
+    return "".join(_plain(*match.groups()) for match in _PIECE.finditer(written))
+
+
+def _plain(ansi: str | None, single: str | None, double: str | None, escaped: str | None, bare: str | None) -> str:
+    if ansi is not None:
+        return unescape(None, ansi.encode()).decode("utf-8", "replace")
+    if double is not None:
+        return unescape(double.encode(), None).decode("utf-8", "replace")
+    return single or escaped or bare or ""
+
 
 HERE = Path(__file__).parent
 WHOLE = b"# whole\n"  # how the driver ends a state that was saved to its end
@@ -52,7 +269,7 @@ class Dialect:
         lines = ["exec >/dev/null 2>&1", f"\\. {driver}", f"__oi_folder={place}"]
         state = folder / "state.0"
         if self._block == 0 and self._state is not None:
-            shared_files.write(state, self._state)
+            write_file(state, self._state)
         elif self._block == 0 and self._rc:
             snapshot = f"\\. {driver}; __oi_snapshot {place} {quote(str(state))}"
             lines.append(f"{quote(self.shell)} -i -c {quote(snapshot)} </dev/null")
@@ -101,7 +318,7 @@ class Dialect:
         written: list[tuple[int, Path]] = []
         for line, text in pieces:
             file = folder / (f"block{self._block}" if not written else f"block{self._block}.{line}")
-            shared_files.write(file, text.encode("utf-8", "surrogateescape"))
+            write_file(file, text.encode("utf-8", "surrogateescape"))
             written.append((line, file))
         self._files += [file for _, file in written]
         return written
@@ -117,7 +334,7 @@ class Dialect:
     def report(self, folder: Path) -> bytes | None:
         """Where the last block left the directory and the exported variables, if it got to say so."""
         try:
-            return shared_files.read(folder / "exports")
+            return read_file(folder / "exports")
         except FileNotFoundError:
             return None
 
@@ -178,6 +395,6 @@ def assignment(name: str, value: str | None) -> str:
 
 def is_whole(path: Path) -> bool:
     try:
-        return shared_files.read(path).endswith(WHOLE)
+        return read_file(path).endswith(WHOLE)
     except OSError:
         return False

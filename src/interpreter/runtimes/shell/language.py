@@ -1,11 +1,15 @@
-"""The shell in a live session: bash or zsh."""
+"""Pseudo-terminals: one for each block's output, and one for the keys of somebody at the keyboard."""
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import re
 import shutil
 import signal
+import struct
+import termios
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -13,45 +17,76 @@ from typing import TYPE_CHECKING
 
 from interpreter.errors import BusyError, NotRestorableError, SessionStartError, UsageError
 from interpreter.messages import Chunk
-from interpreter.runtimes import shared_files
-from interpreter.runtimes.block import Channels
-from interpreter.runtimes.containment import (
-    KEYBOARD,
-    Containment,
-    path_of,
-)
-from interpreter.runtimes.displays import console
-from interpreter.runtimes.frames import Frame
-from interpreter.runtimes.launch import Launch
-from interpreter.runtimes.live import (
-    HasSurroundings,
-    LiveLanguage,
-    Run,
-    how_it_ended,
-)
-from interpreter.runtimes.looking import (
-    SAVING,
-    Completions,
-    Text,
-    Value,
-    Variable,
-    Window,
-)
-from interpreter.runtimes.session import Session
-from interpreter.runtimes.shell.dialect import (
-    Dialect,
-    is_whole,
-    state_file,
-)
-from interpreter.runtimes.shell.exports import Exports
-from interpreter.runtimes.shell.terminal import Keyboard, output_terminal
-from interpreter.runtimes.shell.variables import listed, variables
-from interpreter.runtimes.states import Restored
-from interpreter.runtimes.version import program_version
+from interpreter.runtimes.block import Block, Channel, Channels, Spool, console, outputs_folder
+from interpreter.runtimes.launch import KEYBOARD, Containment, Launch, path_of, program_version
+from interpreter.runtimes.live import HasSurroundings, LiveLanguage, Run, how_it_ended
+from interpreter.runtimes.protocol import Frame
+from interpreter.runtimes.runtime import Session
+from interpreter.runtimes.shell.dialect import Dialect, Exports, is_whole, listed, read_file, state_file, variables
+from interpreter.runtimes.state import SAVING, Completions, Restored, Text, Value, Variable, Window
 
 if TYPE_CHECKING:
-    from interpreter.runtimes.trials.trial import Trial
-    from interpreter.runtimes.trials.view import View
+    from interpreter.runtimes.overlay import Trial, View
+
+
+Size = tuple[int, int]
+
+
+def output_terminal(size: Size) -> Channels:
+    """A terminal for a block to write to: programs stream line by line, their bytes arrive as they are."""
+    ours, theirs = os.openpty()
+    modes = termios.tcgetattr(theirs)
+    modes[1] &= ~termios.OPOST
+    modes[3] &= ~(termios.ECHO | termios.ICANON | termios.ISIG)
+    termios.tcsetattr(theirs, termios.TCSANOW, modes)
+    resize(ours, size)
+    return Channels(reads=[(ours, "stdout")], held=[theirs], fields={"tty": os.ttyname(theirs)})
+
+
+def resize(fd: int, size: Size) -> None:
+    columns, lines = size
+    fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+
+class Keyboard(Channel):
+    """The controlling terminal of a shell: keys go in, prompts and the echo come out."""
+
+    order = 0  # what was typed comes before what it made the block write
+
+    def __init__(self) -> None:
+        ours, self.theirs = os.openpty()
+        self._modes = termios.tcgetattr(self.theirs)
+        self._modes[1] &= ~termios.OPOST
+        self._modes[6][termios.VSUSP] = b"\0"  # a stopped program could not be woken again
+        self.path = os.ttyname(self.theirs)
+        self._open = True
+        super().__init__(Block(0, "", Spool(outputs_folder)), ours, "stdout")  # the session says whose it is
+
+    def prepare(self, size: Size) -> None:
+        """Before a block: keys that the last one left are gone, and modes that it set."""
+        termios.tcsetattr(self.theirs, termios.TCSANOW, self._modes)
+        termios.tcflush(self.theirs, termios.TCIFLUSH)
+        resize(self.fd, size)
+
+    def press(self, keys: bytes) -> None:
+        """Type; what the program does not take in time is lost, as on any terminal."""
+        with contextlib.suppress(OSError):
+            os.write(self.fd, keys)
+
+    def echo_off(self) -> bool:
+        """Whether the program that runs does not want its input to be seen."""
+        return self._open and not termios.tcgetattr(self.theirs)[3] & termios.ECHO
+
+    def hang_up(self) -> None:
+        """Nobody is at the keyboard any more; the reader finds the end and lets go."""
+        if self._open:
+            self._open = False
+            os.close(self.theirs)
+
+    def ended(self) -> None:
+        self.hang_up()
+        os.close(self.fd)
+
 
 PAGERS = ("PAGER", "GIT_PAGER", "MANPAGER", "SYSTEMD_PAGER", "AWS_PAGER", "PSQL_PAGER")
 SPOKEN = ("bash", "zsh")
@@ -280,7 +315,7 @@ class Shell(LiveLanguage):
         if session.alive:
             self._asked(session, {"op": "inspect"}, SAVING)  # from here on the state of the last block is saved
         state = self._dialect.last_state(session.folder)
-        return shared_files.read(state) if state is not None else None
+        return read_file(state) if state is not None else None
 
     def _is_kept(self, number: int) -> bool:
         if self.session is None:
@@ -288,7 +323,7 @@ class Shell(LiveLanguage):
         return number == 0 or is_whole(state_file(self.session.folder, number))
 
     def trial(self, view: View) -> Trial:
-        from interpreter.runtimes.shell.trial import ShellTrial
+        from interpreter.runtimes.shell.dry_run import ShellTrial
 
         return ShellTrial(self, view)
 
@@ -298,7 +333,7 @@ class Shell(LiveLanguage):
         session = run.session
         if session is self.session:
             state = self._dialect.last_state(session.folder)
-            self._state, self._state_in = shared_files.read(state) if state else None, session.launch.containment
+            self._state, self._state_in = read_file(state) if state else None, session.launch.containment
             self._keyboard = None  # it stays with the block
             self._blocks.clear()
         yield from super()._detached(run)

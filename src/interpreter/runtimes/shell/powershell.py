@@ -14,9 +14,9 @@ from typing import IO
 from interpreter.errors import SessionStartError
 from interpreter.messages import Chunk
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.runtimes.displays import console
+from interpreter.runtimes.block import console
+from interpreter.runtimes.context import Surroundings
 from interpreter.runtimes.live import HasSurroundings
-from interpreter.runtimes.surroundings import Surroundings
 
 DRIVER = Path(__file__).with_name("driver.ps1")
 START_WITHIN = 30.0  # seconds

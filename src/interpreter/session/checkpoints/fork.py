@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.errors import NotRestorableError
     from interpreter.messages import Chunk
-    from interpreter.runtimes.states import Restored
+    from interpreter.runtimes.state import Restored
     from interpreter.workspace import (
         FileRecord,
         Item,

@@ -11,7 +11,7 @@ from interpreter.session.checkpoints.checkpoint import Part, Point
 if TYPE_CHECKING:
     from interpreter.errors import NotRestorableError
     from interpreter.messages import Message
-    from interpreter.runtimes.states import Mark, Restored
+    from interpreter.runtimes.state import Mark, Restored
     from interpreter.workspace import (
         Plan,
         Report,

@@ -1,23 +1,166 @@
-"""The lines of a session: to its supervisor, to its worker, and what the worker says before it can speak in frames."""
+"""The driver protocol's frames: JSON lines, split and joined without copying long ones twice."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import selectors
 import socket
 import threading
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
-
-from interpreter.runtimes.frames import (
-    Frame,
-    Lines,
-    decode,
-)
-from interpreter.runtimes.reader import READ_SIZE
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from interpreter.runtimes.processes import Processes
+    from interpreter.runtimes.runtime import Processes
+
+
+Frame = dict[str, Any]
+
+# What a driver may say, and what has to be in it. A worker runs code that may mean harm: it must not be able to speak
+# as the host does (`call_asks`, `exited`), nor to end the reader with something that nobody expects.
+_OF_BLOCK: dict[str, type] = {"block": int}
+SAID: dict[str, dict[str, type]] = {
+    "ready": {},
+    "answer": {},
+    "sync": {},
+    "turn": {},
+    "stream": {**_OF_BLOCK, "name": str, "text": str},
+    "display": {**_OF_BLOCK, "data": dict},
+    "clear": _OF_BLOCK,
+    "active_line": {**_OF_BLOCK, "line": int},
+    "input_request": {**_OF_BLOCK, "prompt": str},
+    "done": {**_OF_BLOCK, "status": str},
+    "call": {**_OF_BLOCK, "call": int, "path": str, "how": str},
+    "call_off": {"call": int},
+}
+
+
+LONGEST = 1 << 28  # bytes of a frame
+
+
+def encode(frame: Frame) -> bytes:
+    return json.dumps(frame, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+
+
+def decode(line: bytes) -> Frame | None:
+    """The frame of a line, or None for a line that is not one (a driver killed in the middle of it)."""
+    try:
+        frame = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return frame if isinstance(frame, dict) and is_frame(frame) else None
+
+
+def is_frame(frame: Frame) -> bool:
+    event = frame.get("event")
+    needed = SAID.get(event) if isinstance(event, str) else None
+    return needed is not None and all(isinstance(frame.get(name), kind) for name, kind in needed.items())
+
+
+class Lines:
+    """Splits a byte stream into lines; a long unfinished line is held in pieces, so the cost stays linear."""
+
+    def __init__(self, longest: int = LONGEST) -> None:
+        self._open: list[bytes] = []
+        self._held, self._longest = 0, longest
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The lines that are whole now; one that is too long is dropped, as code may mean to fill our memory."""
+        head, newline, rest = data.partition(b"\n")
+        self._held += len(head)
+        if self._held > self._longest:
+            self._open = []
+        else:
+            self._open.append(head)
+        if not newline:
+            return []
+        begun = [b"".join(self._open)] if self._held <= self._longest else []
+        *whole, last = rest.split(b"\n")
+        self._open, self._held = [last] if last else [], len(last)
+        return [*begun, *whole]
+
+
+READ_SIZE = 256 * 1024
+
+
+class Source(Protocol):
+    """Something that can be read."""
+
+    order: int  # lower ones are served first within one round
+
+    def fileno(self) -> int: ...
+
+    def ready(self) -> bool:
+        """Read what is there; False at the end."""
+
+    def ended(self) -> None:
+        """The reader has let go of it."""
+
+
+class Reader:
+    """Reads its sources, in its own thread, whenever they have something.
+
+    The thread calls `tend` before each wait; `tend` returns the longest time to wait in seconds, or None.
+    """
+
+    def __init__(self, name: str, tend: Callable[[], float | None] = lambda: None) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._tend = tend
+        self._wake, self._waker = os.pipe()
+        os.set_blocking(self._waker, False)
+        self._stopped = False
+        self._stopping = threading.Lock()
+        self._selector.register(self._wake, selectors.EVENT_READ)
+        self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
+        self._thread.start()
+
+    def watch(self, source: Source) -> None:
+        # epoll and kqueue take a new descriptor while another thread waits on them
+        self._selector.register(source.fileno(), selectors.EVENT_READ, source)
+
+    def wake(self) -> None:
+        """Make the thread call `tend` again. Safe from any thread."""
+        with self._stopping:
+            if not self._stopped:
+                with contextlib.suppress(BlockingIOError):  # it is awake
+                    os.write(self._waker, b"x")
+
+    @property
+    def is_current(self) -> bool:
+        """Whether this is the reader's own thread."""
+        return threading.current_thread() is self._thread
+
+    def stop(self) -> None:
+        """End the thread and wait for it."""
+        with self._stopping:
+            if self._stopped:
+                return
+            self._stopped = True
+            with contextlib.suppress(BlockingIOError):
+                os.write(self._waker, b"x")
+        if not self.is_current:
+            self._thread.join()
+
+    def _loop(self) -> None:
+        while not self._stopped:
+            ready = [key for key, _ in self._selector.select(self._tend())]
+            sources: list[Source] = [key.data for key in ready if key.data]
+            if len(sources) < len(ready):
+                os.read(self._wake, 4096)
+            # frames alone: a sync among them may empty a pipe that was ready, and newer text be there
+            frames = [source for source in sources if source.order == 0]
+            for source in frames or sorted(sources, key=lambda source: source.order):
+                if not source.ready():
+                    self._selector.unregister(source.fileno())
+                    source.ended()
+        for key in list(self._selector.get_map().values()):
+            if key.data:
+                key.data.ended()
+        self._selector.close()
+        with self._stopping:  # `stop` and `wake` have finished writing
+            os.close(self._wake)
+            os.close(self._waker)
 
 
 class Control:

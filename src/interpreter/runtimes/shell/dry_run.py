@@ -12,19 +12,17 @@ from typing import TYPE_CHECKING
 
 from interpreter.errors import BusyError, NotPreviewableError
 from interpreter.messages import Chunk
-from interpreter.runtimes import python, shared_files
-from interpreter.runtimes.block import Block
+from interpreter.runtimes import python
+from interpreter.runtimes.block import Block, Spool, outputs_folder
 from interpreter.runtimes.launch import Launch
-from interpreter.runtimes.looking import SAVING
-from interpreter.runtimes.shell.dialect import state_file
+from interpreter.runtimes.overlay import View, take_in
+from interpreter.runtimes.seccomp import Denied, Gate, others_in
+from interpreter.runtimes.shell.dialect import read_file, state_file
 from interpreter.runtimes.shell.language import FAREWELL, Shell
-from interpreter.runtimes.spool import Spool, outputs_folder
-from interpreter.runtimes.trials.gate import Denied, Gate
-from interpreter.runtimes.trials.processes import others_in
-from interpreter.runtimes.trials.view import View, take_in
+from interpreter.runtimes.state import SAVING
 
 if TYPE_CHECKING:
-    from interpreter.runtimes.surroundings import Surroundings
+    from interpreter.runtimes.context import Surroundings
 
 STARTER = Path(python.__file__).with_name("driver") / "start_in_view.py"
 PATIENCE = 60.0  # seconds
@@ -126,7 +124,7 @@ def last_state(shell: Shell) -> bytes | None:
     if session.alive:
         shell._asked(session, {"op": "inspect"}, SAVING)  # from here on the state of the last block is saved
     state = shell._dialect.last_state(session.folder)
-    return shared_files.read(state) if state is not None else None
+    return read_file(state) if state is not None else None
 
 
 def take_over(shell: Shell, state: bytes, code: str) -> None:

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from interpreter.runtimes.containment import Containment
-from interpreter.runtimes.frames import Frame
+from interpreter.runtimes.launch import Containment
+from interpreter.runtimes.protocol import Frame
 
 if TYPE_CHECKING:
     from interpreter.messages import Chunk
-    from interpreter.runtimes.calls import Tools
-    from interpreter.runtimes.requests import Request
+    from interpreter.runtimes.calls import Request, Tools
 
 OnInput = Callable[[str, bool], "str | None"]
 
