@@ -7,16 +7,16 @@ from collections.abc import Iterator
 
 import pytest
 
-from interpreter.runtimes.context import Surroundings
+from interpreter.runtimes.context import SessionContext
 from interpreter.runtimes.javascript import JavaScript
 from python_sessions import Ran
 
 
 class JavaScriptSession(JavaScript):
-    """A JavaScript session with its own surroundings."""
+    """A JavaScript session with its own context."""
 
     def __init__(self) -> None:
-        self.surroundings = Surroundings()
+        self.context = SessionContext()
         super().__init__(self)
 
     def do(self, code: str) -> Ran:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.runtimes.context import Surroundings
+from interpreter.runtimes.context import SessionContext
 from interpreter.runtimes.python.language import Python
 
 ENGINES = ("ipython", "bare")
@@ -61,12 +61,12 @@ class Ran:
 
 
 class PythonSession(Python):
-    """A Python session with its own surroundings."""
+    """A Python session with its own context."""
 
     def __init__(self, engine: str = "ipython", python: str | None = None) -> None:
-        self.surroundings = Surroundings(python=python)
+        self.context = SessionContext(python=python)
         super().__init__(self)
-        self.surroundings.exported["INTERPRETER_PYTHON_ENGINE"] = engine
+        self.context.exported["INTERPRETER_PYTHON_ENGINE"] = engine
         self.engine = engine
 
     def do(self, code: str) -> Ran:

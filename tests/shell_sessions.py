@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.runtimes.context import Surroundings
+from interpreter.runtimes.context import SessionContext
 from interpreter.runtimes.shell.language import Shell
 from python_sessions import Ran
 
@@ -16,10 +16,10 @@ SHELLS = ["bash", pytest.param("zsh", marks=pytest.mark.needs("zsh"))]
 
 
 class ShellSession(Shell):
-    """A shell session with its own surroundings."""
+    """A shell session with its own context."""
 
-    def __init__(self, shell: str = "bash", **surroundings: Any) -> None:
-        self.surroundings = Surroundings(shell=shutil.which(shell), **surroundings)
+    def __init__(self, shell: str = "bash", **context: Any) -> None:
+        self.context = SessionContext(shell=shutil.which(shell), **context)
         super().__init__(self)
         self.kind = shell
 

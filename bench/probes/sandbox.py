@@ -6,7 +6,7 @@ import time
 
 from common import tell
 
-from interpreter.runtimes.context import Surroundings
+from interpreter.runtimes.context import SessionContext
 from interpreter.runtimes.javascript import JavaScript
 from interpreter.runtimes.python import Python
 from interpreter.runtimes.shell import Shell
@@ -32,7 +32,7 @@ def run(language, code):
 
 def one(kind, shut_in):
     class Computer:
-        surroundings = Surroundings(cwd=workspace, containment=shut_in)
+        context = SessionContext(cwd=workspace, containment=shut_in)
 
     language = kind(Computer())
     times = [run(language, CODE[kind]) for _ in range(BLOCKS + 1)]

@@ -26,7 +26,7 @@ def interpreter(tmp_path: Path) -> Iterator[OpenInterpreter]:
     work = tmp_path / "work"
     work.mkdir()
     made = OpenInterpreter(workspace=str(work))
-    made.computer.surroundings.cwd = str(work)
+    made.computer.context.cwd = str(work)
     yield made
     made.computer.terminate()
     made.journal.close()

@@ -95,7 +95,7 @@ def sandboxed(computer: Any, app: WebApp, workspace: Path) -> Iterator[Any]:
     computer.offline = False
     owner.sandbox, owner.sandbox_hosts = "workspace", [f"127.0.0.1:{app.server_port}"]
     proxy = Proxy(owner.sandbox_hosts, allow_private=True)
-    computer.surroundings.containment = Containment(Sandbox.from_settings(owner), proxy)
+    computer.context.containment = Containment(Sandbox.from_settings(owner), proxy)
     yield computer
     owner.sandbox, owner.sandbox_hosts = "off", []
 

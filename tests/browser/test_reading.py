@@ -89,7 +89,7 @@ def test_what_is_in_a_frame_is_read_and_can_be_used(browser: Any, app: WebApp) -
 def test_four_thousand_controls_are_shown_within_the_budget(browser: Any, app: WebApp) -> None:
     browser.go_to_url(f"{app.url}/many")
     first = browser.snapshot()
-    assert len(first) <= browser.computer.surroundings.max_output
+    assert len(first) <= browser.computer.context.max_output
     following = re.search(r"snapshot\(start=(\d+)\) goes on", first)
     assert following is not None and 'button "Button 0"' in first
     shown = int(following[1])

@@ -371,7 +371,7 @@ def test_of_a_folder_that_stays_away_the_nearest_one_is_taken(traveller: Travell
     traveller.own("import os, shutil; os.makedirs('sub/deep'); os.chdir('sub/deep')")
     traveller.own("os.chdir('../..'); shutil.rmtree('sub')")
     traveller.interpreter.undo(parts=["variables"])
-    assert traveller.interpreter.computer.surroundings.cwd == str(traveller.root)
+    assert traveller.interpreter.computer.context.cwd == str(traveller.root)
     traveller.own("here = os.getcwd()")
     assert traveller.value("here") == repr(str(traveller.root))
 

@@ -119,12 +119,12 @@ def test_stop_works_while_the_consumer_is_suspended(language: LiveLanguage) -> N
 
 
 def test_the_timeout_works_while_the_consumer_is_suspended(language: LiveLanguage) -> None:
-    language.surroundings.timeout = 0.5
+    language.context.timeout = 0.5
     try:
         chunks, ran = suspended(language, ENDLESS[name_of(language)])
         until(lambda: ended_block(language), "the end of the block")
     finally:
-        language.surroundings.timeout = None
+        language.context.timeout = None
     ran.chunks.extend(chunks)
     assert ran.ended == "timed_out"
 
@@ -165,11 +165,11 @@ def test_settle_last_applies_directory_and_variables_once(tmp_path: Path) -> Non
         until(lambda: ended_block(shell), "the end of the block")
         for _ in range(3):
             assert shell.settle_last()
-        assert os.path.samefile(shell.surroundings.cwd, tmp_path)
-        assert shell.surroundings.exported["FOUND"] == "here"
+        assert os.path.samefile(shell.context.cwd, tmp_path)
+        assert shell.context.exported["FOUND"] == "here"
         shell.do("cd /")
         ran.chunks.extend(chunks)
-        assert ran.ended == "done" and shell.surroundings.cwd == "/"  # its end is not applied twice
+        assert ran.ended == "done" and shell.context.cwd == "/"  # its end is not applied twice
     finally:
         shell.terminate()
 

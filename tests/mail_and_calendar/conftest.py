@@ -51,7 +51,7 @@ def password(monkeypatch: pytest.MonkeyPatch) -> str:
 def computer(password: str, tmp_path: Path) -> Iterator[Computer]:
     """A computer without accounts, whose sessions are in a folder of its own."""
     made = Computer()
-    made.surroundings.cwd = str(tmp_path)
+    made.context.cwd = str(tmp_path)
     yield made
     made.terminate()
 

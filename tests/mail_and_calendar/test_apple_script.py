@@ -106,7 +106,7 @@ def test_what_no_script_can_hold_is_refused(value: str) -> None:
 
 def everything(computer: Computer, text: str) -> dict[str, Callable[[], Any]]:
     """Each call that takes a text of somebody's."""
-    path = Path(computer.surroundings.cwd, 'a "b" \\ & c.txt')
+    path = Path(computer.context.cwd, 'a "b" \\ & c.txt')
     path.write_text("x")
     return {
         "search": lambda: computer.mail.get(search=text),

@@ -19,7 +19,7 @@ def interpreter(
     post_office: PostOffice, certificate: Certificate, password: str, tmp_path: Path
 ) -> Iterator[OpenInterpreter]:
     made = OpenInterpreter(auto_run=True, workspace=str(tmp_path))
-    made.computer.surroundings.cwd = str(tmp_path)
+    made.computer.context.cwd = str(tmp_path)
     (tmp_path / "note.txt").write_text("a note")
     made.computer.mail_account = {
         "smtp": f"localhost:{post_office.port}",

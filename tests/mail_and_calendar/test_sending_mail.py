@@ -115,8 +115,8 @@ def test_a_sandbox_lets_nothing_out_that_it_hides(
         containment = Containment(Sandbox("workspace", str(work)))
     except SandboxUnavailableError as error:
         pytest.skip(str(error))
-    sending.surroundings.containment = containment
-    sending.surroundings.cwd = str(work)
+    sending.context.containment = containment
+    sending.context.cwd = str(work)
     for path in ("link", str(home / "key"), "../beside", "/etc/shadow"):
         with pytest.raises(ComputerError, match="the sandbox does not show it"):
             sending.mail.send("a@example.org", "Files", "See.", path)

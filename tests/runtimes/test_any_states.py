@@ -157,7 +157,7 @@ def check(session: PythonSession | ShellSession, world: str, shown: str, program
 def pythons() -> Iterator[dict[str, PythonSession]]:
     sessions = {engine: PythonSession(engine) for engine in ENGINES}
     for session in sessions.values():
-        session.surroundings.snapshots = 30  # as many as the longest walk makes
+        session.context.snapshots = 30  # as many as the longest walk makes
     yield sessions
     for session in sessions.values():
         session.terminate()

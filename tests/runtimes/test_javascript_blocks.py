@@ -18,7 +18,7 @@ pytestmark = pytest.mark.needs("node")
 @pytest.fixture
 def folder(session: JavaScriptSession, tmp_path: Path) -> Path:
     """An empty folder that the session is in."""
-    session.surroundings.cwd = str(tmp_path)
+    session.context.cwd = str(tmp_path)
     return tmp_path
 
 
@@ -126,23 +126,23 @@ def test_what_only_looks_like_an_import_stays(session: JavaScriptSession, code: 
 def test_the_working_directory_is_shared(session: JavaScriptSession, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "here.js").write_text("module.exports = 'found'")
-    session.surroundings.cwd = str(tmp_path)
+    session.context.cwd = str(tmp_path)
     assert session.do("process.cwd() === __dirname && process.cwd()").stdout == f"'{tmp_path}'\n"
     session.do("process.chdir('other')")
-    assert session.surroundings.cwd == str(tmp_path / "other")
+    assert session.context.cwd == str(tmp_path / "other")
     assert session.do("require('./here')").stdout == "'found'\n"
 
 
 def test_a_working_directory_that_is_gone(session: JavaScriptSession, tmp_path: Path) -> None:
     session.do(f"process.chdir('{tmp_path}'); fs.mkdirSync('gone'); process.chdir('gone'); fs.rmdirSync('../gone')")
-    session.surroundings.cwd = str(tmp_path)
+    session.context.cwd = str(tmp_path)
     assert session.do("process.cwd()").stdout == f"'{tmp_path}'\n"
 
 
 def test_exported_variables_are_seen(session: JavaScriptSession) -> None:
-    session.surroundings.exported["COLOUR"] = "blue"
+    session.context.exported["COLOUR"] = "blue"
     assert session.do("process.env.COLOUR").stdout == "'blue'\n"
-    session.surroundings.exported["COLOUR"] = None
+    session.context.exported["COLOUR"] = None
     assert session.do("process.env.COLOUR").stdout == ""
 
 
@@ -159,11 +159,11 @@ def test_the_version_is_known(session: JavaScriptSession) -> None:
 
 def test_the_first_line_is_told(session: JavaScriptSession) -> None:
     assert session.do("1").lines == [1]
-    session.surroundings.active_lines = False
+    session.context.active_lines = False
     try:
         assert session.do("1").lines == []
     finally:
-        session.surroundings.active_lines = True
+        session.context.active_lines = True
 
 
 def test_many_blocks_leave_nothing_behind(session: JavaScriptSession) -> None:
@@ -184,7 +184,7 @@ def test_many_blocks_leave_nothing_behind(session: JavaScriptSession) -> None:
 
 
 def test_without_node_it_says_how_to_get_it(fresh: JavaScriptSession) -> None:
-    fresh.surroundings.exported["PATH"] = "/nowhere"
+    fresh.context.exported["PATH"] = "/nowhere"
     with pytest.raises(SessionStartError, match=r"apt-get install nodejs"):
         fresh.do("1")
 

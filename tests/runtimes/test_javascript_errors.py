@@ -131,7 +131,7 @@ def test_a_large_output_before_the_end_is_whole(session: JavaScriptSession) -> N
 
 
 def test_out_of_memory(fresh: JavaScriptSession) -> None:
-    fresh.surroundings.exported["NODE_OPTIONS"] = "--max-old-space-size=30"
+    fresh.context.exported["NODE_OPTIONS"] = "--max-old-space-size=30"
     ran = fresh.do("const hoard = []; for (;;) hoard.push(new Array(1000).fill(hoard.length))")
     assert ran.ended == "died"
     assert "heap out of memory" in ran.stderr

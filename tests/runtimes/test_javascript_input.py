@@ -24,9 +24,9 @@ def asked(session: JavaScriptSession) -> Iterator[list[str]]:
         questions.append(prompt)
         return f"answer {len(questions)}" if len(questions) <= 3 else None
 
-    session.surroundings.on_input = answer
+    session.context.on_input = answer
     yield questions
-    session.surroundings.on_input = None
+    session.context.on_input = None
 
 
 def test_a_question_with_a_callback(session: JavaScriptSession, asked: list[str]) -> None:
@@ -122,11 +122,11 @@ def test_an_interrupt_while_asking(session: JavaScriptSession) -> None:
         session.stop()
         return "too late"
 
-    session.surroundings.on_input = interrupted
+    session.context.on_input = interrupted
     try:
         assert session.do(PROMISES + "for (;;) await rl.question('?')").ended == "interrupted"
     finally:
-        session.surroundings.on_input = None
+        session.context.on_input = None
     assert session.do("console.log('next')").text == "next\n"
 
 

@@ -164,11 +164,11 @@ def test_an_interrupt_of_a_first_block_that_starts(fresh: JavaScriptSession) -> 
 
 
 def test_a_time_limit(session: JavaScriptSession) -> None:
-    session.surroundings.timeout = 0.2
+    session.context.timeout = 0.2
     try:
         ran = session.do("for (;;);")
     finally:
-        session.surroundings.timeout = None
+        session.context.timeout = None
     assert ran.ended == "timed_out"
     assert session.do("1").stdout == "1\n"
 
@@ -193,7 +193,7 @@ def test_a_module_whose_loading_was_interrupted_is_loaded_anew(session: JavaScri
     (tmp_path / "slow.js").write_text(
         "exports.early = 1; console.log('ready'); while (globalThis.slow); exports.late = 2"
     )
-    session.surroundings.cwd = str(tmp_path)
+    session.context.cwd = str(tmp_path)
     assert session.interrupted_when_ready("slow = true; require('./slow')").ended == "interrupted"
     assert session.do("slow = false; require('./slow').late").stdout == "ready\n2\n"
 

@@ -176,7 +176,7 @@ console.log(7); child_process.execFileSync('echo', ['8'], { stdio: [0, process.s
 console.log(9); await once(child_process.fork('./ten.js'), 'exit'); undefined
 """
     (tmp_path / "ten.js").write_text("console.log(10)")
-    session.surroundings.cwd = str(tmp_path)
+    session.context.cwd = str(tmp_path)
     ran = session.do(code)
     assert ran.ended == "done", ran.stderr
     assert ran.stdout == "".join(f"{n}\n" for n in range(1, 11))

@@ -52,11 +52,11 @@ def test_loops_do_not_flood(session: PythonSession) -> None:
 
 
 def test_they_can_be_switched_off(session: PythonSession) -> None:
-    session.surroundings.active_lines = False
+    session.context.active_lines = False
     try:
         assert session.do("x = 1\ny = 2").lines == []
     finally:
-        session.surroundings.active_lines = True
+        session.context.active_lines = True
 
 
 def test_the_code_is_not_traced(session: PythonSession) -> None:

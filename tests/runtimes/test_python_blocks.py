@@ -225,31 +225,31 @@ def test_exception_groups(session: PythonSession) -> None:
 
 def test_the_working_directory_goes_both_ways(session: PythonSession, tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
-    session.surroundings.cwd = str(tmp_path)
+    session.context.cwd = str(tmp_path)
     assert session.do("import os\nprint(os.getcwd())").stdout == f"{tmp_path}\n"
     session.do("os.chdir('below')")
-    assert session.surroundings.cwd == str(tmp_path / "below")
+    assert session.context.cwd == str(tmp_path / "below")
 
 
 def test_a_working_directory_that_is_gone(session: PythonSession, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
-    session.surroundings.cwd = str(gone)
+    session.context.cwd = str(gone)
     session.do("pass")
     gone.rmdir()
     assert session.do("print('still running')").stdout == "still running\n"
-    session.surroundings.cwd = str(gone)
+    session.context.cwd = str(gone)
     session._cwd = None
     ran = session.do("print('here')")
     assert ran.stdout == "here\n"
     assert str(gone) in ran.stderr
-    session.surroundings.cwd = str(tmp_path)
+    session.context.cwd = str(tmp_path)
 
 
 def test_exported_variables_arrive(session: PythonSession) -> None:
-    session.surroundings.exported["FROM_SHELL"] = "yes"
+    session.context.exported["FROM_SHELL"] = "yes"
     assert session.do("import os\nprint(os.environ['FROM_SHELL'])").stdout == "yes\n"
-    session.surroundings.exported["FROM_SHELL"] = None
+    session.context.exported["FROM_SHELL"] = None
     assert session.do("print(os.environ.get('FROM_SHELL'))").stdout == "None\n"
 
 
@@ -258,7 +258,7 @@ def test_files_of_the_user_are_importable_and_cannot_break_us(fresh: PythonSessi
     for name in names:
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('the wrong file')")
     (tmp_path / "mine.py").write_text("value = 7")
-    fresh.surroundings.cwd = str(tmp_path)
+    fresh.context.cwd = str(tmp_path)
     assert fresh.do("import mine\nmine.value").stdout == "7\n"
     assert fresh.do("!echo ran").stdout == "ran\n"
     ran = fresh.do("1 / 0")

@@ -44,10 +44,10 @@ def test_one_death_after_the_other(fresh: PythonSession) -> None:
 
 def test_code_stuck_in_c_costs_the_block_alone(fresh: PythonSession) -> None:
     fresh.do("kept = 1\nimport ctypes, signal")
-    fresh.surroundings.timeout = 1
+    fresh.context.timeout = 1
     stuck = "signal.pthread_sigmask(signal.SIG_BLOCK, [2])\nkept = 2\nctypes.CDLL(None).sleep(1000)"
     assert fresh.do(stuck).ended == "timed_out"
-    fresh.surroundings.timeout = None
+    fresh.context.timeout = None
     assert fresh.do("print(kept)").text == "1\n"
 
 

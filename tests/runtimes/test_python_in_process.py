@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
-from interpreter.runtimes.context import Surroundings
+from interpreter.runtimes.context import SessionContext
 from interpreter.runtimes.python.in_process import InProcessPython
 from python_sessions import Ran
 
 
 class Computer:
     def __init__(self) -> None:
-        self.surroundings = Surroundings()
+        self.context = SessionContext()
 
 
 class InProcess(InProcessPython):
@@ -159,7 +159,7 @@ def test_the_callers_folder_is_left_alone(python: InProcess, tmp_path: Path) -> 
     for _ in python.run(f"import os\nos.chdir({str(tmp_path)!r})\nopen('made', 'w').close()\nos.chdir('below')"):
         assert os.getcwd() == home
     assert (tmp_path / "made").exists()
-    assert python.surroundings.cwd == str(tmp_path / "below")
+    assert python.context.cwd == str(tmp_path / "below")
     assert python.do("print(os.getcwd())").stdout == f"{tmp_path / 'below'}\n"
     assert os.getcwd() == home
 
@@ -171,7 +171,7 @@ def test_the_session_goes_where_the_caller_goes(python: InProcess, tmp_path: Pat
 
 def test_input(python: InProcess) -> None:
     assert "EOFError" in python.do("input('?')").stderr
-    python.surroundings.on_input = lambda prompt, password: prompt + " answer"
+    python.context.on_input = lambda prompt, password: prompt + " answer"
     ran = python.do("print(input('question'))")
     assert ran.stdout == "question answer\n"
     assert ran.of_type("input_request")[0]["content"] == "question"

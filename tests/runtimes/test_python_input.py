@@ -20,9 +20,9 @@ def asked(session: PythonSession) -> Iterator[list[tuple[str, bool]]]:
         questions.append((prompt, password))
         return f"answer {len(questions)}"
 
-    session.surroundings.on_input = answer
+    session.context.on_input = answer
     yield questions
-    session.surroundings.on_input = None
+    session.context.on_input = None
 
 
 def test_input(session: PythonSession, asked: list[tuple[str, bool]]) -> None:
@@ -83,11 +83,11 @@ thread = threading.Thread(target=ask); thread.start(); thread.join()
 
 
 def test_the_user_may_decline(session: PythonSession) -> None:
-    session.surroundings.on_input = lambda prompt, password: None
+    session.context.on_input = lambda prompt, password: None
     try:
         assert "EOFError" in session.do("input('?')").stderr
     finally:
-        session.surroundings.on_input = None
+        session.context.on_input = None
 
 
 def test_an_interrupt_while_asking(session: PythonSession) -> None:
@@ -95,10 +95,10 @@ def test_an_interrupt_while_asking(session: PythonSession) -> None:
         session.stop()
         return "too late"
 
-    session.surroundings.on_input = interrupted
+    session.context.on_input = interrupted
     try:
         ran = session.do("while True:\n    input('?')")
         assert ran.ended == "interrupted"
     finally:
-        session.surroundings.on_input = None
+        session.context.on_input = None
     assert session.do("print('next')").text == "next\n"

@@ -169,10 +169,10 @@ def test_our_own_code_is_struck_once_in_a_block_and_only_by_a_second_interrupt()
 
 
 def test_a_time_limit(session: PythonSession) -> None:
-    session.surroundings.timeout = 0.2
+    session.context.timeout = 0.2
     try:
         ran = session.do("while True: pass")
     finally:
-        session.surroundings.timeout = None
+        session.context.timeout = None
     assert ran.ended == "timed_out"
     assert session.do("1").stdout == "1\n"

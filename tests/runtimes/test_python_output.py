@@ -246,9 +246,9 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
 
 def test_colours_only_on_request(fresh: PythonSession) -> None:
     assert "\x1b" not in fresh.do("1/0").text
-    fresh.surroundings.colors = True
+    fresh.context.colors = True
     assert ("\x1b" in fresh.do("1/0").text) == (fresh.engine == "ipython")
-    fresh.surroundings.colors = False
+    fresh.context.colors = False
     assert "\x1b" not in fresh.do("1/0").text
 
 

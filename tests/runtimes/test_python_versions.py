@@ -40,7 +40,7 @@ def session(request: pytest.FixtureRequest) -> Iterator[PythonSession]:
     if python is None:
         pytest.skip(f"there is no Python {request.param} on this machine")
     session = PythonSession(python=python)
-    session.surroundings.exported["PYTHONPATH"] = None
+    session.context.exported["PYTHONPATH"] = None
     version = session.do("import sys; print('%d.%d' % sys.version_info[:2])")
     assert version.stdout == f"{request.param}\n", version.stderr
     yield session
@@ -66,7 +66,7 @@ def test_await(session: PythonSession) -> None:
 
 def test_commands_and_magics(session: PythonSession) -> None:
     code = "name = 'you'\n!echo hello {name}\nlines = !printf 'a\\nb'\nprint(len(lines))\n%pwd"
-    assert session.do(code).stdout == f"hello you\n2\n'{session.surroundings.cwd}'\n"
+    assert session.do(code).stdout == f"hello you\n2\n'{session.context.cwd}'\n"
     assert session.do("%time sum([1, 2])").ended == "done"
     ran = session.do("x = '''\n!echo no\n'''\nif True:\n    !echo it's \"fine\" \\\n       'here'\nprint(x)")
     assert "!echo no" in ran.stdout
@@ -88,9 +88,9 @@ def test_displays(session: PythonSession) -> None:
 
 
 def test_input(session: PythonSession) -> None:
-    session.surroundings.on_input = lambda prompt, password: prompt + "yes"
+    session.context.on_input = lambda prompt, password: prompt + "yes"
     assert session.do("import getpass\nprint(input('a '), getpass.getpass('b '))").stdout == "a yes b yes\n"
-    session.surroundings.on_input = None
+    session.context.on_input = None
     assert "EOFError" in session.do("input()").stderr
 
 
@@ -174,7 +174,7 @@ class TestWhichPython:
 
     def test_an_environment_without_ipython_has_the_bare_engine(self, environment: Path) -> None:
         session = PythonSession(python=str(environment))
-        session.surroundings.exported["PYTHONPATH"] = None
+        session.context.exported["PYTHONPATH"] = None
         try:
             ran = session.do("import sys\nprint(sys.prefix)\nimport IPython")
             assert ran.stdout == f"{environment}\n"

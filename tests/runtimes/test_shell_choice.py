@@ -44,7 +44,7 @@ def test_no_shell_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 def test_a_shell_that_we_do_not_speak(tmp_path: Path) -> None:
     for wanted in ("/bin/sh", str(tmp_path / "bash")):
         session = ShellSession("bash")
-        session.surroundings.shell = wanted
+        session.context.shell = wanted
         with pytest.raises(SessionStartError, match=wanted):
             session.do("true")
 

@@ -124,7 +124,7 @@ def test_options_that_change_the_rules_do_not_reach_the_driver(fresh: ShellSessi
     fresh.do("set -euf; set -o noclobber; IFS=xyz; alias printf=false trap=false cd=false exec=false read=false")
     fresh.do("word=kept")
     assert fresh.do('echo "$word"; cd_to=/usr; \\cd $cd_to').text == "kept\n"
-    assert fresh.surroundings.cwd == "/usr"
+    assert fresh.context.cwd == "/usr"
     fresh.do("exit 1")
     assert fresh.do('echo "$word"').text == "kept\n"
 
@@ -161,7 +161,7 @@ def test_an_end_in_one_line_is_the_end_of_the_block(fresh: ShellSession) -> None
 
 
 def test_lines_can_be_left_out(bash: ShellSession) -> None:
-    bash.surroundings.active_lines = False
+    bash.context.active_lines = False
     assert bash.do("echo one\necho two").lines == []
 
 
@@ -213,7 +213,7 @@ def test_cut_code_does_what_whole_code_does(bash: ShellSession) -> None:
     for _ in range(60):
         code = "\n".join(chance.choices(parts, k=6))
         results = []
-        for bash.surroundings.active_lines in (True, False):
+        for bash.context.active_lines in (True, False):
             bash.do("x=")
             ran = bash.do(code)
             results.append((errors_unnamed(ran.text), ran.exit_code))

@@ -55,9 +55,9 @@ def test_any_value_is_read_as_it_was_set(values: list[bytes]) -> None:
 def test_nasty_values(fresh: ShellSession) -> None:
     values = {f"V{n}": value for n, value in enumerate(NASTY)}
     fresh.do("true")
-    fresh.surroundings.exported |= values
+    fresh.context.exported |= values
     fresh.do("\n".join(f'export W{n}="$V{n}"; unset V{n}' for n in range(len(NASTY))))
-    told = fresh.surroundings.exported
+    told = fresh.context.exported
     assert [told[f"W{n}"] for n in range(len(NASTY))] == NASTY
     assert {told[f"V{n}"] for n in range(len(NASTY))} == {None}
     fresh.do("exit 1")
@@ -87,18 +87,18 @@ def test_a_session_tells_what_it_exports(fresh: ShellSession, tmp_path: Path) ->
     folder = tmp_path / "a 'b' \"c\" $d\nend"
     folder.mkdir()
     fresh.do("export FRUIT='pear tree' NUMBER=1 LIST=$'a\\nb'; hidden=1")
-    assert fresh.surroundings.exported == {"FRUIT": "pear tree", "NUMBER": "1", "LIST": "a\nb"}
-    fresh.surroundings.cwd = str(folder)
+    assert fresh.context.exported == {"FRUIT": "pear tree", "NUMBER": "1", "LIST": "a\nb"}
+    fresh.context.cwd = str(folder)
     assert fresh.do("pwd").text == f"{folder}\n"
     fresh.do("unset FRUIT; export NUMBER=2; cd ..")
-    assert fresh.surroundings.exported == {"FRUIT": None, "NUMBER": "2", "LIST": "a\nb"}
-    assert fresh.surroundings.cwd == str(tmp_path)
+    assert fresh.context.exported == {"FRUIT": None, "NUMBER": "2", "LIST": "a\nb"}
+    assert fresh.context.cwd == str(tmp_path)
 
 
 def test_what_others_changed_is_there_before_the_block(fresh: ShellSession, tmp_path: Path) -> None:
     fresh.do("true")
-    fresh.surroundings.exported |= {"TOLD": 'it\'s "this"\n$x', "HOME": None}
-    fresh.surroundings.cwd = str(tmp_path)
+    fresh.context.exported |= {"TOLD": 'it\'s "this"\n$x', "HOME": None}
+    fresh.context.cwd = str(tmp_path)
     ran = fresh.do('echo "$TOLD|${HOME-none}"; pwd')
     assert ran.text == f'it\'s "this"\n$x|none\n{tmp_path}\n'
 

@@ -155,8 +155,8 @@ def test_options_for_debugging_are_as_before(bash: ShellSession) -> None:
 
 
 def test_a_time_limit(shell: ShellSession) -> None:
-    shell.surroundings.timeout = 1  # long enough for the first words
+    shell.context.timeout = 1  # long enough for the first words
     ran = shell.do("echo begun; sleep 1000; echo not reached")
-    shell.surroundings.timeout = None
+    shell.context.timeout = None
     assert (ran.text, ran.ended) == ("begun\n", "timed_out")
     assert shell.do("echo fine").text == "fine\n"

@@ -124,16 +124,16 @@ def test_nobody_at_the_keyboard(shell: ShellSession) -> None:
 def test_somebody_comes_and_goes(bash: ShellSession) -> None:
     bash.do("word=kept; sleep 1000 & job=$!")
     for _ in range(3):
-        bash.surroundings.keyboard = True
+        bash.context.keyboard = True
         text, _ = ask(bash, "printf '? '; read a </dev/tty; echo $a", ("? ", "here\n"))
         assert text == "? here\nhere\n"
-        bash.surroundings.keyboard = False
+        bash.context.keyboard = False
         assert bash.do("read a; echo $?; : < /dev/tty").text.startswith("1\n")
         assert bash.do("echo $word; kill -0 $job && echo job").text == "kept\njob\n"
 
 
 def test_the_size_follows(bash: ShellSession, tmp_path: Path) -> None:
-    bash.surroundings.keyboard = True
+    bash.context.keyboard = True
     for size in ((100, 30), (60, 20)):
-        bash.surroundings.size = size
+        bash.context.size = size
         assert bash.do("stty size").text == f"{size[1]} {size[0]}\n"

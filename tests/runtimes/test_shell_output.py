@@ -122,8 +122,8 @@ def test_pagers_are_off_and_the_terminal_is_as_asked(tmp_path: Path) -> None:
     )
     assert session.do("python3 -c 'import os; print(*os.get_terminal_size(1))'").text == "123 45\n"
     assert session.do("echo $PAGER $GIT_PAGER $MANPAGER").text == "cat cat cat\n"
-    session.surroundings.colors = True
+    session.context.colors = True
     assert session.do("echo $TERM").text == "xterm-256color\n"
-    session.surroundings.colors = False
+    session.context.colors = False
     assert session.do("echo $TERM").text == "dumb\n"
     session.terminate()

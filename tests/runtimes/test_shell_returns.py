@@ -67,7 +67,7 @@ def test_variables_are_those_of_the_state(fresh: ShellSession) -> None:
 
 
 def test_the_oldest_go_first(fresh: ShellSession) -> None:
-    fresh.surroundings.snapshots = 3
+    fresh.context.snapshots = 3
     states = []
     for number in range(9):
         fresh.do(f"v={number}")

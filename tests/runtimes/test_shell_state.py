@@ -67,8 +67,8 @@ def test_the_end_of_a_shell_loses_nothing(fresh: ShellSession, end: str, code: i
 @pytest.mark.parametrize("end", ["exit 3", "false; exit", "set -e; false", "${unset:?gone}"])
 def test_what_the_last_block_of_a_shell_set_is_kept(fresh: ShellSession, end: str, tmp_path: Path) -> None:
     fresh.do(f"cd {tmp_path}; word=kept; export SHARED=this; f() {{ echo fun; }}; {end}")
-    assert fresh.surroundings.cwd == str(tmp_path)
-    assert fresh.surroundings.exported["SHARED"] == "this"
+    assert fresh.context.cwd == str(tmp_path)
+    assert fresh.context.exported["SHARED"] == "this"
     assert fresh.do("set +e; pwd; echo $word $SHARED; f").text == f"{tmp_path}\nkept this\nfun\n"
 
 

@@ -114,7 +114,7 @@ def test_awaiting_after_a_return(session: PythonSession) -> None:
 
 
 def test_the_oldest_go_first(fresh: PythonSession) -> None:
-    fresh.surroundings.snapshots = 3
+    fresh.context.snapshots = 3
     states = []
     for n in range(6):
         states.append(fresh.present)
@@ -127,7 +127,7 @@ def test_the_oldest_go_first(fresh: PythonSession) -> None:
 
 
 def test_none_are_kept_when_it_is_off(fresh: PythonSession) -> None:
-    fresh.surroundings.snapshots = 0
+    fresh.context.snapshots = 0
     fresh.do("n = 1")
     assert fresh.state is None
     assert fresh.points() == []
@@ -198,7 +198,7 @@ def test_when_memory_runs_out_the_newest_should_live(fresh: PythonSession) -> No
 
 
 def test_many_blocks_leave_no_more_processes_than_few(fresh: PythonSession) -> None:
-    fresh.surroundings.snapshots = 5
+    fresh.context.snapshots = 5
     for n in range(60):
         fresh.do(f"n = {n}")
         if n % 20 == 19:

@@ -69,7 +69,7 @@ def test_a_library_before_and_after_a_return(library: str) -> None:
     make, use, change, show = LIBRARIES[library]
     session = PythonSession(python=PYTHON)
     try:
-        session.surroundings.timeout = 120
+        session.context.timeout = 120
         assert session.do(make).ended == "done"
         assert session.do(use).ended == "done"
         before, then = session.do(show).text, session.present

@@ -104,7 +104,7 @@ def test_what_looks_at_code_is_called_as_often_as_ever() -> None:
     counts = []
     for snapshots in (0, 20):
         session = PythonSession()
-        session.surroundings.snapshots = snapshots
+        session.context.snapshots = snapshots
         session.do("calls = []; ip = get_ipython()")
         session.do("ip.input_transformers_post.append(lambda lines: calls.append(lines) or lines)")
         session.do("n = 1")

@@ -204,7 +204,7 @@ def test_the_second_can_begin_somewhere_else(make: Make, tmp_path: Path) -> None
     python(first, "import os; os.chdir('/usr')")
     text(first, "shell", "v=1")
     first.split(second)
-    second.surroundings.cwd = str(tmp_path)
+    second.context.cwd = str(tmp_path)
     assert text(second, "shell", "pwd; echo $v") == f"{tmp_path}\n1\n"
     assert python(second, "print(os.getcwd())") == f"{tmp_path}\n"
     assert python(first, "print(os.getcwd())") == "/usr\n"

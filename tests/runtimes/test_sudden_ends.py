@@ -75,7 +75,7 @@ def test_between_the_look_for_a_worker_and_the_block(
 def test_the_worker_had_ended_and_the_supervisor_ends_when_it_is_to_fork_another(
     fresh: PythonSession, monkeypatch: Any
 ) -> None:
-    fresh.surroundings.snapshots = 0
+    fresh.context.snapshots = 0
     fresh.do("n = 1")
     kill_worker(session_of(fresh))
     just("before", session_of(fresh), "spawn", kill_supervisor, monkeypatch)

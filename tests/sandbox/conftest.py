@@ -46,8 +46,8 @@ class Inside:
 
     def __init__(self, containment: Containment) -> None:
         self.containment = containment
-        self.surroundings = Surroundings(cwd=containment.sandbox.workspace, shell=shutil.which("bash"))
-        self.surroundings.containment = containment
+        self.context = SessionContext(cwd=containment.sandbox.workspace, shell=shutil.which("bash"))
+        self.context.containment = containment
         self.languages: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:

@@ -332,7 +332,7 @@ def said(language: Any, code: str) -> str:
 
 
 def attempt_all(facts: Facts, kind: str = "workspace") -> dict[str, Result]:
-    from interpreter.runtimes.context import Surroundings
+    from interpreter.runtimes.context import SessionContext
     from interpreter.runtimes.javascript import JavaScript
     from interpreter.runtimes.python import Python
     from interpreter.runtimes.shell import Shell
@@ -349,7 +349,7 @@ def attempt_all(facts: Facts, kind: str = "workspace") -> dict[str, Result]:
     results = {}
 
     class Computer:
-        surroundings = Surroundings(cwd=facts.workspace, containment=containment)
+        context = SessionContext(cwd=facts.workspace, containment=containment)
 
     for kind_of, blocks, check in (
         (Python, in_python(facts), ("print(HOME and 6 * 7)", "42")),

@@ -17,21 +17,21 @@ SMALL = Limits(memory=600, processes=120, file_size=16)
 
 def test_a_fork_bomb_in_the_shell(contained: Any) -> None:
     inside = contained(limits=SMALL)
-    inside.surroundings.timeout = 3
+    inside.context.timeout = 3
     inside.do("shell", "bomb() { bomb | bomb & }; bomb; sleep 100")
-    inside.surroundings.timeout = None
+    inside.context.timeout = None
     inside["shell"].terminate()
     assert inside.do("shell", "echo $((6 * 7))").text.strip() == "42"
 
 
 def test_a_fork_bomb_in_python(contained: Any) -> None:
     inside = contained(limits=SMALL)
-    inside.surroundings.timeout = 3
+    inside.context.timeout = 3
     inside.do(
         "python",
         "import os, time\nwhile True:\n    try:\n        os.fork()\n    except OSError:\n        time.sleep(0.01)",
     )
-    inside.surroundings.timeout = None
+    inside.context.timeout = None
     inside["python"].terminate()  # those that were born after the interrupt go on: they end with the session
     assert inside.do("python", "print(6 * 7)").text.strip() == "42"
 

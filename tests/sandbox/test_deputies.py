@@ -29,7 +29,7 @@ def test_what_a_shell_left_is_not_read_through_a_link(inside: Inside, tmp_path: 
     secret.write_text('/tmp\0declare -x STOLEN="the secret"\n# whole\n')
     inside.do("shell", f'__oi_report() {{ rm -f "$__oi_folder/exports"; ln -s {secret} "$__oi_folder/exports"; }}')
     inside.do("shell", "true")
-    assert "STOLEN" not in inside.surroundings.exported
+    assert "STOLEN" not in inside.context.exported
     inside.do("shell", f'ln -sf {secret} "$__oi_folder/state.exit"; kill -9 $$')
     assert "the secret" not in inside.do("shell", "echo $STOLEN").text
 
@@ -54,7 +54,7 @@ def test_what_code_exported_does_not_choose_what_runs_outside(
         program.write_text(f"#!/bin/sh\ntouch {proof}\n")
         program.chmod(0o755)
     inside.do("shell", f"export {export}")
-    assert inside.surroundings.exported
+    assert inside.context.exported
     for language in ("python", "javascript"):
         inside[language].version()
         inside.do(language, "1")
@@ -69,7 +69,7 @@ def test_programs_in_the_workspace_are_asked_for_their_version_inside(
     program = workspace / "python"
     program.write_text(f"#!/bin/sh\nmkdir -p {tmp_path}; touch {proof}; echo Python 3.3.3\n")
     program.chmod(0o755)
-    inside.surroundings.python = str(program)
+    inside.context.python = str(program)
     assert inside["python"].version() == "3.3.3"
     assert not proof.exists()
 
@@ -89,7 +89,7 @@ def test_the_first_process_cannot_be_traced_but_others_can(inside: Inside) -> No
 def test_nothing_of_the_command_line_tells_what_is_in_the_environment(
     inside: Inside, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inside.surroundings.exported["HARMLESS"] = "only-for-the-session"
+    inside.context.exported["HARMLESS"] = "only-for-the-session"
     inside.do("shell", "true")
     session = inside["shell"].session
     told = Path(f"/proc/{session._process.pid}/cmdline").read_bytes()

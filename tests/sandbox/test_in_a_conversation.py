@@ -71,7 +71,7 @@ def test_plan_mode_looks_and_changes_nothing(chatting: Chatting) -> None:
     assert decisions(interpreter, "look") == []
     assert "what is there" in str(interpreter.messages) and "Read-only file system" in str(interpreter.messages)
     assert not Path("made").exists()
-    containment: Any = interpreter.computer.surroundings.containment
+    containment: Any = interpreter.computer.context.containment
     assert containment.sandbox.hosts == () and containment.sandbox.kind == "read-only"
 
 
@@ -108,7 +108,7 @@ def test_a_fork_is_in_a_sandbox_of_its_own(home: Path) -> None:
     output(interpreter, "kept=3", "shell")
     child = interpreter.fork()
     try:
-        assert child.computer.surroundings.containment is not interpreter.computer.surroundings.containment
+        assert child.computer.context.containment is not interpreter.computer.context.containment
         assert "[1, 2]" in output(child, "print(kept)")
         assert "3" in output(child, "echo $kept", "shell")
         assert "of both" in output(child, "print(open('shared').read())")

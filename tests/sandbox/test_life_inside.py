@@ -57,7 +57,7 @@ def test_the_terminal_of_a_shell_block_is_at_its_end_with_the_block(inside: Insi
 
 
 def test_keys_reach_a_shell_block(inside: Inside) -> None:
-    inside.surroundings.keyboard = True
+    inside.context.keyboard = True
     told = ""
     for chunk in inside["shell"].run("read -p 'Name: ' name; echo hello $name; read again </dev/tty; echo and $again"):
         told += str(chunk.get("content") or "") if chunk.get("format") == "output" else ""
@@ -74,7 +74,7 @@ def test_a_figure_is_shown(inside: Inside) -> None:
 
 
 def test_input_is_asked_for(inside: Inside) -> None:
-    inside.surroundings.on_input = lambda prompt, password: f"answer to {prompt}"
+    inside.context.on_input = lambda prompt, password: f"answer to {prompt}"
     assert "answer to who" in inside.do("python", "print(input('who'))").text
 
 
@@ -100,9 +100,9 @@ def test_a_block_can_be_interrupted(inside: Inside, language: str, code: str) ->
 
 def test_a_block_has_a_time_limit(inside: Inside) -> None:
     inside.do("python", "kept = 1")
-    inside.surroundings.timeout = 0.3
+    inside.context.timeout = 0.3
     ran = inside.do("python", "import time; time.sleep(100)")
-    inside.surroundings.timeout = None
+    inside.context.timeout = None
     assert ran.ended == "timed_out"
     assert inside.do("python", "print(kept)").text.strip() == "1"
 
@@ -115,8 +115,8 @@ def test_a_crash_costs_the_block_alone(inside: Inside) -> None:
 
 def test_states_are_returned_to(inside: Inside) -> None:
     computer = Computer()
-    computer.surroundings.containment = inside.containment
-    computer.surroundings.cwd = inside.containment.sandbox.workspace
+    computer.context.containment = inside.containment
+    computer.context.cwd = inside.containment.sandbox.workspace
     try:
         computer.run("python", "number = 1")
         computer.run("shell", "number=1")
@@ -160,9 +160,9 @@ def test_everything_goes_when_the_session_does(inside: Inside) -> None:
 
 def test_a_sandbox_that_is_turned_on_takes_over_from_a_session_outside(contained: Any, workspace: Path) -> None:
     inside = contained()
-    containment, inside.surroundings.containment = inside.containment, None
+    containment, inside.context.containment = inside.containment, None
     inside.do("python", "kept = 1")
-    inside.surroundings.containment = containment
+    inside.context.containment = containment
     ran = inside.do("python", "print('kept' in dir(), __import__('os').getpid() < 100)")
     assert "a new Python session" in ran.text and "False True" in ran.text
 
@@ -177,8 +177,8 @@ def test_widening_a_path_needs_a_new_session_and_a_host_does_not(contained: Any,
     assert inside.containment.proxy.hosts == ["example.com"]
     inside.containment.narrow(host)
     assert inside.containment.proxy.hosts == []
-    inside.surroundings.containment = inside.containment.widen(data)
-    assert inside.surroundings.containment is not inside.containment
+    inside.context.containment = inside.containment.widen(data)
+    assert inside.context.containment is not inside.containment
     inside["shell"].terminate()
     assert "1 2 3" in inside.do("shell", f"cat {tmp_path}/data/numbers").text
     assert inside.do("shell", f"echo x >{tmp_path}/data/numbers").ended == "error"

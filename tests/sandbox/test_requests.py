@@ -63,13 +63,13 @@ def test_a_block_has_what_it_asked_for_and_the_next_one_does_not(chatting: Chatt
     replies = [tool_call("python", reading(data, "; kept += 1")), tool_call("python", reading(data)[20:]), text("So.")]
     interpreter, _ = chatting(*replies, **AUTO)
     output(interpreter, "kept = 6")
-    containment = interpreter.computer.surroundings.containment
+    containment = interpreter.computer.context.containment
     seen = converse(interpreter, ["block"])
     assert [chunk["type"] for chunk in seen] == ["confirmation", "decision"]
     assert seen[0]["widening"] == [f"to read {data}"]
     assert seen[1]["content"] == {"by": "user", "reason": f"given for this block: read {data}"}
     assert said(interpreter).count("I read 1 2 3") == 1
-    assert interpreter.computer.surroundings.containment is containment
+    assert interpreter.computer.context.containment is containment
     assert "7" in output(interpreter, "print(kept)")
     assert "No such file" in output(interpreter, f"open('{data}/numbers')")
 
@@ -265,7 +265,7 @@ def test_a_host_is_reached_while_the_block_runs(chatting: Chatting) -> None:
         code = f"# needs: host shop.example:{port}\n{asking}"
         interpreter, _ = chatting(tool_call("python", code), text("So."), **AUTO)
         interpreter.computer.shut_in()
-        proxy: Any = interpreter.computer.surroundings.containment.proxy  # type: ignore[union-attr]
+        proxy: Any = interpreter.computer.context.containment.proxy  # type: ignore[union-attr]
         proxy._resolve, proxy._allow_private = lambda *_: ["127.0.0.1"], True
         converse(interpreter, ["block"])
         assert "It is b'open'" in said(interpreter)

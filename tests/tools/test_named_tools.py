@@ -166,10 +166,10 @@ def test_a_tool_that_is_not_there_runs_nothing(
 ) -> None:
     call = tool_call(arguments=json.dumps(arguments), name=name, id="call_x")
     interpreter, server = chatting(call, text("Sorry."), auto_run=True, workspace=str(tmp_path))
-    interpreter.computer.surroundings.cwd = str(tmp_path)
+    interpreter.computer.context.cwd = str(tmp_path)
     interpreter.chat("Go", display=False)
     assert list(tmp_path.iterdir()) == []
-    assert interpreter.computer.surroundings.cwd == str(tmp_path)
+    assert interpreter.computer.context.cwd == str(tmp_path)
     assert not [message for message in interpreter.messages if message["type"] == "code"]
     [(called, call_id, result)] = answered(server.requests[1].body)
     assert (called, call_id) == (name, "call_x")

@@ -47,7 +47,7 @@ def prepare(interpreter: OpenInterpreter, text: str, data: str = "") -> Outgoing
 
     A model that can see gets the images. Of other files it gets the path: code can read what is in them.
     """
-    folder = interpreter.computer.surroundings.cwd
+    folder = interpreter.computer.context.cwd
     found, sees = attachments(text, folder), interpreter.llm.vision
     said: Message = {"role": "user", "type": "message", "content": f"{text}\n\n{data}" if data else text}
     others: list[Message] = [

@@ -161,7 +161,7 @@ def _ran_well(block: Block) -> bool:
 
 
 def _note(interpreter: OpenInterpreter, again: str = "") -> str:
-    folder = interpreter.computer.surroundings.cwd
+    folder = interpreter.computer.context.cwd
     return _RESUMED.format(date=time.strftime("%d %B %Y"), again=again, folder=folder)
 
 
@@ -197,5 +197,5 @@ def load_messages(interpreter: OpenInterpreter, path: str = "") -> Generator[Eve
 
 def _message_file(interpreter: OpenInterpreter, path: str) -> str:
     """Relative to the folder that the runtimes are in."""
-    path = os.path.join(interpreter.computer.surroundings.cwd, os.path.expanduser(path or "messages.json"))
+    path = os.path.join(interpreter.computer.context.cwd, os.path.expanduser(path or "messages.json"))
     return path if path.endswith(".json") else path + ".json"

@@ -123,12 +123,12 @@ def _verified(interpreter: OpenInterpreter, exported: Export) -> Report:
         Path(interpreter.workspace),
         exported.program.pictures,
         next((entry.at for entry in exported.entries if isinstance(entry, Block)), None),
-        interpreter.computer.surroundings.environment(),
+        interpreter.computer.context.environment(),
     ).run()
 
 
 def _python(interpreter: OpenInterpreter) -> str:
     from interpreter.runtimes.python.language import which_python
 
-    shared = interpreter.computer.surroundings
+    shared = interpreter.computer.context
     return sys.executable if shared.python == "in-process" else which_python(shared.python, shared.environment())

@@ -52,7 +52,7 @@ def run_own_block(
 
 def run_file(interpreter: OpenInterpreter, path: str) -> Generator[Event, None, str]:
     """Run a file in the runtime of its language; a relative path is relative to where the runtimes are."""
-    path = os.path.join(interpreter.computer.surroundings.cwd, os.path.expanduser(path))
+    path = os.path.join(interpreter.computer.context.cwd, os.path.expanduser(path))
     language = _language_of(interpreter, path)
     if language is None:
         raise UsageError(f"No language here has files like {os.path.basename(path)}.")
@@ -75,7 +75,7 @@ def _language_of(interpreter: OpenInterpreter, path: str) -> str | None:
 
 def change_folder(interpreter: OpenInterpreter, folder: str) -> Generator[Event, None, str]:
     """Have all runtimes continue in another folder; its path."""
-    shared = interpreter.computer.surroundings
+    shared = interpreter.computer.context
     path = os.path.normpath(os.path.join(shared.cwd, os.path.expanduser(folder)))
     if not os.path.isdir(path):
         raise UsageError(f"There is no folder {path}.")

@@ -23,7 +23,7 @@ from interpreter.runtimes.python.language import which_python
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
-    from interpreter.runtimes.context import Surroundings
+    from interpreter.runtimes.context import SessionContext
 
 WORK = "interpreter.computer_api.files.work"
 FOLDER = Path(__file__).parent / "files" / "work"
@@ -77,18 +77,18 @@ def do_in_python(computer: Computer, module: str, function: str, /, **arguments:
     return _ask(shared, [python], module, function, {"folder": shared.cwd, **arguments})
 
 
-def surroundings(computer: Computer) -> Surroundings:
+def surroundings(computer: Computer) -> SessionContext:
     """Those of the sessions; for code that calls, in the sandbox that it is in, though there may be another by now."""
     call = CALL.get()
     if call is None:
         computer.shut_in()
-    shared = computer.surroundings
+    shared = computer.context
     if call is None or call.containment is shared.containment:
         return shared
     return replace(shared, containment=call.containment, exported={})  # what was exported there is not for here
 
 
-def _ask(shared: Surroundings, python: list[str], module: str, function: str, arguments: dict[str, Any]) -> Any:
+def _ask(shared: SessionContext, python: list[str], module: str, function: str, arguments: dict[str, Any]) -> Any:
     plain = Start([*python, "-c", PROGRAM], shared.environment(), shared.cwd)
     request = {"sources": _sources(), "module": module, "function": function, "arguments": arguments}
     contained = shared.containment.wrap(plain) if shared.containment else nullcontext(plain)

@@ -91,7 +91,7 @@ class Computer(States, closed=True):
         other.languages = self.languages
         other._tools = self._tools
         other.belong_to(self.session, interpreter.user)
-        other.surroundings.cwd = self.surroundings.cwd
+        other.context.cwd = self.context.cwd
         return other
 
     def terminate(self) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.computer_api.skills import Skills
     from interpreter.runtimes.calls import Tools
-    from interpreter.runtimes.context import OnInput, Surroundings
+    from interpreter.runtimes.context import OnInput, SessionContext
     from interpreter.runtimes.launch import Containment
 
 Language = type[BaseLanguage]
@@ -36,7 +36,7 @@ class Languages(ComputerSettings):
         self._known: tuple[Language, ...] = ()  # as the list was when it was looked at last
         self._registry = Registry(lambda: self.languages)
         self._running: dict[Language, BaseLanguage] = {}
-        self._shared: Surroundings | None = None
+        self._shared: SessionContext | None = None
         self._left: list[Containment] = []  # that new sessions are not shut in any more
 
     def _answering(self) -> Tools | None:
@@ -90,7 +90,7 @@ class Languages(ComputerSettings):
             return self._running[language]
 
     def _make(self, language: Language) -> BaseLanguage:
-        variant = language.variant(self.surroundings)
+        variant = language.variant(self.context)
         wants_computer = any(
             parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
             for parameter in inspect.signature(variant).parameters.values()
@@ -111,7 +111,7 @@ class Languages(ComputerSettings):
         from interpreter.runtimes.python.language import has_package, which_python
 
         try:
-            return has_package(which_python(self.surroundings.python, self.surroundings.environment()), name)
+            return has_package(which_python(self.context.python, self.context.environment()), name)
         except InterpreterError:
             return False
 
@@ -128,12 +128,12 @@ class Languages(ComputerSettings):
     # -- what the sessions share ---------------------------------------------------------------------------------
 
     @property
-    def surroundings(self) -> Surroundings:
+    def context(self) -> SessionContext:
         """What the live sessions share, with the settings as they are now."""
-        from interpreter.runtimes.context import Surroundings
+        from interpreter.runtimes.context import SessionContext
 
         if self._shared is None:
-            self._shared = Surroundings()
+            self._shared = SessionContext()
             if self._interpreter is not None:
                 self._shared.cwd = self._interpreter.workspace
                 self._shared.cancelled = self._interpreter._cancel.is_set
@@ -150,7 +150,7 @@ class Languages(ComputerSettings):
 
     def shut_in(self) -> None:
         """Have sessions that start from now on in the sandbox that the settings ask for, or in none."""
-        shared = self.surroundings
+        shared = self.context
         if self._interpreter is None:
             return
         before, shared.containment = shared.containment, self._interpreter.containment_now(shared.containment)
@@ -161,12 +161,12 @@ class Languages(ComputerSettings):
     @property
     def on_input(self) -> OnInput | None:
         """Asked when code wants input: `(prompt, is_password) -> answer`, None for end of file."""
-        ask = self.surroundings.on_input
+        ask = self.context.on_input
         return ask.args[0] if isinstance(ask, partial) and ask.func is call_user_code else ask
 
     @on_input.setter
     def on_input(self, ask: OnInput | None) -> None:
-        self.surroundings.on_input = None if ask is None else partial(call_user_code, ask)
+        self.context.on_input = None if ask is None else partial(call_user_code, ask)
 
 
 def _completed(language: Language) -> Language:

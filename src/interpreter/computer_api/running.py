@@ -79,7 +79,7 @@ class Running(Languages):
         if stream:
             return told
         with closing(told):
-            return collect(told, self.surroundings.max_output)
+            return collect(told, self.context.max_output)
 
     def exec(self, code: str) -> Any:
         """Run a shell command."""
@@ -104,7 +104,7 @@ class Running(Languages):
 
     def execute(self, block: Block) -> Generator[Chunk]:
         """Run a block; what goes wrong is part of the output."""
-        shared = self.surroundings
+        shared = self.context
         outer = self._active, shared.action, shared.ask, shared.cancelled
         try:
             shared.action, shared.ask = block, partial(self.session.ask_now, block)
@@ -128,7 +128,7 @@ class Running(Languages):
 
     def _ask_on_input(self, question: Question) -> Answer | None:
         """What `on_input` says, where it is set."""
-        asked = self.surroundings.on_input
+        asked = self.context.on_input
         if asked is None:
             return None
         return Answer(ANSWER, asked(question.subject.prompt, question.kind == "password"), by="on_input")
@@ -137,7 +137,7 @@ class Running(Languages):
         """Run a block in the runtime that there is for it now."""
         self._active = block.runtime = self._instance(block.language)
         self._active.on_end = block.mark_over
-        self.surroundings.cancelled = block.is_cancelled
+        self.context.cancelled = block.is_cancelled
         if self._active.handles_interrupts:
             yield from self._active.run(block.code)
         else:
@@ -158,7 +158,7 @@ class Running(Languages):
         """A copy of a language's session, in a view of the file system."""
         self.shut_in()
         self._end_trial()
-        if self.surroundings.containment is not None:
+        if self.context.containment is not None:
             raise NotPreviewableError(IN_SANDBOX)
         self._on_trial = self._instance(language).trial(view)
         return self._on_trial

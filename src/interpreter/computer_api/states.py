@@ -54,7 +54,7 @@ class States(Running):
         """This moment, to return to: the state of each language that has a return, the directory, the exports."""
         from interpreter.runtimes.state import Mark
 
-        shared = self.surroundings
+        shared = self.context
         running = self._running
         states = {each.name: (running.get(each) or self._first_instance(each)).state for each in self.languages}
         kept = {name: state for name, state in states.items() if state is not None}
@@ -69,21 +69,21 @@ class States(Running):
                     told[name] = self.restore(name, state)
             except NotRestorableError as error:
                 told[name] = error
-        self.surroundings.return_to(mark.cwd, mark.exported)
+        self.context.return_to(mark.cwd, mark.exported)
         return told
 
     def forget_folders(self) -> None:
         """Files were put back: each session is told anew where it is, since its folder may be another of that name."""
         from interpreter.runtimes.live import BetweenBlocks
 
-        self.surroundings.leave_lost_folder()
+        self.context.leave_lost_folder()
         for instance in list(self._running.values()):
             if isinstance(instance, BetweenBlocks):
                 instance.forget_folder()
 
     def state(self, language: str) -> int | None:
         """The same of one language, which may not have run anything yet; None if it has no return."""
-        _ = self.surroundings
+        _ = self.context
         return self._instance(language).state
 
     def points(self, language: str) -> list[int]:
@@ -92,7 +92,7 @@ class States(Running):
 
     def restore(self, language: str, state: int) -> Restored:
         """Return to a state; NotRestorableError if there is no way. The present one can be returned to after that."""
-        _ = self.surroundings
+        _ = self.context
         self._end_trial()
         return self._instance(language).restore(state)
 
@@ -103,7 +103,7 @@ class States(Running):
         """
         told: dict[str, Restored | NotRestorableError] = {}
         other.shut_in()
-        other.surroundings.return_to(self.surroundings.cwd, self.surroundings.exported)
+        other.context.return_to(self.context.cwd, self.context.exported)
         for language, instance in list(self._running.items()):
             try:
                 other._running[language], told[language.name] = instance.split(other)

@@ -417,7 +417,7 @@ def _forms(llm: Llm, messages: Sequence[Message], has_tools: bool) -> Forms:
 
 def known_secrets(llm: Llm) -> dict[str, str]:
     """What nobody else should see when code prints it."""
-    known = llm.interpreter.computer.surroundings.environment()
+    known = llm.interpreter.computer.context.environment()
     return secret_values(known, [("API key", llm.api_key)])
 
 
@@ -431,7 +431,7 @@ def _of_the_profile(llm: Llm, forms: Forms, messages: Sequence[Message]) -> Form
 
     user_template = profile.user_template
     if "{files}" in user_template:
-        words, folder = _last_words(messages), llm.interpreter.computer.surroundings.cwd
+        words, folder = _last_words(messages), llm.interpreter.computer.context.cwd
         seen = peek(words, folder)
         user_template = user_template.replace("{languages}", _languages(llm, words, folder))
         if forms.secrets is not None:

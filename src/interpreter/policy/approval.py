@@ -166,7 +166,7 @@ class BlockApproval:
         """Whether the block runs in a separate process: a custom language may do anything in ours."""
         computer = self._context.runtimes
         language = computer.get_language(pending.language)
-        return language is not None and language.variant(computer.surroundings).sandboxable
+        return language is not None and language.variant(computer.context).sandboxable
 
     def _sandbox_request(self, pending: PendingBlock) -> SandboxRequest | None:
         """What the block asks its sandbox for."""

@@ -9,7 +9,7 @@ from interpreter.errors import NotPreviewableError, NotRestorableError, UsageErr
 
 if TYPE_CHECKING:
     from interpreter.messages import Chunk
-    from interpreter.runtimes.context import Surroundings
+    from interpreter.runtimes.context import SessionContext
     from interpreter.runtimes.overlay import Trial, View
     from interpreter.runtimes.state import (
         Completions,
@@ -87,7 +87,7 @@ class BaseLanguage:
     """Where it stands among the languages that come with the package, most used first."""
 
     @classmethod
-    def variant(cls, surroundings: Surroundings) -> type[BaseLanguage]:
+    def variant(cls, context: SessionContext) -> type[BaseLanguage]:
         """The class that runs its blocks with these settings."""
         return cls
 

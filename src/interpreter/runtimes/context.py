@@ -25,7 +25,7 @@ def nearest_folder(path: str) -> str:
 
 
 @dataclass
-class Surroundings:
+class SessionContext:
     """Shared by all languages of a computer; `cd` in one is seen by the others."""
 
     cwd: str = field(default_factory=os.getcwd)

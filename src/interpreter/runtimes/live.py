@@ -21,7 +21,7 @@ from interpreter.runtimes.block import (
     notice,
 )
 from interpreter.runtimes.calls import CallRequest, Request
-from interpreter.runtimes.context import Surroundings
+from interpreter.runtimes.context import SessionContext
 from interpreter.runtimes.launch import Containment, Launch
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.runtime import Session
@@ -46,16 +46,16 @@ from interpreter.sigint import Hold, interrupted_here
 IN_SANDBOX = "What {name} code in a sandbox has left is not taken out of it."
 
 
-class HasSurroundings(Protocol):
+class HasContext(Protocol):
     @property
-    def surroundings(self) -> Surroundings: ...
+    def context(self) -> SessionContext: ...
 
 
 class BetweenBlocks(BaseLanguage):
     """The part of a live language that has nothing to do with a block that runs."""
 
-    def __init__(self, computer: HasSurroundings | None = None) -> None:
-        self.surroundings = computer.surroundings if computer is not None else Surroundings()
+    def __init__(self, computer: HasContext | None = None) -> None:
+        self.context = computer.context if computer is not None else SessionContext()
         self.session: Session | None = None
         self.jobs: list[Job] = []
         self._stopped = False
@@ -86,7 +86,7 @@ class BetweenBlocks(BaseLanguage):
         return None
 
     def _note_place(self) -> None:
-        shared, kept = self.surroundings, {*self._known_states(), self.present}
+        shared, kept = self.context, {*self._known_states(), self.present}
         self._places = {state: place for state, place in self._places.items() if state in kept}
         self._places[self.present] = Place(shared.cwd, dict(shared.exported), dict(self._env))
 
@@ -99,7 +99,7 @@ class BetweenBlocks(BaseLanguage):
         self._number = state
         place = self._places.get(state)
         if place is not None:
-            self.surroundings.return_to(place.cwd, place.exported)
+            self.context.return_to(place.cwd, place.exported)
             self._env = dict(place.own_env)
         self.forget_folder()
 
@@ -109,14 +109,14 @@ class BetweenBlocks(BaseLanguage):
 
     # -- a second one ------------------------------------------------------------------------------------------
 
-    def split(self, computer: HasSurroundings) -> tuple[Self, Restored]:
+    def split(self, computer: HasContext) -> tuple[Self, Restored]:
         session = self.session
         if session is not None and session.block is not None and not session.block.finished:
             raise BusyError(f"A {self.name} block is running: its session cannot be split now.")
         other = type(self)(computer)
         if not self.has_begun():
             return other, Restored()
-        if self.contained_in is not None and other.surroundings.containment is None:
+        if self.contained_in is not None and other.context.containment is None:
             raise NotRestorableError(IN_SANDBOX.format(name=self.name))
         try:
             restored = self.hand_over(other)
@@ -173,7 +173,7 @@ class BetweenBlocks(BaseLanguage):
         return answer
 
 
-__all__ = ["HasSurroundings", "LiveLanguage", "how_done", "how_it_ended"]
+__all__ = ["HasContext", "LiveLanguage", "how_done", "how_it_ended"]
 
 
 @dataclass
@@ -192,7 +192,7 @@ class LiveLanguage(BetweenBlocks):
 
     handles_interrupts = True
 
-    def __init__(self, computer: HasSurroundings | None = None) -> None:
+    def __init__(self, computer: HasContext | None = None) -> None:
         super().__init__(computer)
         self._last: Run | None = None
         self._order = threading.RLock()  # held to start a block or apply its end; the reader thread never takes it
@@ -237,17 +237,17 @@ class LiveLanguage(BetweenBlocks):
 
     def contained_launch(self) -> Launch:
         """How its session is started in the sandbox that there is now, if there is one."""
-        return replace(self.launch(), containment=self.surroundings.containment)
+        return replace(self.launch(), containment=self.context.containment)
 
     def start(self) -> Session:
         """The session, started if there is none; the worker may still be getting ready."""
         if self.session is None:
             launch = self.contained_launch()
             session = Session(launch, self.name)
-            session.calls.tools = self.surroundings.tools
+            session.calls.tools = self.context.tools
             session.start()
             self.session = session  # one that could not start is none
-            self._cwd, self._env = launch.cwd, dict(self.surroundings.exported)
+            self._cwd, self._env = launch.cwd, dict(self.context.exported)
         return self.session
 
     def run(self, code: str) -> Iterator[Chunk]:
@@ -282,10 +282,10 @@ class LiveLanguage(BetweenBlocks):
         if not session.alive:
             notices += self.revive(session)
         self._before = self.leave_state()
-        news = self.surroundings.news_for(self._env, self._cwd)
+        news = self.context.news_for(self._env, self._cwd)
         fields = {**news, **self.fields()}
-        timeout, snapshot = self.surroundings.timeout, self.snapshot()
-        session.calls.tools, session.calls.action = self.surroundings.tools, self.surroundings.action
+        timeout, snapshot = self.context.timeout, self.snapshot()
+        session.calls.tools, session.calls.action = self.context.tools, self.context.action
         session.settle(session.block)  # that of a preview, for example
         block = session.begin(code, self.channels(), fields, timeout, snapshot, self.on_end)
         self._last = Run(session, block)
@@ -348,7 +348,7 @@ class LiveLanguage(BetweenBlocks):
 
     def _may_stay(self, place: Containment | None) -> bool:
         """Whether it is the present sandbox, or one that is part of it."""
-        present = self.surroundings.containment
+        present = self.context.containment
         while present is not None and place is not None and present is not place:
             present = present.within
         return place is present
@@ -375,7 +375,7 @@ class LiveLanguage(BetweenBlocks):
 
     def _shown(self, event: Frame) -> Iterator[Chunk]:
         for chunk in display_chunks(event["data"]):
-            hidden = chunk["type"] == "image" and not self.surroundings.emit_images
+            hidden = chunk["type"] == "image" and not self.context.emit_images
             yield {**chunk, "recipient": "user"} if hidden else chunk
 
     def _ask_about_call(self, event: Frame) -> Iterator[Chunk]:
@@ -394,12 +394,12 @@ class LiveLanguage(BetweenBlocks):
             block, speaks = session.block, session.launch.dialect is None  # of its errors, in numbers
             said = "" if speaks or block.spool.length > IN_MEMORY else block.spool.read()
             for line in session.launch.containment.denials(
-                block.code, {"cwd": self.surroundings.cwd, **event, "said": said}
+                block.code, {"cwd": self.context.cwd, **event, "said": said}
             ):
                 yield notice(line + "\n")
 
     def _answer(self, event: Frame, request: Request) -> None:
-        asked, answer = self.surroundings.on_input, request.text
+        asked, answer = self.context.on_input, request.text
         if not request.is_answered and asked is not None:
             answer = asked(event["prompt"], bool(event.get("password")))
         if answer is None and self._was_stopped():
@@ -411,10 +411,10 @@ class LiveLanguage(BetweenBlocks):
     def _take_news(self, event: Frame) -> None:
         """Where the block left the working directory and the exported variables."""
         if event.get("cwd"):
-            self._cwd = self.surroundings.cwd = event["cwd"]
+            self._cwd = self.context.cwd = event["cwd"]
         if event.get("env"):
-            self.surroundings.exported.update(event["env"])
-        self._env = dict(self.surroundings.exported)
+            self.context.exported.update(event["env"])
+        self._env = dict(self.context.exported)
 
     def _detached(self, run: Run) -> Iterator[Chunk]:
         job = Job(self.name, run.session, run.block)
@@ -434,14 +434,14 @@ class LiveLanguage(BetweenBlocks):
         chunk: Chunk = {"type": "console", "format": "active_line", "content": None}
         chunk |= {"exit_code": exit_code, "ended": ended}
         block = self.session.block if self.session else None
-        if block is not None and block.spool.length > self.surroundings.max_output:
+        if block is not None and block.spool.length > self.context.max_output:
             chunk["truncated"] = block.spool.keep()
         return chunk
 
     # -- from other threads ------------------------------------------------------------------------------------
 
     def _was_stopped(self) -> bool:
-        return self._stopped or self.surroundings.cancelled() or interrupted_here()
+        return self._stopped or self.context.cancelled() or interrupted_here()
 
     def stop(self) -> None:
         self._stopped = True  # also for a block whose session is still being started

@@ -108,7 +108,7 @@ def send(terminal: Terminal, interpreter: OpenInterpreter, text: str, data: str 
     for name in outgoing.missing:
         terminal.tell(f"There is no file {name}.")
     if found := outgoing.attached:
-        folder = interpreter.computer.surroundings.cwd
+        folder = interpreter.computer.context.cwd
         terminal.tell(f"Attached: {', '.join(os.path.relpath(each.path, folder) for each in found)}.")
         terminal.show_pictures(interpreter, [each.path for each in found if each.is_image])
     if outgoing.hides_images:

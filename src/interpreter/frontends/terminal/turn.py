@@ -126,7 +126,7 @@ def _approve(terminal: Terminal, interpreter: OpenInterpreter, busy: Busy, pendi
 @contextmanager
 def _at_hand(terminal: Terminal, interpreter: OpenInterpreter, busy: Busy) -> Iterator[None]:
     """Code may ask the person at this terminal."""
-    shared = interpreter.computer.surroundings
+    shared = interpreter.computer.context
     shared.size, shared.colors = terminal.tty.size(), terminal.colors
     with ExitStack() as after:
         if terminal.tty.can_type:

@@ -11,7 +11,7 @@ from pathlib import Path
 from interpreter.errors import SessionStartError
 from interpreter.runtimes.block import Channels
 from interpreter.runtimes.launch import Launch, program_version
-from interpreter.runtimes.live import HasSurroundings, LiveLanguage
+from interpreter.runtimes.live import HasContext, LiveLanguage
 from interpreter.runtimes.protocol import Frame
 
 DRIVER = Path(__file__).with_name("driver") / "main.cjs"
@@ -37,22 +37,22 @@ class JavaScript(LiveLanguage):
     cell_magic = "%%script node"
     order = 3
 
-    def __init__(self, computer: HasSurroundings | None = None) -> None:
+    def __init__(self, computer: HasContext | None = None) -> None:
         super().__init__(computer)
         self._pipes = itertools.count(1)
 
     def version(self) -> str | None:
-        node = shutil.which("node", path=self.surroundings.own_environment().get("PATH"))
-        number = node and program_version(node, self.surroundings.containment)
+        node = shutil.which("node", path=self.context.own_environment().get("PATH"))
+        number = node and program_version(node, self.context.containment)
         return f"Node.js {number}" if number else None
 
     def launch(self) -> Launch:
-        env = self.surroundings.environment()
-        node = shutil.which("node", path=self.surroundings.own_environment().get("PATH"))
+        env = self.context.environment()
+        node = shutil.which("node", path=self.context.own_environment().get("PATH"))
         if node is None:
             raise SessionStartError(self.name, NO_NODE)
         worker = ["exec", node, *FLAGS, str(DRIVER), "{data}"]
-        return Launch(worker=worker, env=env, cwd=self.surroundings.cwd, interrupt_frames=True)
+        return Launch(worker=worker, env=env, cwd=self.context.cwd, interrupt_frames=True)
 
     def channels(self) -> Channels:
         """Two named pipes, which the driver opens for child processes: Node cannot be sent descriptors."""
@@ -72,4 +72,4 @@ class JavaScript(LiveLanguage):
         return channels
 
     def fields(self) -> Frame:
-        return {"active_lines": self.surroundings.active_lines}
+        return {"active_lines": self.context.active_lines}

@@ -137,7 +137,7 @@ class PythonTrial:
     # -- the block -----------------------------------------------------------------------------------------------
 
     def run(self, code: str) -> Iterator[Chunk]:
-        language, shared = self._language, self._language.surroundings
+        language, shared = self._language, self._language.context
         language._stopped = False
         news = shared.news_for(language._env, language._cwd)
         fields = {**news, **language.fields()}

@@ -17,8 +17,8 @@ from interpreter.messages import Chunk
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.block import console, display_chunks
 from interpreter.runtimes.calls import CallRequest, Interrupt, Request
-from interpreter.runtimes.context import Surroundings
-from interpreter.runtimes.live import HasSurroundings
+from interpreter.runtimes.context import SessionContext
+from interpreter.runtimes.live import HasContext
 from interpreter.runtimes.python.driver import questions
 from interpreter.runtimes.python.driver.active_lines import ActiveLines
 from interpreter.runtimes.python.driver.bare import Bare
@@ -117,14 +117,14 @@ class InProcessPython(BaseLanguage):
     file_extension = "py"
     handles_interrupts = True
 
-    def __init__(self, computer: HasSurroundings | None = None, namespace: dict[str, Any] | None = None) -> None:
-        self.surroundings = computer.surroundings if computer is not None else Surroundings()
+    def __init__(self, computer: HasContext | None = None, namespace: dict[str, Any] | None = None) -> None:
+        self.context = computer.context if computer is not None else SessionContext()
         self.namespace = sys.modules["__main__"].__dict__ if namespace is None else namespace
         self._host_cwd = working_directory()
         self._running = False
         self.block = 0  # the number of the newest one
         self._interrupt = Interrupt()
-        self._outlet = Outlet(self.surroundings)
+        self._outlet = Outlet(self.context)
         self._figures = Figures(self._outlet.display)
         self._lines = ActiveLines(self._outlet.active_line)
         self._loop = EventLoop()
@@ -132,12 +132,12 @@ class InProcessPython(BaseLanguage):
             self.namespace, self._outlet, self._lines, self._loop, self._figures, nullcontext(), run_captured
         )
         self._hidden: dict[str, Any] = {"display": self._engine.display}
-        if self.surroundings.tools is not None:
-            self._hidden["computer"] = self.surroundings.tools.stand_in(self._call)
+        if self.context.tools is not None:
+            self._hidden["computer"] = self.context.tools.stand_in(self._call)
         self._put_in_place()
 
     def run(self, code: str) -> Iterator[Chunk]:
-        if self.surroundings.containment is not None:
+        if self.context.containment is not None:
             raise SandboxUnavailableError("Python in this process cannot be in a sandbox: set computer.python to None.")
         self._prepare()
         self._running = True
@@ -220,10 +220,10 @@ class InProcessPython(BaseLanguage):
         self.block += 1
         self._put_in_place()
         self._interrupt.begin()
-        self._lines.enabled = self.surroundings.active_lines
+        self._lines.enabled = self.context.active_lines
         self._figures.begin()
         if working_directory() != self._host_cwd:  # the caller went somewhere, and the session goes along
-            self._host_cwd = self.surroundings.cwd = working_directory()
+            self._host_cwd = self.context.cwd = working_directory()
 
     def _steps(self, code: str) -> Iterator[BaseException | None]:
         older = self._figures.open()
@@ -249,13 +249,13 @@ class InProcessPython(BaseLanguage):
     @contextmanager
     def _working_directory(self) -> Iterator[None]:
         host = working_directory()
-        if self.surroundings.cwd != host:
-            os.chdir(self.surroundings.cwd)
+        if self.context.cwd != host:
+            os.chdir(self.context.cwd)
         try:
             yield
         finally:
-            self.surroundings.cwd = working_directory()
-            if self.surroundings.cwd != host:
+            self.context.cwd = working_directory()
+            if self.context.cwd != host:
                 os.chdir(host)
 
 
@@ -297,8 +297,8 @@ class OwnCall:
 class Outlet:
     """Where a block's output becomes chunks."""
 
-    def __init__(self, surroundings: Surroundings) -> None:
-        self._surroundings = surroundings
+    def __init__(self, context: SessionContext) -> None:
+        self._context = context
         self._chunks: list[Chunk] = []
         self.stdout = Output("stdout", 1, lambda text: self.stream("stdout", text))
         self.stderr = Output("stderr", 2, lambda text: self.stream("stderr", text))
@@ -320,7 +320,7 @@ class Outlet:
     def display(self, data: dict[str, Any], display_id: str | None = None, update: bool = False) -> None:
         self.flush()
         for chunk in display_chunks(data):
-            hidden = chunk["type"] == "image" and not self._surroundings.emit_images
+            hidden = chunk["type"] == "image" and not self._context.emit_images
             self._chunks.append({**chunk, "recipient": "user"} if hidden else chunk)
 
     def add(self, chunk: Chunk) -> None:
@@ -333,15 +333,15 @@ class Outlet:
     def ask(self, prompt: str, password: bool = False) -> str | None:
         request = Request("password" if password else "text", prompt)
         self.request(request, {"type": "input_request", "content": prompt, "password": password})
-        if not request.is_answered and self._surroundings.on_input is not None:
-            return self._surroundings.on_input(prompt, password)
+        if not request.is_answered and self._context.on_input is not None:
+            return self._context.on_input(prompt, password)
         return request.text
 
     def request(self, request: Request, chunk: Chunk) -> None:
         """Have whoever can answer do so now: code that runs in this very thread cannot be suspended."""
         self.flush()
-        if self._surroundings.ask is not None:
-            chunk = self._surroundings.ask(request, chunk)
+        if self._context.ask is not None:
+            chunk = self._context.ask(request, chunk)
         self._chunks.append(chunk)
 
 

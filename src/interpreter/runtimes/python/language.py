@@ -22,7 +22,7 @@ from interpreter.runtimes.state import Restored
 
 if TYPE_CHECKING:
     from interpreter.runtimes.base import BaseLanguage
-    from interpreter.runtimes.context import Surroundings
+    from interpreter.runtimes.context import SessionContext
     from interpreter.runtimes.overlay import Trial, View
     from interpreter.runtimes.seccomp import Gate
 
@@ -89,26 +89,26 @@ class Python(LiveLanguage):
     gate: Gate | None = None  # what is asked about by copies of the session that were in a view
 
     @classmethod
-    def variant(cls, surroundings: Surroundings) -> type[BaseLanguage]:
-        if surroundings.python != "in-process":
+    def variant(cls, context: SessionContext) -> type[BaseLanguage]:
+        if context.python != "in-process":
             return cls
         from interpreter.runtimes.python.in_process import InProcessPython
 
         return InProcessPython
 
     def version(self) -> str | None:
-        python = which_python(self.surroundings.python, self.surroundings.own_environment())
+        python = which_python(self.context.python, self.context.own_environment())
         ours = python == sys.executable
-        return platform.python_version() if ours else program_version(python, self.surroundings.containment)
+        return platform.python_version() if ours else program_version(python, self.context.containment)
 
     def launch(self) -> Launch:
-        env = self.surroundings.environment()
-        python = which_python(self.surroundings.python, self.surroundings.own_environment())
-        return Launch(["driver", str(DRIVER)], python=python, env=env, cwd=self.surroundings.cwd)
+        env = self.context.environment()
+        python = which_python(self.context.python, self.context.own_environment())
+        return Launch(["driver", str(DRIVER)], python=python, env=env, cwd=self.context.cwd)
 
     def fields(self) -> Frame:
-        skills = {"skills": self.surroundings.skills()} if self.surroundings.skills is not None else {}
-        return {"colors": self.surroundings.colors, "active_lines": self.surroundings.active_lines, **skills}
+        skills = {"skills": self.context.skills()} if self.context.skills is not None else {}
+        return {"colors": self.context.colors, "active_lines": self.context.active_lines, **skills}
 
     # -- states --------------------------------------------------------------------------------------------------
 
@@ -185,11 +185,11 @@ class Python(LiveLanguage):
             self.session.snapshots.take_soon(self.present, self._most())
 
     def _most(self) -> int:
-        return self.surroundings.snapshots + 1  # the present state is one, and no return
+        return self.context.snapshots + 1  # the present state is one, and no return
 
     def snapshot_of_now(self) -> tuple[int, int] | None:
         """What a snapshot of the present state is called, and how many to keep; None for no snapshot."""
-        return (self.present, self.surroundings.snapshots + 1) if self._can_rewind() else None
+        return (self.present, self.context.snapshots + 1) if self._can_rewind() else None
 
     def trial(self, view: View) -> Trial:
         from interpreter.runtimes.python.dry_run import PythonTrial
@@ -197,7 +197,7 @@ class Python(LiveLanguage):
         return PythonTrial(self, view)
 
     def _can_rewind(self) -> bool:
-        return self.surroundings.snapshots > 0 and hasattr(os, "fork")
+        return self.context.snapshots > 0 and hasattr(os, "fork")
 
     def _promote(self, session: Session, state: int) -> Restored | None:
         said = session.snapshots.promote(state)

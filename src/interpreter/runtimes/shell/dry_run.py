@@ -22,7 +22,7 @@ from interpreter.runtimes.shell.language import FAREWELL, Shell
 from interpreter.runtimes.state import SAVING
 
 if TYPE_CHECKING:
-    from interpreter.runtimes.context import Surroundings
+    from interpreter.runtimes.context import SessionContext
 
 STARTER = Path(python.__file__).with_name("driver") / "start_in_view.py"
 PATIENCE = 60.0  # seconds
@@ -32,9 +32,9 @@ NO_SHELL = "No shell could be started in which the block could be tried out."
 class ShellInView(Shell):
     """A shell that goes into a view before it is one; nobody's keys reach it."""
 
-    def __init__(self, surroundings: Surroundings, state: bytes | None, entrance: str) -> None:
+    def __init__(self, context: SessionContext, state: bytes | None, entrance: str) -> None:
         super().__init__()
-        self.surroundings = dataclasses.replace(surroundings, keyboard=False, exported=dict(surroundings.exported))
+        self.context = dataclasses.replace(context, keyboard=False, exported=dict(context.exported))
         self._state, self._entrance = state, entrance
 
     def launch(self) -> Launch:
@@ -63,7 +63,7 @@ class ShellTrial:
             door.listen(1)
             door.settimeout(PATIENCE)
             state = last_state(language) or language._own_state()
-            self.active = ShellInView(language.surroundings, state, f"{folder}/door")
+            self.active = ShellInView(language.context, state, f"{folder}/door")
             self._begin(door)
 
     def _begin(self, door: socket.socket) -> None:
@@ -98,16 +98,16 @@ class ShellTrial:
 
     def keep(self) -> list[str]:
         """The live shell takes over what a state can hold; what runs in the background is not in it."""
-        state, shared = self.active.saved(), self.active.surroundings
+        state, shared = self.active.saved(), self.active.context
         copy = self.active.session
         left = others_in(self._view.place, copy.pid if copy is not None else None)
         self.drop()
         if state is None:
             return ["the shell's variables"]
         take_over(self._language, state, self._code)
-        self._language.surroundings.cwd = shared.cwd
-        self._language.surroundings.exported.update(shared.exported)
-        self._language._cwd, self._language._env = shared.cwd, dict(self._language.surroundings.exported)
+        self._language.context.cwd = shared.cwd
+        self._language.context.exported.update(shared.exported)
+        self._language._cwd, self._language._env = shared.cwd, dict(self._language.context.exported)
         return [f"{each}, which was ended" for each in left]
 
     def drop(self) -> None:

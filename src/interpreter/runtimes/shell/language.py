@@ -19,7 +19,7 @@ from interpreter.errors import BusyError, NotRestorableError, SessionStartError,
 from interpreter.messages import Chunk
 from interpreter.runtimes.block import Block, Channel, Channels, Spool, console, outputs_folder
 from interpreter.runtimes.launch import KEYBOARD, Containment, Launch, path_of, program_version
-from interpreter.runtimes.live import HasSurroundings, LiveLanguage, Run, how_it_ended
+from interpreter.runtimes.live import HasContext, LiveLanguage, Run, how_it_ended
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.runtime import Session
 from interpreter.runtimes.shell.dialect import Dialect, Exports, is_whole, listed, read_file, state_file, variables
@@ -119,29 +119,29 @@ class Shell(LiveLanguage):
     _state: bytes | None = None  # of a session that was moved to the background
     _state_in: Containment | None = None  # what shut that one in
 
-    def __init__(self, computer: HasSurroundings | None = None) -> None:
+    def __init__(self, computer: HasContext | None = None) -> None:
         super().__init__(computer)
         self._blocks: dict[int, int] = {}  # by the number of a state, the block that left it
 
     def version(self) -> str | None:
-        shell = which_shell(self.surroundings.shell)
-        number = shell and program_version(shell, self.surroundings.containment)
+        shell = which_shell(self.context.shell)
+        number = shell and program_version(shell, self.context.containment)
         return f"{Path(shell).name} {number}" if shell and number else None
 
     def launch(self) -> Launch:
-        shell = which_shell(self.surroundings.shell)
+        shell = which_shell(self.context.shell)
         if shell is None:
-            wanted = self.surroundings.shell
+            wanted = self.context.shell
             missing = f"{wanted} is no bash or zsh that can be run." if wanted else "bash is not installed."
             raise SessionStartError(self.name, missing)
         env = self._environment()
-        self._dialect = Dialect(shell, env["TERM"], self.surroundings.shell_rc, self._own_state())
+        self._dialect = Dialect(shell, env["TERM"], self.context.shell_rc, self._own_state())
         self._exports = Exports(env)
         start = ["--norc", "--noprofile"] if self._dialect.kind == "bash" else ["-f", "-s"]
-        return Launch(["stdin", shell, *start], self._dialect, env=env, cwd=self.surroundings.cwd)
+        return Launch(["stdin", shell, *start], self._dialect, env=env, cwd=self.context.cwd)
 
     def _environment(self) -> dict[str, str]:
-        found = {name: value for name, value in self.surroundings.environment().items() if name not in NOT_FOR_US}
+        found = {name: value for name, value in self.context.environment().items() if name not in NOT_FOR_US}
         return found | dict.fromkeys(PAGERS, "cat") | {"TERM": self._terminal_kind()}
 
     def start(self) -> Session:
@@ -154,7 +154,7 @@ class Shell(LiveLanguage):
     # -- blocks ------------------------------------------------------------------------------------------
 
     def channels(self) -> Channels:
-        terminal = output_terminal(self.surroundings.size)
+        terminal = output_terminal(self.context.size)
         terminal.plain = partial(self._dialect.plain, self.start().folder)
         return terminal
 
@@ -163,10 +163,10 @@ class Shell(LiveLanguage):
         stdin = self._keyboard.path if self._keyboard else os.devnull
         if self._keyboard and self.start().launch.containment is not None:
             stdin = path_of(KEYBOARD)
-        return {"stdin": stdin, "term": self._terminal_kind(), "active_lines": self.surroundings.active_lines}
+        return {"stdin": stdin, "term": self._terminal_kind(), "active_lines": self.context.active_lines}
 
     def _terminal_kind(self) -> str:
-        return "xterm-256color" if self.surroundings.colors else "dumb"
+        return "xterm-256color" if self.context.colors else "dumb"
 
     def _take_news(self, event: Frame) -> None:
         super()._take_news({**event, **self._news()})
@@ -179,7 +179,7 @@ class Shell(LiveLanguage):
         report = self._dialect.report(self.session.folder)
         if report is None:
             return {}
-        cwd, changed = self._exports.news(report, self.surroundings.exported)
+        cwd, changed = self._exports.news(report, self.context.exported)
         return {"cwd": cwd, "env": changed}
 
     def exited(self, event: Frame) -> Iterator[Chunk]:
@@ -202,7 +202,7 @@ class Shell(LiveLanguage):
     def _seat_somebody(self) -> None:
         """Have a controlling terminal while there is somebody to type, and none while there is not."""
         session = self.start()
-        if self.surroundings.keyboard != (self._keyboard is not None):
+        if self.context.keyboard != (self._keyboard is not None):
             if session.alive:
                 session.retire(FAREWELL)  # a process keeps the terminal that it was born with
             if self._keyboard is None:
@@ -213,7 +213,7 @@ class Shell(LiveLanguage):
                 self._keyboard.hang_up()
                 self._keyboard = None
         if self._keyboard is not None:
-            self._keyboard.prepare(self.surroundings.size)
+            self._keyboard.prepare(self.context.size)
 
     def send_keys(self, keys: bytes) -> None:
         """Type something for the block that runs."""
@@ -240,7 +240,7 @@ class Shell(LiveLanguage):
         match = VARIABLE.search(code[:cursor])
         if match is None or self.session is None or self.session.busy:
             return Completions(cursor)
-        names = {**self.surroundings.environment(), **self._variables()}
+        names = {**self.context.environment(), **self._variables()}
         matches = [(name, "") for name in sorted(names) if name.startswith(match[1])]
         return Completions(match.start(1), matches)
 
@@ -255,7 +255,7 @@ class Shell(LiveLanguage):
 
     @property
     def state(self) -> int | None:
-        return self.present if self.surroundings.snapshots > 0 else None
+        return self.present if self.context.snapshots > 0 else None
 
     def points(self) -> list[int]:
         return [state for state, number in self._blocks.items() if self._is_kept(number) and state != self.present]
@@ -284,7 +284,7 @@ class Shell(LiveLanguage):
     def leave_state(self) -> int:
         before = super().leave_state()
         assert self.session is not None
-        self._dialect.kept = self.surroundings.snapshots + 2
+        self._dialect.kept = self.context.snapshots + 2
         oldest = self._dialect.oldest(self.session.folder)
         self._blocks = {state: number for state, number in self._blocks.items() if number == 0 or number >= oldest}
         self._blocks.setdefault(before, 0)
@@ -297,14 +297,14 @@ class Shell(LiveLanguage):
 
     def _own_state(self) -> bytes | None:
         """What a new shell starts from: not what is from another sandbox."""
-        return self._state if self._state_in is self.surroundings.containment else None
+        return self._state if self._state_in is self.context.containment else None
 
     def has_begun(self) -> bool:
         return self._state is not None or super().has_begun()
 
     def hand_over(self, other: Shell) -> Restored:
         """The saved state: a new shell starts from there; background jobs stay with this one."""
-        other._state, other._state_in = self._saved(), other.surroundings.containment
+        other._state, other._state_in = self._saved(), other.context.containment
         return Restored()
 
     def _saved(self) -> bytes | None:

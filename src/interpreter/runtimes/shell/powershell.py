@@ -15,8 +15,8 @@ from interpreter.errors import SessionStartError
 from interpreter.messages import Chunk
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.block import console
-from interpreter.runtimes.context import Surroundings
-from interpreter.runtimes.live import HasSurroundings
+from interpreter.runtimes.context import SessionContext
+from interpreter.runtimes.live import HasContext
 
 DRIVER = Path(__file__).with_name("driver.ps1")
 START_WITHIN = 30.0  # seconds
@@ -32,8 +32,8 @@ class PowerShell(BaseLanguage):
     explains_failures = False
     order = 2
 
-    def __init__(self, computer: HasSurroundings | None = None) -> None:
-        self.surroundings = computer.surroundings if computer is not None else Surroundings()
+    def __init__(self, computer: HasContext | None = None) -> None:
+        self.context = computer.context if computer is not None else SessionContext()
         self._process: subprocess.Popen[bytes] | None = None
         self._lines: IO[str] | None = None
 
@@ -41,12 +41,12 @@ class PowerShell(BaseLanguage):
         if self._process is None:
             self._start()
         assert self._lines is not None
-        self._lines.write(json.dumps({"code": code, "cwd": self.surroundings.cwd}) + "\n")
+        self._lines.write(json.dumps({"code": code, "cwd": self.context.cwd}) + "\n")
         self._lines.flush()
         for line in self._lines:
             frame = json.loads(line)
             if frame["event"] == "done":
-                self.surroundings.cwd = frame["cwd"]
+                self.context.cwd = frame["cwd"]
                 yield closing(frame["exit_code"], "done" if frame["status"] == "ok" else "error")
                 return
             yield console(frame["text"])
@@ -63,8 +63,8 @@ class PowerShell(BaseLanguage):
             server.settimeout(START_WITHIN)
             argv = [program, "-NoLogo", "-NoProfile", "-NonInteractive", "-ExecutionPolicy", "Bypass"]
             argv += ["-File", str(DRIVER), str(server.getsockname()[1]), token]
-            env = self.surroundings.environment()
-            self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, env=env, cwd=self.surroundings.cwd)
+            env = self.context.environment()
+            self._process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, env=env, cwd=self.context.cwd)
             connection, _ = server.accept()
         self._lines = connection.makefile("rw", encoding="utf-8", newline="\n")
         connection.close()  # the file keeps it open

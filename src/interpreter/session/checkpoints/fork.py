@@ -86,8 +86,8 @@ def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenIn
     for tool in parent.tools.others:
         child.tools.append(tool)
     child.forked = Fork(parent, folder, record, record.items, parent.computer.split(child.computer))
-    child.computer.surroundings.cwd = _moved(parent.computer.surroundings.cwd, source, target)
-    child.computer.surroundings.exported = dict(parent.computer.surroundings.exported)
+    child.computer.context.cwd = _moved(parent.computer.context.cwd, source, target)
+    child.computer.context.exported = dict(parent.computer.context.exported)
     child.journal.fork_from(parent.journal)
     return child
 
@@ -181,7 +181,7 @@ def _bring_home(child: OpenInterpreter, target: Path, source: Path) -> None:
     """Be in the workspace that it came from: the model is told, and so is whoever goes back to a point in the fork."""
 
     child.workspace = str(source)
-    child.computer.surroundings.cwd = _moved(child.computer.surroundings.cwd, target, source)
+    child.computer.context.cwd = _moved(child.computer.context.cwd, target, source)
     for point in child.timeline.points:
         if point.mark is not None:
             point.mark = replace(point.mark, cwd=_moved(point.mark.cwd, target, source))
