@@ -16,7 +16,7 @@ from answering import allowing_calls
 from interpreter import OpenInterpreter
 from interpreter.computer_api.tool import Picture, Tool, acts, sends
 from interpreter.computer_api.tools import TOOLS
-from python_sessions import Ran
+from python_runtimes import Ran
 
 PNG = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000002000000010802000000"

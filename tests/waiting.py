@@ -9,7 +9,7 @@ from typing import Any
 
 import psutil
 
-from interpreter.runtimes.runtime import Session
+from interpreter.runtimes.runtime import Runtime
 
 LIMIT = 60.0  # seconds: only something that never comes takes so long
 
@@ -48,11 +48,11 @@ def until_ended(processes: Iterable[psutil.Process | int]) -> None:
     until(have_ended, f"the end of {left}")
 
 
-def worker_of(session: Session | None) -> psutil.Process:
-    """The worker of a session: a supervisor that waits for its turn may name it later than its first block ends."""
-    assert session is not None
-    until(lambda: session.pid is not None, "the number of the worker")
-    return psutil.Process(session.pid)
+def worker_of(runtime: Runtime | None) -> psutil.Process:
+    """The worker of a runtime: a supervisor that waits for its turn may name it later than its first block ends."""
+    assert runtime is not None
+    until(lambda: runtime.pid is not None, "the number of the worker")
+    return psutil.Process(runtime.pid)
 
 
 def is_running(process: psutil.Process | int) -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gadget import Desk, calls_of, desk
-from python_sessions import Ran
+from python_runtimes import Ran
 
 __all__ = ["desk"]
 
@@ -93,7 +93,7 @@ def test_a_worker_that_dies_in_a_call_takes_it_along(desk: Desk, language: str) 
     def kill() -> None:
         assert desk.gadget.entered.wait(60)
         instance = desk.computer._instance(language)
-        instance.session.control.say("kill")  # type: ignore[attr-defined]
+        instance.runtime.control.say("kill")  # type: ignore[attr-defined]
 
     killer = threading.Thread(target=kill)
     killer.start()
@@ -271,7 +271,7 @@ def test_a_fork_of_the_interpreter_calls_its_own_computer(desk: Desk) -> None:
 
 def test_a_frame_for_no_call_changes_nothing(desk: Desk) -> None:
     desk.do("computer.gadget.width")
-    session = desk.computer._instance("python").session  # type: ignore[attr-defined]
+    session = desk.computer._instance("python").runtime  # type: ignore[attr-defined]
     session.send({"op": "reply", "call": 1, "value": "late"})
     session.send({"op": "reply", "call": 999, "value": "never asked"})
     assert desk.do("print(computer.gadget.width)").text == "7\n"

@@ -340,7 +340,7 @@ def test_tools_move_along_to_a_new_worker(desk: Desk) -> None:
     """Where a snapshot cannot go on by itself, variables are carried: names of tools among them."""
     desk.do("from computer import gadget\npress = gadget.press\nimport computer\nx = 5\npicture = gadget.picture()")
     python = desk.computer._instance("python")
-    session = python.session  # type: ignore[attr-defined]
+    session = python.runtime  # type: ignore[attr-defined]
     lost = session.snapshots.carry()
     assert lost == []
     assert desk.do("print(gadget.width, press(), x, picture, computer.gadget is gadget)").text == (

@@ -9,7 +9,7 @@ import pytest
 
 from gadget import PNG, Desk, calls_of, desk
 from interpreter.errors import ComputerError
-from python_sessions import ENGINES
+from python_runtimes import ENGINES
 
 __all__ = ["desk"]
 pytestmark = pytest.mark.usefixtures("engine")
@@ -183,9 +183,9 @@ def test_completion_knows_the_tools(desk: Desk) -> None:
 
 
 def test_a_session_without_a_computer_says_so() -> None:
-    from python_sessions import PythonSession
+    from python_runtimes import PythonRuntime
 
-    python = PythonSession(os.environ["INTERPRETER_PYTHON_ENGINE"])
+    python = PythonRuntime(os.environ["INTERPRETER_PYTHON_ENGINE"])
     try:
         assert "There is no computer to call here." in python.do("computer.display.view()").stderr
     finally:

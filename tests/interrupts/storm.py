@@ -114,9 +114,9 @@ class Storm:
         return interpreter
 
     def _count_endings(self) -> None:
-        begin, told = Session.begin, self.told
+        begin, told = Runtime.begin, self.told
 
-        def counted(session: Session, *args: Any) -> Any:
+        def counted(runtime: Runtime, *args: Any) -> Any:
             *given, on_end = args
 
             def ended() -> None:
@@ -124,11 +124,11 @@ class Storm:
                 if on_end is not None:
                     on_end()
 
-            block = begin(session, *given, ended)
+            block = begin(runtime, *given, ended)
             told["begun"] += 1
             return block
 
-        Session.begin = counted  # type: ignore[method-assign]
+        Runtime.begin = counted  # type: ignore[method-assign]
 
     def _reply(self, body: dict[str, Any]) -> Any:
         return text("Done.") if body["messages"][-1]["role"] == "tool" else self.said

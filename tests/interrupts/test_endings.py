@@ -11,15 +11,15 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.runtimes.live import LiveLanguage
-from javascript_sessions import JavaScriptSession
-from python_sessions import PythonSession, Ran
-from shell_sessions import ShellSession
+from javascript_runtimes import JavaScriptRuntime
+from python_runtimes import PythonRuntime, Ran
+from shell_runtimes import ShellRuntime
 from waiting import until
 
 LANGUAGES: dict[str, Callable[[], LiveLanguage]] = {
-    "python": PythonSession,
-    "shell": ShellSession,
-    "javascript": JavaScriptSession,
+    "python": PythonRuntime,
+    "shell": ShellRuntime,
+    "javascript": JavaScriptRuntime,
 }
 BEGUN = {"python": "print('begun', flush=True)\n", "shell": "echo begun\n", "javascript": "console.log('begun')\n"}
 PRINT = {"python": "print({})", "shell": "echo {}", "javascript": "console.log({})"}
@@ -159,7 +159,7 @@ def test_a_suspended_run_ends_when_its_session_is_terminated(language: LiveLangu
 
 
 def test_settle_last_applies_directory_and_variables_once(tmp_path: Path) -> None:
-    shell = ShellSession()
+    shell = ShellRuntime()
     try:
         chunks, ran = suspended(shell, f"cd {tmp_path}; export FOUND=here")
         until(lambda: ended_block(shell), "the end of the block")
@@ -175,13 +175,13 @@ def test_settle_last_applies_directory_and_variables_once(tmp_path: Path) -> Non
 
 
 def test_detaching_a_suspended_run_ends_it_once() -> None:
-    python = PythonSession()
+    python = PythonRuntime()
     told: list[str] = []
     try:
         python.on_end = lambda: told.append("ended")
         chunks, ran = suspended(python, "import time; time.sleep(0.3)")
         python.detach()
-        assert python.settle_last() and python.session is None
+        assert python.settle_last() and python.runtime is None
         assert printed(python, 22) == "22\n"
         ran.chunks.extend(chunks)
         until(lambda: not python.jobs[0].running, "the end of the job")

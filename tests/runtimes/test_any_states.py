@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from python_sessions import ENGINES, PythonSession
-from shell_sessions import SHELLS, ShellSession
+from python_runtimes import ENGINES, PythonRuntime
+from shell_runtimes import SHELLS, ShellRuntime
 
 PYTHON_WORLD = """
 import json, os, random, numpy, pandas
@@ -137,7 +137,7 @@ def programs(effects: list[str]) -> st.SearchStrategy[list[str]]:
     return st.lists(st.lists(effect, min_size=1, max_size=4).map("\n".join), min_size=1, max_size=4)
 
 
-def check(session: PythonSession | ShellSession, world: str, shown: str, program: list[str], walk: list[int]) -> None:
+def check(session: PythonRuntime | ShellRuntime, world: str, shown: str, program: list[str], walk: list[int]) -> None:
     """Undo and redo to each stop of a walk, and to both ends."""
     assert session.do(world).ended == "done"
     seen = [(session.present, session.do(shown).text)]
@@ -154,8 +154,8 @@ def check(session: PythonSession | ShellSession, world: str, shown: str, program
 
 
 @pytest.fixture(scope="module")
-def pythons() -> Iterator[dict[str, PythonSession]]:
-    sessions = {engine: PythonSession(engine) for engine in ENGINES}
+def pythons() -> Iterator[dict[str, PythonRuntime]]:
+    sessions = {engine: PythonRuntime(engine) for engine in ENGINES}
     for session in sessions.values():
         session.context.snapshots = 30  # as many as the longest walk makes
     yield sessions
@@ -164,8 +164,8 @@ def pythons() -> Iterator[dict[str, PythonSession]]:
 
 
 @pytest.fixture(scope="module", params=SHELLS)
-def shell(request: pytest.FixtureRequest) -> Iterator[ShellSession]:
-    session = ShellSession(request.param, snapshots=30)
+def shell(request: pytest.FixtureRequest) -> Iterator[ShellRuntime]:
+    session = ShellRuntime(request.param, snapshots=30)
     yield session
     session.terminate()
 
@@ -181,21 +181,21 @@ def some(count: int) -> Any:
     return settings(max_examples=count, deadline=None, suppress_health_check=list(HealthCheck))
 
 
-def check_python(session: PythonSession, path: Path, program: list[str], walk: list[int]) -> None:
+def check_python(session: PythonRuntime, path: Path, program: list[str], walk: list[int]) -> None:
     check(session, f"PATH = {str(path)!r}\n{PYTHON_WORLD}", "print(shown())", program, walk)
 
 
 @some(30)
 @given(engine=st.sampled_from(ENGINES), program=programs(PYTHON_EFFECTS), walk=walks)
 def test_any_python_program(
-    pythons: dict[str, PythonSession], path: Path, engine: str, program: list[str], walk: list[int]
+    pythons: dict[str, PythonRuntime], path: Path, engine: str, program: list[str], walk: list[int]
 ) -> None:
     check_python(pythons[engine], path, program, walk)
 
 
 @some(15)
 @given(program=programs(SHELL_EFFECTS), walk=walks)
-def test_any_shell_program(shell: ShellSession, program: list[str], walk: list[int]) -> None:
+def test_any_shell_program(shell: ShellRuntime, program: list[str], walk: list[int]) -> None:
     check(shell, SHELL_WORLD, SHELL_SHOWN, program, walk)
 
 
@@ -204,7 +204,7 @@ def test_any_shell_program(shell: ShellSession, program: list[str], walk: list[i
 @some(500)
 @given(engine=st.sampled_from(ENGINES), program=programs(PYTHON_EFFECTS), walk=walks)
 def test_many_python_programs(
-    pythons: dict[str, PythonSession], path: Path, engine: str, program: list[str], walk: list[int]
+    pythons: dict[str, PythonRuntime], path: Path, engine: str, program: list[str], walk: list[int]
 ) -> None:
     check_python(pythons[engine], path, program, walk)
 
@@ -213,5 +213,5 @@ def test_many_python_programs(
 @pytest.mark.timeout(3600)
 @some(250)
 @given(program=programs(SHELL_EFFECTS), walk=walks)
-def test_many_shell_programs(shell: ShellSession, program: list[str], walk: list[int]) -> None:
+def test_many_shell_programs(shell: ShellRuntime, program: list[str], walk: list[int]) -> None:
     check(shell, SHELL_WORLD, SHELL_SHOWN, program, walk)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from interpreter.runtimes import live as between_blocks
-from javascript_sessions import JavaScriptSession
-from javascript_sessions import fresh as javascript  # noqa: F401
-from python_sessions import PythonSession, session  # noqa: F401
-from shell_sessions import ShellSession, bash  # noqa: F401
+from javascript_runtimes import JavaScriptRuntime
+from javascript_runtimes import fresh as javascript  # noqa: F401
+from python_runtimes import PythonRuntime, session  # noqa: F401
+from shell_runtimes import ShellRuntime, bash  # noqa: F401
 
 THINGS = """
 import pandas as pd, os
@@ -32,7 +32,7 @@ def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _things(session: PythonSession) -> None:  # noqa: F811
+def _things(session: PythonRuntime) -> None:  # noqa: F811
     assert session.do(THINGS).ended == "done"
 
 
@@ -55,7 +55,7 @@ def _things(session: PythonSession) -> None:  # noqa: F811
         ("", None),
     ],
 )
-def test_python(session: PythonSession, code: str, offered: list[str] | None) -> None:  # noqa: F811
+def test_python(session: PythonRuntime, code: str, offered: list[str] | None) -> None:  # noqa: F811
     found = session.complete(code, len(code))
     texts = [text for text, _ in found.matches]
     if offered is None:
@@ -65,13 +65,13 @@ def test_python(session: PythonSession, code: str, offered: list[str] | None) ->
         assert not offered or code[found.start :] == offered[0][: len(code) - found.start]
 
 
-def test_no_property_is_read(session: PythonSession) -> None:  # noqa: F811
+def test_no_property_is_read(session: PythonRuntime) -> None:  # noqa: F811
     session.complete("thing.risky.me", 14)
     session.complete("thing.", 6)
     assert session.do("touched").text == "[]\n"
 
 
-def test_in_the_middle_of_a_line(session: PythonSession) -> None:  # noqa: F811
+def test_in_the_middle_of_a_line(session: PythonRuntime) -> None:  # noqa: F811
     found = session.complete("print(mapp, 1)", 10)
     assert (found.start, list(found.matches)) == (6, [("mapping", "dict")])
 
@@ -81,12 +81,12 @@ def test_in_the_middle_of_a_line(session: PythonSession) -> None:  # noqa: F811
     ("code", "offered"),
     [("lis", "list"), ("list.pu", "push"), ("Math.ab", "abs"), ("thing.al", "alpha"), ("requ", "require")],
 )
-def test_javascript(javascript: JavaScriptSession, code: str, offered: str) -> None:  # noqa: F811
+def test_javascript(javascript: JavaScriptRuntime, code: str, offered: str) -> None:  # noqa: F811
     javascript.do("const list = [1]; const thing = {alpha: 1}")
     assert offered in [text for text, _ in javascript.complete(code, len(code)).matches]
 
 
-def test_shell_variables(bash: ShellSession) -> None:  # noqa: F811
+def test_shell_variables(bash: ShellRuntime) -> None:  # noqa: F811
     bash.do("place=here; plenty=1")
     found = bash.complete("echo ${pl", 9)
     assert (found.start, [text for text, _ in found.matches]) == (7, ["place", "plenty"])
@@ -94,6 +94,6 @@ def test_shell_variables(bash: ShellSession) -> None:  # noqa: F811
 
 
 def test_without_a_session_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    python = PythonSession()
+    python = PythonRuntime()
     assert python.complete("im", 2).matches == ()
-    assert python.session is None
+    assert python.runtime is None

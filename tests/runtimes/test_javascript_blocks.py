@@ -9,27 +9,27 @@ from pathlib import Path
 import pytest
 
 from interpreter.errors import SessionStartError
-from javascript_sessions import JavaScriptSession, fresh, session
+from javascript_runtimes import JavaScriptRuntime, fresh, session
 
 __all__ = ["fresh", "session"]
 pytestmark = pytest.mark.needs("node")
 
 
 @pytest.fixture
-def folder(session: JavaScriptSession, tmp_path: Path) -> Path:
+def folder(session: JavaScriptRuntime, tmp_path: Path) -> Path:
     """An empty folder that the session is in."""
     session.context.cwd = str(tmp_path)
     return tmp_path
 
 
-def test_declarations_stay_and_can_be_repeated(session: JavaScriptSession) -> None:
+def test_declarations_stay_and_can_be_repeated(session: JavaScriptRuntime) -> None:
     code = "let a = {n}\nconst b = {n}\nvar c = {n}\nclass D {{ n = {n} }}\nfunction f() {{ return {n} }}"
     for n in (1, 2):
         assert session.do(code.format(n=n)).ended == "done"
         assert session.do("[a, b, c, new D().n, f()].join()").stdout == f"'{n},{n},{n},{n},{n}'\n"
 
 
-def test_functions_with_blank_lines_and_comments(session: JavaScriptSession) -> None:
+def test_functions_with_blank_lines_and_comments(session: JavaScriptRuntime) -> None:
     session.do("/** Doubles. */\nfunction double(x) {\n\n  // twice\n\n  return 2 * x;\n}\n")
     assert session.do("double(4)").stdout == "8\n"
     assert "// twice" in session.do("double.toString()").stdout
@@ -67,12 +67,12 @@ def test_functions_with_blank_lines_and_comments(session: JavaScriptSession) -> 
         ("setTimeout(() => {}, 1)", ""),
     ],
 )
-def test_last_expression(session: JavaScriptSession, code: str, shown: str) -> None:
+def test_last_expression(session: JavaScriptRuntime, code: str, shown: str) -> None:
     ran = session.do(code)
     assert (ran.text, ran.ended, ran.exit_code) == (shown, "done", 0)
 
 
-def test_require(session: JavaScriptSession, folder: Path) -> None:
+def test_require(session: JavaScriptRuntime, folder: Path) -> None:
     (folder / "mine.js").write_text("module.exports = {name: __filename}")
     package = folder / "node_modules" / "thing"
     package.mkdir(parents=True)
@@ -91,7 +91,7 @@ def write_modules(folder: Path) -> None:
     (package / "main.mjs").write_text("export const name = 'modern'; export default () => 6")
 
 
-def test_dynamic_import(session: JavaScriptSession, folder: Path) -> None:
+def test_dynamic_import(session: JavaScriptRuntime, folder: Path) -> None:
     write_modules(folder)
     assert session.do("(await import('./mine.mjs')).name").stdout == "'mine'\n"
     assert session.do("(await import('modern')).default()").stdout == "6\n"
@@ -100,7 +100,7 @@ def test_dynamic_import(session: JavaScriptSession, folder: Path) -> None:
     assert session.do("(await later()).name").stdout == "'modern'\n"
 
 
-def test_import_statements(session: JavaScriptSession, folder: Path) -> None:
+def test_import_statements(session: JavaScriptRuntime, folder: Path) -> None:
     write_modules(folder)
     code = "import five, { name as n } from './mine.mjs';\nimport * as modern from \"modern\"\nimport {\n  join,\n  sep,\n} from 'path'; import 'fs'\n"
     assert session.do(code + "[five, n, modern.name, join('a', sep)]").stdout == "[ 5, 'mine', 'modern', 'a/' ]\n"
@@ -117,13 +117,13 @@ def test_import_statements(session: JavaScriptSession, folder: Path) -> None:
         "const o = { import(x) { return x } }; o.import(`import d from 'e'`) // import('c')",
     ],
 )
-def test_what_only_looks_like_an_import_stays(session: JavaScriptSession, code: str) -> None:
+def test_what_only_looks_like_an_import_stays(session: JavaScriptRuntime, code: str) -> None:
     ran = session.do(code)
     assert ran.ended == "done", ran.stderr
     assert "import" in ran.stdout
 
 
-def test_the_working_directory_is_shared(session: JavaScriptSession, tmp_path: Path) -> None:
+def test_the_working_directory_is_shared(session: JavaScriptRuntime, tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "here.js").write_text("module.exports = 'found'")
     session.context.cwd = str(tmp_path)
@@ -133,31 +133,31 @@ def test_the_working_directory_is_shared(session: JavaScriptSession, tmp_path: P
     assert session.do("require('./here')").stdout == "'found'\n"
 
 
-def test_a_working_directory_that_is_gone(session: JavaScriptSession, tmp_path: Path) -> None:
+def test_a_working_directory_that_is_gone(session: JavaScriptRuntime, tmp_path: Path) -> None:
     session.do(f"process.chdir('{tmp_path}'); fs.mkdirSync('gone'); process.chdir('gone'); fs.rmdirSync('../gone')")
     session.context.cwd = str(tmp_path)
     assert session.do("process.cwd()").stdout == f"'{tmp_path}'\n"
 
 
-def test_exported_variables_are_seen(session: JavaScriptSession) -> None:
+def test_exported_variables_are_seen(session: JavaScriptRuntime) -> None:
     session.context.exported["COLOUR"] = "blue"
     assert session.do("process.env.COLOUR").stdout == "'blue'\n"
     session.context.exported["COLOUR"] = None
     assert session.do("process.env.COLOUR").stdout == ""
 
 
-def test_arguments_are_those_of_a_console(session: JavaScriptSession) -> None:
+def test_arguments_are_those_of_a_console(session: JavaScriptRuntime) -> None:
     assert session.do("process.argv.length").stdout == "1\n"
 
 
-def test_the_version_is_known(session: JavaScriptSession) -> None:
+def test_the_version_is_known(session: JavaScriptRuntime) -> None:
     version = session.do("process.versions.node").stdout.strip().strip("'")
-    assert session.session is not None
-    assert session.session.ready is not None
-    assert session.session.ready["version"] == version
+    assert session.runtime is not None
+    assert session.runtime.ready is not None
+    assert session.runtime.ready["version"] == version
 
 
-def test_the_first_line_is_told(session: JavaScriptSession) -> None:
+def test_the_first_line_is_told(session: JavaScriptRuntime) -> None:
     assert session.do("1").lines == [1]
     session.context.active_lines = False
     try:
@@ -166,13 +166,13 @@ def test_the_first_line_is_told(session: JavaScriptSession) -> None:
         session.context.active_lines = True
 
 
-def test_many_blocks_leave_nothing_behind(session: JavaScriptSession) -> None:
+def test_many_blocks_leave_nothing_behind(session: JavaScriptRuntime) -> None:
     """What each block needs is let go: descriptors here and there, files, memory."""
     measure = "gc(); [fs.readdirSync('/proc/self/fd').length, process.memoryUsage().heapUsed]"
     session.do("require('v8').setFlagsFromString('--expose-gc'); globalThis.gc = require('vm').runInNewContext('gc')")
     for _ in range(20):
         session.do("let big = new Array(1e5).fill(1); big")
-    assert session.session is not None
+    assert session.runtime is not None
     before = json.loads(session.do(measure).stdout), len(os.listdir("/proc/self/fd"))
     for _ in range(100):
         session.do("let big = new Array(1e5).fill(1); big")
@@ -180,15 +180,15 @@ def test_many_blocks_leave_nothing_behind(session: JavaScriptSession) -> None:
     assert after[0][0] < before[0][0] + 20
     assert after[1] < before[1] + 20
     assert after[0][1] < before[0][1] + 5e6
-    assert len(list(session.session.folder.iterdir())) <= 2
+    assert len(list(session.runtime.folder.iterdir())) <= 2
 
 
-def test_without_node_it_says_how_to_get_it(fresh: JavaScriptSession) -> None:
+def test_without_node_it_says_how_to_get_it(fresh: JavaScriptRuntime) -> None:
     fresh.context.exported["PATH"] = "/nowhere"
     with pytest.raises(SessionStartError, match=r"apt-get install nodejs"):
         fresh.do("1")
 
 
-def test_long_code_from_the_first_block_on(fresh: JavaScriptSession) -> None:
+def test_long_code_from_the_first_block_on(fresh: JavaScriptRuntime) -> None:
     for size in (300_000, 3_000_000):
         assert fresh.do(f"const long = '{'x' * size}'; long.length").stdout == f"{size}\n"

@@ -8,30 +8,30 @@ from pathlib import Path
 
 import pytest
 
-from javascript_sessions import JavaScriptSession, fresh, session
+from javascript_runtimes import JavaScriptRuntime, fresh, session
 
 __all__ = ["fresh", "session"]
 pytestmark = pytest.mark.needs("node")
 
 
-def test_a_short_stack_with_the_programs_own_frames(session: JavaScriptSession) -> None:
+def test_a_short_stack_with_the_programs_own_frames(session: JavaScriptRuntime) -> None:
     ran = session.do("function inner() {\n  throw new TypeError('bad')\n}\n\nfunction outer() { inner() }\nouter()")
-    name = f"block-{session.session.block.number}.js" if session.session and session.session.block else ""
+    name = f"block-{session.runtime.block.number}.js" if session.runtime and session.runtime.block else ""
     assert ran.stderr == (
         f"Uncaught TypeError: bad\n    at inner ({name}:2:9)\n    at outer ({name}:5:20)\n    at {name}:6:1\n"
     )
     assert (ran.ended, ran.exit_code, ran.stdout) == ("error", 1, "")
 
 
-def test_frames_of_earlier_blocks_keep_their_name(session: JavaScriptSession) -> None:
+def test_frames_of_earlier_blocks_keep_their_name(session: JavaScriptRuntime) -> None:
     session.do("\n\nfunction risky() { return nothing.here }")
-    number = session.session.block.number if session.session and session.session.block else 0
+    number = session.runtime.block.number if session.runtime and session.runtime.block else 0
     stderr = session.do("await null\nrisky()").stderr
     assert f"at risky (block-{number}.js:3:20)" in stderr
     assert f"block-{number + 1}.js:2:1" in stderr
 
 
-def test_errors_of_node_come_without_its_frames(session: JavaScriptSession) -> None:
+def test_errors_of_node_come_without_its_frames(session: JavaScriptRuntime) -> None:
     stderr = session.do("fs.readFileSync('/no/such/file')").stderr
     assert "ENOENT" in stderr
     assert "node:" not in stderr
@@ -63,7 +63,7 @@ def test_errors_of_node_come_without_its_frames(session: JavaScriptSession) -> N
         ("(function deep() { deep() })()", "Uncaught RangeError: Maximum call stack size exceeded\n"),
     ],
 )
-def test_uncaught(session: JavaScriptSession, code: str, shown: str) -> None:
+def test_uncaught(session: JavaScriptRuntime, code: str, shown: str) -> None:
     ran = session.do(code)
     assert shown in ran.stderr
     assert (ran.ended, ran.exit_code) == ("error", 1)
@@ -71,7 +71,7 @@ def test_uncaught(session: JavaScriptSession, code: str, shown: str) -> None:
     assert session.do("'on'").text == "'on'\n"
 
 
-def test_syntax_errors_show_the_place(session: JavaScriptSession) -> None:
+def test_syntax_errors_show_the_place(session: JavaScriptRuntime) -> None:
     ran = session.do("let fine = 1\nlet wrong = = 2")
     assert ran.stderr.endswith(".js:2\nlet wrong = = 2\n            ^\n\nUncaught SyntaxError: Unexpected token '='\n")
     assert ran.ended == "error"
@@ -80,23 +80,23 @@ def test_syntax_errors_show_the_place(session: JavaScriptSession) -> None:
     assert "SyntaxError" in session.do("eval('(')").stderr
 
 
-def test_a_failed_declaration_can_be_repeated(session: JavaScriptSession) -> None:
+def test_a_failed_declaration_can_be_repeated(session: JavaScriptRuntime) -> None:
     assert session.do("const halfway = (() => { throw new Error('no') })()").ended == "error"
     assert session.do("const halfway = 1; halfway").text == "1\n"
 
 
-def test_errors_of_a_finished_block_do_not_touch_the_next(session: JavaScriptSession) -> None:
+def test_errors_of_a_finished_block_do_not_touch_the_next(session: JavaScriptRuntime) -> None:
     session.do(
         "let fire; new Promise((resolve) => { fire = resolve }).then(() => { throw new Error('old') }); undefined"
     )
-    old = session.session.block if session.session else None
+    old = session.runtime.block if session.runtime else None
     ran = session.do("fire(); await new Promise((done) => setTimeout(done, 20)); 'fine'")
     assert (ran.text, ran.ended) == ("'fine'\n", "done")
     assert old is not None
     assert "Error: old" in old.spool.read()
 
 
-def test_the_program_may_take_care_itself(session: JavaScriptSession) -> None:
+def test_the_program_may_take_care_itself(session: JavaScriptRuntime) -> None:
     code = "process.once('uncaughtException', (error) => console.log('took', error.message))\n"
     ran = session.do(code + "setTimeout(() => { throw new Error('it') }, 1)")
     assert (ran.text, ran.ended) == ("took it\n", "done")
@@ -117,7 +117,7 @@ def test_the_program_may_take_care_itself(session: JavaScriptSession) -> None:
         ("console.log('last'); process.reallyExit(5)", 5),
     ],
 )
-def test_the_process_ends(session: JavaScriptSession, code: str, exit_code: int) -> None:
+def test_the_process_ends(session: JavaScriptRuntime, code: str, exit_code: int) -> None:
     ran = session.do(code)
     assert (ran.ended, ran.exit_code) == ("died", exit_code)
     assert ran.stdout == "last\n"
@@ -125,12 +125,12 @@ def test_the_process_ends(session: JavaScriptSession, code: str, exit_code: int)
     assert session.do("'a new one'").text == "'a new one'\n"
 
 
-def test_a_large_output_before_the_end_is_whole(session: JavaScriptSession) -> None:
+def test_a_large_output_before_the_end_is_whole(session: JavaScriptRuntime) -> None:
     ran = session.do("process.stdout.write('x'.repeat(3e6)); process.exit(1)")
     assert ran.stdout == "x" * 3_000_000
 
 
-def test_out_of_memory(fresh: JavaScriptSession) -> None:
+def test_out_of_memory(fresh: JavaScriptRuntime) -> None:
     fresh.context.exported["NODE_OPTIONS"] = "--max-old-space-size=30"
     ran = fresh.do("const hoard = []; for (;;) hoard.push(new Array(1000).fill(hoard.length))")
     assert ran.ended == "died"
@@ -138,22 +138,22 @@ def test_out_of_memory(fresh: JavaScriptSession) -> None:
     assert fresh.do("1").text == "1\n"
 
 
-def test_the_working_directory_survives(session: JavaScriptSession, tmp_path: Path) -> None:
+def test_the_working_directory_survives(session: JavaScriptRuntime, tmp_path: Path) -> None:
     session.do(f"process.chdir('{tmp_path}')")
     session.do("process.exit(1)")
     assert session.do("process.cwd()").text == f"'{tmp_path}'\n"
 
 
-def test_killed_from_outside_between_blocks(session: JavaScriptSession) -> None:
+def test_killed_from_outside_between_blocks(session: JavaScriptRuntime) -> None:
     os.kill(int(session.do("process.pid").stdout), signal.SIGKILL)
     assert session.do("1").ended in ("done", "died")  # whether or not it was noticed by then
     assert session.do("'on'").text == "'on'\n"
 
 
 def test_nothing_is_left_behind(no_strays: None) -> None:
-    javascript = JavaScriptSession()
+    javascript = JavaScriptRuntime()
     javascript.do("child_process.spawn('sleep', ['1000'], {detached: true, stdio: 'ignore'}).unref(); undefined")
-    folder = javascript.session.folder if javascript.session else None
+    folder = javascript.runtime.folder if javascript.runtime else None
     javascript.terminate()
     assert folder is not None
     assert not folder.exists()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from javascript_sessions import JavaScriptSession, session
+from javascript_runtimes import JavaScriptRuntime, session
 
 __all__ = ["session"]
 pytestmark = pytest.mark.needs("node")
@@ -16,7 +16,7 @@ PROMISES = "const rl = require('readline/promises').createInterface({ input: pro
 
 
 @pytest.fixture
-def asked(session: JavaScriptSession) -> Iterator[list[str]]:
+def asked(session: JavaScriptRuntime) -> Iterator[list[str]]:
     """Somebody answers three questions, each with its number, and leaves."""
     questions: list[str] = []
 
@@ -29,7 +29,7 @@ def asked(session: JavaScriptSession) -> Iterator[list[str]]:
     session.context.on_input = None
 
 
-def test_a_question_with_a_callback(session: JavaScriptSession, asked: list[str]) -> None:
+def test_a_question_with_a_callback(session: JavaScriptRuntime, asked: list[str]) -> None:
     ran = session.do(CALLBACKS + "rl.question('Name? ', (name) => { console.log('hello', name); rl.close() })")
     assert asked == ["Name? "]
     assert (ran.stdout, ran.ended) == ("hello answer 1\n", "done")
@@ -37,25 +37,25 @@ def test_a_question_with_a_callback(session: JavaScriptSession, asked: list[str]
     assert (request["content"], request["password"]) == ("Name? ", False)
 
 
-def test_a_program_that_forgets_to_close_is_not_asked_again(session: JavaScriptSession, asked: list[str]) -> None:
+def test_a_program_that_forgets_to_close_is_not_asked_again(session: JavaScriptRuntime, asked: list[str]) -> None:
     ran = session.do(CALLBACKS + "rl.question('Name? ', (name) => console.log('hello', name))")
     assert asked == ["Name? "]
     assert ran.ended == "done"
 
 
-def test_questions_with_promises(session: JavaScriptSession, asked: list[str]) -> None:
+def test_questions_with_promises(session: JavaScriptRuntime, asked: list[str]) -> None:
     ran = session.do(PROMISES + "console.log([await rl.question('A? '), await rl.question('B? ')]); rl.close()")
     assert asked == ["A? ", "B? "]
     assert ran.stdout == "[ 'answer 1', 'answer 2' ]\n"
 
 
-def test_a_promisified_question(session: JavaScriptSession, asked: list[str]) -> None:
+def test_a_promisified_question(session: JavaScriptRuntime, asked: list[str]) -> None:
     ran = session.do(CALLBACKS + "const ask = require('util').promisify(rl.question).bind(rl); await ask('P? ')")
     assert asked == ["P? "]
     assert ran.stdout == "'answer 1'\n"
 
 
-def test_a_question_after_some_time(session: JavaScriptSession, asked: list[str]) -> None:
+def test_a_question_after_some_time(session: JavaScriptRuntime, asked: list[str]) -> None:
     wait = "await new Promise((done) => setTimeout(done, 20))\n"
     ran = session.do(PROMISES + wait + "const late = await rl.question('Late? '); rl.close(); late")
     assert asked == ["Late? "]
@@ -74,13 +74,13 @@ def test_a_question_after_some_time(session: JavaScriptSession, asked: list[str]
         "for (const line of text.trim().split('\\n')) console.log('got', line) }); undefined",
     ],
 )
-def test_lines_until_the_end(session: JavaScriptSession, asked: list[str], code: str) -> None:
+def test_lines_until_the_end(session: JavaScriptRuntime, asked: list[str], code: str) -> None:
     ran = session.do(code)
     assert (ran.stdout, ran.ended) == ("got answer 1\ngot answer 2\ngot answer 3\n", "done")
     assert len(asked) == 4
 
 
-def test_one_line_only(session: JavaScriptSession, asked: list[str]) -> None:
+def test_one_line_only(session: JavaScriptRuntime, asked: list[str]) -> None:
     ran = session.do(
         "process.stdin.once('data', (data) => { console.log(`<${data}>`); process.stdin.pause() }); undefined"
     )
@@ -88,7 +88,7 @@ def test_one_line_only(session: JavaScriptSession, asked: list[str]) -> None:
     assert len(asked) == 1
 
 
-def test_stdin_that_is_only_looked_at(session: JavaScriptSession, asked: list[str]) -> None:
+def test_stdin_that_is_only_looked_at(session: JavaScriptRuntime, asked: list[str]) -> None:
     assert session.do("[process.stdin.isTTY, process.stdin.fd]").stdout == "[ undefined, 0 ]\n"
     assert asked == []
 
@@ -110,14 +110,14 @@ def test_stdin_that_is_only_looked_at(session: JavaScriptSession, asked: list[st
         ("child_process.execSync('cat; echo cat', { stdio: 'inherit' }); undefined", "cat\n"),
     ],
 )
-def test_with_nobody_there_it_is_the_end(session: JavaScriptSession, code: str, shown: str) -> None:
+def test_with_nobody_there_it_is_the_end(session: JavaScriptRuntime, code: str, shown: str) -> None:
     ran = session.do(code)
     assert shown in ran.text
     assert ran.ended in ("done", "error")
     assert session.do("1").text == "1\n"
 
 
-def test_an_interrupt_while_asking(session: JavaScriptSession) -> None:
+def test_an_interrupt_while_asking(session: JavaScriptRuntime) -> None:
     def interrupted(prompt: str, password: bool) -> str:
         session.stop()
         return "too late"
@@ -130,6 +130,6 @@ def test_an_interrupt_while_asking(session: JavaScriptSession) -> None:
     assert session.do("console.log('next')").text == "next\n"
 
 
-def test_odd_prompts(session: JavaScriptSession, asked: list[str]) -> None:
+def test_odd_prompts(session: JavaScriptRuntime, asked: list[str]) -> None:
     session.do(PROMISES + r"await rl.question('\ud800 🎉\n'); await rl.question('')")
     assert asked == ["\ufffd 🎉\n", ""]

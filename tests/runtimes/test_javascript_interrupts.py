@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from javascript_sessions import JavaScriptSession, fresh, session
+from javascript_runtimes import JavaScriptRuntime, fresh, session
 from waiting import until
 
 __all__ = ["fresh", "session"]
@@ -51,7 +51,7 @@ STUBBORN = "trap '' INT; echo ready; while :; do sleep 1; done"
         "process.on('SIGINT', () => console.log('the program heard it')); " + READY + "for (;;);",
     ],
 )
-def test_the_block_ends_and_the_state_stays(session: JavaScriptSession, code: str) -> None:
+def test_the_block_ends_and_the_state_stays(session: JavaScriptRuntime, code: str) -> None:
     session.do("kept = (globalThis.kept ?? 0) + 1")
     before = session.do("kept").text
     ran = session.interrupted_when_ready(code)
@@ -72,20 +72,20 @@ def test_the_block_ends_and_the_state_stays(session: JavaScriptSession, code: st
         f'await require("events").once(child_process.spawn("{STUBBORN}", {{shell: true, stdio: "inherit"}}), "exit")',
     ],
 )
-def test_a_child_that_ignores_the_interrupt(session: JavaScriptSession, code: str) -> None:
+def test_a_child_that_ignores_the_interrupt(session: JavaScriptRuntime, code: str) -> None:
     session.do("kept = 6")
     assert session.interrupted_when_ready(code).ended == "interrupted"
     assert session.do("kept").text == "6\n"
 
 
-def test_code_stuck_in_c_is_killed(fresh: JavaScriptSession) -> None:
+def test_code_stuck_in_c_is_killed(fresh: JavaScriptRuntime) -> None:
     ran = fresh.interrupted_when_ready(READY + "require('crypto').pbkdf2Sync('a', 'b', 2 ** 31 - 1, 64, 'sha512')")
     assert ran.ended == "died"
     assert "lost" in ran.stderr
     assert fresh.do("'new'").text == "'new'\n"
 
 
-def test_what_an_interrupted_block_left_going_on_is_quiet(session: JavaScriptSession) -> None:
+def test_what_an_interrupted_block_left_going_on_is_quiet(session: JavaScriptRuntime) -> None:
     code = (
         SLEEP
         + "let rounds = 0\nasync function loop() { for (;;) { await sleep(1); rounds++; console.log('ready') } }\n"
@@ -105,7 +105,7 @@ def test_what_an_interrupted_block_left_going_on_is_quiet(session: JavaScriptSes
         "try { await fs.promises.readFile('/none') } catch {}",
     ],
 )
-def test_a_loop_that_waits_for_files_or_the_network_is_over(session: JavaScriptSession, step: str) -> None:
+def test_a_loop_that_waits_for_files_or_the_network_is_over(session: JavaScriptRuntime, step: str) -> None:
     session.do("let steps = 0; const server = http.createServer((_, reply) => reply.end('x')).listen(0)")
     ran = session.interrupted_when_ready(f"for (;;) {{ {step}; if (++steps == 3) console.log('ready') }}")
     assert ran.ended == "interrupted"
@@ -114,7 +114,7 @@ def test_a_loop_that_waits_for_files_or_the_network_is_over(session: JavaScriptS
     assert session.do("await new Promise((done) => setTimeout(done, 50)); steps").stdout == first
 
 
-def test_leaving_the_stream_ends_the_block(session: JavaScriptSession) -> None:
+def test_leaving_the_stream_ends_the_block(session: JavaScriptRuntime) -> None:
     for _ in range(5):
         running = session.run(READY + "for (;;) console.log('old')")
         for chunk in running:
@@ -124,22 +124,22 @@ def test_leaving_the_stream_ends_the_block(session: JavaScriptSession) -> None:
         assert session.do("console.log('new')").text == "new\n"
 
 
-def test_signals_between_blocks_are_nothing(session: JavaScriptSession) -> None:
+def test_signals_between_blocks_are_nothing(session: JavaScriptRuntime) -> None:
     session.do("kept = 7; process.removeAllListeners('SIGINT')")
-    assert session.session is not None
+    assert session.runtime is not None
     for _ in range(20):
-        session.session.control.command("signal 2")
+        session.runtime.control.command("signal 2")
         session.do("kept")
     assert session.do("kept").stdout == "7\n"
 
 
-def test_a_listener_for_the_interrupt_lives_as_long_as_its_block(session: JavaScriptSession) -> None:
+def test_a_listener_for_the_interrupt_lives_as_long_as_its_block(session: JavaScriptRuntime) -> None:
     session.do("kept = 8; process.on('SIGINT', () => process.exit(1))")
     assert session.interrupted_when_ready(READY + "await new Promise(() => {})").ended == "interrupted"
     assert session.do("kept").text == "8\n"
 
 
-def test_an_interrupt_at_any_moment_leaves_a_working_session(session: JavaScriptSession) -> None:
+def test_an_interrupt_at_any_moment_leaves_a_working_session(session: JavaScriptRuntime) -> None:
     """Many interrupts while frames are written in both directions: none is torn."""
     code = "for (let i = 0; ; i++) { console.error('line', i); display.json({i}); if (i % 7 == 0) await null }"
     session.do("kept = 9")
@@ -152,7 +152,7 @@ def test_an_interrupt_at_any_moment_leaves_a_working_session(session: JavaScript
     assert session.do("kept").text == "9\n"
 
 
-def test_an_interrupt_of_a_first_block_that_starts(fresh: JavaScriptSession) -> None:
+def test_an_interrupt_of_a_first_block_that_starts(fresh: JavaScriptRuntime) -> None:
     running = fresh.start()
 
     def press() -> None:
@@ -163,7 +163,7 @@ def test_an_interrupt_of_a_first_block_that_starts(fresh: JavaScriptSession) -> 
     assert fresh.do("for (;;) await null").ended == "interrupted"
 
 
-def test_a_time_limit(session: JavaScriptSession) -> None:
+def test_a_time_limit(session: JavaScriptRuntime) -> None:
     session.context.timeout = 0.2
     try:
         ran = session.do("for (;;);")
@@ -173,7 +173,7 @@ def test_a_time_limit(session: JavaScriptSession) -> None:
     assert session.do("1").stdout == "1\n"
 
 
-def test_a_block_moved_to_the_background(fresh: JavaScriptSession) -> None:
+def test_a_block_moved_to_the_background(fresh: JavaScriptRuntime) -> None:
     running = fresh.run("console.log('ready'); setInterval(() => console.log('tick'), 5); await new Promise(() => {})")
     for chunk in running:
         if "ready" in str(chunk.get("content")):
@@ -189,7 +189,7 @@ def test_a_block_moved_to_the_background(fresh: JavaScriptSession) -> None:
     assert not job.running
 
 
-def test_a_module_whose_loading_was_interrupted_is_loaded_anew(session: JavaScriptSession, tmp_path: Path) -> None:
+def test_a_module_whose_loading_was_interrupted_is_loaded_anew(session: JavaScriptRuntime, tmp_path: Path) -> None:
     (tmp_path / "slow.js").write_text(
         "exports.early = 1; console.log('ready'); while (globalThis.slow); exports.late = 2"
     )
@@ -200,7 +200,7 @@ def test_a_module_whose_loading_was_interrupted_is_loaded_anew(session: JavaScri
 
 @pytest.mark.full
 @pytest.mark.timeout(600)
-def test_hundreds_of_interrupts(session: JavaScriptSession) -> None:
+def test_hundreds_of_interrupts(session: JavaScriptRuntime) -> None:
     codes = [
         "for (;;) await null",
         "for (;;);",

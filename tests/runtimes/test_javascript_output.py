@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from javascript_sessions import JavaScriptSession, session
-from python_sessions import Ran
+from javascript_runtimes import JavaScriptRuntime, session
+from python_runtimes import Ran
 from waiting import until, worker_of
 
 __all__ = ["session"]
@@ -28,7 +28,7 @@ def told(ran: Ran) -> list[tuple[str, str]]:
     return pieces
 
 
-def test_stdout_and_stderr_in_order(session: JavaScriptSession) -> None:
+def test_stdout_and_stderr_in_order(session: JavaScriptRuntime) -> None:
     code = """
 console.log('a', {b: 1}); console.error('c'); process.stdout.write('d'); console.warn('%s!', 'e')
 fs.writeSync(1, 'f\\n'); await new Promise((done) => fs.write(2, Buffer.from('xgx'), 1, 1, done))
@@ -42,25 +42,25 @@ console.table([{h: 1}])
     assert "│ (index) │ h │" in ran.stdout
 
 
-def test_output_comes_while_the_block_runs(session: JavaScriptSession) -> None:
+def test_output_comes_while_the_block_runs(session: JavaScriptRuntime) -> None:
     running = session.run("console.log('first'); await new Promise(() => {})")
     assert any("first" in str(chunk["content"]) for chunk in running)
     running.close()
 
 
-def test_100000_lines(session: JavaScriptSession) -> None:
+def test_100000_lines(session: JavaScriptRuntime) -> None:
     ran = session.do("for (let i = 0; i < 100000; i++) console.log('line', i)")
     assert ran.stdout == "".join(f"line {i}\n" for i in range(100_000))
 
 
-def test_10_megabytes_on_one_line(session: JavaScriptSession) -> None:
+def test_10_megabytes_on_one_line(session: JavaScriptRuntime) -> None:
     assert session.do("console.log('🎉'.repeat(2500000))").stdout == "🎉" * 2_500_000 + "\n"
     assert session.do("'ab'.repeat(5e6)").stdout.endswith("... 9990000 more characters\n")
 
 
-def test_100_megabytes_in_bounded_memory(session: JavaScriptSession) -> None:
+def test_100_megabytes_in_bounded_memory(session: JavaScriptRuntime) -> None:
     session.do("const line = 'x'.repeat(99999) + '\\n'")
-    worker = worker_of(session.session)
+    worker = worker_of(session.runtime)
     before, peak, length = worker.memory_info().rss, 0, 0
     for chunk in session.run("for (let i = 0; i < 1000; i++) process.stdout.write(line)"):
         length += len(str(chunk["content"]))
@@ -69,7 +69,7 @@ def test_100_megabytes_in_bounded_memory(session: JavaScriptSession) -> None:
     assert peak < before + 100_000_000
 
 
-def test_a_slow_consumer_loses_nothing(session: JavaScriptSession) -> None:
+def test_a_slow_consumer_loses_nothing(session: JavaScriptRuntime) -> None:
     """The program has to wait until the pipe has room, and is interruptible while it does."""
     running = session.run("for (let i = 0; ; i++) process.stdout.write(`${i} ${'x'.repeat(1e6)}\\n`)")
     text = ""
@@ -81,7 +81,7 @@ def test_a_slow_consumer_loses_nothing(session: JavaScriptSession) -> None:
     assert session.do("1 + 1").stdout == "2\n"
 
 
-def test_odd_characters(session: JavaScriptSession) -> None:
+def test_odd_characters(session: JavaScriptRuntime) -> None:
     code = r"""
 console.log('\u0000 \u001b[31mred\u001b[0m \r é 🎉 \ud800 "\\ud" \u2028')
 const bytes = Buffer.from('é🎉'); for (const byte of bytes) process.stdout.write(Buffer.from([byte]))
@@ -92,7 +92,7 @@ process.stdout.write(Buffer.from([0xf0, 0x9f])); undefined
     assert session.do(code).stdout == expected
 
 
-def test_streams_can_be_piped_into(session: JavaScriptSession) -> None:
+def test_streams_can_be_piped_into(session: JavaScriptRuntime) -> None:
     code = """
 const { Readable } = require('stream'); const { pipeline } = require('stream/promises')
 await pipeline(Readable.from(['a', 'b']), process.stdout); process.stdout.end('c')
@@ -103,7 +103,7 @@ await new Promise((done) => process.stdout.write('d', done)); process.stdout.wri
     assert "ERR_INVALID_ARG_TYPE" in ran.stderr
 
 
-def test_worker_threads_print_too(session: JavaScriptSession) -> None:
+def test_worker_threads_print_too(session: JavaScriptRuntime) -> None:
     code = "const { Worker } = require('worker_threads')\nconst worker = new Worker(`console.log('from a thread')`, {eval: true})\n"
     assert session.do(code + "await new Promise((done) => worker.on('exit', () => done()))").text == "from a thread\n"
 
@@ -122,7 +122,7 @@ def test_worker_threads_print_too(session: JavaScriptSession) -> None:
         "http.get('http://127.0.0.1:1').on('error', () => console.log('late')); undefined",
     ],
 )
-def test_the_block_waits_for_what_comes_soon(session: JavaScriptSession, code: str) -> None:
+def test_the_block_waits_for_what_comes_soon(session: JavaScriptRuntime, code: str) -> None:
     ran = session.do(code)
     assert (ran.text, ran.ended) == ("late\n", "done")
 
@@ -136,19 +136,19 @@ def test_the_block_waits_for_what_comes_soon(session: JavaScriptSession, code: s
         "(await fetch(`http://127.0.0.1:${server.address().port}`)).status",
     ],
 )
-def test_the_block_does_not_wait_for_ever(session: JavaScriptSession, code: str) -> None:
+def test_the_block_does_not_wait_for_ever(session: JavaScriptRuntime, code: str) -> None:
     waited = "setTimeout(() => console.log('waited'), 1900).unref()"  # less than it would for something that comes soon
     ran = session.do(f"{code}; {waited}; undefined")
     assert (ran.text, ran.ended) == ("", "done")
 
 
-def test_late_output_stays_with_its_block(session: JavaScriptSession) -> None:
+def test_late_output_stays_with_its_block(session: JavaScriptRuntime) -> None:
     session.do("""
 let released; const gate = new Promise((resolve) => { released = resolve })
 async function background() { await gate; console.log('old'); await null; process.stderr.write('old') }
 let turns = 0; background(); const tick = setInterval(() => console.log('old', ++turns), 1); tick.unref()
 """)
-    old = session.session.block if session.session else None
+    old = session.runtime.block if session.runtime else None
     wait = "while (turns < 6) await new Promise((done) => setTimeout(done, 5))"
     ran = session.do(f"released(); {wait}; console.log('new')")
     assert ran.text == "new\n"
@@ -158,7 +158,7 @@ let turns = 0; background(); const tick = setInterval(() => console.log('old', +
     assert session.do("console.log('new')").text == "new\n"
 
 
-def test_a_function_prints_where_it_is_called(session: JavaScriptSession) -> None:
+def test_a_function_prints_where_it_is_called(session: JavaScriptRuntime) -> None:
     session.do("function announce() { console.log('here') }")
     assert session.do("announce(); setTimeout(announce, 10); await null; announce()").text == "here\nhere\nhere\n"
 
@@ -166,7 +166,7 @@ def test_a_function_prints_where_it_is_called(session: JavaScriptSession) -> Non
 # -- child processes ----------------------------------------------------------------------------------------------
 
 
-def test_children_that_inherit_are_seen_in_order(session: JavaScriptSession, tmp_path: Path) -> None:
+def test_children_that_inherit_are_seen_in_order(session: JavaScriptRuntime, tmp_path: Path) -> None:
     code = """
 const inherit = { stdio: 'inherit' }; const { once } = require('events')
 console.log(1); child_process.execSync('echo 2; echo E2 >&2', inherit)
@@ -183,24 +183,24 @@ console.log(9); await once(child_process.fork('./ten.js'), 'exit'); undefined
     assert ran.stderr == "E2\n"
 
 
-def test_imported_child_process_functions_are_the_same(session: JavaScriptSession) -> None:
+def test_imported_child_process_functions_are_the_same(session: JavaScriptRuntime) -> None:
     code = "import { execSync } from 'child_process'; execSync('echo inherited', { stdio: 'inherit' }); undefined"
     assert session.do(code).text == "inherited\n"
 
 
-def test_stderr_of_a_failed_command(session: JavaScriptSession) -> None:
+def test_stderr_of_a_failed_command(session: JavaScriptRuntime) -> None:
     ran = session.do("child_process.execSync('echo oops >&2; exit 3')")
     assert ran.stderr.startswith("oops\n")
     assert "status: 3" in ran.stderr
     assert ran.ended == "error"
 
 
-def test_late_output_of_a_grandchild_stays_out_of_the_next_block(session: JavaScriptSession, tmp_path: Path) -> None:
+def test_late_output_of_a_grandchild_stays_out_of_the_next_block(session: JavaScriptRuntime, tmp_path: Path) -> None:
     fifo = tmp_path / "gate"
     session.do(f"child_process.execSync('mkfifo {fifo}')")
     start = f"child_process.spawn('sh', ['-c', '(read x < {fifo}; echo old; echo old >&2; echo > {fifo}) &'], {{stdio: 'inherit'}}); undefined"
     assert session.do(start).text == ""
-    old = session.session.block if session.session else None
+    old = session.runtime.block if session.runtime else None
     ran = session.do(
         f"child_process.execSync('echo go > {fifo}; read x < {fifo}; echo new', {{stdio: 'inherit'}}); undefined"
     )
@@ -215,13 +215,13 @@ def test_late_output_of_a_grandchild_stays_out_of_the_next_block(session: JavaSc
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
-def test_a_picture_as_last_expression(session: JavaScriptSession) -> None:
+def test_a_picture_as_last_expression(session: JavaScriptRuntime) -> None:
     (image,) = session.do(f"Buffer.from('{PNG}', 'base64')").of_type("image")
     assert image["format"] == "base64.png"
     assert base64.b64decode(image["content"]) == base64.b64decode(PNG)
 
 
-def test_display(session: JavaScriptSession) -> None:
+def test_display(session: JavaScriptRuntime) -> None:
     ran = session.do("display.html('<b>x</b>'); display.json({a: 1}); display.markdown('# m'); display.svg('<svg/>')")
     (html,) = ran.of_type("code")
     assert (html["format"], html["content"], html["recipient"]) == ("html", "<b>x</b>", "user")
@@ -232,5 +232,5 @@ def test_display(session: JavaScriptSession) -> None:
     assert session.do(bundle).of_type("code")[0]["content"] == "<i>own</i>"
 
 
-def test_long_insides_are_not_shown(session: JavaScriptSession) -> None:
+def test_long_insides_are_not_shown(session: JavaScriptRuntime) -> None:
     assert session.do("new (require('net').Server)()").stdout == "[Server]\n"

@@ -16,11 +16,11 @@ from interpreter.runtimes.state import (
     Text,
     Variable,
 )
-from javascript_sessions import JavaScriptSession
-from javascript_sessions import fresh as javascript  # noqa: F401
-from python_sessions import PythonSession, fresh, session  # noqa: F401
-from shell_sessions import ShellSession
-from shell_sessions import fresh as shell  # noqa: F401
+from javascript_runtimes import JavaScriptRuntime
+from javascript_runtimes import fresh as javascript  # noqa: F401
+from python_runtimes import PythonRuntime, fresh, session  # noqa: F401
+from shell_runtimes import ShellRuntime
+from shell_runtimes import fresh as shell  # noqa: F401
 
 THINGS = """
 import pandas as pd, numpy as np
@@ -42,14 +42,14 @@ def by_name(variables: list[Variable]) -> dict[str, Variable]:
 
 
 @pytest.fixture(scope="module")
-def full(session: PythonSession) -> PythonSession:  # noqa: F811
+def full(session: PythonRuntime) -> PythonRuntime:  # noqa: F811
     """A session with things in it."""
     assert session.do(THINGS).ended == "done"
     return session
 
 
 class TestPython:
-    def test_each_variable_has_type_shape_size_and_preview(self, full: PythonSession) -> None:
+    def test_each_variable_has_type_shape_size_and_preview(self, full: PythonRuntime) -> None:
         found = by_name(full.variables())
         assert list(found) == "df array number text mapping huge add Thing rows".split()
         assert found["df"] == Variable("df", "DataFrame", "a, name", "1000 × 2", found["df"].size)
@@ -60,7 +60,7 @@ class TestPython:
         assert (found["add"].type, found["add"].preview) == ("function", "add(one, other=2)")
         assert found["Thing"].type == "class"
 
-    def test_a_table_is_given_window_by_window(self, full: PythonSession) -> None:
+    def test_a_table_is_given_window_by_window(self, full: PythonRuntime) -> None:
         page = full.look("df", (998, 1010), (1, 5))
         assert page == Table("DataFrame", 1000, 2, ["998", "999"], ["name"], [False], [["row 998", "row 999"]])
         assert isinstance(full.look("array"), Table)
@@ -68,7 +68,7 @@ class TestPython:
         assert isinstance(records, Table)
         assert (records.header, records.cells[0]) == (["a", "b", "c"], ["1", "2.5"])
 
-    def test_other_values_are_text(self, full: PythonSession) -> None:
+    def test_other_values_are_text(self, full: PythonRuntime) -> None:
         assert full.look("mapping['k2'][1]") == Text("int", "2")
         assert full.look("mapping") == Text("dict", "{'k1': 1, 'k2': [1, 2]}")
         source = full.look("add")
@@ -77,24 +77,24 @@ class TestPython:
     @pytest.mark.parametrize(
         ("name", "why"), [("nothing", "not defined"), ("add(1)", "takes a name"), ("mapping['z']", "KeyError")]
     )
-    def test_what_is_not_there_is_told(self, full: PythonSession, name: str, why: str) -> None:
+    def test_what_is_not_there_is_told(self, full: PythonRuntime, name: str, why: str) -> None:
         with pytest.raises(UsageError, match=why):
             full.look(name)
 
-    def test_nothing_runs_and_nothing_is_printed(self, full: PythonSession) -> None:
+    def test_nothing_runs_and_nothing_is_printed(self, full: PythonRuntime) -> None:
         full.do("class Loud:\n    def __repr__(self):\n        print('LOUD'); return 'loud'\nloud = Loud()")
         assert by_name(full.variables())["loud"].preview == "loud"
         assert full.do("print('after')").text == "after\n"
 
 
-def test_a_figure_is_a_picture(fresh: PythonSession) -> None:  # noqa: F811
+def test_a_figure_is_a_picture(fresh: PythonRuntime) -> None:  # noqa: F811
     fresh.do("import matplotlib.pyplot as plt\nfigure, axes = plt.subplots()\nline = axes.plot([1, 2])")
     value = fresh.look("figure")
     assert isinstance(value, Picture)
     assert value.data["image/png"].startswith("iVBO")
 
 
-def test_a_repr_that_does_not_end_takes_nothing_with_it(fresh: PythonSession) -> None:  # noqa: F811
+def test_a_repr_that_does_not_end_takes_nothing_with_it(fresh: PythonRuntime) -> None:  # noqa: F811
     fresh.do("class Slow:\n    def __repr__(self):\n        while True: pass\nbefore, slow, after = 1, Slow(), 2")
     found = by_name(fresh.variables())
     assert (found["before"].preview, found["slow"].preview) == ("1", "<repr() takes too long>")
@@ -102,7 +102,7 @@ def test_a_repr_that_does_not_end_takes_nothing_with_it(fresh: PythonSession) ->
     assert fresh.do("before").text == "1\n"
 
 
-def test_while_a_block_runs_it_is_busy(fresh: PythonSession) -> None:  # noqa: F811
+def test_while_a_block_runs_it_is_busy(fresh: PythonRuntime) -> None:  # noqa: F811
     answers: list[object] = []
     for chunk in fresh.run("x = 1\nprint('go', flush=True)\ninput()"):
         if chunk.get("content") == "go\n":
@@ -113,14 +113,14 @@ def test_while_a_block_runs_it_is_busy(fresh: PythonSession) -> None:  # noqa: F
     assert by_name(fresh.variables())["x"].preview == "1"
 
 
-def test_a_program_in_the_background_lives_on_when_a_question_is_cut_short(fresh: PythonSession) -> None:  # noqa: F811
+def test_a_program_in_the_background_lives_on_when_a_question_is_cut_short(fresh: PythonRuntime) -> None:  # noqa: F811
     fresh.do("import subprocess\nchild = subprocess.Popen(['sleep', '60'])")
     fresh.do("class Slow:\n    def __repr__(self):\n        while True: pass\nslow = Slow()")
     fresh.variables()
     assert fresh.do("print(child.poll())\nchild.kill()").stdout == "None\n"
 
 
-def test_a_shell_tells_what_blocks_have_set(shell: ShellSession) -> None:  # noqa: F811
+def test_a_shell_tells_what_blocks_have_set(shell: ShellRuntime) -> None:  # noqa: F811
     assert shell.variables() == []
     shell.do("export PLACE='a b'\nitems=(1 2 'c d')\ncount=3\nlines=$'one\\ntwo'\nquoted='it'\\''s $5'")
     found = by_name(shell.variables())
@@ -136,7 +136,7 @@ def test_a_shell_tells_what_blocks_have_set(shell: ShellSession) -> None:  # noq
 
 
 @pytest.mark.needs("node")
-def test_javascript_tells_what_blocks_have_declared(javascript: JavaScriptSession) -> None:  # noqa: F811
+def test_javascript_tells_what_blocks_have_declared(javascript: JavaScriptRuntime) -> None:  # noqa: F811
     javascript.do(
         "let list = [1, 2, 3]; const thing = {a: 1, get b() { process.exit(7) }};"
         "class Shape {}; function f(x) { return x }; var map = new Map([[1, 2]]);"

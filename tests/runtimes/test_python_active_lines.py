@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from python_sessions import PythonSession, session
+from python_runtimes import PythonRuntime, session
 
 __all__ = ["session"]
 
@@ -23,35 +23,35 @@ x
 """
 
 
-def test_each_statement_is_told(session: PythonSession) -> None:
+def test_each_statement_is_told(session: PythonRuntime) -> None:
     ran = session.do(CODE)
     assert ran.ended == "done", ran.stderr
     assert [line for line in ran.lines if line in (3, 5, 9, 11, 14)] == [3, 5, 9, 11, 14]
 
 
-def test_the_line_comes_before_its_output(session: PythonSession) -> None:
+def test_the_line_comes_before_its_output(session: PythonRuntime) -> None:
     ran = session.do("print('a')\nprint('b')\n1/0")
     told = [chunk["content"] for chunk in ran.chunks if chunk.get("stream") != "stderr"]
     assert told == [1, "a\n", 2, "b\n", 3, None]
 
 
-def test_lines_of_awaiting_blocks(session: PythonSession) -> None:
+def test_lines_of_awaiting_blocks(session: PythonRuntime) -> None:
     ran = session.do("import asyncio\nawait asyncio.sleep(0)\nx = 1\nasync def f():\n    pass\nawait f()")
     assert ran.lines == [1, 2, 3, 4, 6]
 
 
-def test_lines_of_commands(session: PythonSession) -> None:
+def test_lines_of_commands(session: PythonRuntime) -> None:
     assert session.do("x = 1\n!true\n%pwd").lines == [1, 2, 3]
 
 
-def test_loops_do_not_flood(session: PythonSession) -> None:
+def test_loops_do_not_flood(session: PythonRuntime) -> None:
     ran = session.do("for i in range(100_000):\n    x = i\n    y = i\nprint('end')")
     assert len(ran.lines) < 500
     assert ran.lines[0] == 1
     assert ran.lines[-1] == 4
 
 
-def test_they_can_be_switched_off(session: PythonSession) -> None:
+def test_they_can_be_switched_off(session: PythonRuntime) -> None:
     session.context.active_lines = False
     try:
         assert session.do("x = 1\ny = 2").lines == []
@@ -59,5 +59,5 @@ def test_they_can_be_switched_off(session: PythonSession) -> None:
         session.context.active_lines = True
 
 
-def test_the_code_is_not_traced(session: PythonSession) -> None:
+def test_the_code_is_not_traced(session: PythonRuntime) -> None:
     assert session.do("import sys\nprint(sys.gettrace(), sys.getprofile())").stdout == "None None\n"

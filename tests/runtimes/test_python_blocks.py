@@ -6,17 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from python_sessions import PythonSession, fresh, session
+from python_runtimes import PythonRuntime, fresh, session
 
 __all__ = ["fresh", "session"]
 
 
-def test_variables_stay(session: PythonSession) -> None:
+def test_variables_stay(session: PythonRuntime) -> None:
     session.do("kept = [1, 2]")
     assert session.do("kept.append(3)\nprint(kept)").stdout == "[1, 2, 3]\n"
 
 
-def test_functions_with_blank_lines_docstrings_and_comments(session: PythonSession) -> None:
+def test_functions_with_blank_lines_docstrings_and_comments(session: PythonRuntime) -> None:
     session.do(
         '''
 def greet(name):
@@ -41,13 +41,13 @@ class Dog:
     assert ran.stdout == "hello you Say hello. A dog. woof\n"
 
 
-def test_the_source_of_functions_is_found(session: PythonSession) -> None:
+def test_the_source_of_functions_is_found(session: PythonRuntime) -> None:
     session.do("def f(x):\n    # why\n    return x")
     ran = session.do("import inspect\nprint(inspect.getsource(f))")
     assert "# why" in ran.stdout
 
 
-def test_main_is_the_users_module(session: PythonSession) -> None:
+def test_main_is_the_users_module(session: PythonRuntime) -> None:
     code = """
 import dataclasses, pickle, sys
 @dataclasses.dataclass
@@ -60,25 +60,25 @@ print(pickle.loads(pickle.dumps(Point(5))))
     assert session.do(code).stdout == "Point(x=5)\n"
 
 
-def test_the_last_expression_is_shown(session: PythonSession) -> None:
+def test_the_last_expression_is_shown(session: PythonRuntime) -> None:
     assert session.do("x = 20\nx + 1").stdout == "21\n"
     assert session.do("x + 2;").stdout == ""
     assert session.do("None").stdout == ""
     assert session.do("'a\\nb'").stdout == "'a\\nb'\n"
 
 
-def test_underscore_is_the_last_result(session: PythonSession) -> None:
+def test_underscore_is_the_last_result(session: PythonRuntime) -> None:
     session.do("6 * 7")
     assert session.do("print(_)").stdout == "42\n"
 
 
-def test_future_imports_persist(session: PythonSession) -> None:
+def test_future_imports_persist(session: PythonRuntime) -> None:
     session.do("from __future__ import annotations")
     ran = session.do("def f(x: NoSuchName): pass\nprint(f.__annotations__)")
     assert ran.stdout == "{'x': 'NoSuchName'}\n"
 
 
-def test_top_level_await(session: PythonSession) -> None:
+def test_top_level_await(session: PythonRuntime) -> None:
     code = """
 import asyncio
 async def twice(x):
@@ -92,7 +92,7 @@ await twice(y)
     assert session.do("async with asyncio.Lock() as lock:\n    print('locked')").stdout == "locked\n"
 
 
-def test_tasks_of_an_earlier_block_go_on_in_a_later_one(session: PythonSession) -> None:
+def test_tasks_of_an_earlier_block_go_on_in_a_later_one(session: PythonRuntime) -> None:
     code = """
 import asyncio
 event = asyncio.Event()
@@ -106,13 +106,13 @@ await asyncio.sleep(0)
     assert session.do("event.set()\nprint(await task)").stdout == "woken\n"
 
 
-def test_asyncio_run_works_in_a_block(session: PythonSession) -> None:
+def test_asyncio_run_works_in_a_block(session: PythonRuntime) -> None:
     code = "import asyncio\nasync def f(): return 'ran'\nprint(asyncio.run(f()))"
     assert session.do(code).stdout == "ran\n"
     assert session.do("await asyncio.sleep(0, 'and again')").stdout == "'and again'\n"
 
 
-def test_commands(session: PythonSession) -> None:
+def test_commands(session: PythonRuntime) -> None:
     assert session.do("!echo one; echo two").stdout == "one\ntwo\n"
     assert session.do("found = !printf 'a\\nb'\nprint(list(found))").stdout == "['a', 'b']\n"
     assert session.do("word = 'hey'\n!echo {word} $word {word.upper()}").stdout == "hey hey HEY\n"
@@ -120,7 +120,7 @@ def test_commands(session: PythonSession) -> None:
     assert session.do("if True:\n    !echo inside").stdout == "inside\n"
 
 
-def test_what_only_looks_like_a_command_is_left_alone(session: PythonSession) -> None:
+def test_what_only_looks_like_a_command_is_left_alone(session: PythonRuntime) -> None:
     code = '''
 text = """
 !not a command
@@ -133,7 +133,7 @@ print(text, rest)
     assert session.do(code).stdout == "\n!not a command\n%nor this\n 3\n"
 
 
-def test_magics(session: PythonSession, tmp_path: Path) -> None:
+def test_magics(session: PythonRuntime, tmp_path: Path) -> None:
     assert session.do(f"%cd {tmp_path}").ended == "done"
     assert session.do("%pwd").stdout == f"'{tmp_path}'\n"
     assert "ime" in session.do("%time sum(range(10))").stdout
@@ -147,7 +147,7 @@ def test_magics(session: PythonSession, tmp_path: Path) -> None:
     assert "ime" in ran.stdout
 
 
-def test_an_unknown_magic_says_so(session: PythonSession) -> None:
+def test_an_unknown_magic_says_so(session: PythonRuntime) -> None:
     ran = session.do("%nosuchmagic 3")
     assert "%nosuchmagic" in ran.stderr
     assert ran.ended == "error"
@@ -157,7 +157,7 @@ def test_an_unknown_magic_says_so(session: PythonSession) -> None:
     ("code", "exit_code"),
     [("exit()", 0), ("quit()", 0), ("import sys; sys.exit(3)", 3), ("raise SystemExit('because')", 1)],
 )
-def test_exit_ends_the_block_and_not_the_session(session: PythonSession, code: str, exit_code: int) -> None:
+def test_exit_ends_the_block_and_not_the_session(session: PythonRuntime, code: str, exit_code: int) -> None:
     session.do("kept = 'still here'")
     ran = session.do(f"{code}\nprint('not reached')")
     assert ran.exit_code == exit_code
@@ -168,7 +168,7 @@ def test_exit_ends_the_block_and_not_the_session(session: PythonSession, code: s
     assert session.do("print(kept)").stdout == "still here\n"
 
 
-def test_an_error_ends_the_block(session: PythonSession) -> None:
+def test_an_error_ends_the_block(session: PythonRuntime) -> None:
     ran = session.do("print('before')\ndef f():\n    1 / 0\nf()\nprint('after')")
     assert ran.stdout == "before\n"
     assert (ran.ended, ran.exit_code) == ("error", 1)
@@ -190,7 +190,7 @@ def test_an_error_ends_the_block(session: PythonSession) -> None:
         "def f():\n    raise ValueError(1) from KeyError(2)\nf()",
     ],
 )
-def test_tracebacks_have_no_frames_of_ours(session: PythonSession, code: str) -> None:
+def test_tracebacks_have_no_frames_of_ours(session: PythonRuntime, code: str) -> None:
     stderr = session.do(code).stderr
     assert stderr
     assert "_interpreter_driver" not in stderr
@@ -199,7 +199,7 @@ def test_tracebacks_have_no_frames_of_ours(session: PythonSession, code: str) ->
     assert "IPython/" not in stderr
 
 
-def test_a_syntax_error_is_shown_as_written(session: PythonSession) -> None:
+def test_a_syntax_error_is_shown_as_written(session: PythonRuntime) -> None:
     ran = session.do("x = (1,\ny = 2")
     assert "SyntaxError" in ran.stderr
     assert "x = (1," in ran.stderr
@@ -207,7 +207,7 @@ def test_a_syntax_error_is_shown_as_written(session: PythonSession) -> None:
     assert "SyntaxError" in session.do("return 5").stderr
 
 
-def test_a_user_may_raise_anything(session: PythonSession) -> None:
+def test_a_user_may_raise_anything(session: PythonRuntime) -> None:
     assert "StopIteration" in session.do("next(iter([]))").stderr
     assert "GeneratorExit" in session.do("raise GeneratorExit").stderr
     assert "RecursionError" in session.do("def f(): f()\nf()").stderr
@@ -217,13 +217,13 @@ def test_a_user_may_raise_anything(session: PythonSession) -> None:
     assert session.do("1").stdout == "1\n"
 
 
-def test_exception_groups(session: PythonSession) -> None:
+def test_exception_groups(session: PythonRuntime) -> None:
     ran = session.do("raise ExceptionGroup('both', [ValueError(1), KeyError(2)])")
     assert "ValueError" in ran.stderr
     assert "KeyError" in ran.stderr
 
 
-def test_the_working_directory_goes_both_ways(session: PythonSession, tmp_path: Path) -> None:
+def test_the_working_directory_goes_both_ways(session: PythonRuntime, tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     session.context.cwd = str(tmp_path)
     assert session.do("import os\nprint(os.getcwd())").stdout == f"{tmp_path}\n"
@@ -231,7 +231,7 @@ def test_the_working_directory_goes_both_ways(session: PythonSession, tmp_path: 
     assert session.context.cwd == str(tmp_path / "below")
 
 
-def test_a_working_directory_that_is_gone(session: PythonSession, tmp_path: Path) -> None:
+def test_a_working_directory_that_is_gone(session: PythonRuntime, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     session.context.cwd = str(gone)
@@ -246,14 +246,14 @@ def test_a_working_directory_that_is_gone(session: PythonSession, tmp_path: Path
     session.context.cwd = str(tmp_path)
 
 
-def test_exported_variables_arrive(session: PythonSession) -> None:
+def test_exported_variables_arrive(session: PythonRuntime) -> None:
     session.context.exported["FROM_SHELL"] = "yes"
     assert session.do("import os\nprint(os.environ['FROM_SHELL'])").stdout == "yes\n"
     session.context.exported["FROM_SHELL"] = None
     assert session.do("print(os.environ.get('FROM_SHELL'))").stdout == "None\n"
 
 
-def test_files_of_the_user_are_importable_and_cannot_break_us(fresh: PythonSession, tmp_path: Path) -> None:
+def test_files_of_the_user_are_importable_and_cannot_break_us(fresh: PythonRuntime, tmp_path: Path) -> None:
     names = ("json", "traceback", "linecache", "ast", "asyncio", "subprocess", "base64", "tokenize", "signal")
     for name in names:
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('the wrong file')")
@@ -267,23 +267,23 @@ def test_files_of_the_user_are_importable_and_cannot_break_us(fresh: PythonSessi
     assert fresh.do("async def f(): return 5\nawait f()").stdout == "5\n"
 
 
-def test_our_own_files_are_not_importable(session: PythonSession) -> None:
+def test_our_own_files_are_not_importable(session: PythonRuntime) -> None:
     ran = session.do("import sys\nprint([p for p in sys.path if p.endswith(('languages', 'python/driver'))])")
     assert ran.stdout == "[]\n"
 
 
-def test_the_process_has_one_thread_and_leaves_no_files(session: PythonSession, home: Path) -> None:
+def test_the_process_has_one_thread_and_leaves_no_files(session: PythonRuntime, home: Path) -> None:
     code = "import os\nprint(len(os.listdir('/proc/self/task')))"
     assert session.do(code).stdout == "1\n"
     assert not (home / ".ipython").exists()
 
 
-def test_empty_blocks(session: PythonSession) -> None:
+def test_empty_blocks(session: PythonRuntime) -> None:
     for code in ("", "\n\n", "# nothing", "   "):
         ran = session.do(code)
         assert (ran.text, ran.ended, ran.exit_code) == ("", "done", 0)
 
 
-def test_a_signal_handler_of_the_user_lasts_for_its_block(session: PythonSession) -> None:
+def test_a_signal_handler_of_the_user_lasts_for_its_block(session: PythonRuntime) -> None:
     session.do("import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)")
     assert session.do("print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)").stdout == "False\n"

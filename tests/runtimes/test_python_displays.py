@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from python_sessions import PythonSession, Ran, session
+from python_runtimes import PythonRuntime, Ran, session
 
 __all__ = ["session"]
 
@@ -25,7 +25,7 @@ PNG = base64.b64decode(
 
 
 @pytest.fixture(autouse=True)
-def _rich(session: PythonSession) -> None:
+def _rich(session: PythonRuntime) -> None:
     session.do(RICH)
 
 
@@ -33,7 +33,7 @@ def images(ran: Ran) -> list[bytes]:
     return [base64.b64decode(chunk["content"]) for chunk in ran.of_type("image")]
 
 
-def test_a_table_is_text_for_the_model_and_html_for_the_user(session: PythonSession) -> None:
+def test_a_table_is_text_for_the_model_and_html_for_the_user(session: PythonRuntime) -> None:
     ran = session.do("import pandas\npandas.DataFrame({'a': [1, 2], 'b': ['x', 'y']})")
     assert "a  b" in ran.stdout
     (html,) = ran.of_type("code")
@@ -41,7 +41,7 @@ def test_a_table_is_text_for_the_model_and_html_for_the_user(session: PythonSess
     assert "<table" in html["content"]
 
 
-def test_pictures(session: PythonSession) -> None:
+def test_pictures(session: PythonRuntime) -> None:
     ran = session.do(f"Rich(png={PNG!r})")
     assert images(ran) == [PNG]
     assert ran.of_type("image")[0]["format"] == "base64.png"
@@ -50,7 +50,7 @@ def test_pictures(session: PythonSession) -> None:
     assert images(ran)[0].startswith(b"\x89PNG")
 
 
-def test_vector_graphics(session: PythonSession) -> None:
+def test_vector_graphics(session: PythonRuntime) -> None:
     ran = session.do("Rich(svg='<svg></svg>')")
     (source,) = [chunk for chunk in ran.chunks if chunk.get("mime") == "image/svg+xml"]
     assert source["recipient"] == "user"
@@ -58,7 +58,7 @@ def test_vector_graphics(session: PythonSession) -> None:
     assert "plain form" in ran.stdout
 
 
-def test_readable_forms(session: PythonSession) -> None:
+def test_readable_forms(session: PythonRuntime) -> None:
     for name, form, mime in (("markdown", "# Title", "text/markdown"), ("latex", "$x^2$", "text/latex")):
         ran = session.do(f"Rich({name}={form!r})")
         (chunk,) = [chunk for chunk in ran.chunks if chunk.get("mime") == mime]
@@ -68,7 +68,7 @@ def test_readable_forms(session: PythonSession) -> None:
     assert '"a"' in chunk["content"]
 
 
-def test_a_bundle(session: PythonSession) -> None:
+def test_a_bundle(session: PythonRuntime) -> None:
     code = """
 class Bundle:
     def _repr_mimebundle_(self, include=None, exclude=None):
@@ -80,21 +80,21 @@ Bundle()
     assert ran.of_type("code")[0]["content"] == "<b>bold</b>"
 
 
-def test_display_of_anything(session: PythonSession) -> None:
+def test_display_of_anything(session: PythonRuntime) -> None:
     ran = session.do("print('a')\ndisplay(1, 'two', [3], None, Rich)\nprint('b')")
     assert ran.stdout.startswith("a\n1\n'two'\n[3]\nNone\n")
     assert ran.stdout.endswith("b\n")
     assert "object at 0x" in session.do("display(object())").stdout
 
 
-def test_displays_can_be_changed(session: PythonSession) -> None:
+def test_displays_can_be_changed(session: PythonRuntime) -> None:
     ran = session.do("handle = display('first', display_id=True)\nhandle.update('second')")
     assert ran.ended == "done", ran.stderr
     assert "'second'" in ran.stdout
 
 
 @pytest.mark.parametrize("session", ["ipython"], indirect=True)  # the bare engine is for Pythons that have none
-def test_ipython_displays(session: PythonSession) -> None:
+def test_ipython_displays(session: PythonRuntime) -> None:
     code = "from IPython.display import HTML, Markdown, SVG, JSON, Image, clear_output, display\n"
     assert session.do(code + "HTML('<i>x</i>')").of_type("code")[0]["content"] == "<i>x</i>"
     assert session.do(code + "display(Markdown('*hi*'))").chunks[-2]["content"] == "*hi*\n"
@@ -103,7 +103,7 @@ def test_ipython_displays(session: PythonSession) -> None:
     assert session.do(code + "clear_output()").ended == "done"
 
 
-def test_values_that_cannot_be_shown(session: PythonSession) -> None:
+def test_values_that_cannot_be_shown(session: PythonRuntime) -> None:
     code = """
 class Broken:
     def __repr__(self): raise ValueError("no repr")
@@ -123,10 +123,10 @@ class TestFigures:
     """matplotlib, without tricks."""
 
     @pytest.fixture(autouse=True)
-    def _pyplot(self, session: PythonSession) -> None:
+    def _pyplot(self, session: PythonRuntime) -> None:
         session.do("import matplotlib.pyplot as plt")
 
-    def test_an_open_figure_is_shown_at_the_end(self, session: PythonSession) -> None:
+    def test_an_open_figure_is_shown_at_the_end(self, session: PythonRuntime) -> None:
         ran = session.do("plt.plot([1, 2])\nprint('drawn')")
         assert images(ran)[0].startswith(b"\x89PNG")
         assert ran.stdout == "drawn\n"
@@ -134,7 +134,7 @@ class TestFigures:
         assert session.do("plt.get_fignums()").stdout == "[]\n"
         assert not images(session.do("1"))
 
-    def test_show_shows_at_once_and_does_not_warn(self, session: PythonSession) -> None:
+    def test_show_shows_at_once_and_does_not_warn(self, session: PythonRuntime) -> None:
         ran = session.do("plt.plot([1, 2])\nplt.show()\nprint('after')\nplt.plot([3])\nplt.show()")
         assert [chunk["type"] for chunk in ran.chunks if chunk.get("format") != "active_line"] == [
             "image",
@@ -143,36 +143,36 @@ class TestFigures:
         ]
         assert ran.stderr == ""
 
-    def test_a_figure_as_a_value_is_shown_once(self, session: PythonSession) -> None:
+    def test_a_figure_as_a_value_is_shown_once(self, session: PythonRuntime) -> None:
         assert len(images(session.do("fig, ax = plt.subplots()\nax.plot([1])\nfig"))) == 1
         assert len(images(session.do("display(fig)"))) == 1
         assert len(images(session.do("plt.figure().add_subplot().get_figure().show()"))) == 1
 
-    def test_figures_that_are_empty_or_closed_are_not_shown(self, session: PythonSession) -> None:
+    def test_figures_that_are_empty_or_closed_are_not_shown(self, session: PythonRuntime) -> None:
         assert not images(session.do("plt.figure()"))
         assert not images(session.do("plt.plot([1])\nplt.close()"))
 
-    def test_saved_and_shown(self, session: PythonSession) -> None:
+    def test_saved_and_shown(self, session: PythonRuntime) -> None:
         code = "import io\nfile = io.BytesIO()\nplt.plot([1, 2])\nplt.savefig(file)\nprint(file.tell() > 100)"
         ran = session.do(code)
         assert ran.stdout == "True\n"
         assert len(images(ran)) == 1
 
-    def test_after_an_error_what_was_drawn_is_shown(self, session: PythonSession) -> None:
+    def test_after_an_error_what_was_drawn_is_shown(self, session: PythonRuntime) -> None:
         ran = session.do("plt.plot([1])\n1/0")
         assert len(images(ran)) == 1
         assert ran.ended == "error"
 
-    def test_a_figure_that_cannot_be_drawn_is_an_error(self, session: PythonSession) -> None:
+    def test_a_figure_that_cannot_be_drawn_is_an_error(self, session: PythonRuntime) -> None:
         ran = session.do("plt.plot([1])\nplt.title(r'$\\\\frac{1$')")
         assert ran.ended == "error"
         assert "Error" in ran.stderr
         assert session.do("plt.get_fignums()").stdout == "[]\n"
 
-    def test_another_backend_chosen_by_the_code(self, session: PythonSession) -> None:
+    def test_another_backend_chosen_by_the_code(self, session: PythonRuntime) -> None:
         ran = session.do("import matplotlib\nmatplotlib.use('agg')\nplt.plot([1, 2])")
         assert len(images(ran)) == 1
 
-    def test_children_are_not_told_of_our_backend(self, session: PythonSession) -> None:
+    def test_children_are_not_told_of_our_backend(self, session: PythonRuntime) -> None:
         ran = session.do("import os\nprint(os.environ.get('MPLBACKEND'))")
         assert ran.stdout == "None\n"

@@ -14,7 +14,7 @@ import pytest
 
 from interpreter.runtimes.context import SessionContext
 from interpreter.runtimes.python.in_process import InProcessPython
-from python_sessions import Ran
+from python_runtimes import Ran
 
 
 class Computer:

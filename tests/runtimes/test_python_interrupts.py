@@ -10,7 +10,7 @@ from typing import cast
 import pytest
 
 from interpreter.runtimes.python.driver.interrupts import OURS, Interrupts
-from python_sessions import PythonSession, fresh, session
+from python_runtimes import PythonRuntime, fresh, session
 from waiting import until
 
 __all__ = ["fresh", "session"]
@@ -35,7 +35,7 @@ READY = "print('ready', flush=True)\n"
         "try:\n    print('ready')\n    while True: pass\nfinally:\n    print('cleaned up')",
     ],
 )
-def test_the_block_ends_and_the_state_stays(session: PythonSession, code: str) -> None:
+def test_the_block_ends_and_the_state_stays(session: PythonRuntime, code: str) -> None:
     session.do("kept = 5")
     ran = session.interrupted_when_ready(code)
     assert ran.ended == "interrupted"
@@ -53,13 +53,13 @@ STUBBORN = "trap '' INT; echo ready; while :; do sleep 1; done"
 @pytest.mark.parametrize(
     "code", [f'os.system("{STUBBORN}")', f'subprocess.call("{STUBBORN}", shell=True)', f"!{STUBBORN}"]
 )
-def test_a_child_that_ignores_the_interrupt(session: PythonSession, code: str) -> None:
+def test_a_child_that_ignores_the_interrupt(session: PythonRuntime, code: str) -> None:
     session.do("import os, subprocess\nkept = 6")
     assert session.interrupted_when_ready(f"{code}\nwhile True: pass").ended == "interrupted"
     assert session.do("print(kept)").text == "6\n"
 
 
-def test_await_is_cancelled_cleanly(session: PythonSession) -> None:
+def test_await_is_cancelled_cleanly(session: PythonRuntime) -> None:
     code = """
 import asyncio
 async def work():
@@ -80,7 +80,7 @@ await work()
     assert ran.text == "False\n'on'\n"
 
 
-def test_code_that_will_not_stop_is_killed(fresh: PythonSession) -> None:
+def test_code_that_will_not_stop_is_killed(fresh: PythonRuntime) -> None:
     says_so = "map(os.write, [1], [b'ready\\n'])"  # from within the sum, which takes no interrupt
     ran = fresh.interrupted_when_ready(f"import itertools, os\nsum(itertools.chain({says_so}, range(10**11)))")
     assert ran.ended == "died"
@@ -88,12 +88,12 @@ def test_code_that_will_not_stop_is_killed(fresh: PythonSession) -> None:
     assert fresh.do("print('new')").text == "new\n"
 
 
-def test_code_that_swallows_one_interrupt_gets_another(session: PythonSession) -> None:
+def test_code_that_swallows_one_interrupt_gets_another(session: PythonRuntime) -> None:
     code = READY + "import time\ntry:\n    time.sleep(1000)\nexcept KeyboardInterrupt:\n    time.sleep(1000)"
     assert session.interrupted_when_ready(code).ended == "interrupted"
 
 
-def test_leaving_the_stream_ends_the_block(session: PythonSession) -> None:
+def test_leaving_the_stream_ends_the_block(session: PythonRuntime) -> None:
     for _ in range(5):
         running = session.run(READY + "while True: print('old')")
         for chunk in running:
@@ -103,16 +103,16 @@ def test_leaving_the_stream_ends_the_block(session: PythonSession) -> None:
         assert session.do("print('new')").text == "new\n"
 
 
-def test_interrupts_between_blocks_are_nothing(session: PythonSession) -> None:
+def test_interrupts_between_blocks_are_nothing(session: PythonRuntime) -> None:
     session.do("kept = 7")
-    assert session.session is not None
+    assert session.runtime is not None
     for _ in range(20):
-        session.session.control.command("signal 2")
+        session.runtime.control.command("signal 2")
         assert session.do("kept").ended in ("done", "interrupted")
     assert session.do("kept").stdout == "7\n"
 
 
-def test_an_interrupt_at_any_moment_leaves_a_working_session(session: PythonSession) -> None:
+def test_an_interrupt_at_any_moment_leaves_a_working_session(session: PythonRuntime) -> None:
     """Many interrupts while frames are written in both directions: none is torn."""
     code = "import sys\nfor i in range(10**9):\n    print('line', i, file=sys.stderr)\n    display(i)"
     for count in range(10):
@@ -123,7 +123,7 @@ def test_an_interrupt_at_any_moment_leaves_a_working_session(session: PythonSess
         assert session.do("print('whole')").text == "whole\n"
 
 
-def test_an_interrupt_of_a_first_block_that_starts(fresh: PythonSession) -> None:
+def test_an_interrupt_of_a_first_block_that_starts(fresh: PythonRuntime) -> None:
     running = fresh.start()
 
     def press() -> None:
@@ -135,7 +135,7 @@ def test_an_interrupt_of_a_first_block_that_starts(fresh: PythonSession) -> None
     assert ran.ended == "interrupted"
 
 
-def test_many_interrupts_at_once_are_one(session: PythonSession) -> None:
+def test_many_interrupts_at_once_are_one(session: PythonRuntime) -> None:
     """A second one may strike our own code, which must come out of it with the session whole."""
     session.do("kept = 7")
     for count in range(20):
@@ -168,7 +168,7 @@ def test_our_own_code_is_struck_once_in_a_block_and_only_by_a_second_interrupt()
     assert not strike("<block>")
 
 
-def test_a_time_limit(session: PythonSession) -> None:
+def test_a_time_limit(session: PythonRuntime) -> None:
     session.context.timeout = 0.2
     try:
         ran = session.do("while True: pass")

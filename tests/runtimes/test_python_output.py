@@ -5,20 +5,20 @@ from __future__ import annotations
 import re
 
 from interpreter.runtimes.block import Block
-from python_sessions import PythonSession, fresh, session
+from python_runtimes import PythonRuntime, fresh, session
 from waiting import until
 
 __all__ = ["fresh", "session"]
 
 
-def test_stdout_and_stderr_are_told_apart_and_in_order(session: PythonSession) -> None:
+def test_stdout_and_stderr_are_told_apart_and_in_order(session: PythonRuntime) -> None:
     code = "import sys\nfor i in range(50):\n    print('out', i)\n    print('err', i, file=sys.stderr)"
     ran = session.do(code)
     assert ran.text == "".join(f"out {i}\nerr {i}\n" for i in range(50))
     assert ran.stderr == "".join(f"err {i}\n" for i in range(50))
 
 
-def test_children_and_c_code_stay_in_order(session: PythonSession) -> None:
+def test_children_and_c_code_stay_in_order(session: PythonRuntime) -> None:
     code = """
 import os, subprocess, sys
 for i in range(5):
@@ -36,7 +36,7 @@ for i in range(5):
     assert ran.stderr == "error\nerror print\n" * 5
 
 
-def test_output_arrives_while_the_block_runs(session: PythonSession) -> None:
+def test_output_arrives_while_the_block_runs(session: PythonRuntime) -> None:
     running = session.run("import time\nprint('first')\nprint('part', end='', flush=True)\ntime.sleep(1000)")
     seen = ""
     for chunk in running:
@@ -47,14 +47,14 @@ def test_output_arrives_while_the_block_runs(session: PythonSession) -> None:
     assert seen == "first\npart"
 
 
-def test_unfinished_lines_are_not_lost(session: PythonSession) -> None:
+def test_unfinished_lines_are_not_lost(session: PythonRuntime) -> None:
     code = "import sys\nprint('a', end='')\nprint('b', end='', file=sys.stderr)\nprint('c', end='')"
     ran = session.do(code)
     assert sorted(ran.text) == ["a", "b", "c"]
     assert session.do("print('d', end='')\n1/0").stdout == "d"
 
 
-def test_a_hundred_thousand_lines(session: PythonSession) -> None:
+def test_a_hundred_thousand_lines(session: PythonRuntime) -> None:
     ran = session.do("for i in range(100_000):\n    print('%080d' % i)")
     lines = ran.stdout.splitlines()
     assert len(lines) == 100_000
@@ -62,14 +62,14 @@ def test_a_hundred_thousand_lines(session: PythonSession) -> None:
     assert lines[-1] == f"{99_999:080}"
 
 
-def test_ten_megabytes_on_one_line(session: PythonSession) -> None:
+def test_ten_megabytes_on_one_line(session: PythonRuntime) -> None:
     assert session.do("print('x' * 10_000_000)").stdout == "x" * 10_000_000 + "\n"
     ran = session.do("import sys\nprint('y' * 10_000_000, file=sys.stderr)")
     assert ran.stderr == "y" * 10_000_000 + "\n"
     assert session.do("'z' * 10_000_000").stdout == "'" + "z" * 10_000_000 + "'\n"
 
 
-def test_text_that_is_no_text(session: PythonSession) -> None:
+def test_text_that_is_no_text(session: PythonRuntime) -> None:
     assert session.do("print('emoji 🎉 ünï')").stdout == "emoji 🎉 ünï\n"
     assert session.do("import sys\nprint('🎉', file=sys.stderr)").stderr == "🎉\n"
     assert session.do("print('half \\ud83d a pair')").stdout.endswith("a pair\n")
@@ -79,7 +79,7 @@ def test_text_that_is_no_text(session: PythonSession) -> None:
     assert session.do("raise ValueError('\\udc80')").ended == "error"
 
 
-def test_bytes_that_are_no_text(session: PythonSession) -> None:
+def test_bytes_that_are_no_text(session: PythonRuntime) -> None:
     code = "import sys\nsys.stdout.buffer.write(bytes(range(256)) + b'\\n')\nsys.stdout.buffer.write(b'ok\\n');"
     ran = session.do(code)
     assert "\ufffd" in ran.stdout
@@ -90,7 +90,7 @@ def test_bytes_that_are_no_text(session: PythonSession) -> None:
     assert ran.stdout.endswith("\ufffd end")
 
 
-def test_a_character_written_in_two_halves(session: PythonSession) -> None:
+def test_a_character_written_in_two_halves(session: PythonRuntime) -> None:
     code = """
 import sys
 for stream in (sys.stdout, sys.stderr):
@@ -102,7 +102,7 @@ for stream in (sys.stdout, sys.stderr):
     assert (ran.stdout, ran.stderr) == ("é\n", "é\n")
 
 
-def test_the_streams_look_like_streams(session: PythonSession) -> None:
+def test_the_streams_look_like_streams(session: PythonRuntime) -> None:
     code = """
 import io, sys
 for stream, fd in ((sys.stdout, 1), (sys.stderr, 2), (sys.stdin, 0)):
@@ -127,7 +127,7 @@ for stream in (sys.stdout, sys.stderr):
     assert ran.stderr == "abc\nd\ne\n"
 
 
-def test_closing_and_replacing_streams(session: PythonSession) -> None:
+def test_closing_and_replacing_streams(session: PythonRuntime) -> None:
     session.do("import sys\nsys.stdout.close()\nsys.stderr.close()")
     assert session.do("print('open again')").stdout == "open again\n"
     session.do("import io\nsys.stdout = io.StringIO()\nprint('caught')")
@@ -138,13 +138,13 @@ def test_closing_and_replacing_streams(session: PythonSession) -> None:
     assert session.do("out.getvalue()").stdout == "'1\\n'\n"
 
 
-def test_progress_bars_stream(session: PythonSession) -> None:
+def test_progress_bars_stream(session: PythonRuntime) -> None:
     ran = session.do("from tqdm import tqdm\nfor i in tqdm(range(3)): pass")
     assert "100%" in ran.stderr
     assert "\r" in ran.stderr
 
 
-def test_threads_print_whole_lines(session: PythonSession) -> None:
+def test_threads_print_whole_lines(session: PythonRuntime) -> None:
     code = """
 import sys, threading
 def talk(name):
@@ -160,7 +160,7 @@ for thread in threads: thread.join()
     assert sorted(ran.stderr.split()) == sorted(name * 20 for name in "abcd" for _ in range(200))
 
 
-def test_a_thread_speaks_for_the_block_that_started_it(session: PythonSession) -> None:
+def test_a_thread_speaks_for_the_block_that_started_it(session: PythonRuntime) -> None:
     session.do(
         """
 import sys, threading
@@ -173,8 +173,8 @@ def late():
 threading.Thread(target=late).start()
 """
     )
-    assert session.session is not None
-    block = session.session.block
+    assert session.runtime is not None
+    block = session.runtime.block
     ran = session.do("go.set()\nprint(gone.wait(60))")
     assert ran.text == "True\n"
     assert block is not None
@@ -182,7 +182,7 @@ threading.Thread(target=late).start()
     assert block.spool.read() == "late\nlate error\n"
 
 
-def test_what_a_grandchild_writes_later_stays_with_its_block(session: PythonSession) -> None:
+def test_what_a_grandchild_writes_later_stays_with_its_block(session: PythonRuntime) -> None:
     code = """
 import os
 reader, writer = os.pipe()
@@ -191,20 +191,20 @@ os.system(f"(read line <&{reader}; echo late) &")
 print("started")
 """
     assert session.do(code).stdout == "started\n"
-    assert session.session is not None
-    block = session.session.block
+    assert session.runtime is not None
+    block = session.runtime.block
     assert session.do("os.write(writer, b'go\\n'); os.close(writer)\nprint('second')").stdout == "second\n"
     assert block is not None
     assert wait_for_end(session, block)
     assert block.spool.read() == "started\nlate\n"
 
 
-def wait_for_end(session: PythonSession, block: Block) -> bool:
+def wait_for_end(session: PythonRuntime, block: Block) -> bool:
     """Run other blocks until the last process of this one has closed its pipes."""
     return any(not block.running or session.do("pass") is None for _ in range(5000))
 
 
-def test_a_forked_child_writes_and_ends_by_itself(session: PythonSession) -> None:
+def test_a_forked_child_writes_and_ends_by_itself(session: PythonRuntime) -> None:
     code = """
 import os, sys
 print("before", end="")
@@ -227,7 +227,7 @@ else:
     assert session.do("print('whole')").stdout == "whole\n"
 
 
-def test_multiprocessing(session: PythonSession) -> None:
+def test_multiprocessing(session: PythonRuntime) -> None:
     code = """
 import multiprocessing, os
 def square(x):
@@ -244,7 +244,7 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
     assert ran.stdout == "[3]\n", ran.stderr
 
 
-def test_colours_only_on_request(fresh: PythonSession) -> None:
+def test_colours_only_on_request(fresh: PythonRuntime) -> None:
     assert "\x1b" not in fresh.do("1/0").text
     fresh.context.colors = True
     assert ("\x1b" in fresh.do("1/0").text) == (fresh.engine == "ipython")
@@ -252,7 +252,7 @@ def test_colours_only_on_request(fresh: PythonSession) -> None:
     assert "\x1b" not in fresh.do("1/0").text
 
 
-def test_printing_in_finalizers_and_signal_handlers(session: PythonSession) -> None:
+def test_printing_in_finalizers_and_signal_handlers(session: PythonRuntime) -> None:
     code = """
 import gc, signal, sys, time
 class Loud:

@@ -15,7 +15,7 @@ import pytest
 from interpreter.errors import SessionStartError
 from interpreter.runtimes.python.language import which_python
 from interpreter.runtimes.state import Text
-from python_sessions import PythonSession
+from python_runtimes import PythonRuntime
 
 VERSIONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 PLACES = ("~/.pyenv/versions/{}.*/bin/python", "/usr/bin/python{}", "/usr/local/bin/python{}")
@@ -35,11 +35,11 @@ PYTHONS = {version: find_python(version) for version in VERSIONS}
 
 
 @pytest.fixture(scope="module", params=VERSIONS)
-def session(request: pytest.FixtureRequest) -> Iterator[PythonSession]:
+def session(request: pytest.FixtureRequest) -> Iterator[PythonRuntime]:
     python = PYTHONS[request.param]
     if python is None:
         pytest.skip(f"there is no Python {request.param} on this machine")
-    session = PythonSession(python=python)
+    session = PythonRuntime(python=python)
     session.context.exported["PYTHONPATH"] = None
     version = session.do("import sys; print('%d.%d' % sys.version_info[:2])")
     assert version.stdout == f"{request.param}\n", version.stderr
@@ -47,7 +47,7 @@ def session(request: pytest.FixtureRequest) -> Iterator[PythonSession]:
     session.terminate()
 
 
-def test_state_results_and_errors(session: PythonSession) -> None:
+def test_state_results_and_errors(session: PythonRuntime) -> None:
     session.do('def f(x):\n\n    "doc"\n\n    return x * 2')
     assert session.do("print(f.__doc__)\nf(21)").stdout == "doc\n42\n"
     ran = session.do("def g():\n    1 / 0\ng()")
@@ -59,12 +59,12 @@ def test_state_results_and_errors(session: PythonSession) -> None:
     assert session.do("import inspect\nprint(inspect.getsource(f))").ended == "done"
 
 
-def test_await(session: PythonSession) -> None:
+def test_await(session: PythonRuntime) -> None:
     assert session.do("import asyncio\nawait asyncio.sleep(0, 'awaited')").stdout == "'awaited'\n"
     assert session.do("asyncio.run(asyncio.sleep(0, 'ran'))").stdout == "'ran'\n"
 
 
-def test_commands_and_magics(session: PythonSession) -> None:
+def test_commands_and_magics(session: PythonRuntime) -> None:
     code = "name = 'you'\n!echo hello {name}\nlines = !printf 'a\\nb'\nprint(len(lines))\n%pwd"
     assert session.do(code).stdout == f"hello you\n2\n'{session.context.cwd}'\n"
     assert session.do("%time sum([1, 2])").ended == "done"
@@ -72,7 +72,7 @@ def test_commands_and_magics(session: PythonSession) -> None:
     assert "!echo no" in ran.stdout
 
 
-def test_output(session: PythonSession) -> None:
+def test_output(session: PythonRuntime) -> None:
     session.do("import os, sys")
     ran = session.do("print('a')\nos.system('echo b')\nprint('c', file=sys.stderr)\nprint('d 🎉 \\udc80')")
     assert ran.text.startswith("a\nb\nc\nd 🎉")
@@ -80,21 +80,21 @@ def test_output(session: PythonSession) -> None:
     assert len(session.do("for i in range(20000): print(i)").stdout.split()) == 20000
 
 
-def test_displays(session: PythonSession) -> None:
+def test_displays(session: PythonRuntime) -> None:
     code = "class H:\n    def _repr_html_(self): return '<b>'\ndisplay(H())\ndisplay(5)"
     ran = session.do(code)
     assert ran.of_type("code")[0]["content"] == "<b>"
     assert ran.stdout.endswith("5\n")
 
 
-def test_input(session: PythonSession) -> None:
+def test_input(session: PythonRuntime) -> None:
     session.context.on_input = lambda prompt, password: prompt + "yes"
     assert session.do("import getpass\nprint(input('a '), getpass.getpass('b '))").stdout == "a yes b yes\n"
     session.context.on_input = None
     assert "EOFError" in session.do("input()").stderr
 
 
-def test_interrupts(session: PythonSession) -> None:
+def test_interrupts(session: PythonRuntime) -> None:
     for code in ("while True: pass", "import asyncio; await asyncio.sleep(1000)", "!sleep 1000"):
         chunks = []
         running = session.run(f"kept = 3\nprint('ready')\n{code}")
@@ -106,7 +106,7 @@ def test_interrupts(session: PythonSession) -> None:
         assert session.do("print(kept)").text == "3\n"
 
 
-def test_forks(session: PythonSession) -> None:
+def test_forks(session: PythonRuntime) -> None:
     code = """
 import multiprocessing
 def double(x):
@@ -130,7 +130,7 @@ await asyncio.sleep(0)
 """
 
 
-def test_lines(session: PythonSession) -> None:
+def test_lines(session: PythonRuntime) -> None:
     session.do("import asyncio, sys")
     ran = session.do(LINES)
     assert ran.ended == "done", ran.stderr
@@ -141,7 +141,7 @@ def test_lines(session: PythonSession) -> None:
     assert into_the_loop == (session.do("hasattr(sys, 'monitoring')").stdout == "True\n")
 
 
-def test_deaths(session: PythonSession) -> None:
+def test_deaths(session: PythonRuntime) -> None:
     assert session.do("import os\nos._exit(5)").exit_code == 5
     assert session.do("print('new')").text == "new\n"
 
@@ -173,21 +173,21 @@ class TestWhichPython:
             which_python("nonsense", {"PATH": "/nowhere"})
 
     def test_an_environment_without_ipython_has_the_bare_engine(self, environment: Path) -> None:
-        session = PythonSession(python=str(environment))
+        session = PythonRuntime(python=str(environment))
         session.context.exported["PYTHONPATH"] = None
         try:
             ran = session.do("import sys\nprint(sys.prefix)\nimport IPython")
             assert ran.stdout == f"{environment}\n"
             assert "ModuleNotFoundError" in ran.stderr
-            assert session.session is not None
-            assert session.session.ready is not None
-            assert session.session.ready["engine"] == "bare"
+            assert session.runtime is not None
+            assert session.runtime.ready is not None
+            assert session.runtime.ready["engine"] == "bare"
             assert session.do("await __import__('asyncio').sleep(0, 6)").stdout == "6\n"
         finally:
             session.terminate()
 
 
-def test_questions_between_blocks(session: PythonSession) -> None:
+def test_questions_between_blocks(session: PythonRuntime) -> None:
     session.do("numbers = {'one': 1}\ndef double(x):\n    return 2 * x")
     found = {variable.name: variable for variable in session.variables()}
     assert (found["numbers"].type, found["numbers"].preview) == ("dict", "{'one': 1}")

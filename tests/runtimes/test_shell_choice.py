@@ -9,7 +9,7 @@ import pytest
 
 from interpreter.errors import SessionStartError
 from interpreter.runtimes.shell.language import Shell, which_shell
-from shell_sessions import ShellSession
+from shell_runtimes import ShellRuntime
 
 
 def test_the_users_shell_if_we_speak_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -43,7 +43,7 @@ def test_no_shell_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
 
 def test_a_shell_that_we_do_not_speak(tmp_path: Path) -> None:
     for wanted in ("/bin/sh", str(tmp_path / "bash")):
-        session = ShellSession("bash")
+        session = ShellRuntime("bash")
         session.context.shell = wanted
         with pytest.raises(SessionStartError, match=wanted):
             session.do("true")
@@ -58,16 +58,16 @@ def test_a_file_that_the_environment_names_is_not_run(tmp_path: Path, monkeypatc
     (tmp_path / "env").write_text("echo noise; word=set\n")
     for name in ("BASH_ENV", "ENV"):
         monkeypatch.setenv(name, str(tmp_path / "env"))
-    session = ShellSession("bash")
+    session = ShellRuntime("bash")
     assert session.do("echo ${word-unset}").text == "unset\n"
     session.terminate()
 
 
 def test_after_the_end_of_the_session_nothing_is_left_on_disk(tmp_path: Path) -> None:
-    session = ShellSession("bash")
+    session = ShellRuntime("bash")
     session.do("true")
-    assert session.session is not None
-    folder = session.session.folder
+    assert session.runtime is not None
+    folder = session.runtime.folder
     assert folder.stat().st_mode & 0o077 == 0 and folder.is_dir()
     session.terminate()
     assert not folder.exists()

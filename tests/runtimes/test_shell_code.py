@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpreter.runtimes.shell.dialect import cut
-from shell_sessions import ShellSession, bash, fresh, shell
+from shell_runtimes import ShellRuntime, bash, fresh, shell
 
 __all__ = ["bash", "fresh", "shell"]
 
 
-def test_heredocs_pipes_and_compound_commands(shell: ShellSession) -> None:
+def test_heredocs_pipes_and_compound_commands(shell: ShellRuntime) -> None:
     code = """
 cat <<END
 one $((1 + 1))
@@ -59,7 +59,7 @@ echo one \\
         "'",
     ],
 )
-def test_a_syntax_error_is_reported_and_the_session_goes_on(shell: ShellSession, code: str) -> None:
+def test_a_syntax_error_is_reported_and_the_session_goes_on(shell: ShellRuntime, code: str) -> None:
     shell.do("word=kept")
     ran = shell.do("echo before\n" + code)
     assert (ran.text.startswith("before\n") and len(ran.text) > len("before\n")) or "END" in code
@@ -67,13 +67,13 @@ def test_a_syntax_error_is_reported_and_the_session_goes_on(shell: ShellSession,
     assert shell.do("echo $word").text == "kept\n"
 
 
-def test_errors_name_their_line(bash: ShellSession) -> None:
+def test_errors_name_their_line(bash: ShellRuntime) -> None:
     ran = bash.do("echo one\n\nno_such_program\nif true; then\n  also_missing\nfi")
     assert "line 3: no_such_program" in ran.text and "line 5: also_missing" in ran.text
     assert ran.exit_code == 127
 
 
-def test_long_code_and_long_lines(shell: ShellSession) -> None:
+def test_long_code_and_long_lines(shell: ShellRuntime) -> None:
     line = "x" * 5000
     assert shell.do(f"echo {line}").text == line + "\n"
     code = "\n".join(f"v{n}='value {n}'" for n in range(6000)) + "\necho $v4999"
@@ -81,7 +81,7 @@ def test_long_code_and_long_lines(shell: ShellSession) -> None:
     assert shell.do(code).text == "value 4999\n"
 
 
-def test_garbage_does_no_harm(shell: ShellSession, tmp_path: Path) -> None:
+def test_garbage_does_no_harm(shell: ShellRuntime, tmp_path: Path) -> None:
     chance = random.Random(5)
     shell.do(f"word=kept; mkdir -p {tmp_path}; cd {tmp_path}")
     alphabet = [chr(n) for n in range(1, 256) if chr(n) not in "`$()<>|&;/\n"]
@@ -90,29 +90,29 @@ def test_garbage_does_no_harm(shell: ShellSession, tmp_path: Path) -> None:
     assert shell.do("echo $word").text.endswith("kept\n")
 
 
-def test_nul_and_carriage_return_in_code(shell: ShellSession) -> None:
+def test_nul_and_carriage_return_in_code(shell: ShellRuntime) -> None:
     assert "a" in shell.do("echo a\0b").text
     assert shell.do("printf '%s' 'a\rb'").text == "a\rb"
 
 
-def test_empty_and_comment_only_blocks(shell: ShellSession) -> None:
+def test_empty_and_comment_only_blocks(shell: ShellRuntime) -> None:
     for code in ("", "\n\n", "# nothing", "   "):
         ran = shell.do(code)
         assert (ran.text, ran.ended) == ("", "done")
 
 
-def test_code_that_reads_its_standard_input_finds_it_empty(shell: ShellSession) -> None:
+def test_code_that_reads_its_standard_input_finds_it_empty(shell: ShellRuntime) -> None:
     ran = shell.do("cat; read word; echo status $?; wc -c; python3 -c 'print(input())' 2>&1 | tail -1")
     assert ran.text.split("\n")[:2] == ["status 1", "0"]
     assert "EOFError" in ran.text
 
 
-def test_return_ends_the_block(shell: ShellSession) -> None:
+def test_return_ends_the_block(shell: ShellRuntime) -> None:
     ran = shell.do("echo one\nreturn 4\necho two")
     assert (ran.text, ran.exit_code) == ("one\n", 4)
 
 
-def test_the_driver_does_not_show(shell: ShellSession) -> None:
+def test_the_driver_does_not_show(shell: ShellRuntime) -> None:
     assert "oi_" not in shell.do("ls -l /proc/self/fd; env; echo $0").text.replace("TEST_RUN", "")
     assert shell.do("ls /proc/self/fd").text.split() == ["0", "1", "2", "3"]  # 3 is the folder that ls reads
     ran = shell.do("set -x; echo traced; { set +x; } 2>/dev/null")
@@ -120,7 +120,7 @@ def test_the_driver_does_not_show(shell: ShellSession) -> None:
     assert shell.do("echo plain").text == "plain\n"
 
 
-def test_options_that_change_the_rules_do_not_reach_the_driver(fresh: ShellSession) -> None:
+def test_options_that_change_the_rules_do_not_reach_the_driver(fresh: ShellRuntime) -> None:
     fresh.do("set -euf; set -o noclobber; IFS=xyz; alias printf=false trap=false cd=false exec=false read=false")
     fresh.do("word=kept")
     assert fresh.do('echo "$word"; cd_to=/usr; \\cd $cd_to').text == "kept\n"
@@ -129,7 +129,7 @@ def test_options_that_change_the_rules_do_not_reach_the_driver(fresh: ShellSessi
     assert fresh.do('echo "$word"').text == "kept\n"
 
 
-def test_functions_of_the_drivers_names_do_not_reach_the_driver(bash: ShellSession) -> None:
+def test_functions_of_the_drivers_names_do_not_reach_the_driver(bash: ShellRuntime) -> None:
     bash.do("printf() { echo mine; }; trap() { echo mine; }; declare() { echo mine; }; pwd() { echo mine; }; word=kept")
     bash.do("exit 1")
     assert bash.do("echo $word; printf").text == "kept\nmine\n"
@@ -138,20 +138,20 @@ def test_functions_of_the_drivers_names_do_not_reach_the_driver(bash: ShellSessi
 # -- active lines -----------------------------------------------------------------------------------------------------
 
 
-def test_lines_are_reported(shell: ShellSession) -> None:
+def test_lines_are_reported(shell: ShellRuntime) -> None:
     ran = shell.do("echo one\n\n# why\necho two && true\nfor n in 3 4; do\n  echo $n\ndone\necho five")
     assert (ran.lines, ran.text) == ([1, 4, 5], "one\ntwo\n3\n4\nfive\n")
     assert ran.chunks[0]["content"] == 1
 
 
-def test_what_depends_on_the_line_before_is_not_torn_from_it(bash: ShellSession, tmp_path: Path) -> None:
+def test_what_depends_on_the_line_before_is_not_torn_from_it(bash: ShellRuntime, tmp_path: Path) -> None:
     assert bash.do(f"mkdir {tmp_path}/new\ncd $_\npwd").text == f"{tmp_path}/new\n"
     assert bash.do("false | true\necho ${PIPESTATUS[0]}").text == "1\n"
     assert bash.do("false\necho $?\ntrue\necho $?").text == "1\n0\n"
     assert bash.do("echo a\nexec 2>/dev/null\nno_such_program\necho b").text == "a\nb\n"
 
 
-def test_an_end_in_one_line_is_the_end_of_the_block(fresh: ShellSession) -> None:
+def test_an_end_in_one_line_is_the_end_of_the_block(fresh: ShellRuntime) -> None:
     assert fresh.do("echo one\nexit 2\necho two").text == "one\n"
     ran = fresh.do("set -e\necho one\nfalse\necho two")
     assert ran.text == "one\n" and ran.lines == [1, 2, 3]
@@ -160,7 +160,7 @@ def test_an_end_in_one_line_is_the_end_of_the_block(fresh: ShellSession) -> None
     assert fixed.endswith("two\n") == (fresh.kind == "bash")
 
 
-def test_lines_can_be_left_out(bash: ShellSession) -> None:
+def test_lines_can_be_left_out(bash: ShellRuntime) -> None:
     bash.context.active_lines = False
     assert bash.do("echo one\necho two").lines == []
 
@@ -180,7 +180,7 @@ def test_pieces_are_the_block(parts: list[str]) -> None:
     assert all(line.strip()[:1] in ("", "#") for line in leading)
 
 
-def test_cut_code_does_what_whole_code_does(bash: ShellSession) -> None:
+def test_cut_code_does_what_whole_code_does(bash: ShellRuntime) -> None:
     chance = random.Random(11)
     parts = [
         "echo a",

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpreter.runtimes.shell.dialect import Exports, exported
-from shell_sessions import ShellSession, fresh
+from shell_runtimes import ShellRuntime, fresh
 
 __all__ = ["fresh"]
 
@@ -52,7 +52,7 @@ def test_any_value_is_read_as_it_was_set(values: list[bytes]) -> None:
     assert {name: os.fsencode(found[os.fsdecode(name)]) for name in env} == env
 
 
-def test_nasty_values(fresh: ShellSession) -> None:
+def test_nasty_values(fresh: ShellRuntime) -> None:
     values = {f"V{n}": value for n, value in enumerate(NASTY)}
     fresh.do("true")
     fresh.context.exported |= values
@@ -83,7 +83,7 @@ def test_only_changes_are_told() -> None:
     assert exports.news(report, {**changes, "TOLD": "x", "NEW": "4"}) == ("/new", {"TOLD": None, "NEW": "3"})
 
 
-def test_a_session_tells_what_it_exports(fresh: ShellSession, tmp_path: Path) -> None:
+def test_a_session_tells_what_it_exports(fresh: ShellRuntime, tmp_path: Path) -> None:
     folder = tmp_path / "a 'b' \"c\" $d\nend"
     folder.mkdir()
     fresh.do("export FRUIT='pear tree' NUMBER=1 LIST=$'a\\nb'; hidden=1")
@@ -95,7 +95,7 @@ def test_a_session_tells_what_it_exports(fresh: ShellSession, tmp_path: Path) ->
     assert fresh.context.cwd == str(tmp_path)
 
 
-def test_what_others_changed_is_there_before_the_block(fresh: ShellSession, tmp_path: Path) -> None:
+def test_what_others_changed_is_there_before_the_block(fresh: ShellRuntime, tmp_path: Path) -> None:
     fresh.do("true")
     fresh.context.exported |= {"TOLD": 'it\'s "this"\n$x', "HOME": None}
     fresh.context.cwd = str(tmp_path)
@@ -103,7 +103,7 @@ def test_what_others_changed_is_there_before_the_block(fresh: ShellSession, tmp_
     assert ran.text == f'it\'s "this"\n$x|none\n{tmp_path}\n'
 
 
-def test_a_directory_that_is_gone(fresh: ShellSession, tmp_path: Path) -> None:
+def test_a_directory_that_is_gone(fresh: ShellRuntime, tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
     fresh.do(f"cd {tmp_path}/here")
     (tmp_path / "here").rmdir()

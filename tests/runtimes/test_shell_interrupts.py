@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
-from shell_sessions import ShellSession, bash, fresh, shell
+from shell_runtimes import ShellRuntime, bash, fresh, shell
 from waiting import is_running
 
 __all__ = ["bash", "fresh", "shell"]
@@ -51,7 +51,7 @@ except KeyboardInterrupt:
         "trap '' INT; while :; do sleep 0.05; done",
     ],
 )
-def test_an_interrupt_ends_the_block(shell: ShellSession, code: str) -> None:
+def test_an_interrupt_ends_the_block(shell: ShellRuntime, code: str) -> None:
     shell.do("word=kept; trap - INT")
     begun = time.monotonic()
     ran = shell.stop_at("begun", f"echo begun\n{code}\necho not reached")
@@ -65,7 +65,7 @@ def test_an_interrupt_ends_the_block(shell: ShellSession, code: str) -> None:
     assert shell.do("echo $word; trap - INT").text == "kept\n"
 
 
-def test_the_shell_itself_survives(fresh: ShellSession) -> None:
+def test_the_shell_itself_survives(fresh: ShellRuntime) -> None:
     before = fresh.do("echo $$; sleep 1000 & job=$!; here=1").text
     time.sleep(0.05)  # process start times are known to a hundredth of a second
     assert fresh.stop_at("begun", f"inner=1; {CHILD}; echo no").ended == "interrupted"
@@ -75,7 +75,7 @@ def test_the_shell_itself_survives(fresh: ShellSession) -> None:
     assert ran.text.splitlines()[-1] == "143"  # the job is still a child of this shell
 
 
-def test_jobs_of_earlier_blocks_survive(fresh: ShellSession) -> None:
+def test_jobs_of_earlier_blocks_survive(fresh: ShellRuntime) -> None:
     process = psutil.Process(int(fresh.do("sleep 1000 & echo $!").text))
     time.sleep(0.05)  # process start times are known to a hundredth of a second
     for code in ("sleep 1000", IGNORES):
@@ -83,7 +83,7 @@ def test_jobs_of_earlier_blocks_survive(fresh: ShellSession) -> None:
         assert is_running(process)
 
 
-def test_many_interrupts_in_a_row(fresh: ShellSession) -> None:
+def test_many_interrupts_in_a_row(fresh: ShellRuntime) -> None:
     fresh.do("word=kept")
     for n in range(25):
         fresh.stop_at("begun", "echo begun; while :; do echo noise; done" if n % 2 else "echo begun; sleep 1000")
@@ -92,7 +92,7 @@ def test_many_interrupts_in_a_row(fresh: ShellSession) -> None:
 
 
 @pytest.mark.parametrize("code", ["sleep 1000", "true", "echo one\\necho two\\ntrue"])
-def test_an_interrupt_at_any_moment(fresh: ShellSession, code: str) -> None:
+def test_an_interrupt_at_any_moment(fresh: ShellRuntime, code: str) -> None:
     """Before the shell has read the block, between its lines, or when it is done: it never hits the next block."""
     fresh.do("word=kept")
     for n in range(20):
@@ -103,7 +103,7 @@ def test_an_interrupt_at_any_moment(fresh: ShellSession, code: str) -> None:
 
 
 @contextmanager
-def pressing(session: ShellSession, pause: float) -> Iterator[None]:
+def pressing(session: ShellRuntime, pause: float) -> Iterator[None]:
     """Somebody presses Ctrl-C again and again meanwhile."""
     over = threading.Event()
 
@@ -121,14 +121,14 @@ def pressing(session: ShellSession, pause: float) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("pause", [0.001, 0.02, 0.05])
-def test_an_interrupt_while_the_shell_is_starting(fresh: ShellSession, pause: float) -> None:
+def test_an_interrupt_while_the_shell_is_starting(fresh: ShellRuntime, pause: float) -> None:
     with pressing(fresh, pause):
         ran = fresh.do("sleep 1000; echo not reached")
     assert (ran.text, ran.ended) == ("", "interrupted")
     assert fresh.do("echo fine").text == "fine\n"
 
 
-def test_pressing_on_and_on_does_not_put_off_the_end(fresh: ShellSession) -> None:
+def test_pressing_on_and_on_does_not_put_off_the_end(fresh: ShellRuntime) -> None:
     fresh.do("word=kept")
     with pressing(fresh, 0.05):
         ran = fresh.do(IGNORES)
@@ -136,7 +136,7 @@ def test_pressing_on_and_on_does_not_put_off_the_end(fresh: ShellSession) -> Non
     assert fresh.do("echo fine").text == "fine\n"
 
 
-def test_leaving_the_stream_ends_the_block(fresh: ShellSession) -> None:
+def test_leaving_the_stream_ends_the_block(fresh: ShellRuntime) -> None:
     for _ in range(5):
         for chunk in fresh.run("while :; do echo noise; done"):
             if chunk.get("format") == "output":
@@ -144,7 +144,7 @@ def test_leaving_the_stream_ends_the_block(fresh: ShellSession) -> None:
         assert fresh.do("echo clean").text == "clean\n"
 
 
-def test_options_for_debugging_are_as_before(bash: ShellSession) -> None:
+def test_options_for_debugging_are_as_before(bash: ShellRuntime) -> None:
     bash.do("trap 'n=$((n+1))' DEBUG; shopt -s extdebug; set -T")
     bash.stop_at("begun", "echo begun; sleep 1000")
     assert bash.do("trap -p DEBUG; shopt extdebug; echo $-").text.split()[:4] == "trap -- 'n=$((n+1))' DEBUG".split()
@@ -154,7 +154,7 @@ def test_options_for_debugging_are_as_before(bash: ShellSession) -> None:
     assert ran.text.split() == ["extdebug", "off"]
 
 
-def test_a_time_limit(shell: ShellSession) -> None:
+def test_a_time_limit(shell: ShellRuntime) -> None:
     shell.context.timeout = 1  # long enough for the first words
     ran = shell.do("echo begun; sleep 1000; echo not reached")
     shell.context.timeout = None

@@ -10,17 +10,17 @@ from pathlib import Path
 import psutil
 import pytest
 
-from shell_sessions import SHELLS, ShellSession, fresh
+from shell_runtimes import SHELLS, ShellRuntime, fresh
 from waiting import until, until_ended, worker_of
 
 __all__ = ["fresh"]
 
 HOST = """
 import sys, time
-from shell_sessions import ShellSession
-session = ShellSession(sys.argv[1], keyboard=sys.argv[2] == "keys")
+from shell_runtimes import ShellRuntime
+session = ShellRuntime(sys.argv[1], keyboard=sys.argv[2] == "keys")
 print(session.do("sleep 1000 & setsid sleep 1000 & (sleep 1000 &) ; trap '' HUP TERM; echo $$").text, end="")
-print(session.session.folder, flush=True)
+print(session.runtime.folder, flush=True)
 list(session.run("sleep 1000"))
 """
 
@@ -42,7 +42,7 @@ def test_nothing_outlives_a_killed_host(shell: str, keys: str, no_strays: None) 
     assert not folder.exists()
 
 
-def test_a_block_in_the_background_leaves_its_state_to_the_next(fresh: ShellSession, tmp_path: Path) -> None:
+def test_a_block_in_the_background_leaves_its_state_to_the_next(fresh: ShellRuntime, tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     os.mkfifo(gate)
     fresh.do(f"cd {tmp_path}; word=kept; f() {{ echo fun; }}; export SHOWN=1")
@@ -58,10 +58,10 @@ def test_a_block_in_the_background_leaves_its_state_to_the_next(fresh: ShellSess
     assert fresh.do("echo $word").text == "kept\n"
 
 
-def test_somebody_killed_the_supervisor(fresh: ShellSession) -> None:
+def test_somebody_killed_the_supervisor(fresh: ShellRuntime) -> None:
     fresh.do("word=kept")
     fresh.do("true")  # the first block's state is saved for certain by now
-    supervisor = worker_of(fresh.session).parent()
+    supervisor = worker_of(fresh.runtime).parent()
     assert supervisor is not None
     supervisor.kill()
     until_ended([supervisor])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interpreter.errors import NotRestorableError
-from shell_sessions import ShellSession, fresh, shell
+from shell_runtimes import ShellRuntime, fresh, shell
 
 __all__ = ["fresh", "shell"]
 
@@ -22,7 +22,7 @@ STATES = {
 
 
 @pytest.mark.parametrize("name", STATES)
-def test_undo_and_redo(shell: ShellSession, name: str) -> None:
+def test_undo_and_redo(shell: ShellRuntime, name: str) -> None:
     make, change, show = STATES[name]
     shell.do(make)
     then, before = shell.present, shell.do(show).text
@@ -34,7 +34,7 @@ def test_undo_and_redo(shell: ShellSession, name: str) -> None:
         assert shell.do(show).text == shown
 
 
-def test_what_an_exit_left_can_be_returned_to(fresh: ShellSession) -> None:
+def test_what_an_exit_left_can_be_returned_to(fresh: ShellRuntime) -> None:
     fresh.do("v=1; exit 3")
     state = fresh.present
     fresh.do("v=2; exit 4")
@@ -42,7 +42,7 @@ def test_what_an_exit_left_can_be_returned_to(fresh: ShellSession) -> None:
     assert fresh.do("echo $v").text == "1\n"
 
 
-def test_a_killed_shell_after_a_return(fresh: ShellSession) -> None:
+def test_a_killed_shell_after_a_return(fresh: ShellRuntime) -> None:
     fresh.do("v=1")
     state = fresh.present
     fresh.do("v=2")
@@ -51,14 +51,14 @@ def test_a_killed_shell_after_a_return(fresh: ShellSession) -> None:
     assert fresh.do("echo $v").text == "1\n"
 
 
-def test_the_beginning_can_be_returned_to(fresh: ShellSession) -> None:
+def test_the_beginning_can_be_returned_to(fresh: ShellRuntime) -> None:
     state = fresh.present
     fresh.do("v=1; cd /")
     fresh.restore(state)
-    assert fresh.do("echo v$v $PWD").text == f"v {fresh.session.launch.cwd if fresh.session else ''}\n"
+    assert fresh.do("echo v$v $PWD").text == f"v {fresh.runtime.launch.cwd if fresh.runtime else ''}\n"
 
 
-def test_variables_are_those_of_the_state(fresh: ShellSession) -> None:
+def test_variables_are_those_of_the_state(fresh: ShellRuntime) -> None:
     fresh.do("v=1")
     state = fresh.present
     fresh.do("v=2")
@@ -66,7 +66,7 @@ def test_variables_are_those_of_the_state(fresh: ShellSession) -> None:
     assert [variable.preview for variable in fresh.variables() if variable.name == "v"] == ["1"]
 
 
-def test_the_oldest_go_first(fresh: ShellSession) -> None:
+def test_the_oldest_go_first(fresh: ShellRuntime) -> None:
     fresh.context.snapshots = 3
     states = []
     for number in range(9):
@@ -78,12 +78,12 @@ def test_the_oldest_go_first(fresh: ShellSession) -> None:
     assert fresh.do("echo $v").text == "6\n"
 
 
-def test_an_exit_keeps_the_state_where_unset_variables_are_errors(fresh: ShellSession) -> None:
+def test_an_exit_keeps_the_state_where_unset_variables_are_errors(fresh: ShellRuntime) -> None:
     fresh.do("pushd / >/dev/null; set -o nounset\nv=kept; exit 0")
     assert fresh.do('echo "$v"; dirs -p | wc -l').text.split() == ["kept", "2"]
 
 
-def test_an_alias_that_is_gone_stays_gone_after_an_exit(fresh: ShellSession) -> None:
+def test_an_alias_that_is_gone_stays_gone_after_an_exit(fresh: ShellRuntime) -> None:
     fresh.do("alias g='echo one'")
     fresh.do("exit 0")
     fresh.do("unalias g")

@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from shell_sessions import ShellSession, bash, fresh, shell
+from shell_runtimes import ShellRuntime, bash, fresh, shell
 from waiting import is_running, until_ended
 
 __all__ = ["bash", "fresh", "shell"]
@@ -31,11 +31,11 @@ number+=1; echo $number
 RECALLED = '/usr/lib\na "b" $c|two\nlines|1 2 3 |3|v w|7\n42\nhello\n{umask}\n8\n'
 
 
-def recalled(session: ShellSession) -> str:
+def recalled(session: ShellRuntime) -> str:
     return RECALLED.format(umask="0027" if session.kind == "bash" else "027")
 
 
-def test_state_stays_from_block_to_block(fresh: ShellSession) -> None:
+def test_state_stays_from_block_to_block(fresh: ShellRuntime) -> None:
     assert fresh.do(STATE).ended == "done"
     assert fresh.do(RECALL).text == recalled(fresh)
 
@@ -56,7 +56,7 @@ def test_state_stays_from_block_to_block(fresh: ShellSession) -> None:
         ("kill $$; sleep 10", -15, "died"),
     ],
 )
-def test_the_end_of_a_shell_loses_nothing(fresh: ShellSession, end: str, code: int, ended: str) -> None:
+def test_the_end_of_a_shell_loses_nothing(fresh: ShellRuntime, end: str, code: int, ended: str) -> None:
     fresh.do(STATE)
     ran = fresh.do(end)
     assert (ran.exit_code, ran.ended) == (code, ended)
@@ -65,25 +65,25 @@ def test_the_end_of_a_shell_loses_nothing(fresh: ShellSession, end: str, code: i
 
 
 @pytest.mark.parametrize("end", ["exit 3", "false; exit", "set -e; false", "${unset:?gone}"])
-def test_what_the_last_block_of_a_shell_set_is_kept(fresh: ShellSession, end: str, tmp_path: Path) -> None:
+def test_what_the_last_block_of_a_shell_set_is_kept(fresh: ShellRuntime, end: str, tmp_path: Path) -> None:
     fresh.do(f"cd {tmp_path}; word=kept; export SHARED=this; f() {{ echo fun; }}; {end}")
     assert fresh.context.cwd == str(tmp_path)
     assert fresh.context.exported["SHARED"] == "this"
     assert fresh.do("set +e; pwd; echo $word $SHARED; f").text == f"{tmp_path}\nkept this\nfun\n"
 
 
-def test_locals_of_a_function_that_exits_do_not_become_variables(bash: ShellSession) -> None:
+def test_locals_of_a_function_that_exits_do_not_become_variables(bash: ShellRuntime) -> None:
     bash.do("word=outer")
     bash.do("f() { local word=inner IFS=,; made=yes; g; }; g() { local deep=1; exit 1; }; f")
     assert bash.do('printf %q "$IFS"; echo " $word $made"').text == "$' \\t\\n' outer yes\n"
 
 
-def test_the_end_of_a_killed_shell_is_told(shell: ShellSession) -> None:
+def test_the_end_of_a_killed_shell_is_told(shell: ShellRuntime) -> None:
     assert "SIGKILL" in shell.do("kill -9 $$").text
     assert shell.do("exit 3").text == ""
 
 
-def test_options_stay(fresh: ShellSession) -> None:
+def test_options_stay(fresh: ShellRuntime) -> None:
     option = "shopt -s nullglob dotglob" if fresh.kind == "bash" else "setopt nullglob globdots"
     fresh.do(f"{option}; set -u")
     fresh.do("exit 1")
@@ -91,19 +91,19 @@ def test_options_stay(fresh: ShellSession) -> None:
     assert ran.text.startswith("\n") and "not reached" not in ran.text
 
 
-def test_a_failure_under_errexit_ends_the_block_and_no_more(shell: ShellSession) -> None:
+def test_a_failure_under_errexit_ends_the_block_and_no_more(shell: ShellRuntime) -> None:
     ran = shell.do("set -e\necho one\nfalse\necho two")
     assert (ran.text, ran.ended, ran.exit_code) == ("one\n", "error", 1)
     assert shell.do("echo on; set +e").text == "on\n"
 
 
-def test_arguments_and_directory_stack_stay(bash: ShellSession) -> None:
+def test_arguments_and_directory_stack_stay(bash: ShellRuntime) -> None:
     bash.do("set -- one 'two three'; cd /usr; pushd /tmp >/dev/null")
     bash.do("kill -9 $$")
     assert bash.do('echo "$2"; popd >/dev/null; pwd').text == "two three\n/usr\n"
 
 
-def test_the_last_status_is_seen_by_the_next_block(shell: ShellSession) -> None:
+def test_the_last_status_is_seen_by_the_next_block(shell: ShellRuntime) -> None:
     ran = shell.do("sh -c 'exit 7'")
     assert (ran.exit_code, ran.ended) == (7, "error")
     assert shell.do("echo $?").text == "7\n"
@@ -111,7 +111,7 @@ def test_the_last_status_is_seen_by_the_next_block(shell: ShellSession) -> None:
     assert shell.do("echo $?").text == "9\n"
 
 
-def test_a_users_exit_trap_runs_once_and_is_heard(fresh: ShellSession) -> None:
+def test_a_users_exit_trap_runs_once_and_is_heard(fresh: ShellRuntime) -> None:
     assert fresh.do("trap 'echo bye' EXIT").text == ""
     assert fresh.do("echo still here").text == "still here\n"
     ran = fresh.do("late=1; exit 5")
@@ -119,14 +119,14 @@ def test_a_users_exit_trap_runs_once_and_is_heard(fresh: ShellSession) -> None:
     assert fresh.do("echo $late; exit 6").text == "1\n"
 
 
-def test_an_exit_trap_of_the_same_block_runs_too(fresh: ShellSession) -> None:
+def test_an_exit_trap_of_the_same_block_runs_too(fresh: ShellRuntime) -> None:
     fresh.do("word=kept")
     ran = fresh.do("trap 'echo cleaned' EXIT; set -e; false")
     assert (ran.text.splitlines()[0], ran.exit_code) == ("cleaned", 1)
     assert fresh.do("echo $word").text == "kept\n"
 
 
-def test_background_jobs_survive_the_end_of_their_shell(fresh: ShellSession) -> None:
+def test_background_jobs_survive_the_end_of_their_shell(fresh: ShellRuntime) -> None:
     process = psutil.Process(int(fresh.do("sleep 1000 & echo $!").text))
     fresh.do("exit 3")
     fresh.do("kill -9 $$")
@@ -145,7 +145,7 @@ def test_aliases_share_one_session() -> None:
     assert texts == ["same\n"] * 5
 
 
-def test_a_large_variable_is_kept(bash: ShellSession) -> None:
+def test_a_large_variable_is_kept(bash: ShellRuntime) -> None:
     bash.do("printf -v big %05000000d 0")
     bash.do("exit 1")
     assert bash.do("echo ${#big}").text == "5000000\n"
@@ -156,7 +156,7 @@ def test_start_up_files_are_left_alone_unless_asked_for(home: Path, tmp_path: Pa
     (home / ".bashrc").write_text(guard + "export FROM_RC=yes; alias rc='echo from rc'; echo noise; PS1='> '\n")
     (home / ".bash_profile").write_text("FROM_RC=profile\n")
     for wanted, text in ((False, "no\n"), (True, "yes\nfrom rc\n")):
-        session = ShellSession("bash", shell_rc=wanted)
+        session = ShellRuntime("bash", shell_rc=wanted)
         assert session.do('echo "${FROM_RC-no}"; alias rc >/dev/null 2>&1 && eval rc || :').text == text
         session.terminate()
 
@@ -164,6 +164,6 @@ def test_start_up_files_are_left_alone_unless_asked_for(home: Path, tmp_path: Pa
 @pytest.mark.needs("zsh")
 def test_start_up_files_of_zsh(home: Path) -> None:
     (home / ".zshrc").write_text("FROM_RC=yes; alias rc='echo from rc'; setopt extendedglob; PROMPT_SUBST=1\n")
-    session = ShellSession("zsh", shell_rc=True)
+    session = ShellRuntime("zsh", shell_rc=True)
     assert session.do("echo $FROM_RC; rc; [[ -o extendedglob ]] && echo option").text == "yes\nfrom rc\noption\n"
     session.terminate()

@@ -17,7 +17,7 @@ from interpreter import OpenInterpreter
 from interpreter.computer_api import Computer
 from interpreter.errors import BusyError, NotRestorableError
 from interpreter.runtimes.python.in_process import InProcessPython
-from python_sessions import PythonSession, fresh, session
+from python_runtimes import PythonRuntime, fresh, session
 from waiting import until, until_ended, worker_of
 
 __all__ = ["fresh", "session"]
@@ -50,7 +50,7 @@ VARIABLES = {
 
 
 @pytest.mark.parametrize("name", VARIABLES)
-def test_undo_and_redo_of_a_variable(session: PythonSession, name: str) -> None:
+def test_undo_and_redo_of_a_variable(session: PythonRuntime, name: str) -> None:
     make, change = VARIABLES[name]
     session.do(make)
     before, then = session.do("print(v)").text, session.present
@@ -68,7 +68,7 @@ def test_undo_and_redo_of_a_variable(session: PythonSession, name: str) -> None:
 
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(st.one_of(st.integers(0, 99), st.sampled_from(["back", "crash"])), min_size=3, max_size=9))
-def test_any_walk_through_the_states(session: PythonSession, steps: list[int | str]) -> None:
+def test_any_walk_through_the_states(session: PythonRuntime, steps: list[int | str]) -> None:
     """Blocks, crashes and returns to random states: the variables are always those of the state."""
     session.do("log = []")
     known = {session.present: "[]"}
@@ -85,12 +85,12 @@ def test_any_walk_through_the_states(session: PythonSession, steps: list[int | s
         known[session.present] = known_log(session)
 
 
-def known_log(session: PythonSession) -> str:
+def known_log(session: PythonRuntime) -> str:
     """The variable, looked at without running a block."""
     return str(next(variable.preview for variable in session.variables() if variable.name == "log"))
 
 
-def test_500_megabytes_changed_in_place_come_back(fresh: PythonSession) -> None:
+def test_500_megabytes_changed_in_place_come_back(fresh: PythonRuntime) -> None:
     if psutil.virtual_memory().available < 3e9:
         pytest.skip("needs 3 GB of free memory")
     fresh.do("import numpy, hashlib\na = numpy.random.default_rng(1).integers(0, 255, 500_000_000, dtype='uint8')")
@@ -102,7 +102,7 @@ def test_500_megabytes_changed_in_place_come_back(fresh: PythonSession) -> None:
     assert fresh.do("print(hashlib.blake2b(a).hexdigest())").text == digest
 
 
-def test_awaiting_after_a_return(session: PythonSession) -> None:
+def test_awaiting_after_a_return(session: PythonRuntime) -> None:
     session.do(
         "import asyncio\nasync def later(n):\n    await asyncio.sleep(0.01)\n    return n\nprint(await later(1))"
     )
@@ -113,7 +113,7 @@ def test_awaiting_after_a_return(session: PythonSession) -> None:
     assert session.do("print(await task, await later(3))").text == "2 3\n"
 
 
-def test_the_oldest_go_first(fresh: PythonSession) -> None:
+def test_the_oldest_go_first(fresh: PythonRuntime) -> None:
     fresh.context.snapshots = 3
     states = []
     for n in range(6):
@@ -126,7 +126,7 @@ def test_the_oldest_go_first(fresh: PythonSession) -> None:
     assert fresh.do("print(n)").text == "2\n"
 
 
-def test_none_are_kept_when_it_is_off(fresh: PythonSession) -> None:
+def test_none_are_kept_when_it_is_off(fresh: PythonRuntime) -> None:
     fresh.context.snapshots = 0
     fresh.do("n = 1")
     assert fresh.state is None
@@ -137,7 +137,7 @@ def test_none_are_kept_when_it_is_off(fresh: PythonSession) -> None:
     assert fresh.do("print('n' in globals())").text == "False\n"
 
 
-def test_what_cannot_be_brought_back_is_named(no_strays: None, fresh: PythonSession) -> None:
+def test_what_cannot_be_brought_back_is_named(no_strays: None, fresh: PythonRuntime) -> None:
     fresh.do(
         "import socket, subprocess, threading\n"
         "server = socket.create_server(('127.0.0.1', 0)); port = server.getsockname()[1]\n"
@@ -158,12 +158,12 @@ def test_what_cannot_be_brought_back_is_named(no_strays: None, fresh: PythonSess
 
 
 def test_nothing_is_left_of_a_session_with_snapshots(no_strays: None) -> None:
-    python = PythonSession()
+    python = PythonRuntime()
     for n in range(5):
         python.do(f"n = {n}")
     python.restore(python.points()[2])
-    assert python.session is not None and python.session._process is not None
-    supervisor = psutil.Process(python.session._process.pid)
+    assert python.runtime is not None and python.runtime._process is not None
+    supervisor = psutil.Process(python.runtime._process.pid)
     processes = supervisor.children(recursive=True)
     assert len(processes) >= 5
     python.terminate()
@@ -171,11 +171,11 @@ def test_nothing_is_left_of_a_session_with_snapshots(no_strays: None) -> None:
 
 
 def test_snapshots_end_with_a_killed_supervisor(no_strays: None) -> None:
-    python = PythonSession()
+    python = PythonRuntime()
     for n in range(3):
         python.do(f"n = {n}")
-    assert python.session is not None and python.session._process is not None
-    supervisor = psutil.Process(python.session._process.pid)
+    assert python.runtime is not None and python.runtime._process is not None
+    supervisor = psutil.Process(python.runtime._process.pid)
     processes = supervisor.children(recursive=True)
     supervisor.kill()
     python.do("print(1)")
@@ -184,11 +184,11 @@ def test_snapshots_end_with_a_killed_supervisor(no_strays: None) -> None:
     until_ended(processes)
 
 
-def test_when_memory_runs_out_the_newest_should_live(fresh: PythonSession) -> None:
+def test_when_memory_runs_out_the_newest_should_live(fresh: PythonRuntime) -> None:
     scores = "print(open('/proc/{pid}/oom_score_adj').read())"
     fresh.do("n = 1")
     fresh.do("n = 2")
-    worker = worker_of(fresh.session)
+    worker = worker_of(fresh.runtime)
     older = min(worker.children(), key=lambda each: (each.create_time(), each.pid))
     assert fresh.do(scores.replace("{pid}", str(older.pid))).text == "1000\n\n"
     own = fresh.do(scores.replace("{pid}", "self")).text
@@ -197,20 +197,20 @@ def test_when_memory_runs_out_the_newest_should_live(fresh: PythonSession) -> No
     assert fresh.do(scores.replace("{pid}", "self")).text == own
 
 
-def test_many_blocks_leave_no_more_processes_than_few(fresh: PythonSession) -> None:
+def test_many_blocks_leave_no_more_processes_than_few(fresh: PythonRuntime) -> None:
     fresh.context.snapshots = 5
     for n in range(60):
         fresh.do(f"n = {n}")
         if n % 20 == 19:
             fresh.restore(fresh.points()[-2])
-            assert fresh.session is not None and fresh.session._process is not None
-            family = psutil.Process(fresh.session._process.pid)
+            assert fresh.runtime is not None and fresh.runtime._process is not None
+            family = psutil.Process(fresh.runtime._process.pid)
             until(lambda: len(family.children(recursive=True)) <= 10, "the end of all but a few")  # noqa: B023
 
 
 @pytest.mark.full
 @pytest.mark.timeout(1800)
-def test_two_thousand_blocks(fresh: PythonSession) -> None:
+def test_two_thousand_blocks(fresh: PythonRuntime) -> None:
     """Memory, descriptors and the number of processes are as flat as the variables are."""
     sizes, counts = [], []
     for n in range(2000):
@@ -221,9 +221,9 @@ def test_two_thousand_blocks(fresh: PythonSession) -> None:
             assert fresh.do("import os; os._exit(1)").ended == "died"
             assert fresh.do("print(n)").text == f"{n}\n"
         if n % 400 == 399:
-            assert fresh.session is not None and fresh.session._process is not None
-            family = psutil.Process(fresh.session._process.pid)
-            worker = worker_of(fresh.session)
+            assert fresh.runtime is not None and fresh.runtime._process is not None
+            family = psutil.Process(fresh.runtime._process.pid)
+            worker = worker_of(fresh.runtime)
             sizes.append((family.memory_info().rss, worker.memory_info().rss))
             counts.append((len(family.children(recursive=True)), family.num_fds(), worker.num_fds()))
     print(sizes, counts)
@@ -243,7 +243,7 @@ def test_inside_a_process_namespace(tmp_path: Path) -> None:
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec {" ".join(UNSHARE)} {sys.executable} "$@"\n')
     python.chmod(0o755)
-    session = PythonSession(python=str(python))
+    session = PythonRuntime(python=str(python))
     assert session.do("import os; n = 1; print(os.getppid())").text == "1\n"
     state = session.present
     session.do("n = 2")
@@ -253,7 +253,7 @@ def test_inside_a_process_namespace(tmp_path: Path) -> None:
     session.terminate()
 
 
-def test_a_running_block_cannot_be_undone(fresh: PythonSession) -> None:
+def test_a_running_block_cannot_be_undone(fresh: PythonRuntime) -> None:
     fresh.do("n = 1")
     state = fresh.points()[0]
     chunks = fresh.run("import time\nprint(1)\ntime.sleep(1000)")
@@ -328,19 +328,19 @@ def test_javascript_says_that_it_cannot(computer: Computer) -> None:
         computer.restore("javascript", 1)
 
 
-def test_a_death_between_blocks_costs_nothing(fresh: PythonSession) -> None:
+def test_a_death_between_blocks_costs_nothing(fresh: PythonRuntime) -> None:
     fresh.do("n = [1]")
     fresh.do("n.append(2)")
-    assert fresh.session is not None
+    assert fresh.runtime is not None
     fresh.variables()  # by then the snapshot is there
-    worker_of(fresh.session).kill()
-    assert fresh.session.ended.wait(60)
+    worker_of(fresh.runtime).kill()
+    assert fresh.runtime.ended.wait(60)
     ran = fresh.do("print(n)")
     assert ran.stdout == "[1, 2]\n"
     assert "killed by SIGKILL" in ran.stderr and "since the last block" in ran.stderr
 
 
-def test_what_a_thread_did_since_the_last_block_is_kept(fresh: PythonSession, tmp_path: Path) -> None:
+def test_what_a_thread_did_since_the_last_block_is_kept(fresh: PythonRuntime, tmp_path: Path) -> None:
     begin, ended = tmp_path / "begin", tmp_path / "ended"
     os.mkfifo(begin)
     os.mkfifo(ended)

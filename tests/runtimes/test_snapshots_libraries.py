@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from python_sessions import PythonSession
+from python_runtimes import PythonRuntime
 
 # A Python that has more of these libraries than ours does.
 PYTHON = os.environ.get("TEST_LIBRARIES_PYTHON")
@@ -67,7 +67,7 @@ def test_a_library_before_and_after_a_return(library: str) -> None:
     if PYTHON is None and importlib.util.find_spec(library) is None:
         pytest.skip(f"{library} is not installed; TEST_LIBRARIES_PYTHON can name a Python that has it")
     make, use, change, show = LIBRARIES[library]
-    session = PythonSession(python=PYTHON)
+    session = PythonRuntime(python=PYTHON)
     try:
         session.context.timeout = 120
         assert session.do(make).ended == "done"
@@ -126,7 +126,7 @@ SHOWN = "print(add(1), count(), point.name(), pair, red is Color.RED, same is pa
 
 @pytest.mark.parametrize("engine", ["ipython", "bare"])
 def test_where_threads_cannot_come_back_the_variables_move(engine: str) -> None:
-    session = PythonSession(engine)
+    session = PythonRuntime(engine)
     session.do(NATIVE_THREAD)
     session.do(DEFINED)
     state = session.present

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from interpreter.runtimes import kept_snapshots
-from python_sessions import PythonSession
+from python_runtimes import PythonRuntime
 from waiting import until
 
 GROUPS = Path("/sys/fs/cgroup")
@@ -37,7 +37,7 @@ def limited_group() -> Path:
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Iterator[PythonSession]:
+def session(tmp_path: Path) -> Iterator[PythonRuntime]:
     """Python in a group of processes that has little memory."""
     try:
         group = limited_group()
@@ -46,14 +46,14 @@ def session(tmp_path: Path) -> Iterator[PythonSession]:
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\necho 0 > {group}/cgroup.procs\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
-    session = PythonSession("bare", str(python))
+    session = PythonRuntime("bare", str(python))
     yield session
     session.terminate()
     until(lambda: not (group / "cgroup.procs").read_text(), "the end of all processes")
     group.rmdir()
 
 
-def test_the_oldest_go_first(session: PythonSession) -> None:
+def test_the_oldest_go_first(session: PythonRuntime) -> None:
     session.do(f"import os; pid = os.getpid(); data = bytearray({SIZE})")
     states = []
     for n in range(25):
@@ -69,7 +69,7 @@ def test_the_oldest_go_first(session: PythonSession) -> None:
         assert session.do("print(data[0], data[-1])").text == f"{states.index(state)} {states.index(state)}\n"
 
 
-def test_a_block_that_takes_all_memory_costs_itself_alone(session: PythonSession) -> None:
+def test_a_block_that_takes_all_memory_costs_itself_alone(session: PythonRuntime) -> None:
     session.do(f"n = 1; data = bytearray(b'x') * {SIZE}")
     session.do("n = 2")
     ran = session.do(f"n = 3; data += b'x' * {2 * LIMIT}")
@@ -80,16 +80,16 @@ def test_a_block_that_takes_all_memory_costs_itself_alone(session: PythonSession
 
 
 @pytest.fixture
-def roomy() -> Iterator[PythonSession]:
+def roomy() -> Iterator[PythonRuntime]:
     """Python that may use all memory there is."""
     if psutil.virtual_memory().available < psutil.virtual_memory().total / 3:
         pytest.skip("memory is really short")
-    session = PythonSession("bare")
+    session = PythonRuntime("bare")
     yield session
     session.terminate()
 
 
-def test_a_group_without_a_limit_is_no_reason_to_let_go(roomy: PythonSession) -> None:
+def test_a_group_without_a_limit_is_no_reason_to_let_go(roomy: PythonRuntime) -> None:
     for n in range(6):
         roomy.do(f"n = {n}")
     assert len(roomy.points()) == 6

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from python_sessions import PythonSession, fresh, session
+from python_runtimes import PythonRuntime, fresh, session
 
 __all__ = ["fresh", "session"]
 
 
-def test_a_pipe_that_is_closed_is_at_its_end(session: PythonSession) -> None:
+def test_a_pipe_that_is_closed_is_at_its_end(session: PythonRuntime) -> None:
     session.do("import subprocess; cat = subprocess.Popen(['cat'], stdin=subprocess.PIPE)")
     session.do("n = 1")
     assert session.do("cat.stdin.close(); print(cat.wait(timeout=60))").text == "0\n"
@@ -17,7 +17,7 @@ def test_a_pipe_that_is_closed_is_at_its_end(session: PythonSession) -> None:
     assert session.do("os.close(writer); print(os.read(reader, 1))").text == "b''\n"
 
 
-def test_a_port_can_be_taken_again(session: PythonSession) -> None:
+def test_a_port_can_be_taken_again(session: PythonRuntime) -> None:
     session.do("import socket; server = socket.create_server(('127.0.0.1', 0)); port = server.getsockname()[1]")
     session.do("n = 1")
     code = "server.close()\nagain = socket.socket()\nagain.bind(('127.0.0.1', port))\nagain.listen()\nagain.close()"
@@ -25,13 +25,13 @@ def test_a_port_can_be_taken_again(session: PythonSession) -> None:
     assert ran.ended == "done", ran.stderr
 
 
-def test_a_peer_sees_a_connection_close(session: PythonSession) -> None:
+def test_a_peer_sees_a_connection_close(session: PythonRuntime) -> None:
     session.do("import socket; here, there = socket.socketpair(); n = 1")
     session.do("n = 2")
     assert session.do("here.close(); there.settimeout(20); print(there.recv(1))").text == "b''\n"
 
 
-def test_a_lock_is_free_when_the_file_is_closed(session: PythonSession) -> None:
+def test_a_lock_is_free_when_the_file_is_closed(session: PythonRuntime) -> None:
     session.do("import fcntl, tempfile; file = tempfile.NamedTemporaryFile(); fcntl.flock(file, fcntl.LOCK_EX)")
     session.do("n = 1")
     code = (
@@ -40,7 +40,7 @@ def test_a_lock_is_free_when_the_file_is_closed(session: PythonSession) -> None:
     assert session.do(code).text == "free\n"
 
 
-def test_a_file_is_read_on_from_where_it_was(session: PythonSession) -> None:
+def test_a_file_is_read_on_from_where_it_was(session: PythonRuntime) -> None:
     session.do("import tempfile; file = tempfile.TemporaryFile('w+'); file.write('abcdef'); file.flush(); file.seek(0)")
     session.do("first = file.read(2); n = 1; import os; os.lseek(file.fileno(), 2, 0)")
     state = session.present
@@ -52,7 +52,7 @@ def test_a_file_is_read_on_from_where_it_was(session: PythonSession) -> None:
 @pytest.mark.parametrize(
     "wait", ["os.wait()", "os.waitpid(-1, 0)", "os.wait3(0)", "os.waitid(os.P_ALL, 0, os.WEXITED)"]
 )
-def test_there_are_no_children_to_wait_for(session: PythonSession, wait: str) -> None:
+def test_there_are_no_children_to_wait_for(session: PythonRuntime, wait: str) -> None:
     session.do("import os, subprocess; n = 1")
     assert "ChildProcessError" in session.do(wait).stderr
     session.do("child = subprocess.Popen('exit 3', shell=True)")
@@ -61,13 +61,13 @@ def test_there_are_no_children_to_wait_for(session: PythonSession, wait: str) ->
     assert "ChildProcessError" in session.do(wait).stderr
 
 
-def test_waiting_without_blocking(session: PythonSession) -> None:
+def test_waiting_without_blocking(session: PythonRuntime) -> None:
     session.do("import os, subprocess; child = subprocess.Popen(['sleep', '1000'])")
     assert session.do("print(os.waitpid(-1, os.WNOHANG))").text == "(0, 0)\n"
     assert session.do("child.kill(); print(os.waitpid(-1, 0)[0] == child.pid)").text == "True\n"
 
 
-def test_an_interrupt_spares_the_snapshots(fresh: PythonSession) -> None:
+def test_an_interrupt_spares_the_snapshots(fresh: PythonRuntime) -> None:
     fresh.do("import signal, subprocess; n = 1")
     points = fresh.points()
     deaf = "n = 2\nsignal.pthread_sigmask(signal.SIG_BLOCK, [2])\nprint('ready')\n"
@@ -76,14 +76,14 @@ def test_an_interrupt_spares_the_snapshots(fresh: PythonSession) -> None:
     assert set(points) <= {*fresh.points(), fresh.present}
 
 
-def test_a_snapshot_that_gets_stuck_does_not_hold_up_the_block(fresh: PythonSession) -> None:
+def test_a_snapshot_that_gets_stuck_does_not_hold_up_the_block(fresh: PythonRuntime) -> None:
     fresh.do("kept = 1")
     fresh.do("import os, threading, time\nreader, writer = os.pipe()\nnever = threading.Event()")
     fresh.do("os.register_at_fork(after_in_child=lambda: never.wait())")
     assert fresh.do("print(kept)").text == "1\n"
 
 
-def test_threads_go_on_beside_snapshots(session: PythonSession) -> None:
+def test_threads_go_on_beside_snapshots(session: PythonRuntime) -> None:
     session.do(
         "import threading, time\ncount = 0\ndef work():\n    global count\n    while count < 10**9 and not over:\n        count += 1\nover = False\nthreading.Thread(target=work).start()"
     )
@@ -91,7 +91,7 @@ def test_threads_go_on_beside_snapshots(session: PythonSession) -> None:
     assert session.do("while count == before: time.sleep(0.001)\nover = True\nprint('ran on')").text == "ran on\n"
 
 
-def test_output_that_is_not_flushed_comes_once(session: PythonSession) -> None:
+def test_output_that_is_not_flushed_comes_once(session: PythonRuntime) -> None:
     session.do("import os, sys, tempfile; file = open(tempfile.mktemp(), 'w'); file.write('once')")
     session.do("n = 1")
     assert session.do("file.close(); print(open(file.name).read())").text == "once\n"
@@ -103,7 +103,7 @@ def test_what_looks_at_code_is_called_as_often_as_ever() -> None:
     """A snapshot is followed by some reading of code ahead of the next block; not with the user's own functions."""
     counts = []
     for snapshots in (0, 20):
-        session = PythonSession()
+        session = PythonRuntime()
         session.context.snapshots = snapshots
         session.do("calls = []; ip = get_ipython()")
         session.do("ip.input_transformers_post.append(lambda lines: calls.append(lines) or lines)")

@@ -77,7 +77,7 @@ def test_a_death_of_one_is_not_the_others(make: Make, dies: int) -> None:
     for code in ("shared.append(2)", "os._exit(1)", "import signal; os.kill(os.getppid(), signal.SIGKILL)"):
         python(both[dies], code)
     assert python(both[1 - dies], "print(same)") == "[1]\n"
-    session = both[dies]._running[Python].session  # type: ignore[attr-defined]
+    session = both[dies]._running[Python].runtime  # type: ignore[attr-defined]
     assert session.control.over.wait(60)
     assert python(both[dies], "print('same' in globals())") == "False\n"  # its supervisor took everything along
 

@@ -10,59 +10,59 @@ from typing import Any
 import pytest
 
 from interpreter.runtimes.python.dry_run import Aside
-from interpreter.runtimes.runtime import Session
-from python_sessions import PythonSession
+from interpreter.runtimes.runtime import Runtime
+from python_runtimes import PythonRuntime
 from waiting import worker_of
 
 pytestmark = pytest.mark.timeout(60)  # a wait that never ends is what could go wrong
 
 
 @pytest.fixture
-def fresh() -> Iterator[PythonSession]:
-    python = PythonSession("bare")  # what happens here is the host's alone
+def fresh() -> Iterator[PythonRuntime]:
+    python = PythonRuntime("bare")  # what happens here is the host's alone
     yield python
     python.terminate()
 
 
-def kill_worker(session: Session) -> None:
-    worker_of(session).kill()
-    assert session.ended.wait(30)
+def kill_worker(runtime: Runtime) -> None:
+    worker_of(runtime).kill()
+    assert runtime.ended.wait(30)
 
 
-def kill_supervisor(session: Session) -> None:
-    assert isinstance(session._process, subprocess.Popen)
-    session._process.kill()
-    assert session.control.over.wait(30)
+def kill_supervisor(runtime: Runtime) -> None:
+    assert isinstance(runtime._process, subprocess.Popen)
+    runtime._process.kill()
+    assert runtime.control.over.wait(30)
 
 
-def just(moment: str, session: Session, name: str, ends: Callable[[Session], None], monkeypatch: Any) -> None:
+def just(moment: str, runtime: Runtime, name: str, ends: Callable[[Runtime], None], monkeypatch: Any) -> None:
     """Have it end before or after the next call of this method."""
-    method = getattr(session, name)
+    method = getattr(runtime, name)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         monkeypatch.undo()
         if moment == "before":
-            ends(session)
+            ends(runtime)
         result = method(*args, **kwargs)
         if moment == "after":
-            ends(session)
+            ends(runtime)
         return result
 
-    monkeypatch.setattr(session, name, call)
+    monkeypatch.setattr(runtime, name, call)
 
 
-def session_of(python: PythonSession) -> Session:
-    assert python.session is not None
-    return python.session
+def runtime_of(python: PythonRuntime) -> Runtime:
+    assert python.runtime is not None
+    return python.runtime
 
 
 @pytest.mark.parametrize("ends", [kill_worker, kill_supervisor])
 def test_between_the_look_for_a_worker_and_the_block(
-    fresh: PythonSession, ends: Callable[[Session], None], monkeypatch: Any
+    fresh: PythonRuntime, ends: Callable[[Runtime], None], monkeypatch: Any
 ) -> None:
     fresh.do("n = 1")
     fresh.variables()  # by then the snapshot is there
-    just("after", session_of(fresh), "have_worker", ends, monkeypatch)
+    just("after", runtime_of(fresh), "have_worker", ends, monkeypatch)
     ran = fresh.do("print('never')")
     kept = ends is kill_worker
     assert ran.ended == "died"
@@ -73,44 +73,44 @@ def test_between_the_look_for_a_worker_and_the_block(
 
 
 def test_the_worker_had_ended_and_the_supervisor_ends_when_it_is_to_fork_another(
-    fresh: PythonSession, monkeypatch: Any
+    fresh: PythonRuntime, monkeypatch: Any
 ) -> None:
     fresh.context.snapshots = 0
     fresh.do("n = 1")
-    kill_worker(session_of(fresh))
-    just("before", session_of(fresh), "spawn", kill_supervisor, monkeypatch)
+    kill_worker(runtime_of(fresh))
+    just("before", runtime_of(fresh), "spawn", kill_supervisor, monkeypatch)
     assert fresh.do("print('never')").ended == "died"
     assert fresh.do("print('fine')").stdout == "fine\n"
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_in_a_return_to_an_earlier_state(fresh: PythonSession, moment: str, monkeypatch: Any) -> None:
+def test_in_a_return_to_an_earlier_state(fresh: PythonRuntime, moment: str, monkeypatch: Any) -> None:
     """Before the order, nobody obeys it; after it, it may have been obeyed, with a worker that is gone at once."""
     fresh.do("n = 1")
     state = fresh.state
     fresh.do("n = 2")
-    just(moment, session_of(fresh), "spawn", kill_supervisor, monkeypatch)
+    just(moment, runtime_of(fresh), "spawn", kill_supervisor, monkeypatch)
     assert state is not None
     with pytest.raises(Exception, match="not kept any more"):
         fresh.restore(state)
-    assert not session_of(fresh).alive
+    assert not runtime_of(fresh).alive
     assert fresh.do("print('n' in globals())").stdout == "False\n"
 
 
-def test_in_the_revival_of_a_worker(fresh: PythonSession, monkeypatch: Any) -> None:
+def test_in_the_revival_of_a_worker(fresh: PythonRuntime, monkeypatch: Any) -> None:
     fresh.do("n = 1")
     fresh.variables()
-    kill_worker(session_of(fresh))
-    just("before", session_of(fresh), "spawn", kill_supervisor, monkeypatch)
+    kill_worker(runtime_of(fresh))
+    just("before", runtime_of(fresh), "spawn", kill_supervisor, monkeypatch)
     fresh.do("print('this one or the next')")
     assert fresh.do("print('fine')").stdout == "fine\n"
 
 
-def test_before_a_trial(fresh: PythonSession) -> None:
+def test_before_a_trial(fresh: PythonRuntime) -> None:
     fresh.do("n = 1")
-    session = session_of(fresh)
-    aside = Aside(session)
-    kill_supervisor(session)
+    runtime = runtime_of(fresh)
+    aside = Aside(runtime)
+    kill_supervisor(runtime)
     read, write = os.pipe()
     assert not aside.replace(99, write)
     os.close(read)
@@ -118,12 +118,12 @@ def test_before_a_trial(fresh: PythonSession) -> None:
     assert fresh.do("print('fine')").stdout == "fine\n"
 
 
-def test_an_order_that_nobody_obeys_any_more_is_not_waited_for(fresh: PythonSession) -> None:
+def test_an_order_that_nobody_obeys_any_more_is_not_waited_for(fresh: PythonRuntime) -> None:
     fresh.do("n = 1")
-    session = session_of(fresh)
-    kill_supervisor(session)
-    session.control.command("signal 2")
-    session.control.wait()
+    runtime = runtime_of(fresh)
+    kill_supervisor(runtime)
+    runtime.control.command("signal 2")
+    runtime.control.wait()
 
 
 NONSENSE = """
@@ -138,7 +138,7 @@ time.sleep(1000 if sent else 0)
 """
 
 
-def test_code_that_speaks_as_the_supervisor_ends_its_session_and_no_more(fresh: PythonSession) -> None:
+def test_code_that_speaks_as_the_supervisor_ends_its_session_and_no_more(fresh: PythonRuntime) -> None:
     ended = fresh.do(NONSENSE).ended
     if ended == "done":
         pytest.skip("a process may not reach into its parent here")

@@ -91,7 +91,7 @@ def test_nothing_of_the_command_line_tells_what_is_in_the_environment(
 ) -> None:
     inside.context.exported["HARMLESS"] = "only-for-the-session"
     inside.do("shell", "true")
-    session = inside["shell"].session
+    session = inside["shell"].runtime
     told = Path(f"/proc/{session._process.pid}/cmdline").read_bytes()
     assert b"bwrap" in told and b"only-for-the-session" not in told
     assert os.path.basename(session.launch.worker[1]) == "bash"

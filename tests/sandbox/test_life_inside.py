@@ -47,13 +47,13 @@ def test_a_shell_block_writes_to_a_terminal_and_leaves_jobs(inside: Inside) -> N
     ran = inside.do("shell", "test -t 1 && echo terminal; sleep 100 & echo on")
     assert "terminal" in ran.text and "on" in ran.text and ran.ended == "done"
     assert inside.do("shell", "jobs -p | wc -l").text.strip() == "1"
-    assert inside["shell"].session._blocks[1].running  # its terminal is not at its end
+    assert inside["shell"].runtime._blocks[1].running  # its terminal is not at its end
 
 
 def test_the_terminal_of_a_shell_block_is_at_its_end_with_the_block(inside: Inside) -> None:
     inside.do("shell", "echo one")
     inside.do("shell", "echo two")
-    until(lambda: not inside["shell"].session._blocks[1].running, "the end of its terminal")
+    until(lambda: not inside["shell"].runtime._blocks[1].running, "the end of its terminal")
 
 
 def test_keys_reach_a_shell_block(inside: Inside) -> None:
@@ -152,7 +152,7 @@ def test_the_whole_of_a_long_output_can_be_read_inside(inside: Inside) -> None:
 
 def test_everything_goes_when_the_session_does(inside: Inside) -> None:
     inside.do("shell", "(setsid sleep 1000 &) ; nohup sleep 1000 >/dev/null 2>&1 &")
-    session = inside["shell"].session
+    session = inside["shell"].runtime
     inside["shell"].terminate()
     assert not session._process
     # `no_strays` looks for what is left behind.

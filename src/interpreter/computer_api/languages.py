@@ -122,7 +122,7 @@ class Languages(ComputerSettings):
         language = self.get_language(name)
         instance = self._running.get(language) if language is not None else None
         if isinstance(instance, LiveLanguage):
-            return instance.session is not None and instance.session.alive
+            return instance.runtime is not None and instance.runtime.alive
         return instance is not None
 
     # -- what the sessions share ---------------------------------------------------------------------------------

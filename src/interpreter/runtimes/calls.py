@@ -13,7 +13,7 @@ from interpreter.runtimes.protocol import Frame
 from interpreter.sigint import interrupt_user_code
 
 if TYPE_CHECKING:
-    from interpreter.runtimes.runtime import Session
+    from interpreter.runtimes.runtime import Runtime
 
 
 NO_TOOLS = "There is no computer to call here."
@@ -48,18 +48,18 @@ class OnlyTried:
 class Call:
     """One call, as it runs."""
 
-    def __init__(self, session: Session, frame: Frame, block: Block | None) -> None:
+    def __init__(self, runtime: Runtime, frame: Frame, block: Block | None) -> None:
         self.path: str = frame["path"]
         self.how: str = frame["how"]
         self.args: list[Any] = frame.get("args") or []
         self.kwargs: dict[str, Any] = frame.get("kwargs") or {}
         self.number: int = frame["call"]
-        self.language = session.name
-        self.containment = session.launch.containment  # the one it was started in, whatever there is by now
+        self.language = runtime.name
+        self.containment = runtime.launch.containment  # the one it was started in, whatever there is by now
         self.interrupt = Interrupt()
         self.over = False  # nobody waits for its reply any more
         self.about: Frame = {}  # what the record says of it, as soon as it is known what it is
-        self.action = session.calls.action
+        self.action = runtime.calls.action
         self._block = block
         self._asked: CallRequest | None = None
         self._is_alone = False
@@ -113,10 +113,10 @@ class Call:
 class Calls:
     """The calls of one session."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, runtime: Runtime) -> None:
         self.tools: Tools | None = None
         self.action: Any = None  # of the session, that makes them
-        self._session = session
+        self._runtime = runtime
         self._running: dict[int, Call] = {}
         self._turns: dict[tuple[int, str], threading.Lock] = {}  # by block and tool
         self._lock = threading.Lock()
@@ -126,7 +126,7 @@ class Calls:
     def made(self, frame: Frame, block: Block | None) -> None:
         """A call has come."""
         is_over = block is None or block.finished
-        call = Call(self._session, frame, block)
+        call = Call(self._runtime, frame, block)
         if self.tools is None or (is_over and call.how not in TELLING):
             self._reply(call, {"error": {"type": "Exception", "words": OVER if self.tools else NO_TOOLS}})
             return
@@ -136,7 +136,7 @@ class Calls:
         if not is_free:
             self._reply(call, {"error": {"type": "Exception", "words": TOO_MANY}})
             return
-        name = f"{self._session.name} calls {call.path}"
+        name = f"{self._runtime.name} calls {call.path}"
         threading.Thread(target=self._run, args=(call, self.tools), name=name, daemon=True).start()
 
     def called_off(self, number: int) -> None:
@@ -188,7 +188,7 @@ class Calls:
             return self._turns.setdefault((call.block, call.path.partition(".")[0]), threading.Lock())
 
     def _reply(self, call: Call, reply: Frame) -> None:
-        self._session.send({"op": "reply", "call": call.number, **reply})
+        self._runtime.send({"op": "reply", "call": call.number, **reply})
 
 
 RequestKind = Literal["text", "password", "call"]

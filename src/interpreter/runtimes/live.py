@@ -24,7 +24,7 @@ from interpreter.runtimes.calls import CallRequest, Request
 from interpreter.runtimes.context import SessionContext
 from interpreter.runtimes.launch import Containment, Launch
 from interpreter.runtimes.protocol import Frame
-from interpreter.runtimes.runtime import Session
+from interpreter.runtimes.runtime import Runtime
 from interpreter.runtimes.state import (
     COMPLETING,
     LISTING,
@@ -56,7 +56,7 @@ class BetweenBlocks(BaseLanguage):
 
     def __init__(self, computer: HasContext | None = None) -> None:
         self.context = computer.context if computer is not None else SessionContext()
-        self.session: Session | None = None
+        self.runtime: Runtime | None = None
         self.jobs: list[Job] = []
         self._stopped = False
         self._cwd: str | None = None  # where the session is, as far as we know
@@ -110,8 +110,8 @@ class BetweenBlocks(BaseLanguage):
     # -- a second one ------------------------------------------------------------------------------------------
 
     def split(self, computer: HasContext) -> tuple[Self, Restored]:
-        session = self.session
-        if session is not None and session.block is not None and not session.block.finished:
+        runtime = self.runtime
+        if runtime is not None and runtime.block is not None and not runtime.block.finished:
             raise BusyError(f"A {self.name} block is running: its session cannot be split now.")
         other = type(self)(computer)
         if not self.has_begun():
@@ -131,11 +131,11 @@ class BetweenBlocks(BaseLanguage):
     @property
     def contained_in(self) -> Containment | None:
         """What shut in the code that has left what there is."""
-        return self.session.launch.containment if self.session is not None else None
+        return self.runtime.launch.containment if self.runtime is not None else None
 
     def has_begun(self) -> bool:
         """Whether there is anything that a block has left."""
-        return self.session is not None and self.session.has_begun
+        return self.runtime is not None and self.runtime.has_begun
 
     def hand_over(self, other: Any) -> Restored:
         """Give another language of the same kind, which has no session yet, what this one has."""
@@ -148,24 +148,24 @@ class BetweenBlocks(BaseLanguage):
     # -- questions between blocks ------------------------------------------------------------------------------
 
     def variables(self) -> list[Variable]:
-        session = self.session
-        if session is None or not session.alive:
+        runtime = self.runtime
+        if runtime is None or not runtime.alive:
             return []
-        return variables_from(self._asked(session, {"op": "inspect"}, LISTING))
+        return variables_from(self._asked(runtime, {"op": "inspect"}, LISTING))
 
     def look(self, name: str, rows: Window = (0, 50), columns: Window = (0, 50)) -> Value:
-        session = self.session
-        if session is None or not session.alive:
+        runtime = self.runtime
+        if runtime is None or not runtime.alive:
             raise UsageError(f"There is no {name}: no {self.name} block has run.")
         frame = {"op": "inspect", "name": name, "rows": list(rows), "columns": list(columns)}
-        return value_from(self._asked(session, frame, SHOWING))
+        return value_from(self._asked(runtime, frame, SHOWING))
 
     def complete(self, code: str, cursor: int) -> Completions:
         frame = {"op": "complete", "code": code, "cursor": cursor}
-        return completions_from(self.session.query(frame, COMPLETING) if self.session else None, cursor)
+        return completions_from(self.runtime.query(frame, COMPLETING) if self.runtime else None, cursor)
 
-    def _asked(self, session: Session, frame: Frame, patience: float) -> Frame:
-        answer = session.query(frame, patience)
+    def _asked(self, runtime: Runtime, frame: Frame, patience: float) -> Frame:
+        answer = runtime.query(frame, patience)
         if answer is None:
             raise BusyError(f"The {self.name} session is busy.")
         if "failed" in answer:
@@ -180,7 +180,7 @@ __all__ = ["HasContext", "LiveLanguage", "how_done", "how_it_ended"]
 class Run:
     """One run of a block."""
 
-    session: Session
+    runtime: Runtime
     block: Block
     ending: list[Chunk] | None = None  # the closing chunks, once its end has been applied
 
@@ -225,9 +225,9 @@ class LiveLanguage(BetweenBlocks):
         yield notice(lost + "\n")
         yield self.closing(event["code"], "timed_out" if event["why"] == "timed_out" else "died")
 
-    def revive(self, session: Session) -> Iterator[Chunk]:
+    def revive(self, runtime: Runtime) -> Iterator[Chunk]:
         """The worker ended between blocks: the next one is new, and knows nothing."""
-        self._cwd, self._env = session.launch.cwd, {}
+        self._cwd, self._env = runtime.launch.cwd, {}
         yield from ()
 
     def settle(self, event: Frame) -> None:
@@ -239,16 +239,16 @@ class LiveLanguage(BetweenBlocks):
         """How its session is started in the sandbox that there is now, if there is one."""
         return replace(self.launch(), containment=self.context.containment)
 
-    def start(self) -> Session:
+    def start(self) -> Runtime:
         """The session, started if there is none; the worker may still be getting ready."""
-        if self.session is None:
+        if self.runtime is None:
             launch = self.contained_launch()
-            session = Session(launch, self.name)
-            session.calls.tools = self.context.tools
-            session.start()
-            self.session = session  # one that could not start is none
+            runtime = Runtime(launch, self.name)
+            runtime.calls.tools = self.context.tools
+            runtime.start()
+            self.runtime = runtime  # one that could not start is none
             self._cwd, self._env = launch.cwd, dict(self.context.exported)
-        return self.session
+        return self.runtime
 
     def run(self, code: str) -> Iterator[Chunk]:
         run: Run | None = None
@@ -258,7 +258,7 @@ class LiveLanguage(BetweenBlocks):
                 self._end_last()
                 notices, run = self._begin(code)
             yield from notices
-            for event in run.session.events(run.block):
+            for event in run.runtime.events(run.block):
                 chunks = self._chunks(event)
                 while True:
                     try:
@@ -266,11 +266,11 @@ class LiveLanguage(BetweenBlocks):
                         break
                     except KeyboardInterrupt:  # while the user answers a question, for example
                         struck = True
-                        run.session.interrupt()
+                        run.runtime.interrupt()
         finally:
             if run is not None:
-                run.session.leave(run.block)
-                if run.block.last is not None and not run.session.is_reading:
+                run.runtime.leave(run.block)
+                if run.block.last is not None and not run.runtime.is_reading:
                     self._ending(run)
         if struck:
             raise KeyboardInterrupt
@@ -278,19 +278,19 @@ class LiveLanguage(BetweenBlocks):
     def _begin(self, code: str) -> tuple[list[Chunk], Run]:
         self._stopped = False
         notices = list(self._move())
-        session = self.start()
-        if not session.alive:
-            notices += self.revive(session)
+        runtime = self.start()
+        if not runtime.alive:
+            notices += self.revive(runtime)
         self._before = self.leave_state()
         news = self.context.news_for(self._env, self._cwd)
         fields = {**news, **self.fields()}
         timeout, snapshot = self.context.timeout, self.snapshot()
-        session.calls.tools, session.calls.action = self.context.tools, self.context.action
-        session.settle(session.block)  # that of a preview, for example
-        block = session.begin(code, self.channels(), fields, timeout, snapshot, self.on_end)
-        self._last = Run(session, block)
+        runtime.calls.tools, runtime.calls.action = self.context.tools, self.context.action
+        runtime.settle(runtime.block)  # that of a preview, for example
+        block = runtime.begin(code, self.channels(), fields, timeout, snapshot, self.on_end)
+        self._last = Run(runtime, block)
         if self._was_stopped():
-            session.interrupt()
+            runtime.interrupt()
         return notices, self._last
 
     # -- the end of a block --------------------------------------------------------------------------------------
@@ -305,7 +305,7 @@ class LiveLanguage(BetweenBlocks):
         """Before another block starts: end the last one and apply its end. Its consumer still gets the ending."""
         run = self._last
         if run is not None:
-            run.session.settle(run.block)
+            run.runtime.settle(run.block)
             run.block.ended.wait()
             self._ending(run)
 
@@ -319,7 +319,7 @@ class LiveLanguage(BetweenBlocks):
             return run.ending
 
     def _ended(self, run: Run, event: Frame) -> Iterator[Chunk]:
-        is_present = run.session is self.session  # if not, the session was closed, and its state is gone
+        is_present = run.runtime is self.runtime  # if not, the session was closed, and its state is gone
         match event["event"]:
             case "done":
                 if is_present:
@@ -338,12 +338,12 @@ class LiveLanguage(BetweenBlocks):
 
     def _move(self) -> Iterator[Chunk]:
         """A session that was started outside the present sandbox, or in another one, does not run blocks any more."""
-        session = self.session
-        if session is not None and not self._may_stay(session.launch.containment):
+        runtime = self.runtime
+        if runtime is not None and not self._may_stay(runtime.launch.containment):
             jobs, self.jobs = self.jobs, []
             self.terminate()
             self.jobs = jobs  # they go on where they are
-            if session.block is not None:
+            if runtime.block is not None:
                 yield notice(f"The sandbox has changed: a new {self.name} session, without the variables of before.\n")
 
     def _may_stay(self, place: Containment | None) -> bool:
@@ -389,11 +389,11 @@ class LiveLanguage(BetweenBlocks):
 
     def _denials(self, event: Frame) -> Iterator[Chunk]:
         """What a sandbox kept from the block, so that nobody looks for a bug that is not there."""
-        session = self.session
-        if session is not None and session.launch.containment is not None and session.block is not None:
-            block, speaks = session.block, session.launch.dialect is None  # of its errors, in numbers
+        runtime = self.runtime
+        if runtime is not None and runtime.launch.containment is not None and runtime.block is not None:
+            block, speaks = runtime.block, runtime.launch.dialect is None  # of its errors, in numbers
             said = "" if speaks or block.spool.length > IN_MEMORY else block.spool.read()
-            for line in session.launch.containment.denials(
+            for line in runtime.launch.containment.denials(
                 block.code, {"cwd": self.context.cwd, **event, "said": said}
             ):
                 yield notice(line + "\n")
@@ -405,8 +405,8 @@ class LiveLanguage(BetweenBlocks):
         if answer is None and self._was_stopped():
             return  # the interrupt is the answer
         reply: Frame = {"eof": True} if answer is None else {"text": answer}
-        assert self.session is not None
-        self.session.send({"op": "input", "block": event["block"], **reply})
+        assert self.runtime is not None
+        self.runtime.send({"op": "input", "block": event["block"], **reply})
 
     def _take_news(self, event: Frame) -> None:
         """Where the block left the working directory and the exported variables."""
@@ -417,11 +417,11 @@ class LiveLanguage(BetweenBlocks):
         self._env = dict(self.context.exported)
 
     def _detached(self, run: Run) -> Iterator[Chunk]:
-        job = Job(self.name, run.session, run.block)
+        job = Job(self.name, run.runtime, run.block)
         self.jobs.append(job)
-        run.session.snapshots.forget()
-        if run.session is self.session:
-            self.session = self._number = None
+        run.runtime.snapshots.forget()
+        if run.runtime is self.runtime:
+            self.runtime = self._number = None
             self._places.clear()
         yield console(
             f"Still running in the background (process group {job.pid}). Its output goes to {job.path}; "
@@ -433,7 +433,7 @@ class LiveLanguage(BetweenBlocks):
         """The chunk that ends a block."""
         chunk: Chunk = {"type": "console", "format": "active_line", "content": None}
         chunk |= {"exit_code": exit_code, "ended": ended}
-        block = self.session.block if self.session else None
+        block = self.runtime.block if self.runtime else None
         if block is not None and block.spool.length > self.context.max_output:
             chunk["truncated"] = block.spool.keep()
         return chunk
@@ -445,20 +445,20 @@ class LiveLanguage(BetweenBlocks):
 
     def stop(self) -> None:
         self._stopped = True  # also for a block whose session is still being started
-        if self.session is not None:
-            self.session.interrupt()
+        if self.runtime is not None:
+            self.runtime.interrupt()
 
     def detach(self) -> None:
         """Move the running block to the background."""
-        if self.session is not None:
-            self.session.detach()
+        if self.runtime is not None:
+            self.runtime.detach()
 
     def terminate(self) -> None:
-        session, self.session, self._number = self.session, None, None
+        runtime, self.runtime, self._number = self.runtime, None, None
         self._places.clear()
         jobs, self.jobs = self.jobs, []
-        if session is not None:
-            session.close()
+        if runtime is not None:
+            runtime.close()
         for job in jobs:
             job.stop()
 
@@ -484,8 +484,8 @@ def how_it_ended(code: int) -> str:
 class Job:
     """A block that runs on by itself in a session of its own."""
 
-    def __init__(self, language: str, session: Session, block: Block) -> None:
-        self.language, self.session, self.block = language, session, block
+    def __init__(self, language: str, runtime: Runtime, block: Block) -> None:
+        self.language, self.runtime, self.block = language, runtime, block
         self.path = block.spool.keep()
 
     @property
@@ -495,7 +495,7 @@ class Job:
     @property
     def pid(self) -> int | None:
         """The process group that the block runs in."""
-        return self.session.pid
+        return self.runtime.pid
 
     @property
     def running(self) -> bool:
@@ -507,7 +507,7 @@ class Job:
 
     def stop(self) -> None:
         """End it, and everything it started."""
-        self.session.close()
+        self.runtime.close()
 
     def __repr__(self) -> str:
         state = "running" if self.running else "ended"

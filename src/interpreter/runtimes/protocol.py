@@ -168,8 +168,8 @@ class Control:
 
     order = 2  # an exit is news only after everything the worker said
 
-    def __init__(self, session: Processes, ours: socket.socket) -> None:
-        self.session, self.socket = session, ours
+    def __init__(self, runtime: Processes, ours: socket.socket) -> None:
+        self.runtime, self.socket = runtime, ours
         self._lines = Lines()
         self._writing = threading.Lock()
         self._ordered = 0  # orders that were given and not yet obeyed
@@ -221,21 +221,21 @@ class Control:
             data = b""  # no supervisor says that: code has got hold of it
         if not data:
             self._gone()
-            if self.session.alive:
-                self.session.worker_exited(-9)
+            if self.runtime.alive:
+                self.runtime.worker_exited(-9)
         return bool(data)
 
     def _heard(self, words: list[str]) -> None:
         match words:
             case ["spawned", pid]:
-                self.session.pid = int(pid)
-            case ["exited", pid, code] if int(pid) == self.session.pid:
-                self.session.worker_exited(int(code))
+                self.runtime.pid = int(pid)
+            case ["exited", pid, code] if int(pid) == self.runtime.pid:
+                self.runtime.worker_exited(int(code))
             case ["gone", state]:
-                self.session.snapshots.gone(int(state))
+                self.runtime.snapshots.gone(int(state))
             case ["left" | "promoted" | "split" | "missing" | "settled" as what, *words]:
-                self.session.snapshots.promotion_said(what, words)
-            case ["staying"] if self.session.first.parts:  # they need it
+                self.runtime.snapshots.promotion_said(what, words)
+            case ["staying"] if self.runtime.first.parts:  # they need it
                 self.stays = True
                 self._gone()  # a wrapper around it may hold the line
             case ["obeyed"]:
@@ -244,7 +244,7 @@ class Control:
     def _gone(self) -> None:
         self.over.set()
         self._confirm(self._ordered)
-        self.session.snapshots.promotion_said("missing", [])
+        self.runtime.snapshots.promotion_said("missing", [])
 
     def ended(self) -> None:
         self.socket.close()
@@ -255,8 +255,8 @@ class Data:
 
     order = 0
 
-    def __init__(self, session: Processes, ours: socket.socket) -> None:
-        self.session, self.socket = session, ours
+    def __init__(self, runtime: Processes, ours: socket.socket) -> None:
+        self.runtime, self.socket = runtime, ours
         self._lines = Lines()
 
     def fileno(self) -> int:
@@ -279,7 +279,7 @@ class Data:
     def _take(self, data: bytes) -> None:
         frames = [frame for line in self._lines.feed(data) if (frame := decode(line))]
         for frame in joined(frames):
-            self.session.received(frame)
+            self.runtime.received(frame)
 
     def ended(self) -> None:
         self.socket.close()
@@ -312,8 +312,8 @@ class Startup:
     order = 1
     LIMIT = 64 * 1024
 
-    def __init__(self, session: Processes) -> None:
-        self.session = session
+    def __init__(self, runtime: Processes) -> None:
+        self.runtime = runtime
         self.reader, self.writer = os.pipe()
         os.set_blocking(self.reader, False)
         self._data = b""
@@ -336,11 +336,11 @@ class Startup:
                 self._take(data)
 
     def _take(self, data: bytes) -> None:
-        if self.session.ready is None or self.session.block is None:
+        if self.runtime.ready is None or self.runtime.block is None:
             self._data = (self._data + data)[-self.LIMIT :]
         elif data:
             text = data.decode("utf-8", "replace")
-            self.session.block.put({"event": "stream", "name": "stderr", "text": text})
+            self.runtime.block.put({"event": "stream", "name": "stderr", "text": text})
 
     def text(self) -> str:
         return self._data.decode("utf-8", "replace")

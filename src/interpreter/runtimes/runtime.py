@@ -307,7 +307,7 @@ PRESS_GAP = 0.03  # seconds between two signals: a program that gets nothing but
 REMEMBERED_BLOCKS = 32  # finished blocks whose late output still finds its place
 
 
-class Session(Processes):
+class Runtime(Processes):
     """A worker process that keeps its state from block to block."""
 
     def __init__(self, launch: Launch, name: str) -> None:
@@ -607,23 +607,23 @@ class Session(Processes):
 class Questions:
     """What a session's worker is asked."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         self._asking = threading.Lock()
         self._number = 0  # of the newest one
         self._answer: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()  # to that one
 
     def put(self, frame: Frame, patience: float, fds: list[int] | None = None) -> Frame | None:
         """What the driver says; None if it is busy, does not answer in time, or is gone."""
-        session = self._session
+        runtime = self._runtime
         with self._asking:
-            if session.busy:
+            if runtime.busy:
                 return None
             answer = self._send(frame, fds)
             with contextlib.suppress(queue.Empty):
                 return answer.get(timeout=patience)
-            if not session.busy and session.launch.dialect is None and not session.launch.interrupt_frames:
-                session.control.command(f"nudge {SIGINT}")  # it is caught in some __repr__ of the user's
+            if not runtime.busy and runtime.launch.dialect is None and not runtime.launch.interrupt_frames:
+                runtime.control.command(f"nudge {SIGINT}")  # it is caught in some __repr__ of the user's
             with contextlib.suppress(queue.Empty):
                 return answer.get(timeout=patience / 3)
             return None
@@ -637,8 +637,8 @@ class Questions:
     def _send(self, frame: Frame, fds: list[int] | None = None) -> queue.SimpleQueue[Frame | None]:
         self._number += 1
         self._answer = answer = queue.SimpleQueue[Frame | None]()
-        self._session.send({**frame, "query": self._number}, fds)
-        if not self._session.alive:  # since before there was this question to give up
+        self._runtime.send({**frame, "query": self._number}, fds)
+        if not self._runtime.alive:  # since before there was this question to give up
             answer.put(None)
         return answer
 

@@ -14,7 +14,7 @@ from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.state import numbers
 
 if TYPE_CHECKING:
-    from interpreter.runtimes.runtime import Session
+    from interpreter.runtimes.runtime import Runtime
 
 PATIENCE = 60.0  # seconds; a machine that is short of memory takes its time
 CARRY_PATIENCE = 600.0
@@ -24,8 +24,8 @@ ALL = ["all variables"]
 class Snapshots:
     """The earlier states that a session's worker left waiting copies of."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         self.states: set[int] = set()  # that there is a snapshot of, or is about to be
         self._promotion: queue.SimpleQueue[tuple[str, list[str]]] = queue.SimpleQueue()  # how it goes
         self._woken: queue.SimpleQueue[Frame] = queue.SimpleQueue()  # what a new worker says of itself
@@ -36,7 +36,7 @@ class Snapshots:
         """Tell the supervisor of a snapshot to come; the worker's end of the line between the two."""
         ours, theirs = socket.socketpair()
         with ours:
-            self._session.control.say(f"snapshot {state} {most}", [ours.fileno()])
+            self._runtime.control.say(f"snapshot {state} {most}", [ours.fileno()])
         self.states.add(state)
         return theirs.detach()
 
@@ -44,7 +44,7 @@ class Snapshots:
         """Have one taken between blocks, and do not wait for it."""
         fd = self.expect(state, most)
         try:
-            self._session.send({"op": "snapshot"}, [fd])
+            self._runtime.send({"op": "snapshot"}, [fd])
         finally:
             os.close(fd)
 
@@ -52,27 +52,27 @@ class Snapshots:
         """See to it that there is one of the present state."""
         if state not in self.states:
             self.take_soon(state, most)
-        self._session.questions.put({"op": "snapshot"}, PATIENCE)  # answered when it is there
+        self._runtime.questions.put({"op": "snapshot"}, PATIENCE)  # answered when it is there
 
     def forget(self) -> None:
         states, self.states = self.states, set()
         if states:
-            self._session.control.say("forget " + " ".join(map(str, states)))
+            self._runtime.control.say("forget " + " ".join(map(str, states)))
 
     # -- going on --------------------------------------------------------------------------------------------
 
     def promote(self, state: int) -> Frame | None:
         """Go on with a snapshot, which is used up by that; what it says of itself, or None if it is gone."""
-        session = self._session
-        if state not in self.states or session.control.lost:
+        runtime = self._runtime
+        if state not in self.states or runtime.control.lost:
             return None
         self.states.discard(state)
-        before = session.lines() if session.alive else None
+        before = runtime.lines() if runtime.alive else None
         self.expect_change()
-        session.spawn(f"promote {state}")
+        runtime.spawn(f"promote {state}")
         left = self.left_by_change()
         if left is None:
-            session.take_back(before)
+            runtime.take_back(before)
             return None
         frame = self.first_words()
         return {**frame, "running": [f"{' '.join(name)} ({pid})" for pid, *name in left]} if frame else None
@@ -80,7 +80,7 @@ class Snapshots:
     def expect_change(self) -> None:
         """From here on, what the supervisor says of a change of workers is heard, or that it is gone."""
         self._woken, self._promotion = queue.SimpleQueue(), queue.SimpleQueue()
-        if self._session.control.lost:  # that was told to who listened then
+        if self._runtime.control.lost:  # that was told to who listened then
             self._promotion.put(("missing", []))
 
     def left_by_change(self) -> list[list[str]] | None:
@@ -99,17 +99,17 @@ class Snapshots:
         """What a new worker says of itself; None if it does not find its way back."""
         with contextlib.suppress(queue.Empty):
             return self._woken.get(timeout=PATIENCE) or None
-        self._session.control.say("kill")  # the next block gets a new one
+        self._runtime.control.say("kill")  # the next block gets a new one
         return None
 
     def carry(self) -> list[str]:
         """Replace a worker that cannot go on by a fresh one with its variables; what could not be moved."""
-        packed = self._session.folder / "variables"
+        packed = self._runtime.folder / "variables"
         lost = self._carried({"op": "pack", "path": str(packed)})
-        self._session.spawn()
+        self._runtime.spawn()
         return lost + self._carried({"op": "unpack", "path": str(packed)})
 
-    def carry_to(self, other: Session, folder: Path) -> list[str]:
+    def carry_to(self, other: Runtime, folder: Path) -> list[str]:
         """Give a fresh worker of another session the variables of this one, which ends; it can write to the folder."""
         packed = folder / "variables"
         lost = self._carried({"op": "pack", "path": str(packed)})
@@ -118,22 +118,22 @@ class Snapshots:
             other.inherits = True
             moved = shutil.move(packed, other.folder / packed.name)
             lost += other.snapshots._carried({"op": "unpack", "path": str(moved)})
-        self._session.close()
+        self._runtime.close()
         return lost
 
     def _carried(self, frame: Frame) -> list[str]:
-        answer = self._session.questions.put_early(frame, CARRY_PATIENCE)
+        answer = self._runtime.questions.put_early(frame, CARRY_PATIENCE)
         return ALL if answer is None else list(answer["lost"])
 
     # -- another session -------------------------------------------------------------------------------------
 
-    def split(self, other: Session) -> Frame | None:
+    def split(self, other: Runtime) -> Frame | None:
         """Begin another session from the present state; what its worker says of itself, None if that failed."""
         state = next(numbers)
         self.take(state, len(self.states) + 2)
         self.states.discard(state)  # it is not to be returned to
         self.expect_change()
-        other.start_from(self._session, f"split {state}")
+        other.start_from(self._runtime, f"split {state}")
         return other.snapshots.first_words() if self.left_by_change() is not None else None
 
     # -- what the reader's thread calls ------------------------------------------------------------------------

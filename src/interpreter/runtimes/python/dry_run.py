@@ -15,7 +15,7 @@ from interpreter.runtimes.calls import OnlyTried
 from interpreter.runtimes.live import how_done, how_it_ended
 from interpreter.runtimes.overlay import View, take_in
 from interpreter.runtimes.protocol import Frame
-from interpreter.runtimes.runtime import Session
+from interpreter.runtimes.runtime import Runtime
 from interpreter.runtimes.seccomp import Denied, Gate, others_in
 from interpreter.runtimes.state import numbers
 
@@ -29,17 +29,17 @@ NO_LIMIT = 1000  # snapshots: the copy pushes none out
 class Aside:
     """The worker that stands aside, and the way back to it."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-        self._worker = session.lines()
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._worker = runtime.lines()
 
     def replace(self, state: int, entrance: int) -> bool:
         """Have a copy of the worker in its place, with one more descriptor; False if that cannot be."""
-        session, snapshots = self._session, self._session.snapshots
+        runtime, snapshots = self._runtime, self._runtime.snapshots
         snapshots.expect_change()
         snapshots.take_soon(state, NO_LIMIT)
         snapshots.states.discard(state)
-        session.spawn(f"try {state}", more=[entrance])
+        runtime.spawn(f"try {state}", more=[entrance])
         try:
             left = snapshots.left_by_change()  # the worker that stands aside, and what it started
         except BaseException:  # Ctrl-C
@@ -52,32 +52,32 @@ class Aside:
     def wait_ready(self, patience: float) -> Frame | None:
         """What the copy says of itself; None if it ended, or says nothing."""
         with contextlib.suppress(queue.Empty):
-            return self._session.snapshots._woken.get(timeout=patience) or None
+            return self._runtime.snapshots._woken.get(timeout=patience) or None
         return None
 
     def leave_view(self, patience: float) -> list[str] | None:
         """Have the copy come back to the real files; what it could not bring along, None if it did not come."""
-        session = self._session
-        answer = session.questions.put_early({"op": "leave_view"}, patience)
-        return list(answer["lost"]) if answer is not None and session.alive else None
+        runtime = self._runtime
+        answer = runtime.questions.put_early({"op": "leave_view"}, patience)
+        return list(answer["lost"]) if answer is not None and runtime.alive else None
 
     def settle(self, keep: bool, place: int = 0) -> None:
         """Let one of the two go: this one, or the copy and all that is in its mount namespace."""
-        session = self._session
+        runtime = self._runtime
         if not keep:
             self._return()
-        session.snapshots.expect_change()
-        session.control.say("settle keep" if keep else f"settle drop {place}")
-        if session._process is not None:
-            session.snapshots.wait_settled()
+        runtime.snapshots.expect_change()
+        runtime.control.say("settle keep" if keep else f"settle drop {place}")
+        if runtime._process is not None:
+            runtime.snapshots.wait_settled()
 
     def _return(self) -> None:
-        self._session.take_back(self._worker)
+        self._runtime.take_back(self._worker)
 
 
-def answers(session: Session, patience: float) -> bool:
+def answers(runtime: Runtime, patience: float) -> bool:
     """Whether the worker is ready before long, and can be copied."""
-    return session.questions.put_early({"op": "leave_view"}, patience) is not None
+    return runtime.questions.put_early({"op": "leave_view"}, patience) is not None
 
 
 PATIENCE = 60.0  # seconds
@@ -92,23 +92,23 @@ class PythonTrial:
         self.lost: list[str] = []
         self._language, self._view = language, view
         self.active = language
-        self._session = session = language.start()
-        if session.block is not None and not session.block.finished:
+        self._runtime = runtime = language.start()
+        if runtime.block is not None and not runtime.block.finished:
             raise BusyError("A Python block is running: none can be previewed now.")
         self._done: Frame | None = None
         self._over = False
         if language.gate is None:
             language.gate = Gate()
         self._gate = language.gate
-        if not session.alive:
-            language._cwd, language._env = session.launch.cwd, {}
-        session.have_worker()
-        if not answers(session, PATIENCE):
+        if not runtime.alive:
+            language._cwd, language._env = runtime.launch.cwd, {}
+        runtime.have_worker()
+        if not answers(runtime, PATIENCE):
             raise NotPreviewableError(NO_COPY)
         self._keep_state()
         ours, theirs = socket.socketpair()
         with theirs:
-            self._aside = Aside(session)
+            self._aside = Aside(runtime)
             replaced = self._aside.replace(next(numbers), theirs.fileno())
         if not replaced:
             ours.close()
@@ -119,7 +119,7 @@ class PythonTrial:
         """Have a snapshot of now, so that the block can be taken back after it was kept."""
         kept = self._language.snapshot_of_now()
         if kept is not None:
-            self._session.snapshots.take(*kept)
+            self._runtime.snapshots.take(*kept)
 
     def _begin(self, line: socket.socket) -> None:
         try:
@@ -141,8 +141,8 @@ class PythonTrial:
         language._stopped = False
         news = shared.news_for(language._env, language._cwd)
         fields = {**news, **language.fields()}
-        self._session.calls.tools = OnlyTried()
-        for event in self._session.run(code, language.channels(), fields, shared.timeout, language._was_stopped):
+        self._runtime.calls.tools = OnlyTried()
+        for event in self._runtime.run(code, language.channels(), fields, shared.timeout, language._was_stopped):
             match event["event"]:
                 case "done":
                     self._done = event
@@ -161,7 +161,7 @@ class PythonTrial:
 
     @property
     def died(self) -> bool:
-        return self._over or self._done is None or not self._session.alive
+        return self._over or self._done is None or not self._runtime.alive
 
     @property
     def denied(self) -> list[Denied]:
@@ -176,7 +176,7 @@ class PythonTrial:
     def keep(self) -> list[str]:
         self._over = True
         self._gate.open(self._view.place)
-        left = [f"{each}, which goes on where it was" for each in others_in(self._view.place, self._session.pid)]
+        left = [f"{each}, which goes on where it was" for each in others_in(self._view.place, self._runtime.pid)]
         lost = self._aside.leave_view(PATIENCE)
         if lost is None:
             self._aside.settle(keep=False, place=self._view.place)
@@ -191,8 +191,8 @@ class PythonTrial:
         if self._over:
             return
         self._over = True
-        if self._session.block is not None:
-            self._session.settle(self._session.block)
+        if self._runtime.block is not None:
+            self._runtime.settle(self._runtime.block)
         self._aside.settle(keep=False, place=self._view.place)
         self._gate.open(self._view.place)
 

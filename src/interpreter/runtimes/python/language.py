@@ -17,7 +17,7 @@ from interpreter.runtimes.block import notice
 from interpreter.runtimes.launch import Launch, program_version
 from interpreter.runtimes.live import LiveLanguage, how_it_ended
 from interpreter.runtimes.protocol import Frame
-from interpreter.runtimes.runtime import Session
+from interpreter.runtimes.runtime import Runtime
 from interpreter.runtimes.state import Restored
 
 if TYPE_CHECKING:
@@ -117,72 +117,72 @@ class Python(LiveLanguage):
         return self.present if self._can_rewind() else None
 
     def points(self) -> list[int]:
-        return sorted(self.session.snapshots.states - {self.present}) if self.session is not None else []
+        return sorted(self.runtime.snapshots.states - {self.present}) if self.runtime is not None else []
 
     def restore(self, state: int) -> Restored:
         if not self._can_rewind():
             raise NotRestorableError(OFF if hasattr(os, "fork") else NO_FORK)
         if state == self.present:
             return Restored()
-        session = self.session
-        if session is None or state not in session.snapshots.states:
+        runtime = self.runtime
+        if runtime is None or state not in runtime.snapshots.states:
             raise NotRestorableError(GONE)
-        if session.block is not None and not session.block.finished:
+        if runtime.block is not None and not runtime.block.finished:
             raise BusyError("A Python block is running: its session cannot be rewound now.")
         self._note_place()
-        if session.alive:
-            session.snapshots.take(self.present, self._most())
-        restored = self._promote(session, state)
+        if runtime.alive:
+            runtime.snapshots.take(self.present, self._most())
+        restored = self._promote(runtime, state)
         if restored is None:
             raise NotRestorableError(GONE)
         return restored
 
     def hand_over(self, other: Python) -> Restored:
         """By fork, also where no snapshots are kept; what another Python is to run is carried there."""
-        session = self.session
+        runtime = self.runtime
         if not hasattr(os, "fork"):
             raise NotRestorableError(NO_FORK)
-        if session is None or not session.alive:
+        if runtime is None or not runtime.alive:
             raise NotRestorableError(ENDED)
         launch = other.contained_launch()
-        copy = Session(session.launch, session.name)
-        said = session.snapshots.split(copy)
+        copy = Runtime(runtime.launch, runtime.name)
+        said = runtime.snapshots.split(copy)
         if said is None:
             copy.close()
             raise NotRestorableError(NO_COPY)
         lost = list(said["lost"])
-        if replace(launch, env=session.launch.env, cwd=session.launch.cwd) != session.launch:
-            other.session = Session(launch, session.name)
-            lost += copy.snapshots.carry_to(other.session, session.folder)
+        if replace(launch, env=runtime.launch.env, cwd=runtime.launch.cwd) != runtime.launch:
+            other.runtime = Runtime(launch, runtime.name)
+            lost += copy.snapshots.carry_to(other.runtime, runtime.folder)
         else:
-            other.session = copy
+            other.runtime = copy
             lost += copy.snapshots.carry() if said["unknown_threads"] else []
         return Restored(lost)
 
     def take_back(self, other: Python) -> Restored:
         """Have what another session has made of these variables; the states of before can still be returned to."""
-        session, theirs = self.session, other.session
-        if session is None or theirs is None or not (session.alive and theirs.alive):
+        runtime, theirs = self.runtime, other.runtime
+        if runtime is None or theirs is None or not (runtime.alive and theirs.alive):
             raise NotRestorableError(ENDED)
         self._note_place()
         if self._can_rewind():
-            session.snapshots.take(self.present, self._most())
-        lost = theirs.snapshots.carry_to(session, theirs.folder)
+            runtime.snapshots.take(self.present, self._most())
+        lost = theirs.snapshots.carry_to(runtime, theirs.folder)
         self._number = other.present
         self._cwd, self._env = None, {}  # a fresh worker is told where it is
         return Restored(lost)
 
     def snapshot(self) -> tuple[int, int] | None:
         """As a rule there is one from the end of the last block."""
-        session = self.start()
-        if not self._can_rewind() or self._before in session.snapshots.states:
+        runtime = self.start()
+        if not self._can_rewind() or self._before in runtime.snapshots.states:
             return None
         return self._before, self._most()
 
     def settle(self, event: Frame) -> None:
         """Take the next block's snapshot now; where threads go on, only that block knows what there is to keep."""
-        if self._can_rewind() and not event["threads"] and self.session is not None:
-            self.session.snapshots.take_soon(self.present, self._most())
+        if self._can_rewind() and not event["threads"] and self.runtime is not None:
+            self.runtime.snapshots.take_soon(self.present, self._most())
 
     def _most(self) -> int:
         return self.context.snapshots + 1  # the present state is one, and no return
@@ -199,23 +199,23 @@ class Python(LiveLanguage):
     def _can_rewind(self) -> bool:
         return self.context.snapshots > 0 and hasattr(os, "fork")
 
-    def _promote(self, session: Session, state: int) -> Restored | None:
-        said = session.snapshots.promote(state)
+    def _promote(self, runtime: Runtime, state: int) -> Restored | None:
+        said = runtime.snapshots.promote(state)
         if said is None:
             return None
         lost = list(said["lost"])
         if said["unknown_threads"]:
-            lost += session.snapshots.carry()
+            lost += runtime.snapshots.carry()
         self._return_to(state)
         return Restored(lost, said["running"])
 
-    def revive(self, session: Session) -> Iterator[Chunk]:
+    def revive(self, runtime: Runtime) -> Iterator[Chunk]:
         """The worker ended between blocks, by a thread or by somebody's hand: the newest snapshot goes on."""
-        code, present = session.exit_code or 0, self.present
-        state = present if present in session.snapshots.states else max(self.points(), default=0)
-        restored = self._promote(session, state)
+        code, present = runtime.exit_code or 0, self.present
+        state = present if present in runtime.snapshots.states else max(self.points(), default=0)
+        restored = self._promote(runtime, state)
         if restored is None:
-            yield from super().revive(session)
+            yield from super().revive(runtime)
             return
         then = "that left them" if state == present else "they were some blocks ago: newer snapshots are gone"
         told = f"The Python session ended ({how_it_ended(code)}) since the last block. The variables are as {then}. "
@@ -223,10 +223,10 @@ class Python(LiveLanguage):
 
     def exited(self, event: Frame) -> Iterator[Chunk]:
         """The worker ended during a block: the newest snapshot goes on, and the block alone is lost."""
-        session = self.session
+        runtime = self.runtime
         points = self.points()
         state = self._before if self._before in points else max(points, default=0)
-        restored = self._promote(session, state) if session is not None and state and not event["startup"] else None
+        restored = self._promote(runtime, state) if runtime is not None and state and not event["startup"] else None
         if restored is None:
             yield from super().exited(event)
             return

@@ -52,8 +52,8 @@ class ShellTrial:
     """From the new shell to the choice whether the live one takes over its state."""
 
     def __init__(self, language: Shell, view: View) -> None:
-        session = language.session
-        if session is not None and session.block is not None and not session.block.finished:
+        runtime = language.runtime
+        if runtime is not None and runtime.block is not None and not runtime.block.finished:
             raise BusyError("A shell block is running: none can be previewed now.")
         self.lost: list[str] = []
         self._language, self._view, self._gate = language, view, Gate()
@@ -99,7 +99,7 @@ class ShellTrial:
     def keep(self) -> list[str]:
         """The live shell takes over what a state can hold; what runs in the background is not in it."""
         state, shared = self.active.saved(), self.active.context
-        copy = self.active.session
+        copy = self.active.runtime
         left = others_in(self._view.place, copy.pid if copy is not None else None)
         self.drop()
         if state is None:
@@ -118,26 +118,26 @@ class ShellTrial:
 
 def last_state(shell: Shell) -> bytes | None:
     """What a new shell needs to go on where this one is."""
-    session = shell.session
-    if session is None or session.block is None:
+    runtime = shell.runtime
+    if runtime is None or runtime.block is None:
         return None
-    if session.alive:
-        shell._asked(session, {"op": "inspect"}, SAVING)  # from here on the state of the last block is saved
-    state = shell._dialect.last_state(session.folder)
+    if runtime.alive:
+        shell._asked(runtime, {"op": "inspect"}, SAVING)  # from here on the state of the last block is saved
+    state = shell._dialect.last_state(runtime.folder)
     return read_file(state) if state is not None else None
 
 
 def take_over(shell: Shell, state: bytes, code: str) -> None:
     """Have the live shell go on with a state as if a block of its own had left it."""
-    session = shell.start()
-    if session.alive:
-        session.retire(FAREWELL)
-    shell._dialect.settle(session.folder)
-    number = session.block.number + 1 if session.block else 1
+    runtime = shell.start()
+    if runtime.alive:
+        runtime.retire(FAREWELL)
+    shell._dialect.settle(runtime.folder)
+    number = runtime.block.number + 1 if runtime.block else 1
     shell._before = shell.leave_state()
     block = Block(number, code, Spool(outputs_folder))
     block.finished = True
     block.let_go()
-    session.block = session._blocks[number] = block
+    runtime.block = runtime._blocks[number] = block
     shell._dialect._block = number
-    state_file(session.folder, number).write_bytes(state)
+    state_file(runtime.folder, number).write_bytes(state)

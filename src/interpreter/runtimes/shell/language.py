@@ -21,7 +21,7 @@ from interpreter.runtimes.block import Block, Channel, Channels, Spool, console,
 from interpreter.runtimes.launch import KEYBOARD, Containment, Launch, path_of, program_version
 from interpreter.runtimes.live import HasContext, LiveLanguage, Run, how_it_ended
 from interpreter.runtimes.protocol import Frame
-from interpreter.runtimes.runtime import Session
+from interpreter.runtimes.runtime import Runtime
 from interpreter.runtimes.shell.dialect import Dialect, Exports, is_whole, listed, read_file, state_file, variables
 from interpreter.runtimes.state import SAVING, Completions, Restored, Text, Value, Variable, Window
 
@@ -144,12 +144,12 @@ class Shell(LiveLanguage):
         found = {name: value for name, value in self.context.environment().items() if name not in NOT_FOR_US}
         return found | dict.fromkeys(PAGERS, "cat") | {"TERM": self._terminal_kind()}
 
-    def start(self) -> Session:
-        begins = self.session is None
-        session = super().start()
+    def start(self) -> Runtime:
+        begins = self.runtime is None
+        runtime = super().start()
         if begins and self._own_state() is not None:
             self._cwd = None  # the state has a directory of its own
-        return session
+        return runtime
 
     # -- blocks ------------------------------------------------------------------------------------------
 
@@ -170,13 +170,13 @@ class Shell(LiveLanguage):
 
     def _take_news(self, event: Frame) -> None:
         super()._take_news({**event, **self._news()})
-        assert self.session is not None and self.session.block is not None
-        if event["exit_code"] == SYNTAX_ERROR and is_torn(self.session.block.code):
-            self.session.retire(FAREWELL)  # bash 5.2 damages its own memory when a file ends inside $(
+        assert self.runtime is not None and self.runtime.block is not None
+        if event["exit_code"] == SYNTAX_ERROR and is_torn(self.runtime.block.code):
+            self.runtime.retire(FAREWELL)  # bash 5.2 damages its own memory when a file ends inside $(
 
     def _news(self) -> Frame:
-        assert self.session is not None
-        report = self._dialect.report(self.session.folder)
+        assert self.runtime is not None
+        report = self._dialect.report(self.runtime.folder)
         if report is None:
             return {}
         cwd, changed = self._exports.news(report, self.context.exported)
@@ -201,15 +201,15 @@ class Shell(LiveLanguage):
 
     def _seat_somebody(self) -> None:
         """Have a controlling terminal while there is somebody to type, and none while there is not."""
-        session = self.start()
+        runtime = self.start()
         if self.context.keyboard != (self._keyboard is not None):
-            if session.alive:
-                session.retire(FAREWELL)  # a process keeps the terminal that it was born with
+            if runtime.alive:
+                runtime.retire(FAREWELL)  # a process keeps the terminal that it was born with
             if self._keyboard is None:
                 self._keyboard = Keyboard()
-                session.take_terminal(self._keyboard.theirs, self._keyboard)
+                runtime.take_terminal(self._keyboard.theirs, self._keyboard)
             else:
-                session.leave_terminal()
+                runtime.leave_terminal()
                 self._keyboard.hang_up()
                 self._keyboard = None
         if self._keyboard is not None:
@@ -238,7 +238,7 @@ class Shell(LiveLanguage):
     def complete(self, code: str, cursor: int) -> Completions:
         """The names of variables, behind a dollar sign."""
         match = VARIABLE.search(code[:cursor])
-        if match is None or self.session is None or self.session.busy:
+        if match is None or self.runtime is None or self.runtime.busy:
             return Completions(cursor)
         names = {**self.context.environment(), **self._variables()}
         matches = [(name, "") for name in sorted(names) if name.startswith(match[1])]
@@ -248,7 +248,7 @@ class Shell(LiveLanguage):
         state = self._saved()
         if state is None:
             return {}
-        env = self.session.launch.env if self.session is not None else self._environment()
+        env = self.runtime.launch.env if self.runtime is not None else self._environment()
         return variables(state.decode("utf-8", "replace"), {**env, "TERM": self._terminal_kind()})
 
     # -- states ------------------------------------------------------------------------------------------
@@ -264,16 +264,16 @@ class Shell(LiveLanguage):
         """The next block runs in a new shell that starts from there; background jobs go on."""
         if state == self.present:
             return Restored()
-        session = self.session
-        if session is not None and session.block is not None and not session.block.finished:
+        runtime = self.runtime
+        if runtime is not None and runtime.block is not None and not runtime.block.finished:
             raise BusyError("A shell block is running: its session cannot be rewound now.")
-        if session is None or state not in self.points():
+        if runtime is None or state not in self.points():
             raise NotRestorableError("That state of the shell is not kept any more.")
         self._note_place()
-        if session.alive:
-            self._asked(session, {"op": "inspect"}, SAVING)  # from here on the state of the last block is saved
-            session.retire(FAREWELL)
-        self._dialect.settle(session.folder)
+        if runtime.alive:
+            self._asked(runtime, {"op": "inspect"}, SAVING)  # from here on the state of the last block is saved
+            runtime.retire(FAREWELL)
+        self._dialect.settle(runtime.folder)
         self._dialect.choose(self._blocks[state])
         self._return_to(state)
         return Restored()
@@ -283,17 +283,17 @@ class Shell(LiveLanguage):
 
     def leave_state(self) -> int:
         before = super().leave_state()
-        assert self.session is not None
+        assert self.runtime is not None
         self._dialect.kept = self.context.snapshots + 2
-        oldest = self._dialect.oldest(self.session.folder)
+        oldest = self._dialect.oldest(self.runtime.folder)
         self._blocks = {state: number for state, number in self._blocks.items() if number == 0 or number >= oldest}
         self._blocks.setdefault(before, 0)
-        self._blocks[self.present] = self.session.block.number + 1 if self.session.block else 1
+        self._blocks[self.present] = self.runtime.block.number + 1 if self.runtime.block else 1
         return before
 
     @property
     def contained_in(self) -> Containment | None:
-        return self._state_in if self.session is None else super().contained_in
+        return self._state_in if self.runtime is None else super().contained_in
 
     def _own_state(self) -> bytes | None:
         """What a new shell starts from: not what is from another sandbox."""
@@ -309,18 +309,18 @@ class Shell(LiveLanguage):
 
     def _saved(self) -> bytes | None:
         """The state as it is now."""
-        session = self.session
-        if session is None or session.block is None:
+        runtime = self.runtime
+        if runtime is None or runtime.block is None:
             return self._state
-        if session.alive:
-            self._asked(session, {"op": "inspect"}, SAVING)  # from here on the state of the last block is saved
-        state = self._dialect.last_state(session.folder)
+        if runtime.alive:
+            self._asked(runtime, {"op": "inspect"}, SAVING)  # from here on the state of the last block is saved
+        state = self._dialect.last_state(runtime.folder)
         return read_file(state) if state is not None else None
 
     def _is_kept(self, number: int) -> bool:
-        if self.session is None:
+        if self.runtime is None:
             return False
-        return number == 0 or is_whole(state_file(self.session.folder, number))
+        return number == 0 or is_whole(state_file(self.runtime.folder, number))
 
     def trial(self, view: View) -> Trial:
         from interpreter.runtimes.shell.dry_run import ShellTrial
@@ -330,10 +330,10 @@ class Shell(LiveLanguage):
     # -- ends --------------------------------------------------------------------------------------------
 
     def _detached(self, run: Run) -> Iterator[Chunk]:
-        session = run.session
-        if session is self.session:
-            state = self._dialect.last_state(session.folder)
-            self._state, self._state_in = read_file(state) if state else None, session.launch.containment
+        runtime = run.runtime
+        if runtime is self.runtime:
+            state = self._dialect.last_state(runtime.folder)
+            self._state, self._state_in = read_file(state) if state else None, runtime.launch.containment
             self._keyboard = None  # it stays with the block
             self._blocks.clear()
         yield from super()._detached(run)

@@ -10,12 +10,12 @@ import pytest
 
 from interpreter.runtimes.context import SessionContext
 from interpreter.runtimes.shell.language import Shell
-from python_sessions import Ran
+from python_runtimes import Ran
 
 SHELLS = ["bash", pytest.param("zsh", marks=pytest.mark.needs("zsh"))]
 
 
-class ShellSession(Shell):
+class ShellRuntime(Shell):
     """A shell session with its own context."""
 
     def __init__(self, shell: str = "bash", **context: Any) -> None:
@@ -38,26 +38,26 @@ class ShellSession(Shell):
 
 
 @pytest.fixture(scope="module", params=SHELLS)
-def shell(request: pytest.FixtureRequest) -> Iterator[ShellSession]:
+def shell(request: pytest.FixtureRequest) -> Iterator[ShellRuntime]:
     """One session for all tests of a module, with each shell."""
     if shutil.which(request.param) is None:
         pytest.skip(f"{request.param} is not installed")
-    session = ShellSession(request.param)
+    session = ShellRuntime(request.param)
     yield session
     session.terminate()
 
 
 @pytest.fixture(params=SHELLS)
-def fresh(request: pytest.FixtureRequest) -> Iterator[ShellSession]:
+def fresh(request: pytest.FixtureRequest) -> Iterator[ShellRuntime]:
     """A session of a test's own, with each shell."""
-    session = ShellSession(request.param)
+    session = ShellRuntime(request.param)
     yield session
     session.terminate()
 
 
 @pytest.fixture
-def bash() -> Iterator[ShellSession]:
+def bash() -> Iterator[ShellRuntime]:
     """A bash of a test's own."""
-    session = ShellSession("bash")
+    session = ShellRuntime("bash")
     yield session
     session.terminate()

@@ -60,7 +60,7 @@ class Ran:
         return code
 
 
-class PythonSession(Python):
+class PythonRuntime(Python):
     """A Python session with its own context."""
 
     def __init__(self, engine: str = "ipython", python: str | None = None) -> None:
@@ -84,16 +84,16 @@ class PythonSession(Python):
 
 
 @pytest.fixture(scope="module", params=ENGINES)
-def session(request: pytest.FixtureRequest) -> Iterator[PythonSession]:
+def session(request: pytest.FixtureRequest) -> Iterator[PythonRuntime]:
     """One session for all tests of a module, with each engine."""
-    python = PythonSession(request.param)
+    python = PythonRuntime(request.param)
     yield python
     python.terminate()
 
 
 @pytest.fixture(params=ENGINES)
-def fresh(request: pytest.FixtureRequest) -> Iterator[PythonSession]:
+def fresh(request: pytest.FixtureRequest) -> Iterator[PythonRuntime]:
     """A session of a test's own, with each engine."""
-    python = PythonSession(request.param)
+    python = PythonRuntime(request.param)
     yield python
     python.terminate()

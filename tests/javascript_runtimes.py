@@ -9,10 +9,10 @@ import pytest
 
 from interpreter.runtimes.context import SessionContext
 from interpreter.runtimes.javascript import JavaScript
-from python_sessions import Ran
+from python_runtimes import Ran
 
 
-class JavaScriptSession(JavaScript):
+class JavaScriptRuntime(JavaScript):
     """A JavaScript session with its own context."""
 
     def __init__(self) -> None:
@@ -34,16 +34,16 @@ class JavaScriptSession(JavaScript):
 
 
 @pytest.fixture(scope="module")
-def session() -> Iterator[JavaScriptSession]:
+def session() -> Iterator[JavaScriptRuntime]:
     """One session for all tests of a module."""
-    javascript = JavaScriptSession()
+    javascript = JavaScriptRuntime()
     yield javascript
     javascript.terminate()
 
 
 @pytest.fixture
-def fresh() -> Iterator[JavaScriptSession]:
+def fresh() -> Iterator[JavaScriptRuntime]:
     """A session of a test's own."""
-    javascript = JavaScriptSession()
+    javascript = JavaScriptRuntime()
     yield javascript
     javascript.terminate()
