@@ -35,11 +35,7 @@ SEAM = "frontend"
 # Programs of their own, which run in another process than the library.
 PROGRAMS = (
     "runtimes/supervisor.py",
-    "runtimes/controlling_terminal.py",
-    "runtimes/kept_snapshots.py",
-    "runtimes/process_table.py",
-    "runtimes/promotions.py",
-    "runtimes/worker.py",
+    "runtimes/snapshot_store.py",
     "runtimes/python/driver/*.py",
     "llm/local/engine_program.py",
     "sandbox/enter.py",

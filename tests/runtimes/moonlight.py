@@ -47,15 +47,15 @@ class Thorough(Moonlight):
     """One that says more: what its code does, how it is scanned and how a notebook runs it."""
 
     definitions = r"^function (\w+)"
-    analysis = "languages.moonlight:analyze"
-    scanners = ("languages.moonlight:MOONCHECK",)
+    analysis = "runtimes.moonlight:analyze"
+    scanners = ("runtimes.moonlight:MOONCHECK",)
     cell_magic = "%%script moon"
 
 
 class Failing(Moonlight):
     """One whose analysis does not work."""
 
-    analysis = "languages.moonlight:fail"
+    analysis = "runtimes.moonlight:fail"
 
 
 def analyze(code: str, notes: Notes, known: Any) -> dict[str, Any]:

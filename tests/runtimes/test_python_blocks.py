@@ -194,7 +194,7 @@ def test_tracebacks_have_no_frames_of_ours(session: PythonRuntime, code: str) ->
     stderr = session.do(code).stderr
     assert stderr
     assert "_interpreter_driver" not in stderr
-    assert "languages/python" not in stderr
+    assert "runtimes/python" not in stderr
     assert "supervisor" not in stderr
     assert "IPython/" not in stderr
 

@@ -56,7 +56,7 @@ def test_the_same_chunks_as_a_session(python: InProcess) -> None:
     assert (ran.stderr, ran.ended, ran.exit_code) == ("b\n", "done", 0)
     ran = python.do("1/0\nprint('not reached')")
     assert "ZeroDivisionError" in ran.stderr
-    assert "languages/python" not in ran.stderr
+    assert "runtimes/python" not in ran.stderr
     assert (ran.stdout, ran.ended, ran.exit_code) == ("", "error", 1)
     assert python.do("import sys; sys.exit(3)").exit_code == 3
     assert "SyntaxError" in python.do("x = (").stderr
@@ -219,7 +219,7 @@ def test_the_callers_own_ctrl_c_is_passed_on(python: InProcess) -> None:
 
 
 def test_without_ipython_it_is_not_needed() -> None:
-    code = "import sys\nfrom interpreter.languages.python.in_process import InProcessPython\n"
+    code = "import sys\nfrom interpreter.runtimes.python.in_process import InProcessPython\n"
     code += "list(InProcessPython(namespace={}).run('print(1)'))\nprint('IPython' in sys.modules)"
     import subprocess
 

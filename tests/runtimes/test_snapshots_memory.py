@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from interpreter.runtimes import kept_snapshots
+from interpreter.runtimes import snapshot_store
 from python_runtimes import PythonRuntime
 from waiting import until
 
@@ -100,8 +100,8 @@ def test_programs_that_wait_for_memory_are_a_reason_where_it_is_short(
     monkeypatch: pytest.MonkeyPatch, available: int, kept: int
 ) -> None:
     """They may be in a group of their own, which has used up what it may use of a machine that has plenty."""
-    monkeypatch.setattr(kept_snapshots, "machine", lambda: (100, available))
-    snapshots = kept_snapshots.Snapshots(select.poll(), lambda said: None, None)
+    monkeypatch.setattr(snapshot_store, "machine", lambda: (100, available))
+    snapshots = snapshot_store.Snapshots(select.poll(), lambda said: None, None)
     snapshots.groups, snapshots.pressure = [], -1
     lines = [socket.socketpair() for _ in range(4)]
     for state, (ours, _) in enumerate(lines):

@@ -16,9 +16,9 @@ from typing import Any, Protocol
 
 from interpreter.errors import NotPreviewableError
 from interpreter.messages import Chunk
-from interpreter.runtimes import seccomp
+from interpreter.runtimes import seccomp_notify
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.runtimes.seccomp import Denied, Gate
+from interpreter.runtimes.seccomp_notify import Denied, Gate
 
 TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
 MEMORY = "/dev/shm"
@@ -123,7 +123,7 @@ class View:
         """Say why there can be none here, if so."""
         if sys.platform != "linux":
             raise NotPreviewableError("A preview needs Linux: this system has no copy-on-write view of a folder.")
-        if platform.machine() not in seccomp.MACHINES:
+        if platform.machine() not in seccomp_notify.MACHINES:
             raise NotPreviewableError(
                 f"A preview cannot close the network on this kind of machine ({platform.machine()})."
             )
@@ -138,7 +138,12 @@ class View:
         """What the process that goes in is told."""
         roots = [path for path in other_folders() if self._fits(path)]
         told = [self._root(path, str(number)) for number, path in enumerate([*roots, self.workspace])]
-        return {"roots": told, "shared": self.shared, "filter": seccomp.program().hex(), "machine": platform.machine()}
+        return {
+            "roots": told,
+            "shared": self.shared,
+            "filter": seccomp_notify.program().hex(),
+            "machine": platform.machine(),
+        }
 
     def _fits(self, path: str) -> bool:
         if path == "/" or is_below(path, self.workspace) or not os.access(path, os.W_OK | os.X_OK):

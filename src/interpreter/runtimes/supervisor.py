@@ -1,32 +1,33 @@
-"""The first process of a live session: forks the worker, relays signals, reaps, and leaves nothing behind.
+"""The first process of a runtime: forks the worker, relays signals, reaps children, and leaves nothing behind.
 
-It runs on Python 3.8 and later and imports next to nothing, so that a worker forked from it is a clean interpreter.
-Commands come as lines on the control socket; its closing, whatever ended the host, ends every descendant.
+It runs on Python 3.8 and later and imports next to nothing, so a worker forked from it is a clean interpreter.
+Commands come as lines on the control socket. When the socket closes, for whatever reason, every descendant ends.
 
     spawn              fork a worker; four descriptors come along: data, stdin, stdout, stderr
     signal S           send signal S to the worker's process group
     nudge S            send signal S to the worker alone
     sweep TICKS        kill what started at or after TICKS (clock ticks since boot), the worker excepted
     kill               kill the worker
-    terminal 1         make the terminal that comes along the controlling one of the session
-    terminal 0         have none again
-    hold               keep the descriptor that comes along under a number that is known (for sandboxes)
-    drop               and let go of it
+    terminal 1         make the terminal that comes along the controlling terminal
+    terminal 0         give it up
+    hold               keep the descriptor that comes along under a known number (for sandboxes)
+    drop               close that descriptor
     folder PATH        delete this folder at the end
     snapshot STATE N   the worker is about to fork a snapshot of this state, which waits at the other end of the
                        socket that comes along; the oldest go, so that there are at most N
     promote STATE      the snapshot becomes the worker; descriptors as for spawn; the worker that was is killed
     forget STATES      end these snapshots
-    split STATE        the snapshot becomes the worker of a session of its own, whose supervisor gets the control
-                       socket that comes along; then descriptors as for spawn. It outlives this session
-    try STATE          as promote, with one descriptor more before the others, but the worker that was stands aside
-    settle keep        end the worker that stands aside
-    settle drop PLACE  end the one that took its place, and all that is in this mount namespace
+    split STATE        the snapshot becomes the worker of a separate runtime, whose supervisor gets the control
+                       socket that comes along; then descriptors as for spawn. It outlives this runtime
+    try STATE          as promote, with one more descriptor before the others; the worker is suspended, not killed
+    settle keep        end the suspended worker
+    settle drop PLACE  end the one that replaced it, and everything in this mount namespace
 
 Answers: `spawned PID`, also after promote, `exited PID CODE` (the code negative for a signal), `missing STATE` for a
 snapshot that cannot be promoted, `gone STATE` for one that ended, `left PID NAME` for each process that outlives a
 promotion and then `promoted STATE`, `split STATE`, `settled`, `obeyed` after signal, nudge, terminal, hold.
-The controlling terminal is ours, not the worker's: or its end would hang up on what it leaves in the background.
+The controlling terminal belongs to the supervisor: if it were the worker's, the worker's end would hang up on its
+background processes.
 """
 
 from __future__ import annotations
@@ -39,13 +40,12 @@ import sys
 
 TYPE_CHECKING = False  # importing typing would take longer than all the rest
 if TYPE_CHECKING:
-    from typing import Any
-
-    from interpreter.runtimes.kept_snapshots import Snapshots
+    from typing import Any, Collection
 
 PR_SET_CHILD_SUBREAPER = 36
-LOADED: dict[str, Beside] = {}  # files beside this one
-HELD, KEYBOARD = 60, 61  # numbers of ours for descriptors, as in containment.py
+HELD, KEYBOARD = 60, 61  # numbers of our descriptors, as in launch.py
+TIOCSCTTY = 0x540E if sys.platform == "linux" else 0x20007461
+TIOCNOTTY = 0x5422 if sys.platform == "linux" else 0x20007471
 IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTTOU, signal.SIGTTIN, signal.SIGTSTP)
 
 
@@ -53,10 +53,10 @@ def present_folder() -> str:
     try:
         return os.getcwd()
     except OSError:
-        return os.sep  # somebody removed it
+        return os.sep  # it was removed
 
 
-# for a session that splits off
+# for a runtime that splits off
 ORIGIN = (sys.executable, os.path.abspath(__file__), dict(os.environ), present_folder())
 
 
@@ -65,15 +65,16 @@ class Supervisor:
         self.control = _socket.socket(fileno=control_fd)
         self.worker = worker  # ["driver", path]; or "exec" or "stdin" (there is the data socket), program, arguments
         self.pid: int | None = None
-        self.aside: int | None = None  # the worker whose place another one has taken on trial
+        self.suspended: int | None = None  # the worker that a dry run has replaced for now
         self.late = ""  # how that one ended, if it did
         self.terminal: int | None = None
         self.folder: str | None = None
         self.fds: list[int] = []
         self.pending = b""
         self.poll = select.poll()
-        self.kept: Snapshots | None = None
-        self.origin: int | None = None  # the line to the supervisor that this session split off from
+        self.kept: Any = None  # the `Snapshots` of snapshot_store.py, once the first is taken
+        self.store: dict[str, Any] = {}  # what snapshot_store.py defines
+        self.origin: int | None = None  # the line to the supervisor that this runtime split off from
         self.wake, self.waker = os.pipe()
         os.set_blocking(self.wake, False)
         os.set_blocking(self.waker, False)
@@ -107,7 +108,7 @@ class Supervisor:
             self.stay()
 
     def stay(self) -> None:
-        """As the first process of a namespace: with us, the sessions that split off would end."""
+        """As the first process of a namespace, wait for the runtimes that split off: they would end with it."""
         for state in list(self.snapshots.kept):
             self.snapshots.end(state, told=False)
         self.say("staying")
@@ -120,25 +121,22 @@ class Supervisor:
             self.reap()
 
     @property
-    def snapshots(self) -> Snapshots:
+    def snapshots(self) -> Any:
         if self.kept is None:
-            beside("promotions")  # while the file is sure to be there
-            self.kept = beside("kept_snapshots").Snapshots(self.poll, self.say, self.origin)
+            path = os.path.join(os.path.dirname(ORIGIN[1]), "snapshot_store.py")
+            self.store = run_file(path, "interpreter_snapshot_store")
+            self.kept = self.store["Snapshots"](self.poll, self.say, self.origin)
         return self.kept
 
     def apart(self) -> list[int]:
-        """Sessions that split off from this one: they are not ours to end."""
-        return self.kept.apart_now() if self.kept is not None else []
+        """Runtimes that split off from this one, which are not ours to end."""
+        found: list[int] = self.kept.apart_now() if self.kept is not None else []
+        return found
 
     def descendants(self, started_from: int = 0) -> list[int]:
-        """Every process of this session, but for the worker and its snapshots."""
+        """Every process of this runtime except the worker and its snapshots."""
         ours = [self.pid, *(self.kept.pids() if self.kept is not None else [])]
-        found: list[int] = beside("process_table").descendants(self.apart(), started_from)
-        return [pid for pid in found if pid not in ours]
-
-    def name_of(self, pid: int) -> str:
-        name: str = beside("process_table").name_of(pid)
-        return name
+        return [pid for pid in descendants(self.apart(), started_from) if pid not in ours]
 
     def receive(self) -> bool:
         """Carry out the commands that arrived; False when the host is gone."""
@@ -169,10 +167,13 @@ class Supervisor:
                 send_signal(self.pid, int(argument))
             self.say("obeyed")
         elif command == "sweep":
-            everybody(signal.SIGSTOP)
+            is_init = os.getpid() == 1  # of a sandbox: stop the rest, so that none can fork meanwhile
+            if is_init:
+                send_signal(-1, signal.SIGSTOP)
             for pid in self.descendants(started_from=int(argument)):
                 send_signal(pid, signal.SIGKILL)
-            everybody(signal.SIGCONT)
+            if is_init:
+                send_signal(-1, signal.SIGCONT)
         elif command == "kill" and self.pid:
             send_signal(self.pid, signal.SIGKILL)
         elif command == "terminal":
@@ -191,7 +192,8 @@ class Supervisor:
             for state in argument.split():
                 self.snapshots.end(state)
         elif command in ("promote", "try", "settle", "split"):
-            beside("promotions").obey(self, command, argument)
+            _ = self.snapshots
+            self.store["obey"](self, command, argument)
 
     def take_fds(self, count: int) -> list[int]:
         """The next of the descriptors that came along."""
@@ -200,7 +202,7 @@ class Supervisor:
 
     def end_descendants(self) -> None:
         while True:
-            found = beside("process_table").descendants(self.apart())
+            found = descendants(self.apart())
             if not found:
                 return
             for pid in found:
@@ -217,14 +219,13 @@ class Supervisor:
             try:
                 os.waitpid(worker, 0)  # it may hold a port, and only now are its snapshots our children
             except ChildProcessError:
-                pass  # on trial, and so lately that it is not our child yet
+                pass  # in a dry run that has just begun, it is not our child yet
 
     def adopt(self, worker: int, origin: int) -> None:
-        """Begin with a worker that is there already: this session split off from another one."""
+        """Begin with an existing worker: this runtime split off from another one."""
         self.pid, self.origin = worker, origin
         os.set_inheritable(origin, False)
         self.lead(worker)
-        beside("process_table")
         self.say("spawned %d" % worker)
 
     def spawn(self, fds: list[int]) -> None:
@@ -232,12 +233,11 @@ class Supervisor:
         sys.stdout.flush()
         if self.worker[0] != "driver":
             adopt_orphans()  # a quick program may leave one at once
-        program = beside("worker")
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # a driver takes it when it is ready to
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # a driver unblocks it when it is ready
         pid = os.fork()
         if pid == 0:
-            self.let_go()
-            program.become(self.worker, fds, ORIGIN, run_file)  # never returns into the loop
+            self.release_everything()
+            become_worker(self.worker, fds)  # never returns into the loop
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         self.lead(pid)
         for fd in fds:
@@ -246,28 +246,32 @@ class Supervisor:
         self.say("spawned %d" % pid)
         if self.worker[0] == "driver":
             adopt_orphans()  # only now: what it imports is not for the worker
-        beside("process_table")  # while the file is sure to be there: without it, nothing would be ended
 
     def lead(self, pid: int) -> None:
         """Make the worker the leader of a process group, the one that the terminal's keys go to."""
         try:
             os.setpgid(pid, pid)
         except OSError:
-            pass  # it has done so itself, and gone on
+            pass  # it has done so itself
         if self.terminal is not None:
             os.tcsetpgrp(self.terminal, pid)
 
     def change_terminal(self, taken: bool) -> None:
-        terminals = beside("controlling_terminal")
+        import fcntl
+
         if taken:
             self.terminal = hold(self.fds.pop(0), KEYBOARD)
-            terminals.take(self.terminal, self.pid)
+            fcntl.ioctl(self.terminal, TIOCSCTTY, 0)
+            if self.pid:
+                os.tcsetpgrp(self.terminal, self.pid)
         elif self.terminal is not None:
-            terminals.leave(self.terminal)
+            os.tcsetpgrp(self.terminal, os.getpgrp())  # the foreground group gets a hang-up
+            fcntl.ioctl(self.terminal, TIOCNOTTY)
+            os.close(self.terminal)
             self.terminal = None
 
-    def let_go(self) -> None:
-        """In the child: keep nothing of a supervisor's."""
+    def release_everything(self) -> None:
+        """In the child: give up what belongs to the supervisor."""
         signal.set_wakeup_fd(-1)
         for number in (*IGNORED, signal.SIGCHLD, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
@@ -276,7 +280,7 @@ class Supervisor:
                 os.close(fd)
         if self.kept is not None:
             self.kept.close()
-        os.setpgid(0, 0)  # no session of its own: a leader would take the next terminal it opens for its own
+        os.setpgid(0, 0)  # no new process session: its leader would take the next terminal it opens as its own
 
     def reap(self) -> None:
         while True:
@@ -290,8 +294,8 @@ class Supervisor:
             if pid == self.pid:
                 self.pid = None
                 self.say("exited %d %d" % (pid, code))
-            elif pid == self.aside:
-                self.aside, self.late = None, "exited %d %d" % (pid, code)
+            elif pid == self.suspended:
+                self.suspended, self.late = None, "exited %d %d" % (pid, code)
 
     def say(self, line: str) -> None:
         try:
@@ -316,27 +320,77 @@ def run_file(path: str, name: str) -> dict[str, Any]:
     return scope
 
 
-class Beside:
-    """What a file beside this one defines."""
+def become_worker(worker: list[str], fds: list[int]) -> None:
+    """In the forked child: put the descriptors in place and run the driver or the program; never returns."""
+    data, *streams = fds
+    if worker[0] == "stdin":
+        os.close(streams[0])
+        streams[0] = data
+    for target, fd in enumerate(streams):
+        os.dup2(fd, target, inheritable=True)
+        os.close(fd)
+    if worker[0] == "driver":
+        os.set_inheritable(data, False)
+        run_driver(worker[1], data)
+    if worker[0] == "exec":
+        os.set_inheritable(data, True)
+    argv = [word.replace("{data}", str(data)) for word in worker[1:]]
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+    try:
+        os.execvp(argv[0], argv)
+    except OSError as error:
+        os.write(2, ("%s: %s\n" % (argv[0], error.strerror)).encode())
+        os._exit(127)
 
-    def __init__(self, name: str) -> None:
-        path = os.path.join(os.path.dirname(ORIGIN[1]), name + ".py")
-        self.__dict__.update(run_file(path, "interpreter_" + name))
 
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(name)
+def run_driver(path: str, data_fd: int) -> None:
+    """Run a Python driver in this process, as if it had been started as a program."""
+    sys.argv = [""]
+    folder = os.path.dirname(ORIGIN[1])
+    sys.path[:] = [entry for entry in sys.path if entry != folder]  # the user's imports must not find our files
+    scope = run_file(path, "interpreter_driver")
+    status = 0
+    try:
+        status = scope["main"](data_fd, (*ORIGIN, ["driver", path])) or 0
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except (OSError, ValueError):
+                pass
+        if sys.exc_info()[0] is None:
+            os._exit(status)
 
 
-def beside(name: str) -> Beside:
-    if name not in LOADED:
-        LOADED[name] = Beside(name)
-    return LOADED[name]
+def descendants(apart: Collection[int], started_from: int = 0) -> list[int]:
+    """Every process below this one that started at or after the given clock tick, except `apart` and what is below."""
+    parents, started = process_table()
+    found: list[int] = []
+    frontier = [os.getpid()]
+    while frontier:
+        above = frontier.pop()
+        below = [pid for pid, parent in parents.items() if parent == above and pid not in apart]
+        frontier += below
+        found += below
+    return [pid for pid in found if started.get(pid, started_from) >= started_from]
 
 
-def everybody(number: int) -> None:
-    """In a sandbox, of which this is the first process: all others at once, so that none can fork in the meantime."""
-    if os.getpid() == 1:
-        send_signal(-1, number)
+def process_table() -> tuple[dict[int, int], dict[int, int]]:
+    """The parent and the start time of each process, by its number."""
+    parents: dict[int, int] = {}
+    started: dict[int, int] = {}
+    if not os.path.exists("/proc/self/stat"):  # macOS (untested): parents only, so a sweep takes every descendant
+        rows = [row.split() for row in os.popen("ps -axo pid=,ppid=").read().split("\n") if row.strip()]
+        return {int(pid): int(parent) for pid, parent in rows}, started
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open("/proc/%s/stat" % name, "rb") as file:
+                    fields = file.read().rpartition(b")")[2].split()
+            except OSError:
+                continue  # it ended while we looked
+            parents[int(name)], started[int(name)] = int(fields[1]), int(fields[19])
+    return parents, started
 
 
 def send_signal(pid: int, number: int) -> None:
@@ -347,7 +401,7 @@ def send_signal(pid: int, number: int) -> None:
 
 
 def adopt_orphans() -> None:
-    """Have the orphans of this session handed to us, so that none escapes (Linux)."""
+    """Become the parent of this runtime's orphans, so that none escapes (Linux)."""
     if sys.platform == "linux":
         import ctypes
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from interpreter.computer_api.running import block_chunks
 from interpreter.errors import UsageError
 from interpreter.runtimes.overlay import View
-from interpreter.runtimes.seccomp import Denied
+from interpreter.runtimes.seccomp_notify import Denied
 from interpreter.session import Action, Block, Do
 from interpreter.workspace import Change
 from interpreter.workspace.merge import (

@@ -16,7 +16,7 @@ from interpreter.runtimes.live import how_done, how_it_ended
 from interpreter.runtimes.overlay import View, take_in
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.runtime import Runtime
-from interpreter.runtimes.seccomp import Denied, Gate, others_in
+from interpreter.runtimes.seccomp_notify import Denied, Gate, others_in
 from interpreter.runtimes.state import numbers
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from interpreter.runtimes.base import BaseLanguage
     from interpreter.runtimes.context import SessionContext
     from interpreter.runtimes.overlay import Trial, View
-    from interpreter.runtimes.seccomp import Gate
+    from interpreter.runtimes.seccomp_notify import Gate
 
 
 def which_python(asked: str | None, env: Mapping[str, str]) -> str:

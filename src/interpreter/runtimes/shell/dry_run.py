@@ -16,7 +16,7 @@ from interpreter.runtimes import python
 from interpreter.runtimes.block import Block, Spool, outputs_folder
 from interpreter.runtimes.launch import Launch
 from interpreter.runtimes.overlay import View, take_in
-from interpreter.runtimes.seccomp import Denied, Gate, others_in
+from interpreter.runtimes.seccomp_notify import Denied, Gate, others_in
 from interpreter.runtimes.shell.dialect import read_file, state_file
 from interpreter.runtimes.shell.language import FAREWELL, Shell
 from interpreter.runtimes.state import SAVING

@@ -1,6 +1,6 @@
-"""A supervisor's snapshots: which there are, which go when memory is short, and how one is woken.
+"""A supervisor's snapshots: which exist, which go when memory is short, and how one takes the worker's place.
 
-The supervisor runs this file when the first one is taken; like that one it needs nothing but Python 3.8.
+The supervisor runs this file when the first snapshot is taken. Like the supervisor, it needs only Python 3.8.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable
 
+    from interpreter.runtimes.supervisor import Supervisor
+
 PRESSURE = b"some 200000 2000000\0"  # programs waited for memory for 0.2 s within 2 s
-WAITING = 30_000  # milliseconds for a process that has been forked to say so
-SPARE = 10  # of so many parts of the memory, one should be left
-ENOUGH = 4  # while there is one of so many parts, those who wait for memory are in a group that has little of it
+FORK_TIMEOUT = 30_000  # milliseconds for a forked process to report
+SPARE = 10  # memory is short when less than one part in ten is left
+ENOUGH = 4  # under pressure: with one part in four left, only a small control group is short of memory
 GROUPS = "/sys/fs/cgroup"
 OLD_GROUP = ("memory.limit_in_bytes", "memory.usage_in_bytes", b"total_inactive_file")
 NEW_GROUP = ("memory.max", "memory.current", b"inactive_file")
 
 
 class Snapshot:
-    """A copy of the worker that waits."""
+    """A waiting copy of the worker."""
 
     def __init__(self, fd: int) -> None:
         self.socket = _socket.socket(fileno=fd)
@@ -33,7 +35,7 @@ class Snapshot:
         self.is_ranked = False  # the kernel knows when to kill it
 
     def listen(self, flags: int = 0) -> bool:
-        """Hear what it says of itself; False if it is gone."""
+        """Receive its pid; False if it is gone."""
         try:
             said = self.socket.recv(64, flags)
         except BlockingIOError:
@@ -45,13 +47,13 @@ class Snapshot:
         return bool(said)
 
     def wait(self) -> bool:
-        """The same of one that is about to speak: its worker may have died before that, and a child hold its line."""
+        """Wait for its pid, with a limit: the worker may have died before, and a child may hold the socket open."""
         poll = select.poll()
         poll.register(self.socket.fileno(), select.POLLIN)
-        return bool(poll.poll(WAITING)) and self.listen()
+        return bool(poll.poll(FORK_TIMEOUT)) and self.listen()
 
     def wake(self, word: bytes, fds: list[int]) -> bool:
-        """Let it go on with these descriptors."""
+        """Resume it with these descriptors."""
         if not self.pid and not (self.wait() and self.pid):
             return False
         prefer_to_kill(self.pid, SCORE)
@@ -59,7 +61,7 @@ class Snapshot:
         try:
             self.socket.sendmsg([word], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
         except OSError:
-            return False  # somebody killed it
+            return False  # it was killed
         return True
 
     def end(self) -> None:
@@ -68,28 +70,29 @@ class Snapshot:
                 os.kill(self.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass  # it ended just now
-        self.socket.close()  # at which it ends by itself
+        self.socket.close()  # which also ends it
 
 
 class Snapshots:
-    """The states that the session can go back to, the oldest first."""
+    """The states that the runtime can return to, the oldest first."""
 
     def __init__(self, poll: select.poll, say: Callable[[str], None], origin: int | None) -> None:
         self.poll, self.say = poll, say
         self.origin = _socket.socket(fileno=origin) if origin is not None else None
         self.kept: dict[str, Snapshot] = {}
-        self.apart: list[Snapshot] = []  # sessions of their own, known by their line for as long as they live
+        self.apart: list[Snapshot] = []  # runtimes that split off, known by their socket for as long as they live
         self.ending: list[int] = []  # killed, and maybe not gone yet
         self.groups = memory_groups()
-        self.score = 1000  # of the next one that is not the newest any more
-        self.pressure: int | None = None  # tells when memory is short; -1 where nothing does
+        self.score = 1000  # for the next one that is no longer the newest
+        self.pressure: int | None = None  # reports memory pressure; -1 where nothing does
 
     def expect(self, fd: int, state: str, most: str) -> None:
-        """A snapshot is about to be there, in the place of one of the same state."""
+        """A snapshot is about to be taken; it replaces one of the same state."""
         self.end(state, told=False)
         self.kept[state] = Snapshot(fd)
         self.poll.register(fd, select.POLLIN)
-        self.watch_pressure()
+        if self.pressure is None:
+            self.watch_pressure()
         while len(self.kept) > max(1, int(most)):
             self.end(next(iter(self.kept)))
         self.rank()
@@ -97,7 +100,7 @@ class Snapshots:
             self.end_oldest()
 
     def rank(self) -> None:
-        """Tell the kernel whom to kill when memory runs out: the older the sooner, the newest not before the worker."""
+        """Tell the kernel what to kill first when memory runs out: older ones sooner, the newest after the worker."""
         *older, _ = self.kept.values()
         step = max(1, 450 // max(20, len(older)))
         unranked = [snapshot for snapshot in older if not snapshot.is_ranked]
@@ -127,42 +130,29 @@ class Snapshots:
             self.end(state)
         return state in self.kept
 
-    def wake(self, state: str, fds: list[int]) -> int | None:
-        """Have a snapshot become the worker; its number, or None if there is none."""
+    def wake(self, state: str, word: bytes, fds: list[int]) -> Snapshot | None:
+        """Resume a snapshot, which is not kept from then on; None if that is not possible."""
         snapshot = self.take_out(state)
-        if snapshot is not None and snapshot.wake(b"go on", fds):
-            alive = len(fds) <= 4 or snapshot.wait()  # on trial, it is the supervisor's child and has a new number
-            snapshot.socket.close()
-            return snapshot.pid if alive else None
-        if snapshot is not None:
-            snapshot.end()
+        if snapshot is None or snapshot.wake(word, fds):
+            return snapshot
+        snapshot.end()
         return None
 
-    def split(self, state: str, fds: list[int]) -> bool:
-        """Have a snapshot become a session of its own, which is none of ours from then on."""
-        snapshot = self.take_out(state)
-        if snapshot is not None and snapshot.wake(b"split", fds):
-            self.leave_alone(snapshot)
-            return True
-        if snapshot is not None:
-            snapshot.end()
-        return False
-
-    def leave_alone(self, session: Snapshot) -> None:
-        """A session has split off: it lives for as long as its line does, and so do those that split off from it."""
-        self.apart.append(session)
-        self.poll.register(session.socket.fileno(), select.POLLIN)
-        if self.origin is not None:  # when we are gone, it is below the one that we split off from
-            rights = session.socket.fileno().to_bytes(4, sys.byteorder)
+    def leave_alone(self, runtime: Snapshot) -> None:
+        """A runtime has split off. It lives for as long as its socket, and so do those that split off from it."""
+        self.apart.append(runtime)
+        self.poll.register(runtime.socket.fileno(), select.POLLIN)
+        if self.origin is not None:  # when we are gone, it belongs to the runtime that we split off from
+            rights = runtime.socket.fileno().to_bytes(4, sys.byteorder)
             try:
-                self.origin.sendmsg([b"%d" % (session.pid or 0)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+                self.origin.sendmsg([b"%d" % (runtime.pid or 0)], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
             except OSError:
                 pass  # that is gone
 
-    def hear(self, session: Snapshot) -> bool:
-        """One that split off has ended, or another one from it has; False if there is nothing to hear."""
+    def hear(self, runtime: Snapshot) -> bool:
+        """A runtime that split off has ended, or another has split off from it; False if there is no news."""
         try:
-            said, ancillary, _, _ = session.socket.recvmsg(16, _socket.CMSG_SPACE(4), _socket.MSG_DONTWAIT)
+            said, ancillary, _, _ = runtime.socket.recvmsg(16, _socket.CMSG_SPACE(4), _socket.MSG_DONTWAIT)
         except BlockingIOError:
             return False
         except OSError:
@@ -172,17 +162,17 @@ class Snapshots:
             other.pid = int(said)
             self.leave_alone(other)
             return True
-        self.poll.unregister(session.socket.fileno())
-        session.socket.close()  # no SIGKILL: its number may be another's by now
-        self.apart.remove(session)
+        self.poll.unregister(runtime.socket.fileno())
+        runtime.socket.close()  # no SIGKILL: its pid may be another's by now
+        self.apart.remove(runtime)
         return False
 
     def apart_now(self) -> list[int]:
-        """The sessions that split off, as of this moment."""
-        for session in list(self.apart):
-            while self.hear(session):
+        """The runtimes that split off, as of this moment."""
+        for runtime in list(self.apart):
+            while self.hear(runtime):
                 pass
-        return [session.pid for session in self.apart if session.pid]
+        return [runtime.pid for runtime in self.apart if runtime.pid]
 
     def take_out(self, state: str) -> Snapshot | None:
         snapshot = self.kept.pop(state, None)
@@ -191,7 +181,7 @@ class Snapshots:
         return snapshot
 
     def end_oldest(self) -> None:
-        """Memory is short: half of them go."""
+        """Memory is short: end half of them."""
         for state in list(self.kept)[: len(self.kept) // 2]:
             self.end(state)
 
@@ -199,18 +189,18 @@ class Snapshots:
         snapshot = self.take_out(state)
         if snapshot is not None:
             snapshot.end()
-            self.ending = [pid for pid in self.ending if is_there(pid)] + [snapshot.pid or 0]
+            self.ending = [pid for pid in self.ending if os.path.exists("/proc/%d" % pid)] + [snapshot.pid or 0]
             if told:
                 self.say("gone %s" % state)
 
     def pids(self) -> list[int]:
         """The processes that are snapshots, or were until just now."""
         for snapshot in self.kept.values():
-            snapshot.listen(_socket.MSG_DONTWAIT)  # its first word came before the block began
+            snapshot.listen(_socket.MSG_DONTWAIT)  # its pid came before the block began
         return self.ending + [snapshot.pid for snapshot in self.kept.values() if snapshot.pid]
 
     def close(self) -> None:
-        """In a worker: these are not its own."""
+        """In a worker: close what belongs to the supervisor."""
         for snapshot in [*self.kept.values(), *self.apart]:
             snapshot.socket.close()
         if self.origin is not None:
@@ -219,9 +209,7 @@ class Snapshots:
             os.close(self.pressure)
 
     def watch_pressure(self) -> None:
-        """Have the kernel tell when programs wait for memory."""
-        if self.pressure is not None:
-            return
+        """Have the kernel report when programs wait for memory."""
         self.pressure = -1
         try:
             fd = os.open("/proc/pressure/memory", os.O_RDWR | os.O_NONBLOCK)
@@ -236,12 +224,96 @@ class Snapshots:
         self.poll.register(fd, select.POLLPRI)
 
 
-def is_there(pid: int) -> bool:
-    return os.path.exists("/proc/%d" % pid)
+# -- a snapshot takes the worker's place: for good, in a dry run, or in a separate runtime -----------------------------
+
+
+def obey(supervisor: Supervisor, command: str, argument: str) -> None:
+    """Carry out one of the commands promote, try, settle and split."""
+    if command == "promote":
+        promote(supervisor, argument, supervisor.take_fds(4))
+    elif command == "try":
+        entrance = supervisor.take_fds(1)
+        supervisor.suspended, supervisor.pid, supervisor.late = supervisor.pid, None, ""
+        promote(supervisor, argument, supervisor.take_fds(4) + entrance)
+        if supervisor.pid is None:
+            supervisor.suspended, supervisor.pid = None, supervisor.suspended
+    elif command == "settle":
+        word, *place = argument.split()
+        settle(supervisor, word, *map(int, place))
+    elif command == "split":
+        fds = supervisor.take_fds(5)
+        kept: Snapshots = supervisor.snapshots
+        snapshot = kept.wake(argument, b"split", fds) if kept.has(argument) else None
+        if snapshot is not None:
+            kept.leave_alone(snapshot)
+        for fd in fds:
+            os.close(fd)
+        supervisor.say("%s %s" % ("split" if snapshot is not None else "missing", argument))
+
+
+def promote(supervisor: Supervisor, state: str, fds: list[int]) -> None:
+    pid = None
+    kept: Snapshots = supervisor.snapshots
+    if kept.has(state):
+        supervisor.end_worker()
+        snapshot = kept.wake(state, b"go on", fds)
+        if snapshot is not None:
+            alive = len(fds) <= 4 or snapshot.wait()  # in a dry run it becomes our child, and has a new pid
+            snapshot.socket.close()
+            pid = snapshot.pid if alive else None
+    for fd in fds:
+        os.close(fd)
+    if pid is None:
+        supervisor.say("missing %s" % state)
+        return
+    supervisor.pid = pid
+    supervisor.lead(pid)
+    supervisor.say("spawned %d" % pid)
+    for other in supervisor.descendants():
+        supervisor.say("left %d %s" % (other, name_of(other)))
+    supervisor.say("promoted %s" % state)
+
+
+def settle(supervisor: Supervisor, word: str, place: int = 0) -> None:
+    """The dry run is over: end one of the two workers, and with the copy everything in its mount namespace."""
+    if word == "keep":
+        supervisor.suspended, supervisor.pid = supervisor.pid, supervisor.suspended
+    supervisor.end_worker()
+    while place and (there := [pid for pid in supervisor.descendants() if mount_namespace(pid) == place]):
+        for pid in there:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                pass  # gone already, or no longer ours (a set-uid program)
+        supervisor.reap()
+    worker, supervisor.suspended = supervisor.suspended, None
+    supervisor.pid = worker
+    if worker:
+        supervisor.lead(worker)
+    elif supervisor.late:
+        supervisor.say(supervisor.late)
+    supervisor.say("settled")
+
+
+def name_of(pid: int) -> str:
+    try:
+        return content("/proc/%d/comm" % pid).decode("utf-8", "replace").strip()
+    except OSError:
+        return "process"
+
+
+def mount_namespace(pid: int) -> int | None:
+    try:
+        return os.stat("/proc/%d/ns/mnt" % pid).st_ino
+    except OSError:
+        return None
+
+
+# -- memory ------------------------------------------------------------------------------------------------------------
 
 
 def prefer_to_kill(pid: int | None, score: bytes) -> None:
-    """Tell the kernel which of us to kill when there is no memory left."""
+    """Tell the kernel how soon to kill a process when memory runs out."""
     try:
         with open("/proc/%d/oom_score_adj" % (pid or 0), "wb") as file:
             file.write(score)
@@ -250,7 +322,7 @@ def prefer_to_kill(pid: int | None, score: bytes) -> None:
 
 
 def memory_is_short(groups: list[tuple[str, str, str, bytes]], parts: int = SPARE) -> bool:
-    """Whether less than such a part is to be had of the machine's memory, or of what a group of processes may use."""
+    """Whether less than one such part is left of the machine's memory, or of what a control group may use."""
     total, available = machine()
     return available * parts < total or any(is_short_in(each, total, parts) for each in groups)
 
@@ -265,7 +337,7 @@ def machine() -> tuple[int, int]:
 
 
 def is_short_in(files: tuple[str, str, str, bytes], machine: int, parts: int) -> bool:
-    """The same of what a control group may use, if that is not all; files in memory go when it is needed."""
+    """The same for a control group with a limit; cached files do not count, since they go when memory is needed."""
     folder, most, used, cached = files
     try:
         total = int(content(folder + most))
@@ -284,7 +356,7 @@ def content(path: str) -> bytes:
 
 
 def memory_groups() -> list[tuple[str, str, str, bytes]]:
-    """The control groups that limit the memory of this process: those above it too, old style and new."""
+    """The control groups that limit the memory of this process, with those above it; version 1 and 2."""
     try:
         rows = content("/proc/self/cgroup").decode().splitlines()
     except OSError:
@@ -303,12 +375,7 @@ def memory_groups() -> list[tuple[str, str, str, bytes]]:
     return [each for each in found if os.path.exists(each[0] + each[1])]
 
 
-def own_score() -> bytes:
-    try:
-        with open("/proc/self/oom_score_adj", "rb") as file:
-            return file.read()
-    except OSError:
-        return b"0"
-
-
-SCORE = own_score()
+try:
+    SCORE = content("/proc/self/oom_score_adj")  # ours
+except OSError:
+    SCORE = b"0"
