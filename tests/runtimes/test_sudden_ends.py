@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.runtimes.python.dry_run import Aside
+from interpreter.runtimes.python.dry_run import SuspendedWorker
 from interpreter.runtimes.runtime import Runtime
 from python_runtimes import PythonRuntime
 from waiting import worker_of
@@ -109,10 +109,10 @@ def test_in_the_revival_of_a_worker(fresh: PythonRuntime, monkeypatch: Any) -> N
 def test_before_a_trial(fresh: PythonRuntime) -> None:
     fresh.do("n = 1")
     runtime = runtime_of(fresh)
-    aside = Aside(runtime)
+    suspended = SuspendedWorker(runtime)
     kill_supervisor(runtime)
     read, write = os.pipe()
-    assert not aside.replace(99, write)
+    assert not suspended.replace(99, write)
     os.close(read)
     os.close(write)
     assert fresh.do("print('fine')").stdout == "fine\n"

@@ -18,7 +18,7 @@ from interpreter.sigint import call_user_code, guarded, iterate_user_code
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.runtimes.live import Job
-    from interpreter.runtimes.overlay import Trial, View
+    from interpreter.runtimes.overlay import DryRun, Overlay
     from interpreter.session.preview import Preview
 
 IN_SANDBOX = "A block in a sandbox cannot be previewed: no view of the files can be made in there."
@@ -32,7 +32,7 @@ class Running(Languages):
         self._session: Session | None = None
         self._user: Actor | None = None
         self._active: BaseLanguage | None = None
-        self._on_trial: Trial | None = None
+        self._on_trial: DryRun | None = None
 
     # -- through the session's pipeline ----------------------------------------------------------------------------
 
@@ -152,15 +152,15 @@ class Running(Languages):
     def copies(self, language: str) -> bool:
         """Whether a session of that language can be copied for a trial, as far as its kind tells."""
         known = self.get_language(language) is not None
-        return known and type(self._instance(language)).trial is not BaseLanguage.trial
+        return known and type(self._instance(language)).dry_run is not BaseLanguage.dry_run
 
-    def trial(self, language: str, view: View) -> Trial:
+    def trial(self, language: str, overlay: Overlay) -> DryRun:
         """A copy of a language's session, in a view of the file system."""
         self.shut_in()
         self._end_trial()
         if self.context.containment is not None:
             raise NotPreviewableError(IN_SANDBOX)
-        self._on_trial = self._instance(language).trial(view)
+        self._on_trial = self._instance(language).dry_run(overlay)
         return self._on_trial
 
     def _end_trial(self) -> None:
@@ -169,7 +169,7 @@ class Running(Languages):
         if trial is not None:
             trial.drop()
 
-    def try_out(self, trial: Trial, code: str) -> Generator[Chunk]:
+    def try_out(self, trial: DryRun, code: str) -> Generator[Chunk]:
         """Run a block in such a copy."""
         self._active = trial.active
         try:

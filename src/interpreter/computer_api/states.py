@@ -74,11 +74,11 @@ class States(Running):
 
     def forget_folders(self) -> None:
         """Files were put back: each session is told anew where it is, since its folder may be another of that name."""
-        from interpreter.runtimes.live import BetweenBlocks
+        from interpreter.runtimes.live import LiveLanguage
 
         self.context.leave_lost_folder()
         for instance in list(self._running.values()):
-            if isinstance(instance, BetweenBlocks):
+            if isinstance(instance, LiveLanguage):
                 instance.forget_folder()
 
     def state(self, language: str) -> int | None:

@@ -1,6 +1,6 @@
-"""Live sessions: the driver protocol, and one folder per language.
+"""Live runtimes: the driver protocol, and one folder per language.
 
-A language's class says all that other parts know about it (`base.py`); they find the class by name in a registry.
+A language's class says everything that other parts know about it (`base.py`); a registry finds the class by name.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from interpreter.runtimes.base import BaseLanguage
+from interpreter.runtimes.base import DISPLAYED, BaseLanguage
 
 __all__ = ["BUILT_IN", "BaseLanguage", "Registry", "built_in_languages", "resolve"]
 
@@ -29,8 +29,6 @@ def built_in_languages() -> list[Language]:
 
 @cache
 def _built_in() -> tuple[Language, ...]:
-    from interpreter.runtimes.base import DISPLAYED
-
     return (*built_in_languages(), *DISPLAYED)
 
 
@@ -43,7 +41,10 @@ class Registry:
     def find(self, name: str) -> Language | None:
         """The language with that name or alias, however it is capitalised."""
         wanted = name.strip().lower()
-        return next((each for each in self._languages() if wanted in _names(each)), None)
+        for language in self._languages():
+            if any(wanted == known.lower() for known in (language.name, *language.aliases)):
+                return language
+        return None
 
     def describe(self, name: str) -> Language:
         """The same; a language that the session does not have is described by the package, or by the defaults."""
@@ -56,16 +57,6 @@ class Registry:
 
 
 BUILT_IN = Registry()
-
-
-_NAMES: dict[type, frozenset[str]] = {}
-
-
-def _names(language: Language) -> frozenset[str]:
-    """What it is called, in lower case."""
-    if language not in _NAMES:
-        _NAMES[language] = frozenset(name.lower() for name in (language.name, *language.aliases))
-    return _NAMES[language]
 
 
 def resolve(reference: str) -> Any:

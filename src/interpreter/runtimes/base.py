@@ -1,4 +1,4 @@
-"""What a language must offer; users subclass it to add their own."""
+"""What a language offers, for users to subclass; and the formats that are shown but not run."""
 
 from __future__ import annotations
 
@@ -10,14 +10,10 @@ from interpreter.errors import NotPreviewableError, NotRestorableError, UsageErr
 if TYPE_CHECKING:
     from interpreter.messages import Chunk
     from interpreter.runtimes.context import SessionContext
-    from interpreter.runtimes.overlay import Trial, View
-    from interpreter.runtimes.state import (
-        Completions,
-        Restored,
-        Value,
-        Variable,
-        Window,
-    )
+    from interpreter.runtimes.overlay import DryRun, Overlay
+    from interpreter.runtimes.state import Completions, Restored, Value, Variable, Window
+
+NOT_TAKEN_ALONG = "The variables of {name} cannot be taken along: its blocks can be run again."
 
 
 class BaseLanguage:
@@ -57,7 +53,7 @@ class BaseLanguage:
     explains_failures: bool = True
     """Whether the output of a failed block says what went wrong; if not, the terminal shows the exit code."""
     sandboxable: bool = False
-    """Whether its code runs in a process of its own, which a sandbox can contain."""
+    """Whether its code runs in a separate process, which a sandbox can contain."""
 
     analysis: str | None = None
     """Static analysis: `(code, notes, known) -> defines` as in `interpreter.policy.analysis.python:analyze`. None:
@@ -97,7 +93,7 @@ class BaseLanguage:
         return cls.restore is not BaseLanguage.restore
 
     def version(self) -> str | None:
-        """What runs it, for the model to know, such as `Node.js 20.11`; None: it is not installed, empty: no matter."""
+        """What runs it, for the model to know, such as `Node.js 20.11`; None if it is missing, empty if irrelevant."""
         return ""
 
     def run(self, code: str) -> Iterator[Chunk]:
@@ -127,7 +123,7 @@ class BaseLanguage:
 
     @property
     def state(self) -> int | None:
-        """The number of what the variables are now, to return to later; None where there is no return."""
+        """The number of the present state of the variables, to return to later; None where that is not possible."""
         return None
 
     def points(self) -> list[int]:
@@ -135,29 +131,29 @@ class BaseLanguage:
         return []
 
     def restore(self, state: int) -> Restored:
-        """Return to a state; the present one can be returned to afterwards. NotRestorableError if it cannot be."""
+        """Return to a state; afterwards, the present one can be returned to. NotRestorableError if that fails."""
         raise NotRestorableError(f"The variables of {self.name} cannot be rewound: run its blocks again instead.")
 
     def split(self, computer: Any) -> tuple[BaseLanguage, Restored]:
-        """A second language for another computer, with the same variables and independent of this one; what is not
-        the same there. NotRestorableError where that cannot be."""
-        from interpreter.runtimes.state import NOT_TAKEN_ALONG
+        """An independent copy for another computer, with the same variables; and what could not be copied.
 
+        NotRestorableError if that is not possible.
+        """
         raise NotRestorableError(NOT_TAKEN_ALONG.format(name=self.name))
 
-    def trial(self, view: View) -> Trial:
-        """A way to run a block without consequences; NotPreviewableError if there is none."""
+    def dry_run(self, overlay: Overlay) -> DryRun:
+        """Prepare to run a block without consequences; NotPreviewableError if that is not possible."""
         raise NotPreviewableError(f"A {self.name} block cannot be previewed: its variables cannot be copied.")
 
     def stop(self) -> None:
         """End the block that is running; may be called from another thread."""
 
     def terminate(self) -> None:
-        """Let go of everything the language holds; the next run starts afresh."""
+        """Release everything the language holds; the next run starts afresh."""
 
 
 class Displayed(BaseLanguage):
-    """Shown to the user, so that it does nothing to the machine."""
+    """A format that is shown to the user and not run."""
 
     analysis = "interpreter.policy.analysis.look:analyze_displayed"
 

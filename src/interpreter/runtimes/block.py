@@ -1,4 +1,4 @@
-"""One run of code in a session: its events in order, its whole output, and the channels it writes to."""
+"""One run of code in a runtime: its events in order, its whole output, its deadline, and what it shows as chunks."""
 
 from __future__ import annotations
 
@@ -23,16 +23,18 @@ from interpreter.runtimes.protocol import READ_SIZE, Frame
 MOST_HELD = 1024 * 1024  # bytes; more than a pipe or a terminal can hold back
 WAITING_LIMIT = 4 * 1024 * 1024  # characters that may wait for a slow consumer before the program has to
 
+# -- channels: where a block and its children write ------------------------------------------------------------------
+
 
 @dataclass
 class Channels:
-    """The descriptors through which a block and its children write, made anew for each block."""
+    """The descriptors through which a block and its children write, new for each block."""
 
     reads: list[tuple[int, str]] = field(default_factory=list)  # (our end, "stdout" or "stderr")
-    sends: list[int] = field(default_factory=list)  # go to the driver with the run frame
+    sends: list[int] = field(default_factory=list)  # sent to the driver with the run frame
     held: list[int] = field(default_factory=list)  # kept open here until the block has ended
-    fields: Frame = field(default_factory=dict)  # what the driver is told about them
-    plain: Callable[[str], str] = str  # what is written as a reader should see it
+    fields: Frame = field(default_factory=dict)  # what the run frame says about them
+    plain: Callable[[str], str] = str  # cleans what is written before anyone reads it
 
 
 class Channel:
@@ -60,17 +62,12 @@ class Channel:
         return bool(data)
 
     def drain(self) -> None:
-        """Take everything that was written until now, and little more of what a background job still writes."""
+        """Take everything written so far, and little more of what a background job still writes."""
         taken = 0
-        while taken < MOST_HELD:
-            try:
-                data = os.read(self.fd, READ_SIZE)
-            except OSError:
-                return
-            if not data:
-                return
-            taken += len(data)
-            self._put(self._decoder.decode(data))
+        with contextlib.suppress(OSError):
+            while taken < MOST_HELD and (data := os.read(self.fd, READ_SIZE)):
+                taken += len(data)
+                self._put(self._decoder.decode(data))
 
     def _put(self, text: str) -> None:
         if text:
@@ -82,6 +79,9 @@ class Channel:
     def ended(self) -> None:
         self.block.channels.remove(self)
         os.close(self.fd)
+
+
+# -- the block -------------------------------------------------------------------------------------------------------
 
 
 class Block:
@@ -98,7 +98,9 @@ class Block:
         self.held: list[int] = []
         self.attached = True
         self.finished = False
-        self.started = ticks_since_boot()
+        self.started = 0  # in the unit of the kernel's process start times
+        if sys.platform == "linux":
+            self.started = int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
         self.last: Frame | None = None  # the event that ended it
         self.ended = threading.Event()  # set when `last` is
         self.on_end: Callable[[], None] | None = None  # called once, in the thread that ends the block
@@ -115,18 +117,18 @@ class Block:
 
     @property
     def running(self) -> bool:
-        """Whether the block, or something it started, still goes on."""
+        """Whether the block, or something it started, is still running."""
         return not self.finished or bool(self.channels)
 
     def may_be_pressed(self, gap: float) -> bool:
-        """Whether the last interrupt is long enough ago for another; if so, it is now."""
+        """Whether the last interrupt is long enough ago for another; if so, it counts as sent now."""
         now = time.monotonic()
         is_due = now - self._pressed >= gap
         if is_due:
             self._pressed = now
         return is_due
 
-    # -- for the reader thread -------------------------------------------------------------------------------------
+    # -- for the reader thread -----------------------------------------------------------------------------------------
 
     def put(self, frame: Frame) -> None:
         """Queue an event. Waits while the consumer is far behind."""
@@ -164,7 +166,7 @@ class Block:
         if self.on_end is not None:
             self.on_end()
 
-    # -- for other threads -------------------------------------------------------------------------------------------
+    # -- for other threads ---------------------------------------------------------------------------------------------
 
     def nudge(self, frame: Frame) -> None:
         """Queue an event from any thread, whatever the limit."""
@@ -187,7 +189,7 @@ class Block:
         self._waits = False
         self._room.set()
 
-    def let_go(self) -> None:
+    def detach(self) -> None:
         """There is no consumer any more: new output goes to the spool only."""
         self.attached = False
         self.stop_waiting()
@@ -213,7 +215,7 @@ class Block:
 
     def forget_events(self) -> None:
         """Drop the queue: the consumer has left."""
-        self.let_go()
+        self.detach()
         self._events.clear()
 
     def drain_channels(self) -> None:
@@ -226,25 +228,22 @@ class Block:
             os.close(fd)
 
 
-def ticks_since_boot() -> int:
-    """Now, in the unit of the kernel's process start times."""
-    if sys.platform != "linux":
-        return 0
-    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
-
+# -- the whole output ------------------------------------------------------------------------------------------------
 
 IN_MEMORY = 256 * 1024
 KEPT_BYTES = 2 * 1024**3  # all kept outputs together; the oldest go first
 
 
 class Spool:
-    """Text that only grows, held in bounded memory; a reader thread writes, any thread reads."""
+    """The whole output of a block, in memory while it is short and in a file when it is long.
+
+    A reader thread writes, any thread reads.
+    """
 
     def __init__(self, folder: Callable[[], Path]) -> None:
-        self._where = folder  # asked when there is something to put there
+        self._folder = folder  # called when there is something to put there
         self._lock = threading.Lock()
         self._pieces: list[str] = []
-        self._held = 0
         self._file: IO[str] | None = None
         self._path: Path | None = None
         self._kept = self._closed = False
@@ -253,16 +252,15 @@ class Spool:
     def write(self, text: str) -> None:
         with self._lock:
             if self._closed:
-                return  # nobody can ask for it any more
+                return
             self.length += len(text)
             if self._file is None:
                 self._pieces.append(text)
-                self._held += len(text)
-                if self._held > IN_MEMORY:
+                if self.length > IN_MEMORY:
                     self._open_file()
             else:
                 self._file.write(text)
-                if self._kept:  # somebody knows the path and may be reading
+                if self._kept:  # its path is known, and it may be read now
                     self._file.flush()
 
     def read(self) -> str:
@@ -275,18 +273,16 @@ class Spool:
             return self._path.read_text("utf-8") if self._path.exists() else ""
 
     def keep(self) -> str:
-        """Put everything so far into a file and give its path."""
+        """Put everything so far into a file and return its path."""
         with self._lock:
-            if self._file is None:
-                self._open_file()
-            assert self._file is not None
+            file = self._file or self._open_file()
             self._kept = True
             if not self._closed:
-                self._file.flush()
+                file.flush()
             return str(self._path)
 
     def close(self) -> None:
-        """Let go of it; a file that nobody was told of goes with it."""
+        """Close the file, and delete it unless it was kept."""
         with self._lock:
             self._closed = True
             if self._file is None or self._path is None:
@@ -295,8 +291,8 @@ class Spool:
             if not self._kept:
                 self._path.unlink(missing_ok=True)
 
-    def _open_file(self) -> None:
-        folder = self._where()
+    def _open_file(self) -> IO[str]:
+        folder = self._folder()
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         drop_oldest(folder, KEPT_BYTES)
         descriptor, name = tempfile.mkstemp(".txt", "output-", folder)
@@ -304,10 +300,11 @@ class Spool:
         self._file = os.fdopen(descriptor, "w", encoding="utf-8", errors="replace", newline="")
         self._file.writelines(self._pieces)
         self._pieces = []
+        return self._file
 
 
 def drop_oldest(folder: Path, allowed: int) -> None:
-    """Delete the oldest files of a folder until the rest fits."""
+    """Delete the oldest outputs in a folder until the rest fits."""
     files = sorted((path.stat().st_mtime, path.stat().st_size, path) for path in folder.glob("output-*"))
     total = sum(size for _, size, _ in files)
     for _, size, path in files:
@@ -324,69 +321,76 @@ def outputs_folder() -> Path:
     return Path(user_cache_dir("open-interpreter")) / "outputs"
 
 
+# -- the deadline ----------------------------------------------------------------------------------------------------
+
 SWEEP_AFTER = 0.4  # seconds from an interrupt until the block's children are killed
 AGAIN_AFTER = 0.6  # until it is interrupted once more: while os.system() waits for a child, it takes none
 KILL_AFTER = 1.0  # seconds from an interrupt until the worker is killed
-START_PATIENCE = 25  # how often the first of these steps is put off for a worker that is still starting
-STARVED = 0.3  # of the time: a thread that waited so long for a processor had no chance to do what was asked of it
-MERCY = 75  # how often a step is put off for that
+START_DELAYS = 25  # how often the first of these steps is put off for a worker that is still starting
+STARVED = 0.3  # of the time: a thread that waited so long for a processor could not react
+STARVED_DELAYS = 75  # how often a step is put off for that
 
 
 class Clock:
-    """When a block has to be pressed next, and why it ended if it was."""
+    """When a block that must end is pressed next, and why it ended if it was."""
 
     def __init__(self, timeout: float | None, worker: Callable[[], int | None] = lambda: None) -> None:
         self._until = None if timeout is None else time.monotonic() + timeout
         self.stage = "running"
         self.why: str | None = None
-        self._patience, self._mercy = START_PATIENCE, MERCY
-        self._worker, self._hunger, self._since = worker, Hunger(lambda: None), 0.0
+        self._start_delays, self._starved_delays = START_DELAYS, STARVED_DELAYS
+        self._worker, self._since = worker, 0.0
+        self._before: dict[str, tuple[float, float]] = {}
 
     def remaining(self) -> float | None:
         return None if self._until is None else max(0.0, self._until - time.monotonic())
 
-    def is_patient(self) -> bool:
-        """Whether a worker that is not ready yet gets a little more time; if so, it has it now."""
-        if self.is_merciful():
+    def may_still_start(self) -> bool:
+        """Whether a worker that is not ready yet gets a little more time; if so, it is granted."""
+        if self.in_grace_period():
             return True
-        self._patience -= 1
-        if self._patience >= 0:
-            self._wait_longer()
-        return self._patience >= 0
+        self._start_delays -= 1
+        if self._start_delays >= 0:
+            self._until = time.monotonic() + SWEEP_AFTER
+        return self._start_delays >= 0
 
-    def is_merciful(self) -> bool:
-        """Whether a worker gets more time because it could not use what it had; if so, it has it now."""
+    def in_grace_period(self) -> bool:
+        """Whether a worker gets more time because the machine was too busy to run it; if so, it is granted."""
         long = STARVED * (time.monotonic() - self._since)
-        starved = any(waited >= long and ran < KILL_AFTER for ran, waited in self._hunger.since())
-        if starved and self._mercy > 0:
-            self._mercy -= 1
-            self._wait_longer()
-            return True
+        for thread, (ran, waited) in self._scheduled().items():
+            ran_before, waited_before = self._before.get(thread, (0.0, 0.0))
+            if waited - waited_before >= long and ran - ran_before < KILL_AFTER and self._starved_delays > 0:
+                self._starved_delays -= 1
+                self._until = time.monotonic() + SWEEP_AFTER
+                return True
         return False
 
-    def _wait_longer(self) -> None:
-        self._until = time.monotonic() + SWEEP_AFTER
+    def _scheduled(self) -> dict[str, tuple[float, float]]:
+        """The same for the worker's threads and ours: if we cannot listen, it cannot end."""
+        pid = self._worker()
+        return {**scheduled_times(pid), **scheduled_times(os.getpid())} if pid is not None else {}
 
     def interrupted(self) -> None:
         self.why = self.why or "interrupted"
-        if self.stage == "running":  # pressing again does not put off what comes next
+        if self.stage == "running":  # a second interrupt does not put off the next step
             self.advance()
 
     def advance(self) -> None:
+        now = time.monotonic()
         match self.stage:
             case "running":
-                self.stage, self._until = "asked", time.monotonic() + SWEEP_AFTER
-                self._hunger, self._since = Hunger(self._worker), time.monotonic()
+                self.stage, self._until = "asked", now + SWEEP_AFTER
+                self._before, self._since = self._scheduled(), time.monotonic()
             case "asked":
-                self.stage, self._until = "swept", time.monotonic() + AGAIN_AFTER - SWEEP_AFTER
+                self.stage, self._until = "swept", now + AGAIN_AFTER - SWEEP_AFTER
             case "swept":
-                self.stage, self._until = "pressed", time.monotonic() + KILL_AFTER - AGAIN_AFTER
+                self.stage, self._until = "pressed", now + KILL_AFTER - AGAIN_AFTER
             case _:
                 self.stage, self._until = "killed", None
 
 
-def times(pid: int) -> dict[str, tuple[float, float]]:
-    """By thread, the seconds that it ran, and that it was ready to and did not; nothing where that is not told."""
+def scheduled_times(pid: int) -> dict[str, tuple[float, float]]:
+    """By thread, the seconds that it ran, and that it was ready but had no processor; empty where that is unknown."""
     found: dict[str, tuple[float, float]] = {}
     try:
         for task in os.listdir(f"/proc/{pid}/task"):
@@ -398,74 +402,61 @@ def times(pid: int) -> dict[str, tuple[float, float]]:
     return found
 
 
-class Hunger:
-    """How long a worker has waited for a processor, and had one, since somebody began to look; and how long we have."""
-
-    def __init__(self, worker: Callable[[], int | None]) -> None:
-        self._worker = worker
-        self._before = self._now()
-
-    def since(self) -> list[tuple[float, float]]:
-        """The seconds that each thread ran, and that it waited."""
-        now = self._now()
-        had = {task: self._before.get(task, (0.0, 0.0)) for task in now}
-        return [(now[task][0] - had[task][0], now[task][1] - had[task][1]) for task in now]
-
-    def _now(self) -> dict[str, tuple[float, float]]:
-        pid = self._worker()
-        return {**times(pid), **times(os.getpid())} if pid is not None else {}  # one that is not heard cannot go on
-
+# -- chunks ----------------------------------------------------------------------------------------------------------
 
 IMAGES = {"image/png": "base64.png", "image/jpeg": "base64.jpeg"}
 READABLE = ("text/markdown", "text/latex", "application/json")  # good for the user and the model alike
 PICTORIAL = ("image/svg+xml", "application/javascript")  # for the user; the model gets the plain text
 
 
-def display_chunks(data: dict[str, Any]) -> Iterator[Chunk]:
-    """The chunks of one display, the richest form that we know first."""
-    plain = data.get("text/plain", "")
+def display_chunks(data: dict[str, Any], emit_images: bool = True) -> Iterator[Chunk]:
+    """What code displays (a MIME bundle) as chunks, the richest form that we know first.
+
+    Without `emit_images`, the model does not get the images.
+    """
     for mime, name in IMAGES.items():
         if mime in data:
-            yield {"type": "image", "format": name, "content": "".join(data[mime]).replace("\n", "")}
+            image: Chunk = {"type": "image", "format": name, "content": "".join(data[mime]).replace("\n", "")}
+            yield image if emit_images else {**image, "recipient": "user"}
             return
+    plain = data.get("text/plain", "")
+    as_text = [console(_line(plain))] if plain else []
     if "text/html" in data:
-        for chunk in output(plain):
+        for chunk in as_text:
             yield {**chunk, "also": "html"}  # what follows is the same for the user
         yield {"type": "code", "format": "html", "content": "".join(data["text/html"]), "recipient": "user"}
         return
     for mime in PICTORIAL:
         if mime in data:
-            yield from output(plain)
+            yield from as_text
             yield {**console("".join(data[mime])), "mime": mime, "recipient": "user"}
             return
-    for mime in READABLE:
-        if mime in data:
-            yield {**console(line(text_form(data[mime]))), "mime": mime}
-            return
-    if plain or not data:
-        yield from output(plain)
+    shown = next((mime for mime in READABLE if mime in data), None)
+    if shown is None and (plain or not data):
+        yield from as_text
         return
-    mime = next(iter(data))
-    yield {**console(line(text_form(data[mime]))), "mime": mime}
+    shown = shown or next(iter(data))
+    value = data[shown]
+    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+    yield {**console(_line(text)), "mime": shown}
 
 
-def console(text: str) -> Chunk:
-    return {"type": "console", "format": "output", "content": text}
-
-
-def notice(text: str) -> Chunk:
-    """Words of ours among what a block prints."""
-    return {**console(text), "stream": "stderr", "ours": True}
-
-
-def output(text: str) -> Iterator[Chunk]:
-    if text:
-        yield console(line(text))
-
-
-def line(text: str) -> str:
+def _line(text: str) -> str:
     return text if text.endswith("\n") else text + "\n"
 
 
-def text_form(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
+def console(text: str, stream: str = "stdout") -> Chunk:
+    """What a block prints."""
+    chunk: Chunk = {"type": "console", "format": "output", "content": text}
+    return {**chunk, "stream": "stderr"} if stream == "stderr" else chunk
+
+
+def notice(text: str) -> Chunk:
+    """A message of ours among what a block prints."""
+    return {**console(text, "stderr"), "ours": True}
+
+
+def closing_chunk(exit_code: int | None, ended: str) -> Chunk:
+    """The chunk that ends a block."""
+    chunk: Chunk = {"type": "console", "format": "active_line", "content": None}
+    return {**chunk, "exit_code": exit_code, "ended": ended}

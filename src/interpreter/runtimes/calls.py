@@ -1,4 +1,4 @@
-"""Calls that a block's code makes to the tools of the computer: each runs in a thread of its own."""
+"""Calls that a block's code makes to the tools of the computer, each in its own thread, and requests to the user."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from interpreter.sigint import interrupt_user_code
 
 if TYPE_CHECKING:
     from interpreter.runtimes.runtime import Runtime
-
 
 NO_TOOLS = "There is no computer to call here."
 OVER = "Only a running block can use the computer, and the one that this belongs to has ended."
@@ -190,6 +189,7 @@ class Calls:
     def _reply(self, call: Call, reply: Frame) -> None:
         self._runtime.send({"op": "reply", "call": call.number, **reply})
 
+# -- requests ----------------------------------------------------------------------------------------------------------
 
 RequestKind = Literal["text", "password", "call"]
 
@@ -202,22 +202,24 @@ class Answered(Protocol):
 
 
 class Request:
-    """A chunk with this under `request` waits for an answer: it is given before the next chunk is asked for."""
+    """What a running block wants from the user: input, a password, or approval of a tool call.
+
+    A chunk with this under `request` waits for an answer, which must come before the next chunk is requested.
+    """
 
     def __init__(self, kind: RequestKind, prompt: str) -> None:
         self.kind, self.prompt = kind, prompt
-        self.text: str | None = None
-        """The answer to a question for text."""
+        self.text: str | None = None  # the answer to a request for text
         self.is_answered = False
 
     def answered(self, answer: Answered | None) -> None:
-        """Take an answer; None, and a refusal by nobody, leave it open for whoever else can be asked."""
+        """Take an answer; None, or a refusal because no front end can ask, leaves it open."""
         if answer is not None and answer.choice == "answer":
             self.text, self.is_answered = answer.text, True
 
 
 class CallRequest(Request):
-    """A tool call of a block's code that a person has to allow."""
+    """A tool call of a block's code that the user has to approve."""
 
     def __init__(self, name: str, words: str) -> None:
         super().__init__("call", words)
@@ -226,17 +228,40 @@ class CallRequest(Request):
 
     def answered(self, answer: Answered | None) -> None:
         if answer is None or (answer.choice == "refuse" and getattr(answer, "by", "") == "nobody"):
-            self._answers.put(None)
+            self.give_up()
         else:
             self._answers.put(answer.choice == "approve")
 
     def give_up(self) -> None:
-        """Nobody will answer; from any thread."""
+        """There will be no answer; from any thread."""
         self._answers.put(None)
 
     def wait(self) -> bool | None:
-        """Whether it is allowed; None if nobody could be asked."""
+        """Whether it is approved; None if there is no answer."""
         return self._answers.get()
+
+
+# -- calls -------------------------------------------------------------------------------------------------------------
+
+
+class Tools(Protocol):
+    """Answers calls."""
+
+    def answer(self, call: Call) -> Frame:
+        """The reply: `value`, or `error`. It does not raise."""
+
+    def stand_in(self, call: Callable[[str, str], Any]) -> Any:
+        """The `computer` of code in this process; `call(path, how)` makes a call of it."""
+
+
+class DryRunTools:
+    """Refuses the calls of a block in a dry run: the effects of a tool cannot be taken back."""
+
+    def answer(self, call: Call) -> Frame:
+        return {"error": {"type": "PermissionError", "words": NOT_IN_A_TRIAL}}
+
+    def stand_in(self, call: Callable[[str, str], Any]) -> Any:
+        return None
 
 
 class Interrupt:
@@ -257,7 +282,7 @@ class Interrupt:
         self._asked.clear()
 
     def ask(self) -> None:
-        """From any thread: end what runs; what has not started yet does not."""
+        """From any thread: end what runs, and prevent what has not started."""
         with self._lock:
             self._asked.set()
             if self._thread is not None:
@@ -280,10 +305,148 @@ class Interrupt:
 
 
 def raise_in(thread: int, error: type[BaseException] | None) -> None:
-    """Raise an error in a thread, at its next instruction; None takes back one that was not raised yet."""
+    """Raise an error in a thread at its next instruction; None takes back one that was not raised yet."""
     if error is KeyboardInterrupt and interrupt_user_code(thread):
         return
     import ctypes
 
     exception = ctypes.py_object(error) if error is not None else None
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), exception)
+
+
+class Call:
+    """A running call."""
+
+    def __init__(self, runtime: Runtime, frame: Frame, block: Block | None) -> None:
+        self.path: str = frame["path"]
+        self.how: str = frame["how"]
+        self.args: list[Any] = frame.get("args") or []
+        self.kwargs: dict[str, Any] = frame.get("kwargs") or {}
+        self.number: int = frame["call"]
+        self.language = runtime.name
+        self.containment = runtime.launch.containment  # the one it was started in, whatever there is by now
+        self.is_contained = self.containment is not None
+        self.interrupt = Interrupt()
+        self.over = False  # its reply is not expected any more
+        self.about: Frame = {}  # what the record says of it, once that is known
+        self.action = runtime.calls.action
+        self.origin: object = block  # the same for all calls of one block
+        self.block = block.number if block is not None else 0
+        self._block = block
+        self._asked: CallRequest | None = None
+        self._is_abandoned = False
+
+    def tell(self, event: Frame) -> None:
+        """Put something into the output of the block."""
+        if self._block is not None and not self.over:
+            self._block.put({"block": self._block.number, **event})
+
+    def interruptible(self) -> AbstractContextManager[None]:
+        """While this is entered, an interrupt of the block strikes whatever runs in this thread."""
+        return self.interrupt.may_strike()
+
+    def ask(self, words: str) -> bool | None:
+        """Whether the user approves it; None if there is no answer. The consumer of the block's events asks."""
+        self._asked = request = CallRequest(f"computer.{self.path}", words)
+        if self._block is None or not self._block.attached or self._is_abandoned:
+            return None
+        self._block.nudge({"event": "call_asks", "request": request})
+        return request.wait()
+
+    def abandon(self) -> None:
+        """There will be no answer to its requests, present and future."""
+        self._is_abandoned = True
+        if self._asked is not None:
+            self._asked.give_up()
+
+    def end(self) -> None:
+        """Its reply is not expected any more: from any thread."""
+        if self.about:
+            self.tell({"event": "called", "call": {**self.about, "outcome": "interrupted"}})
+        self.over = True
+        self.abandon()
+        self.interrupt.ask()
+
+
+class Calls:
+    """The calls of one runtime."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self.tools: Tools | None = None
+        self.action: Any = None  # the session's action that makes them
+        self._runtime = runtime
+        self._running: dict[int, Call] = {}
+        self._turns: dict[tuple[int, str], threading.Lock] = {}  # by block and tool
+        self._lock = threading.Lock()
+
+    # -- for the reader thread -----------------------------------------------------------------------------------
+
+    def made(self, frame: Frame, block: Block | None) -> None:
+        """A call has arrived."""
+        is_over = block is None or block.finished
+        call = Call(self._runtime, frame, block)
+        if self.tools is None or (is_over and call.how not in HARMLESS):
+            self._reply(call, failure(OVER if self.tools else NO_TOOLS))
+            return
+        with self._lock:
+            if is_free := call.number not in self._running and len(self._running) < MOST:
+                self._running[call.number] = call
+        if not is_free:
+            self._reply(call, failure(TOO_MANY))
+            return
+        name = f"{self._runtime.name} calls {call.path}"
+        threading.Thread(target=self._run, args=(call, self.tools), name=name, daemon=True).start()
+
+    def called_off(self, number: int) -> None:
+        """The code that made it was interrupted."""
+        with self._lock:
+            call = self._running.pop(number, None)
+        if call is not None:
+            call.end()
+
+    def block_over(self, block: Block) -> None:
+        """Its calls end with it; threads of it that wait for a reply get one."""
+        with self._lock:
+            ended = [call for call in self._running.values() if call.block == block.number]
+            for call in ended:
+                del self._running[call.number]
+            self._turns = {key: turn for key, turn in self._turns.items() if key[0] != block.number}
+        for call in ended:
+            call.end()
+            self._reply(call, failure(OVER))
+
+    # -- for other threads ---------------------------------------------------------------------------------------
+
+    def abandon(self) -> None:
+        """The block has no consumer any more: nothing that it asks gets an answer."""
+        with self._lock:
+            for call in self._running.values():
+                call.abandon()
+
+    def _run(self, call: Call, tools: Tools) -> None:
+        try:
+            with self._turn(call):
+                reply = tools.answer(call)
+        except KeyboardInterrupt:
+            reply = failure("The call was interrupted.")
+        except Exception as error:  # noqa: BLE001 - a bug in the answering: the runtime must not wait for ever
+            reply = failure(f"{type(error).__name__}: {error}")
+        with self._lock:
+            waited_for = self._running.pop(call.number, None) is call
+        if waited_for:
+            self._reply(call, reply)
+
+    def _turn(self, call: Call) -> AbstractContextManager[object]:
+        """Within a block, a tool does one thing after the other; one that hangs does not keep later blocks waiting."""
+        if call.how in HARMLESS:
+            return nullcontext()
+        with self._lock:
+            return self._turns.setdefault((call.block, call.path.partition(".")[0]), threading.Lock())
+
+    def _reply(self, call: Call, reply: Frame) -> None:
+        self._runtime.send({"op": "reply", "call": call.number, **reply})
+
+
+def failure(words: str) -> Frame:
+    """A reply that raises an Exception in the code that made the call."""
+    return {"error": {"type": "Exception", "words": words}}

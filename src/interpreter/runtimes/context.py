@@ -1,4 +1,4 @@
-"""What the live sessions of one computer share: the working directory, exported variables, and who can be asked."""
+"""What the runtimes of one session share: the working directory, exported variables, settings and collaborators."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SessionContext:
     exported: dict[str, str | None] = field(default_factory=dict)  # None: unset since
     on_input: OnInput | None = None  # (prompt, is it a password) -> the answer, or None for end of file
     cancelled: Callable[[], bool] = lambda: False  # whether the turn that a block belongs to was cancelled
-    keyboard: bool = False  # whether somebody's keys can reach a shell block
+    keyboard: bool = False  # whether the user's keys can reach a shell block
     colors: bool = False
     timeout: float | None = None
     max_output: int = 2800
@@ -40,38 +40,38 @@ class SessionContext:
     shell: str | None = None
     shell_rc: bool = False
     active_lines: bool = True
-    snapshots: int = 20  # how many earlier states of a session can be returned to
+    snapshots: int = 20  # how many earlier states of a runtime are kept
     size: tuple[int, int] = (80, 24)  # columns, lines
-    tools: Tools | None = None  # who answers what code calls by the name of `computer`
-    skills: Callable[[], list[str]] | None = None  # the names of those that a Python session has from the beginning
-    action: object = None  # the session's action that runs now
-    ask: Callable[[Request, Chunk], Chunk] | None = None  # has a request answered at once; the chunk as it was shown
+    tools: Tools | None = None  # answers the calls that code makes to `computer`
+    skills: Callable[[], list[str]] | None = None  # the names of those that a Python runtime starts with
+    action: object = None  # the session's action that is running
+    ask: Callable[[Request, Chunk], Chunk] | None = None  # gets an answer now; returns the chunk that was shown
     emit_images: bool = True  # whether the model gets the images that code shows
-    containment: Containment | None = None  # what new sessions are shut in
+    containment: Containment | None = None  # the sandbox of new runtimes
 
     def environment(self) -> dict[str, str]:
-        """The variables for a new session."""
+        """The environment variables of a new runtime."""
         merged: dict[str, str | None] = {**os.environ, **self.exported}
         env = {name: value for name, value in merged.items() if value is not None}
         return self.containment.environment(env) if self.containment else env
 
     def own_environment(self) -> dict[str, str]:
-        """Where programs are looked for: what code in a sandbox exported has no say in what is run for it."""
+        """The environment to look for programs in, which code in a sandbox cannot change."""
         return dict(os.environ) if self.containment else self.environment()
 
     def return_to(self, cwd: str, exported: dict[str, str | None]) -> None:
-        """Have the directory and the exported variables of before; what was exported since is as it was found."""
+        """Return to an earlier directory and exported variables; what was exported since gets its outside value."""
         self.cwd = cwd
         self.leave_lost_folder()
         self.exported = {**{name: os.environ.get(name) for name in self.exported}, **exported}
 
     def leave_lost_folder(self) -> None:
-        """Of a directory that is gone, take what is left above it; from here, nobody can look into a sandbox."""
+        """If the directory was deleted, go to what is left above it; a sandbox cannot be checked from outside."""
         if self.containment is None:
             self.cwd = nearest_folder(self.cwd)
 
     def news_for(self, seen: dict[str, str | None], cwd: str | None) -> Frame:
-        """What a session that knew `seen` and was in `cwd` has to be told before its next block."""
+        """What a runtime that knows `seen` and is in `cwd` must learn before its next block."""
         changed = {name: value for name, value in self.exported.items() if seen.get(name, "\0") != value}
         news: Frame = {"env": changed} if changed else {}
         if cwd != self.cwd:

@@ -1,4 +1,4 @@
-"""What a session's processes are shut in, as far as sessions need to know."""
+"""How a runtime's processes are started: the program, the sandbox around it, and how its worker is spoken to."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from typing import Any, Protocol
 from interpreter.runtimes.block import outputs_folder
 from interpreter.runtimes.protocol import Frame
 
-HELD = 60  # the supervisor's number for the terminal of the block that runs
-KEYBOARD = 61  # and for that of somebody at the keyboard
+HELD = 60  # the supervisor's number for the terminal of the running block
+KEYBOARD = 61  # and for the one that the user types in
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class Start:
     argv: list[str]
     env: dict[str, str]
     cwd: str | None = None
-    fds: list[int] = field(default_factory=list)  # go along
+    fds: list[int] = field(default_factory=list)  # inherited
 
 
 class Containment(Protocol):
-    """Shuts processes in."""
+    """A sandbox, as far as runtimes need to know it."""
 
-    outputs: Path  # where long outputs are kept, which can be read inside
+    outputs: Path  # where long outputs are kept; readable inside
 
     def __hash__(self) -> int: ...
 
@@ -45,19 +45,19 @@ class Containment(Protocol):
         """Whether nothing of the user's can be changed from inside."""
 
     def environment(self, env: dict[str, str]) -> dict[str, str]:
-        """The variables that go along."""
+        """The variables that are visible inside."""
 
     def wrap(self, start: Start, folder: Path | None = None) -> AbstractContextManager[Start]:
-        """The same start inside; the folder is the session's own. Descriptors are closed at the end of the context."""
+        """The same start inside; the folder is the runtime's own. Descriptors are closed at the end of the context."""
 
     def close(self) -> None:
-        """Put everything away; its sessions have ended."""
+        """Clean up; its runtimes have ended."""
 
     def shows(self, path: str) -> bool:
         """Whether a file can be seen inside under the same path; links are followed already."""
 
     def denials(self, code: str, done: dict[str, Any]) -> list[str]:
-        """What was kept from a block that has ended, each in a line."""
+        """What the sandbox denied a block that has ended, one line each."""
 
     def door(self) -> int:
         """A port of this machine, through which a program outside reaches what can be reached inside."""
@@ -81,15 +81,15 @@ class Dialect(Protocol):
     """How to talk to a worker that does not read JSON; its own frames are JSON lines all the same."""
 
     def greet(self, folder: Path) -> bytes:
-        """The first words to a new worker."""
+        """What a new worker receives first."""
 
     def encode(self, frame: Frame, folder: Path) -> bytes:
-        """A frame in the worker's own words; the folder is the session's, for files that go along."""
+        """A frame in the worker's language; the folder is the runtime's, for files that go along."""
 
 
 @dataclass(frozen=True)
 class Launch:
-    """How a session's processes are started."""
+    """How a runtime's processes are started."""
 
     # ["driver", path]: a file run in the supervisor's Python; ["exec", program, ...]: a program that gets the data
     # socket's number for {data}; ["stdin", program, ...]: a program whose standard input is the data socket
@@ -109,9 +109,9 @@ class Launch:
 NUMBER = re.compile(r"\d+(?:\.\d+)+")
 
 
-@functools.cache  # a sandbox is itself alone
+@functools.cache  # a sandbox equals only itself
 def program_version(program: str, containment: Containment | None = None) -> str | None:
-    """What the program says when asked, in a sandbox if it runs in one; None if it is not there or says nothing."""
+    """The version that a program reports, in its sandbox if there is one; None if it is missing or reports none."""
     plain = Start([program, "--version"], dict(os.environ))
     try:
         with containment.wrap(plain) if containment else nullcontext(plain) as start:

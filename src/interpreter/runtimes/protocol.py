@@ -1,24 +1,21 @@
-"""The driver protocol's frames: JSON lines, split and joined without copying long ones twice."""
+"""The driver protocol on the host's side: frames as JSON lines, the connections they use, and the thread that reads."""
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import selectors
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
-
-if TYPE_CHECKING:
-    from interpreter.runtimes.runtime import Processes
-
+from typing import Any, Protocol
 
 Frame = dict[str, Any]
 
-# What a driver may say, and what has to be in it. A worker runs code that may mean harm: it must not be able to speak
-# as the host does (`call_asks`, `exited`), nor to end the reader with something that nobody expects.
+# What a driver may say, and what has to be in it. A worker runs code that may be hostile: it must not be able to speak
+# as the host does (`call_asks`, `exited`), nor to stop the reader with a malformed frame.
 _OF_BLOCK: dict[str, type] = {"block": int}
 SAID: dict[str, dict[str, type]] = {
     "ready": {},
@@ -34,9 +31,10 @@ SAID: dict[str, dict[str, type]] = {
     "call": {**_OF_BLOCK, "call": int, "path": str, "how": str},
     "call_off": {"call": int},
 }
-
-
 LONGEST = 1 << 28  # bytes of a frame
+READ_SIZE = 256 * 1024
+
+# -- frames ------------------------------------------------------------------------------------------------------------
 
 
 def encode(frame: Frame) -> bytes:
@@ -44,18 +42,18 @@ def encode(frame: Frame) -> bytes:
 
 
 def decode(line: bytes) -> Frame | None:
-    """The frame of a line, or None for a line that is not one (a driver killed in the middle of it)."""
+    """The frame of a line; None for a malformed one (a driver may be killed in the middle of it)."""
     try:
         frame = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return frame if isinstance(frame, dict) and is_frame(frame) else None
-
-
-def is_frame(frame: Frame) -> bool:
+    if not isinstance(frame, dict):
+        return None
     event = frame.get("event")
     needed = SAID.get(event) if isinstance(event, str) else None
-    return needed is not None and all(isinstance(frame.get(name), kind) for name, kind in needed.items())
+    if needed is None or not all(isinstance(frame.get(name), kind) for name, kind in needed.items()):
+        return None
+    return frame
 
 
 class Lines:
@@ -66,7 +64,7 @@ class Lines:
         self._held, self._longest = 0, longest
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that are whole now; one that is too long is dropped, as code may mean to fill our memory."""
+        """The lines that are complete now; one that is too long is dropped, so that code cannot fill our memory."""
         head, newline, rest = data.partition(b"\n")
         self._held += len(head)
         if self._held > self._longest:
@@ -81,7 +79,21 @@ class Lines:
         return [*begun, *whole]
 
 
-READ_SIZE = 256 * 1024
+def joined(frames: list[Frame]) -> Iterator[Frame]:
+    """The same frames with neighbouring pieces of one stream put together."""
+
+    def stream(frame: Frame) -> tuple[str, int] | None:
+        return (frame["name"], frame["block"]) if frame["event"] == "stream" else None
+
+    for kind, group in itertools.groupby(frames, stream):
+        if kind is None:
+            yield from group
+        else:
+            pieces = list(group)
+            yield {**pieces[-1], "text": "".join([piece["text"] for piece in pieces])}
+
+
+# -- the reader --------------------------------------------------------------------------------------------------------
 
 
 class Source(Protocol):
@@ -99,7 +111,7 @@ class Source(Protocol):
 
 
 class Reader:
-    """Reads its sources, in its own thread, whenever they have something.
+    """Reads its sources in its own thread whenever they have something, so that nothing a runtime writes can block it.
 
     The thread calls `tend` before each wait; `tend` returns the longest time to wait in seconds, or None.
     """
@@ -163,35 +175,57 @@ class Reader:
             os.close(self._waker)
 
 
-class Control:
-    """The line to the supervisor."""
+# -- connections -------------------------------------------------------------------------------------------------------
 
-    order = 2  # an exit is news only after everything the worker said
 
-    def __init__(self, runtime: Processes, ours: socket.socket) -> None:
-        self.runtime, self.socket = runtime, ours
+class Connection:
+    """Our end of a socket that carries lines."""
+
+    order = 0
+
+    def __init__(self, ours: socket.socket) -> None:
+        self.socket = ours
         self._lines = Lines()
-        self._writing = threading.Lock()
-        self._ordered = 0  # orders that were given and not yet obeyed
-        self._obeyed = threading.Condition()
-        self.over = threading.Event()  # the supervisor is gone, or as good as that
-        self.stays = False  # its session is over, but sessions that split off depend on it
 
     def fileno(self) -> int:
         return self.socket.fileno()
+
+    def receive(self) -> bytes:
+        try:
+            return self.socket.recv(READ_SIZE)
+        except OSError:
+            return b""
+
+    def ended(self) -> None:
+        self.socket.close()
+
+
+class Control(Connection):
+    """The connection to the supervisor: `said` gets its answers, word by word, and `gone` is called at the end."""
+
+    order = 2  # an exit is news only after everything the worker said
+
+    def __init__(self, ours: socket.socket, said: Callable[[list[str]], None], gone: Callable[[], None]) -> None:
+        super().__init__(ours)
+        self._said, self._gone = said, gone
+        self._writing = threading.Lock()
+        self._ordered = 0  # commands that were sent and not yet confirmed
+        self._obeyed = threading.Condition()
+        self.over = threading.Event()  # the supervisor is gone, or as good as that
+        self.stays = False  # its runtime is over, but runtimes that split off depend on it
 
     def say(self, command: str, fds: list[int] | None = None) -> None:
         with self._writing, contextlib.suppress(OSError):  # a supervisor that is gone took everything along
             socket.send_fds(self.socket, [command.encode() + b"\n"], fds or [])
 
     def command(self, command: str, fds: list[int] | None = None) -> None:
-        """Say something that the supervisor confirms."""
+        """Send a command that the supervisor confirms."""
         with self._obeyed:
             self._ordered += 1
         self.say(command, fds)
 
     def wait(self) -> None:
-        """Wait until all orders are obeyed, or nobody is there any more to obey them."""
+        """Wait until all commands are confirmed, or the supervisor is gone."""
         with self._obeyed:
             self._obeyed.wait_for(lambda: self._ordered <= 0 or self.lost)
 
@@ -202,71 +236,43 @@ class Control:
 
     @property
     def lost(self) -> bool:
-        """Whether the supervisor is gone: somebody killed it."""
+        """Whether the supervisor is gone, for example because it was killed."""
         return self.over.is_set()
+
+    def give_up(self) -> None:
+        """Expect nothing more from the supervisor."""
+        self.over.set()
+        self._confirm(self._ordered)
 
     def shut(self) -> None:
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_WR)
 
     def ready(self) -> bool:
-        try:
-            data = self.socket.recv(READ_SIZE)
-        except OSError:
-            data = b""
+        data = self.receive()
         try:
             for line in self._lines.feed(data):
-                self._heard(line.decode().split())
+                words = line.decode().split()
+                if words == ["obeyed"]:
+                    self._confirm(1)
+                else:
+                    self._said(words)
         except ValueError:
-            data = b""  # no supervisor says that: code has got hold of it
+            data = b""  # no supervisor says that: code has got hold of the socket
         if not data:
             self._gone()
-            if self.runtime.alive:
-                self.runtime.worker_exited(-9)
         return bool(data)
 
-    def _heard(self, words: list[str]) -> None:
-        match words:
-            case ["spawned", pid]:
-                self.runtime.pid = int(pid)
-            case ["exited", pid, code] if int(pid) == self.runtime.pid:
-                self.runtime.worker_exited(int(code))
-            case ["gone", state]:
-                self.runtime.snapshots.gone(int(state))
-            case ["left" | "promoted" | "split" | "missing" | "settled" as what, *words]:
-                self.runtime.snapshots.promotion_said(what, words)
-            case ["staying"] if self.runtime.first.parts:  # they need it
-                self.stays = True
-                self._gone()  # a wrapper around it may hold the line
-            case ["obeyed"]:
-                self._confirm(1)
 
-    def _gone(self) -> None:
-        self.over.set()
-        self._confirm(self._ordered)
-        self.runtime.snapshots.promotion_said("missing", [])
+class Data(Connection):
+    """The connection to the worker: `received` gets its frames."""
 
-    def ended(self) -> None:
-        self.socket.close()
-
-
-class Data:
-    """The line to the worker."""
-
-    order = 0
-
-    def __init__(self, runtime: Processes, ours: socket.socket) -> None:
-        self.runtime, self.socket = runtime, ours
-        self._lines = Lines()
-
-    def fileno(self) -> int:
-        return self.socket.fileno()
+    def __init__(self, ours: socket.socket, received: Callable[[Frame], None]) -> None:
+        super().__init__(ours)
+        self._received = received
 
     def ready(self) -> bool:
-        try:
-            data = self.socket.recv(READ_SIZE)
-        except OSError:
-            data = b""
+        data = self.receive()
         self._take(data)
         return bool(data)
 
@@ -279,41 +285,20 @@ class Data:
     def _take(self, data: bytes) -> None:
         frames = [frame for line in self._lines.feed(data) if (frame := decode(line))]
         for frame in joined(frames):
-            self.runtime.received(frame)
-
-    def ended(self) -> None:
-        self.socket.close()
-
-
-def joined(frames: list[Frame]) -> Iterator[Frame]:
-    """The same frames with neighbouring pieces of one stream put together."""
-    texts: list[str] = []
-    last: Frame = {}
-    for frame in frames:
-        if frame["event"] != "stream":
-            if texts:
-                yield {**last, "text": "".join(texts)}
-                texts = []
-            yield frame
-            last = {}
-            continue
-        if texts and (frame["name"] != last["name"] or frame["block"] != last["block"]):
-            yield {**last, "text": "".join(texts)}
-            texts = []
-        last = frame
-        texts.append(frame["text"])
-    if texts:
-        yield {**last, "text": "".join(texts)}
+            self._received(frame)
 
 
 class Startup:
-    """A worker's own stdout and stderr: before it is ready, the reason why it cannot start; then the block's."""
+    """A worker's own stdout and stderr: before it is ready, the reason why it cannot start; then the block's.
+
+    `wrote` gets each piece, and returns whether it belongs to a block.
+    """
 
     order = 1
     LIMIT = 64 * 1024
 
-    def __init__(self, runtime: Processes) -> None:
-        self.runtime = runtime
+    def __init__(self, wrote: Callable[[bytes], bool]) -> None:
+        self._wrote = wrote
         self.reader, self.writer = os.pipe()
         os.set_blocking(self.reader, False)
         self._data = b""
@@ -336,11 +321,8 @@ class Startup:
                 self._take(data)
 
     def _take(self, data: bytes) -> None:
-        if self.runtime.ready is None or self.runtime.block is None:
+        if not self._wrote(data):
             self._data = (self._data + data)[-self.LIMIT :]
-        elif data:
-            text = data.decode("utf-8", "replace")
-            self.runtime.block.put({"event": "stream", "name": "stderr", "text": text})
 
     def text(self) -> str:
         return self._data.decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""A session's processes on the host's side: start them, in a sandbox or not, and end them."""
+"""The host's side of one live language process: start it, run and interrupt blocks, query it between them, end it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import os
 import queue
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -13,60 +14,79 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
 from interpreter.errors import SessionStartError
 from interpreter.runtimes.block import KILL_AFTER, Block, Channel, Channels, Clock, Spool
 from interpreter.runtimes.calls import Calls
 from interpreter.runtimes.context import nearest_folder
 from interpreter.runtimes.launch import HELD, Launch, Start, path_of
-from interpreter.runtimes.protocol import (
-    Control,
-    Data,
-    Frame,
-    Reader,
-    Startup,
-    encode,
-)
+from interpreter.runtimes.protocol import Control, Data, Frame, Reader, Startup, encode
 from interpreter.runtimes.snapshots import Snapshots
 
-if TYPE_CHECKING:
-    from interpreter.runtimes.protocol import Control
-
-
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
-ENDING = 5.0  # seconds for all processes of a session to end
+ENDING = 5.0  # seconds for all processes of a runtime to end
 SOCKET_BUFFER = 1024 * 1024
+SIGINT = int(signal.SIGINT)
+ASKING = ("input_request", "call_asks")
+PRESS_GAP = 0.03  # seconds between two signals: a program that gets nothing but signals does nothing else
+REMEMBERED_BLOCKS = 32  # finished blocks whose late output still finds its place
 
-Lines = tuple[Data, Startup, "Frame | None", "int | None"]
+Worker = tuple[Data, Startup, "Frame | None", "int | None"]  # the connections to one, what it said of itself, its pid
 
 
-class Processes:
-    """A worker under a supervisor of its own, and the lines to both."""
+class SplitOff:
+    """The supervisor of a runtime that began as a copy of another one, in the place of a `subprocess.Popen`.
 
-    snapshots: Snapshots
+    It is no child of ours, so its connection shows whether it is there.
+    """
+
+    def __init__(self, control: Control, origin: Runtime) -> None:
+        self._control, self._origin = control, origin
+        origin.parts.add(self)
+
+    def poll(self) -> int | None:
+        return 0 if self._control.lost else None
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._control.over.wait()
+        self._origin.part_ended(self)
+        return 0
+
+    def kill(self) -> None:
+        """It ends by itself as soon as what it waits for does."""
+        self._control.over.set()
+
+
+class Runtime:
+    """A worker process under its own supervisor, which keeps its state from block to block."""
 
     def __init__(self, launch: Launch, name: str) -> None:
         self.launch, self.name = launch, name
+        self.alive = False  # whether there is a worker, as far as is known
         self.ready: Frame | None = None  # what the worker said of itself when it was ready
-        self.exit_code: int | None = None  # of the last worker that ended
         self.pid: int | None = None
+        self.exit_code: int | None = None  # of the last worker that ended
+        self.ended = threading.Event()  # the worker has
         self.block: Block | None = None  # the newest one
+        self.inherits = False  # it began with the variables of another one
+        self.first: Runtime = self  # the one that this runtime, and maybe others before it, split off from; or itself
+        self.parts: set[SplitOff] = set()  # what split off from this one
+        self.calls = Calls(self)
+        self.snapshots = Snapshots(self)
         self._blocks: OrderedDict[int, Block] = OrderedDict()
-        self._alive = False
+        self._ending = threading.Lock()  # held to record the worker's end, and to begin a block
+        self._writing = threading.Lock()
         self._folder: Path | None = None
         self._terminal: Channel | None = None
-        self._ending = threading.Lock()  # held by who notices the worker's end, and by who begins a block
-        self.ended = threading.Event()  # the worker has
-        self._writing = threading.Lock()
-        self.inherits = False  # it began with the variables of another one
-        self._first: Processes | None = None  # that this one split off from
-        self.parts: set[SplitOff] = set()  # what split off from this one
         self._process: subprocess.Popen[bytes] | SplitOff | None = None
-        self._staying: subprocess.Popen[bytes] | SplitOff | None = None  # it has ended, and waits for those
-        self._refusal: IO[bytes] | None = None  # what a sandbox says that cannot be made
+        self._staying: subprocess.Popen[bytes] | SplitOff | None = None  # closed, but its parts still need it
+        self._refusal: IO[bytes] | None = None  # the errors of a sandbox that cannot be made
+        self._querying = threading.Lock()
+        self._query = 0  # the number of the newest one
+        self._answer: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()  # to that one
 
-    # -- life ------------------------------------------------------------------------------------------------
+    # -- processes -----------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start the supervisor and a worker; returns before the worker is ready."""
@@ -74,26 +94,21 @@ class Processes:
         argv = [self.launch.python, str(SUPERVISOR), str(theirs.fileno()), *self.launch.worker]
         cwd = nearest_folder(self.launch.cwd) if self.launch.cwd is not None else None
         plain = Start(argv, self.launch.env, cwd, [theirs.fileno()])
-        with self._or_nothing(ours) as started, theirs, self._contained(plain) as begin:
-            try:
-                self._process = subprocess.Popen(
-                    begin.argv,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=self._refusal or subprocess.DEVNULL,
-                    pass_fds=begin.fds,
-                    env=begin.env,
-                    cwd=begin.cwd,
-                    start_new_session=True,
-                )
-            except OSError as error:
-                raise SessionStartError(self.name, f"{argv[0]}: {error.strerror}") from error
-            started.pop_all()
+        try:
+            with theirs, self._contained(plain) as start:
+                self._process = self._run_supervisor(start)
+        except BaseException:
+            ours.close()
+            self._forget_refusal()
+            if self._folder is not None and not self._blocks:
+                shutil.rmtree(self._folder, ignore_errors=True)
+                self._folder = None
+            raise
         self._listen_to(ours)
         self.spawn()
 
     def _contained(self, start: Start) -> contextlib.AbstractContextManager[Start]:
-        """The same start in a sandbox, if there is one; what is to be seen inside has to be there before."""
+        """The same start in a sandbox, if there is one; what is visible inside must exist before."""
         if self.launch.containment is None:
             return contextlib.nullcontext(start)
         self._folder = self._folder or new_folder()
@@ -101,40 +116,36 @@ class Processes:
         self._refusal = tempfile.TemporaryFile()  # noqa: SIM115 - it is read when the start has failed
         return self.launch.containment.wrap(start, self._folder)
 
-    def _or_nothing(self, ours: socket.socket) -> contextlib.ExitStack:
-        """What is to be put away unless the start goes well."""
-        stack = contextlib.ExitStack()
-        stack.callback(self._not_started, ours)
-        return stack
-
-    def _not_started(self, ours: socket.socket) -> None:
-        ours.close()
-        self._forget_refusal()
-        if self._folder is not None and not self._blocks:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
+    def _run_supervisor(self, start: Start) -> subprocess.Popen[bytes]:
+        try:
+            return subprocess.Popen(
+                start.argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._refusal or subprocess.DEVNULL,
+                pass_fds=start.fds,
+                env=start.env,
+                cwd=start.cwd,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise SessionStartError(self.name, f"{self.launch.python}: {error.strerror}") from error
 
     def _forget_refusal(self) -> None:
         if self._refusal is not None:
             self._refusal.close()
 
-    def _refused(self) -> str:
-        if self._refusal is None:
-            return ""
-        self._refusal.seek(0)
-        return self._refusal.read(4096).decode("utf-8", "replace")
-
-    def start_from(self, origin: Processes, command: str) -> None:
-        """Have another session's supervisor begin this one from a snapshot."""
+    def start_from(self, origin: Runtime, command: str) -> None:
+        """Have another runtime's supervisor begin this one from a snapshot."""
         ours, theirs = socket.socketpair()
         with theirs:
             self._listen_to(ours)
-            self._first, self.inherits = origin.first, True
-            self._process = SplitOff(self.control, self._first)
+            self.first, self.inherits = origin.first, True
+            self._process = SplitOff(self.control, self.first)
             self.spawn(command, origin.control, [theirs.fileno()])
 
     def _listen_to(self, supervisor: socket.socket) -> None:
-        self.control = Control(self, supervisor)
+        self.control = Control(supervisor, self._supervisor_said, self._supervisor_ended)
         self._reader = Reader(f"{self.name} session", self.tend)
         self._reader.watch(self.control)
         if self._folder is not None:
@@ -145,10 +156,10 @@ class Processes:
         ours, theirs = socket.socketpair()
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
-        self._alive, self.ready, self.exit_code, self.pid = True, None, None, None
+        self.alive, self.ready, self.exit_code, self.pid = True, None, None, None
         self.ended.clear()
-        self._data = Data(self, ours)
-        self._startup = Startup(self)
+        self._data = Data(ours, self._received)
+        self._startup = Startup(self._worker_wrote)
         self._reader.watch(self._data)
         self._reader.watch(self._startup)
         null = os.open(os.devnull, os.O_RDWR)
@@ -162,83 +173,85 @@ class Processes:
         if self.launch.dialect:
             self._write(self.launch.dialect.greet(self.folder))
         if self.control.lost:
-            self.worker_gone(-9)  # the supervisor's end may have been noticed when there was no worker
+            self._worker_gone(-9)  # the supervisor's end may have been noticed when there was no worker
 
-    def lines(self) -> Lines:
-        """The lines to the present worker, and what it is."""
+    def worker(self) -> Worker:
+        """The present worker, to return to with `restore_worker`."""
         return self._data, self._startup, self.ready, self.pid
 
-    def take_back(self, lines: Lines | None) -> None:
-        """There is no new worker after all: there is still the one that was, if any."""
-        self._alive = lines is not None and not self.control.lost
-        if lines is not None:
-            self._data, self._startup, self.ready, self.pid = lines
+    def restore_worker(self, worker: Worker | None) -> None:
+        """There is no new worker after all: continue with the previous one, if any."""
+        self.alive = worker is not None and not self.control.lost
+        if worker is not None:
+            self._data, self._startup, self.ready, self.pid = worker
+
+    def have_worker(self) -> None:
+        """Start what is missing: the supervisor, or the worker."""
+        process = self._process
+        if process is not None and (self.control.lost or process.poll() is not None):
+            try:
+                process.wait(ENDING)  # the connection is closed, so it ends by itself, or is not ours any more
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            self._process = None
+            self._reader.stop()
+            self.snapshots.states.clear()
+        if self._process is None:
+            self.start()
+        elif not self.alive:
+            self.spawn()
 
     @property
-    def alive(self) -> bool:
-        """Whether a worker is there, as far as is known."""
-        return self._alive
+    def is_open(self) -> bool:
+        """Whether it has been started and not been closed."""
+        return self._process is not None
 
     @property
     def has_begun(self) -> bool:
-        """Whether there is what a block has left, here or in the session that this one began with."""
+        """Whether a block has left something, here or in the runtime that this one began with."""
         return self.block is not None or self.inherits
 
     @property
     def folder(self) -> Path:
-        """A private folder that goes when the session does."""
+        """A private folder that is deleted with the runtime."""
         if self._folder is None:
             self._folder = new_folder()
             self.control.say(f"folder {self._folder}")
         return self._folder
 
     def close(self) -> None:
-        """End the worker and every process that came from it."""
-        if self._process is None:
-            return
-        process, self._process = self._process, None
-        for block in self._blocks.values():
-            block.let_go()
-        self.control.shut()
-        if not self.control.over.wait(ENDING):
-            process.kill()  # something cannot be killed, such as a program running as another user
-        if self.control.stays:
-            self._staying = process
-        else:
-            process.wait()
-        self._reader.stop()
-        self._alive = False
-        self._forget_refusal()
-        for block in self._blocks.values():
-            block.finished = True
-            block.release_held()
-            block.spool.close()
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-
-    def _wait_for_end(self) -> None:
-        """The line to the supervisor is closed: it ends by itself, or is not ours any more."""
-        assert self._process is not None
-        try:
-            self._process.wait(ENDING)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._process = None
-
-    @property
-    def first(self) -> Processes:
-        """The session that this one, and maybe others before it, split off from; or itself."""
-        return self._first or self
+        """End the worker and every process that came from it; its calls get no answers any more."""
+        self.calls.abandon()
+        if self._process is not None:
+            process, self._process = self._process, None
+            for block in self._blocks.values():
+                block.detach()
+            self.control.shut()
+            if not self.control.over.wait(ENDING):
+                process.kill()  # something cannot be killed, such as a program running as another user
+            if self.control.stays:
+                self._staying = process
+            else:
+                process.wait()
+            self._reader.stop()
+            self.alive = False
+            self._forget_refusal()
+            for block in self._blocks.values():
+                block.finished = True
+                block.release_held()
+                block.spool.close()
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+        if self.block is not None:  # tell its consumer
+            self.block.end({"event": "exited", "code": -9, "startup": "", "why": self.block.clock.why})
 
     def part_ended(self, part: SplitOff) -> None:
-        """A session that split off from this one is over; with the last one, a supervisor that stayed for them is."""
+        """A runtime that split off is over; with the last one ends a supervisor that stayed for them."""
         self.parts.discard(part)
         if self._staying is not None and not self.parts:
             self._staying.wait()
             self._staying = None
-
-    # -- the line to the worker ------------------------------------------------------------------------------------
 
     def send(self, frame: Frame, fds: list[int] | None = None) -> None:
         """Send a frame to the driver; a worker that is gone is noticed by its exit, not here."""
@@ -250,106 +263,24 @@ class Processes:
             sent = socket.send_fds(self._data.socket, [data], fds) if fds else 0
             self._data.socket.sendall(data[sent:])
 
-    # -- the controlling terminal --------------------------------------------------------------------------------
-
     def take_terminal(self, theirs: int, ours: Channel) -> None:
-        """Give the next worker a controlling terminal; what appears there belongs to the block that runs."""
+        """Give the next worker a controlling terminal; what appears there belongs to the running block."""
         self._terminal = ours
         self._reader.watch(ours)
         self.control.command("terminal 1", [theirs])
 
     def leave_terminal(self) -> None:
-        """Take it away again: nothing can ask anybody any more."""
         self._terminal = None
         self.control.command("terminal 0")
 
     def retire(self, farewell: bytes) -> None:
-        """Have the worker end by itself, at a word that it understands; the next block gets a new one."""
+        """Have the worker end by itself, at a message that it understands; the next block gets a new one."""
         self._write(farewell)
         if not self.ended.wait(KILL_AFTER):
             self.control.say("kill")
             self.ended.wait()
 
-    # -- what the reader's thread calls ------------------------------------------------------------------------
-
-    def tend(self) -> float | None:
-        """Do what is due. Returns the seconds until more is due, or None."""
-        raise NotImplementedError
-
-    def received(self, frame: Frame) -> None:
-        """The worker says something."""
-        raise NotImplementedError
-
-    def worker_exited(self, code: int) -> None:
-        """It has ended: take its last words."""
-        raise NotImplementedError
-
-    def worker_gone(self, code: int) -> None:
-        """It has ended, and there are no more words."""
-        raise NotImplementedError
-
-
-def new_folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="interpreter-", dir=memory_folder()))
-
-
-def memory_folder() -> str | None:
-    """Where files are held in memory and for this user, so that a session's state touches no disk; or None."""
-    for path in (os.environ.get("XDG_RUNTIME_DIR"), "/dev/shm"):
-        if path and os.access(path, os.W_OK | os.X_OK):
-            return path
-    return None
-
-
-SIGINT = 2
-ASKING = ("input_request", "call_asks")
-PRESS_GAP = 0.03  # seconds between two signals: a program that gets nothing but signals does nothing else
-REMEMBERED_BLOCKS = 32  # finished blocks whose late output still finds its place
-
-
-class Runtime(Processes):
-    """A worker process that keeps its state from block to block."""
-
-    def __init__(self, launch: Launch, name: str) -> None:
-        super().__init__(launch, name)
-        self.questions = Questions(self)
-        self.calls = Calls(self)
-        self.snapshots = Snapshots(self)
-
-    # -- blocks ----------------------------------------------------------------------------------------------
-
-    def run(
-        self,
-        code: str,
-        channels: Channels | None = None,
-        fields: Frame | None = None,
-        timeout: float | None = None,
-        stopped: Callable[[], bool] = lambda: False,
-    ) -> Iterator[Frame]:
-        """Run a block and yield its events; the last one is `done`, `exited` or `detached`.
-
-        Leaving the iteration early interrupts the block and waits until it has ended. `stopped` says whether to
-        interrupt the block as soon as it has begun.
-        """
-        self.settle(self.block)
-        block = self.begin(code, channels or Channels(), fields or {}, timeout)
-        if stopped():
-            self.interrupt()
-        try:
-            yield from self.events(block)
-        finally:
-            self.leave(block)
-
-    def have_worker(self) -> None:
-        """Start what is not there, or not any more."""
-        if self._process is not None and (self.control.lost or self._process.poll() is not None):
-            self._wait_for_end()
-            self._reader.stop()
-            self.snapshots.states.clear()
-        if self._process is None:
-            self.start()
-        elif not self._alive:
-            self.spawn()
+    # -- blocks --------------------------------------------------------------------------------------------------
 
     def begin(
         self,
@@ -366,25 +297,30 @@ class Runtime(Processes):
         `on_end` is called once, in the thread that ends the block or moves it to the background. It must not wait.
         """
         self.have_worker()
-        number = self.block.number + 1 if self.block else 1
-        block = Block(number, code, Spool(self.launch.outputs), Clock(timeout, self._pid_here))
+        contained = self.launch.containment is not None
+        # in a sandbox, processes have other numbers
+        clock = Clock(timeout, lambda: None if contained else self.pid)
+        block = Block(self.next_number, code, Spool(self.launch.outputs), clock)
         block.tend, block.on_end = self.tend, on_end
         with self._ending:
-            self.block = self._blocks[number] = block
-            is_gone = not self._alive  # since just now: whoever noticed that knew nothing of this block
-        self._lend_terminal(channels)
+            self.block = self._blocks[block.number] = block
+            is_gone = not self.alive  # since just now: whoever noticed that knew nothing of this block
+        if contained and "tty" in channels.fields:  # a sandbox hides this machine's terminals: the supervisor has it
+            self.control.command("hold", channels.held)
+            channels.fields["tty"] = path_of(HELD)
         self.control.wait()  # an interrupt on its way is for the block before
         if self._terminal:
             self._terminal.block = block
         while len(self._blocks) > REMEMBERED_BLOCKS:
-            self._forget_oldest()
+            ended = (number for number, each in self._blocks.items() if not each.running)
+            self._blocks.pop(next(ended, next(iter(self._blocks)))).spool.close()
         block.held = channels.held
         for fd, name in channels.reads:
             channel = Channel(block, fd, name, channels.plain)
             channel.before = self._terminal  # the echo of a key before what it led to
             block.channels.append(channel)
             self._reader.watch(channel)
-        frame = {"op": "run", "block": number, "code": code, **channels.fields, **fields}
+        frame = {"op": "run", "block": block.number, "code": code, **channels.fields, **fields}
         sends = channels.sends
         if snapshot is not None:
             sends = [*sends, self.snapshots.expect(*snapshot)]
@@ -396,23 +332,23 @@ class Runtime(Processes):
                 os.close(fd)
         if is_gone:
             self.ended.wait()
-            self._tell_exit(block)
+            self._report_exit(block)
         if timeout is not None:
             self._reader.wake()
         return block
 
-    def _lend_terminal(self, channels: Channels) -> None:
-        """In a sandbox the terminals of this machine are not seen: the supervisor holds the block's own for it."""
-        if self.launch.containment is not None and "tty" in channels.fields:
-            self.control.command("hold", channels.held)
-            channels.fields["tty"] = path_of(HELD)
+    @property
+    def next_number(self) -> int:
+        """The number of the next block."""
+        return self.block.number + 1 if self.block else 1
 
-    def _forget_oldest(self) -> None:
-        oldest = next((block for block in self._blocks.values() if not block.running), None)
-        if oldest is None:
-            oldest = next(iter(self._blocks.values()))
-        del self._blocks[oldest.number]
-        oldest.spool.close()
+    def add_finished(self, code: str) -> Block:
+        """Count a block that ran elsewhere as this runtime's newest."""
+        block = Block(self.next_number, code, Spool(self.launch.outputs))
+        block.finished = True
+        block.detach()
+        self.block = self._blocks[block.number] = block
+        return block
 
     def events(self, block: Block) -> Iterator[Frame]:
         """The events of a block, while it runs or later. The last one is `done`, `exited` or `detached`.
@@ -439,29 +375,15 @@ class Runtime(Processes):
         if struck:
             raise KeyboardInterrupt
 
-    def _escalate(self, block: Block, clock: Clock) -> None:
-        match clock.stage:
-            case "running":
-                clock.why = "timed_out"
-                self.interrupt()
-            case "asked" if self.ready is None and self.launch.dialect is None and clock.is_patient():
-                return  # it is still starting: a busy machine is no stuck code
-            case "asked":
-                self.control.say(f"sweep {block.started}")
-                self._signal(block)
-            case "swept":
-                self._signal(block)
-            case "pressed" if clock.is_merciful():
-                self._signal(block)
-                return
-            case "pressed":
-                clock.why = clock.why if clock.why == "timed_out" else "killed"
-                self.control.say("kill")
-        clock.advance()
+    @property
+    def is_running_block(self) -> bool:
+        """Whether a block is running, attached or not."""
+        return self.block is not None and not self.block.finished
 
-    def _pid_here(self) -> int | None:
-        """The worker's number; in a sandbox, processes have others."""
-        return self.pid if self.launch.containment is None else None
+    def _attached(self) -> Block | None:
+        """The block that is running for a consumer."""
+        block = self.block
+        return block if block is not None and not block.finished and block.attached else None
 
     def settle(self, block: Block | None) -> None:
         """Interrupt a block that still runs, and wait for its end. Its consumer can still read all its events."""
@@ -485,8 +407,8 @@ class Runtime(Processes):
 
     def interrupt(self) -> None:
         """Ask the running block to end, as Ctrl-C does; from any thread."""
-        block = self.block
-        if block is not None and not block.finished and block.attached:
+        block = self._attached()
+        if block is not None:
             block.interrupt()
             self._reader.wake()
             if block.may_be_pressed(PRESS_GAP):
@@ -500,37 +422,57 @@ class Runtime(Processes):
         self.control.command(f"signal {SIGINT}")
 
     def detach(self) -> None:
-        """Leave the running block to itself: its output goes to its spool from now on."""
-        block = self.block
-        if block is not None and not block.finished and block.attached:
-            block.let_go()
-            self.calls.nobody_there()
+        """Move the running block to the background: its output goes to its spool from now on."""
+        block = self._attached()
+        if block is not None:
+            block.detach()
+            self.calls.abandon()
             block.end({"event": "detached", "why": block.clock.why})
 
-    def close(self) -> None:
-        """End the worker and every process that came from it; nobody answers its calls any more."""
-        self.calls.nobody_there()
-        super().close()
-        if self.block is not None:  # tell its consumer
-            self.block.end({"event": "exited", "code": -9, "startup": "", "why": self.block.clock.why})
-
-    # -- between blocks --------------------------------------------------------------------------------------------
+    # -- queries between blocks ----------------------------------------------------------------------------------
 
     @property
     def busy(self) -> bool:
         """Whether a block is running, or the worker is not ready for any."""
-        return self.ready is None or not self._alive or (self.block is not None and not self.block.finished)
+        return self.ready is None or not self.alive or self.is_running_block
 
-    def query(self, frame: Frame, patience: float) -> Frame | None:
-        """What the driver says to a question; None if it is busy, or does not answer in time."""
-        return self.questions.put(frame, patience)
+    def query(self, frame: Frame, timeout: float) -> Frame | None:
+        """What the driver answers; None if it is busy, does not answer in time, or is gone."""
+        with self._querying:
+            if self.busy:
+                return None
+            answer = self._send_query(frame)
+            with contextlib.suppress(queue.Empty):
+                return answer.get(timeout=timeout)
+            if not self.busy and self.launch.dialect is None and not self.launch.interrupt_frames:
+                self.control.command(f"nudge {SIGINT}")  # it is caught in some __repr__ of the user's
+            with contextlib.suppress(queue.Empty):
+                return answer.get(timeout=timeout / 3)
+            return None
 
-    # -- what the reader's thread calls ------------------------------------------------------------------------
+    def query_early(self, frame: Frame, timeout: float) -> Frame | None:
+        """The same for a worker that may still be starting."""
+        with self._querying, contextlib.suppress(queue.Empty):
+            return self._send_query(frame).get(timeout=timeout)
+        return None
+
+    def _send_query(self, frame: Frame) -> queue.SimpleQueue[Frame | None]:
+        self._query += 1
+        self._answer = answer = queue.SimpleQueue[Frame | None]()
+        self.send({**frame, "query": self._query})
+        if not self.alive:  # it ended before there was this query to give up
+            answer.put(None)
+        return answer
+
+    # -- called by the reader thread -----------------------------------------------------------------------------
 
     def tend(self) -> float | None:
-        """Climb the ladder of `Clock` for a block that must end. This does not depend on its consumer."""
-        block = self.block
-        if block is None or block.finished or not block.attached:
+        """Take the next step of `Clock` for a block that must end; the seconds until the step after that.
+
+        This does not depend on the block's consumer.
+        """
+        block = self._attached()
+        if block is None:
             return None
         clock = block.clock
         if block.interrupted:
@@ -539,36 +481,58 @@ class Runtime(Processes):
             self._escalate(block, clock)
         return left
 
-    def received(self, frame: Frame) -> None:
+    def _escalate(self, block: Block, clock: Clock) -> None:
+        match clock.stage:
+            case "running":
+                clock.why = "timed_out"
+                self.interrupt()
+            case "asked" if self.ready is None and self.launch.dialect is None and clock.may_still_start():
+                return  # a slow start on a busy machine is no stuck code
+            case "asked":
+                self.control.say(f"sweep {block.started}")
+                self._signal(block)
+            case "swept":
+                self._signal(block)
+            case "pressed" if clock.in_grace_period():
+                self._signal(block)
+                return
+            case "pressed":
+                clock.why = clock.why if clock.why == "timed_out" else "killed"
+                self.control.say("kill")
+        clock.advance()
+
+    def _received(self, frame: Frame) -> None:
+        """A frame from the worker."""
+        block = self._blocks.get(frame.get("block", 0))
         match frame["event"]:
             case "ready":
                 self.ready = frame
                 self.snapshots.worker_ready(frame)
-                return
             case "answer":
-                self.questions.answered(frame)
-                return
+                if frame.get("query") == self._query:  # an older query has been given up
+                    self._answer.put(frame)
             case "sync":
                 if self.block:
                     self.block.drain_channels()
                 self.send({"op": "synced"})
-                return
             case "turn":
                 self.send({"op": "turn"})
-                return
             case "call":
-                self.calls.made(frame, self._blocks.get(frame.get("block", 0)))
-                return
+                self.calls.made(frame, block)
             case "call_off":
                 self.calls.called_off(frame["call"])
-                return
-        block = self._blocks.get(frame.get("block", 0))
-        if block is None or (block.finished and frame["event"] != "stream"):
-            return
-        if frame["event"] == "done":
-            self._finish(block, frame)
-        else:
-            block.put(frame)
+            case "done" if block is not None and not block.finished:
+                self._finish(block, frame)
+            case event if block is not None and (event == "stream" or not block.finished):
+                block.put(frame)
+
+    def _worker_wrote(self, data: bytes) -> bool:
+        """What the worker itself writes belongs to the block, once the worker is ready."""
+        if self.ready is None or self.block is None:
+            return False
+        if data:
+            self.block.put({"event": "stream", "name": "stderr", "text": data.decode("utf-8", "replace")})
+        return True
 
     def _finish(self, block: Block, frame: Frame) -> None:
         if self._terminal:
@@ -582,91 +546,57 @@ class Runtime(Processes):
         why = block.clock.why or ("interrupted" if block.interrupted else None)
         block.end({**frame, "why": why})
 
-    def worker_exited(self, code: int) -> None:
+    def _supervisor_said(self, words: list[str]) -> None:
+        match words:
+            case ["spawned", pid]:
+                self.pid = int(pid)
+            case ["exited", pid, code] if int(pid) == self.pid:
+                self._worker_exited(int(code))
+            case ["gone", state]:
+                self.snapshots.states.discard(int(state))
+            case ["left" | "promoted" | "split" | "missing" | "settled" as what, *words]:
+                self.snapshots.change_said(what, words)
+            case ["staying"] if self.first.parts:  # they need it
+                self.control.stays = True
+                self._supervisor_gone()  # a wrapper around it may hold the connection open
+
+    def _supervisor_ended(self) -> None:
+        self._supervisor_gone()
+        if self.alive:
+            self._worker_exited(-9)
+
+    def _supervisor_gone(self) -> None:
+        self.control.give_up()
+        self.snapshots.change_said("missing", [])
+
+    def _worker_exited(self, code: int) -> None:
         self._data.drain()
         self._startup.drain()
-        self.worker_gone(code)
+        self._worker_gone(code)
 
-    def worker_gone(self, code: int) -> None:
+    def _worker_gone(self, code: int) -> None:
         with self._ending:
-            if not self._alive:
+            if not self.alive:
                 return  # its end has been noticed already
-            self._alive, self.exit_code = False, code
+            self.alive, self.exit_code = False, code
             block = self.block
         if block is not None and not block.finished:
-            self._tell_exit(block)
-        self.snapshots.worker_exited()
-        self.questions.give_up()
+            self._report_exit(block)
+        self.snapshots.worker_ready({})
+        self._answer.put(None)
         self.ended.set()
 
-    def _tell_exit(self, block: Block) -> None:
-        startup = "" if self.ready else self._startup.text() or self._refused()
+    def _report_exit(self, block: Block) -> None:
+        startup = "" if self.ready else self._startup.text()
+        if not self.ready and not startup and self._refusal is not None:
+            self._refusal.seek(0)
+            startup = self._refusal.read(4096).decode("utf-8", "replace")
         self._finish(block, {"event": "exited", "code": self.exit_code, "startup": startup})
 
 
-class Questions:
-    """What a session's worker is asked."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-        self._asking = threading.Lock()
-        self._number = 0  # of the newest one
-        self._answer: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()  # to that one
-
-    def put(self, frame: Frame, patience: float, fds: list[int] | None = None) -> Frame | None:
-        """What the driver says; None if it is busy, does not answer in time, or is gone."""
-        runtime = self._runtime
-        with self._asking:
-            if runtime.busy:
-                return None
-            answer = self._send(frame, fds)
-            with contextlib.suppress(queue.Empty):
-                return answer.get(timeout=patience)
-            if not runtime.busy and runtime.launch.dialect is None and not runtime.launch.interrupt_frames:
-                runtime.control.command(f"nudge {SIGINT}")  # it is caught in some __repr__ of the user's
-            with contextlib.suppress(queue.Empty):
-                return answer.get(timeout=patience / 3)
-            return None
-
-    def put_early(self, frame: Frame, patience: float) -> Frame | None:
-        """The same to a worker that may still be starting."""
-        with self._asking, contextlib.suppress(queue.Empty):
-            return self._send(frame).get(timeout=patience)
-        return None
-
-    def _send(self, frame: Frame, fds: list[int] | None = None) -> queue.SimpleQueue[Frame | None]:
-        self._number += 1
-        self._answer = answer = queue.SimpleQueue[Frame | None]()
-        self._runtime.send({**frame, "query": self._number}, fds)
-        if not self._runtime.alive:  # since before there was this question to give up
-            answer.put(None)
-        return answer
-
-    def answered(self, frame: Frame) -> None:
-        """For the reader's thread: an answer, maybe to a question that nobody waits for any more."""
-        if frame.get("query") == self._number:
-            self._answer.put(frame)
-
-    def give_up(self) -> None:
-        """For the reader's thread: the worker is gone, and nobody need wait for it."""
-        self._answer.put(None)
-
-
-class SplitOff:
-    """Stands where a process would: it is no child of ours, so its line says whether it is there."""
-
-    def __init__(self, control: Control, origin: Processes) -> None:
-        self._control, self._origin = control, origin
-        origin.parts.add(self)
-
-    def poll(self) -> int | None:
-        return 0 if self._control.lost else None
-
-    def wait(self, timeout: float | None = None) -> int:
-        self._control.over.wait()
-        self._origin.part_ended(self)
-        return 0
-
-    def kill(self) -> None:
-        """It ends by itself as soon as what it waits for does."""
-        self._control.over.set()
+def new_folder() -> Path:
+    """A private folder, in memory where possible, so that a runtime's state touches no disk."""
+    for path in (os.environ.get("XDG_RUNTIME_DIR"), "/dev/shm"):
+        if path and os.access(path, os.W_OK | os.X_OK):
+            return Path(tempfile.mkdtemp(prefix="interpreter-", dir=path))
+    return Path(tempfile.mkdtemp(prefix="interpreter-"))

@@ -1,4 +1,4 @@
-"""The host's side of snapshots: have them taken, go on with one, and begin another session from one."""
+"""The host's side of snapshots: take them, return to one, and begin another runtime from one."""
 
 from __future__ import annotations
 
@@ -16,24 +16,23 @@ from interpreter.runtimes.state import numbers
 if TYPE_CHECKING:
     from interpreter.runtimes.runtime import Runtime
 
-PATIENCE = 60.0  # seconds; a machine that is short of memory takes its time
-CARRY_PATIENCE = 600.0
-ALL = ["all variables"]
+TIMEOUT = 60.0  # seconds; a machine that is short of memory is slow
+CARRY_TIMEOUT = 600.0
 
 
 class Snapshots:
-    """The earlier states that a session's worker left waiting copies of."""
+    """The earlier states that a runtime's worker left waiting copies of."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self.states: set[int] = set()  # that there is a snapshot of, or is about to be
-        self._promotion: queue.SimpleQueue[tuple[str, list[str]]] = queue.SimpleQueue()  # how it goes
-        self._woken: queue.SimpleQueue[Frame] = queue.SimpleQueue()  # what a new worker says of itself
+        self.states: set[int] = set()  # with a snapshot, or one that is about to be taken
+        self._changes: queue.SimpleQueue[tuple[str, list[str]]] = queue.SimpleQueue()  # reports of a change of workers
+        self._woken: queue.SimpleQueue[Frame] = queue.SimpleQueue()  # what a new worker says of itself; {}: it ended
 
-    # -- taking ----------------------------------------------------------------------------------------------
+    # -- taking --------------------------------------------------------------------------------------------------
 
     def expect(self, state: int, most: int) -> int:
-        """Tell the supervisor of a snapshot to come; the worker's end of the line between the two."""
+        """Announce a snapshot to the supervisor; returns the worker's end of the socket between the two."""
         ours, theirs = socket.socketpair()
         with ours:
             self._runtime.control.say(f"snapshot {state} {most}", [ours.fileno()])
@@ -41,7 +40,7 @@ class Snapshots:
         return theirs.detach()
 
     def take_soon(self, state: int, most: int) -> None:
-        """Have one taken between blocks, and do not wait for it."""
+        """Have one taken between blocks, without waiting for it."""
         fd = self.expect(state, most)
         try:
             self._runtime.send({"op": "snapshot"}, [fd])
@@ -49,103 +48,106 @@ class Snapshots:
             os.close(fd)
 
     def take(self, state: int, most: int) -> None:
-        """See to it that there is one of the present state."""
+        """Make sure that there is one of the present state."""
         if state not in self.states:
             self.take_soon(state, most)
-        self._runtime.questions.put({"op": "snapshot"}, PATIENCE)  # answered when it is there
+        self._runtime.query({"op": "snapshot"}, TIMEOUT)  # answered when it is there
 
     def forget(self) -> None:
         states, self.states = self.states, set()
         if states:
             self._runtime.control.say("forget " + " ".join(map(str, states)))
 
-    # -- going on --------------------------------------------------------------------------------------------
+    # -- returning -----------------------------------------------------------------------------------------------
 
     def promote(self, state: int) -> Frame | None:
-        """Go on with a snapshot, which is used up by that; what it says of itself, or None if it is gone."""
+        """Continue with a snapshot, which is used up by that; what it says of itself, or None if it is gone."""
         runtime = self._runtime
         if state not in self.states or runtime.control.lost:
             return None
         self.states.discard(state)
-        before = runtime.lines() if runtime.alive else None
+        before = runtime.worker() if runtime.alive else None
         self.expect_change()
         runtime.spawn(f"promote {state}")
         left = self.left_by_change()
         if left is None:
-            runtime.take_back(before)
+            runtime.restore_worker(before)
             return None
         frame = self.first_words()
-        return {**frame, "running": [f"{' '.join(name)} ({pid})" for pid, *name in left]} if frame else None
+        if frame is None:
+            runtime.control.say("kill")  # the next block gets a new one
+            return None
+        return {**frame, "running": [f"{' '.join(name)} ({pid})" for pid, *name in left]}
 
     def expect_change(self) -> None:
-        """From here on, what the supervisor says of a change of workers is heard, or that it is gone."""
-        self._woken, self._promotion = queue.SimpleQueue(), queue.SimpleQueue()
-        if self._runtime.control.lost:  # that was told to who listened then
-            self._promotion.put(("missing", []))
+        """Listen from here on to what the supervisor reports of a change of workers."""
+        self._woken, self._changes = queue.SimpleQueue(), queue.SimpleQueue()
+        if self._runtime.control.lost:  # which was reported before
+            self._changes.put(("missing", []))
 
     def left_by_change(self) -> list[list[str]] | None:
-        """Wait for it; the processes that outlive it, None if there is no change."""
+        """Wait for the change; the processes that outlive it, None if it failed."""
         left: list[list[str]] = []
-        while (said := self._promotion.get())[0] == "left":
+        while (said := self._changes.get())[0] == "left":
             left.append(said[1])
         return None if said[0] == "missing" else left
 
     def wait_settled(self) -> None:
-        """Wait for the end of a trial."""
-        while self._promotion.get()[0] not in ("settled", "missing"):
-            pass  # what one that was given up still had to say
+        """Wait for the end of a dry run."""
+        while self._changes.get()[0] not in ("settled", "missing"):
+            pass  # reports of one that was given up
 
     def first_words(self) -> Frame | None:
-        """What a new worker says of itself; None if it does not find its way back."""
+        """What a new worker says of itself; None if it ended or does not report in time."""
         with contextlib.suppress(queue.Empty):
-            return self._woken.get(timeout=PATIENCE) or None
-        self._runtime.control.say("kill")  # the next block gets a new one
+            return self._woken.get(timeout=TIMEOUT) or None
         return None
 
+    # -- moving variables ----------------------------------------------------------------------------------------
+
     def carry(self) -> list[str]:
-        """Replace a worker that cannot go on by a fresh one with its variables; what could not be moved."""
+        """Replace a worker that cannot continue by a fresh one with its variables; what could not be moved."""
         packed = self._runtime.folder / "variables"
-        lost = self._carried({"op": "pack", "path": str(packed)})
+        lost = self._move("pack", packed)
         self._runtime.spawn()
-        return lost + self._carried({"op": "unpack", "path": str(packed)})
+        return lost + self._move("unpack", packed)
 
     def carry_to(self, other: Runtime, folder: Path) -> list[str]:
-        """Give a fresh worker of another session the variables of this one, which ends; it can write to the folder."""
+        """Give a fresh worker of another runtime the variables of this one, which ends; it can write to the folder."""
         packed = folder / "variables"
-        lost = self._carried({"op": "pack", "path": str(packed)})
+        lost = self._move("pack", packed)
         other.spawn() if other.alive else other.start()
         if packed.is_file() and not packed.is_symlink():  # code in a sandbox can put anything there
             other.inherits = True
-            moved = shutil.move(packed, other.folder / packed.name)
-            lost += other.snapshots._carried({"op": "unpack", "path": str(moved)})
+            moved = other.folder / packed.name
+            shutil.move(packed, moved)
+            lost += other.snapshots._move("unpack", moved)
         self._runtime.close()
         return lost
 
-    def _carried(self, frame: Frame) -> list[str]:
-        answer = self._runtime.questions.put_early(frame, CARRY_PATIENCE)
-        return ALL if answer is None else list(answer["lost"])
-
-    # -- another session -------------------------------------------------------------------------------------
+    def _move(self, op: str, path: Path) -> list[str]:
+        answer = self._runtime.query_early({"op": op, "path": str(path)}, CARRY_TIMEOUT)
+        return ["all variables"] if answer is None else list(answer["lost"])
 
     def split(self, other: Runtime) -> Frame | None:
-        """Begin another session from the present state; what its worker says of itself, None if that failed."""
+        """Begin another runtime from the present state; what its worker says of itself, None if that failed."""
         state = next(numbers)
         self.take(state, len(self.states) + 2)
-        self.states.discard(state)  # it is not to be returned to
+        self.states.discard(state)  # it is not a state to return to
         self.expect_change()
         other.start_from(self._runtime, f"split {state}")
-        return other.snapshots.first_words() if self.left_by_change() is not None else None
+        if self.left_by_change() is None:
+            return None
+        frame = other.snapshots.first_words()
+        if frame is None:
+            other.control.say("kill")
+        return frame
 
-    # -- what the reader's thread calls ------------------------------------------------------------------------
+    # -- called by the reader thread -----------------------------------------------------------------------------
 
-    def gone(self, state: int) -> None:
-        self.states.discard(state)
-
-    def promotion_said(self, what: str, words: list[str]) -> None:
-        self._promotion.put((what, words))
+    def change_said(self, what: str, words: list[str]) -> None:
+        self._changes.put((what, words))
 
     def worker_ready(self, frame: Frame) -> None:
+        """What a new worker says of itself; empty if it ended."""
         self._woken.put(frame)
-
-    def worker_exited(self) -> None:
-        self._woken.put({})

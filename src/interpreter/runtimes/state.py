@@ -1,4 +1,4 @@
-"""What a language tells between blocks: its live variables, one value page by page, what could be typed next."""
+"""What a runtime says of its state between blocks: variables, values, completions, and states to return to."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-COMPLETING = 1.0  # seconds; it is sought in a thread of its own, and whoever has typed on by then does not see it
+COMPLETING = 1.0  # seconds; the search runs in its own thread, and a later answer is not shown
 LISTING = 2.0
-SAVING = 60.0  # a state with much in it, on a busy machine
+SAVING = 60.0  # a large state, on a busy machine
 SHOWING = 10.0  # a large figure takes a while to draw
 
 Window = tuple[int, int]
@@ -90,22 +90,21 @@ def value_from(answer: dict[str, Any]) -> Value:
             return Text(kind, answer["text"])
 
 
-numbers = itertools.count(1)  # of states; two sessions share one only where they split
-NOT_TAKEN_ALONG = "The variables of {name} cannot be taken along: its blocks can be run again."
+numbers = itertools.count(1)  # of states; two runtimes share one only where they split
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a state found the working directory and the exported variables."""
+    """The working directory and the exported variables in a state."""
 
-    cwd: str  # that all languages share
+    cwd: str  # shared by all languages
     exported: dict[str, str | None]
-    own_env: dict[str, str | None]  # what it had been told
+    own_env: dict[str, str | None]  # what the runtime knew of them
 
 
 @dataclass(frozen=True)
 class Mark:
-    """A moment of all sessions of a computer, to return to."""
+    """A moment of all runtimes of a computer, to return to."""
 
     states: dict[str, int]  # by language
     cwd: str
@@ -117,7 +116,7 @@ class Restored:
     """A return to an earlier state: what it could not bring back."""
 
     lost: list[str] = field(default_factory=list)  # threads, open sockets and pipes, variables that cannot move
-    running: list[str] = field(default_factory=list)  # child processes: they go on, and are nobody's now
+    running: list[str] = field(default_factory=list)  # child processes that keep running without a parent
 
     def __str__(self) -> str:
         said = []
@@ -129,6 +128,6 @@ class Restored:
 
 
 def listed(things: list[str]) -> str:
-    """Each once, with how often it is there."""
+    """Each once, with its count."""
     counted = {thing: things.count(thing) for thing in things}
     return ", ".join(thing if count == 1 else f"{thing} (and {count - 1} more)" for thing, count in counted.items())

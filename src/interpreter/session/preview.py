@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from interpreter.computer_api.running import block_chunks
 from interpreter.errors import UsageError
-from interpreter.runtimes.overlay import View
+from interpreter.runtimes.overlay import Overlay
 from interpreter.runtimes.seccomp_notify import Denied
 from interpreter.session import Action, Block, Do
 from interpreter.workspace import Change
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.computer_api import Computer
     from interpreter.messages import Chunk
-    from interpreter.runtimes.overlay import Trial
+    from interpreter.runtimes.overlay import DryRun
 
 OURS = "interpreter-"  # how our own folders among the temporary files begin
 
@@ -53,7 +53,7 @@ class TryOut(Action):
 
     kind = "preview"
 
-    def __init__(self, computer: Computer, trial: Trial, code: str) -> None:
+    def __init__(self, computer: Computer, trial: DryRun, code: str) -> None:
         super().__init__()
         self._computer, self._trial, self._code = computer, trial, code
 
@@ -87,13 +87,13 @@ class Preview:
         self.report: Applied | None = None
         """What became of it, once it is applied."""
         self._layers: dict[str, Layer] = {}
-        View.check(interpreter.workspace)
-        self._view = View(interpreter.workspace)
+        Overlay.check(interpreter.workspace)
+        self._view = Overlay(interpreter.workspace)
         self._began = time.time_ns()
         self._over = False
         try:
             made = Do("preview", lambda: interpreter.computer.trial(language, self._view), "a preview is being made")
-            self._trial: Trial = interpreter.session.perform(made, interpreter.user).result()
+            self._trial: DryRun = interpreter.session.perform(made, interpreter.user).result()
         except BaseException:
             self._view.remove()
             raise

@@ -41,18 +41,20 @@ class JavaScript(LiveLanguage):
         super().__init__(computer)
         self._pipes = itertools.count(1)
 
+    def _node(self) -> str | None:
+        return shutil.which("node", path=self.context.own_environment().get("PATH"))
+
     def version(self) -> str | None:
-        node = shutil.which("node", path=self.context.own_environment().get("PATH"))
+        node = self._node()
         number = node and program_version(node, self.context.containment)
         return f"Node.js {number}" if number else None
 
     def launch(self) -> Launch:
-        env = self.context.environment()
-        node = shutil.which("node", path=self.context.own_environment().get("PATH"))
+        node = self._node()
         if node is None:
             raise SessionStartError(self.name, NO_NODE)
         worker = ["exec", node, *FLAGS, str(DRIVER), "{data}"]
-        return Launch(worker=worker, env=env, cwd=self.context.cwd, interrupt_frames=True)
+        return Launch(worker, env=self.context.environment(), cwd=self.context.cwd, interrupt_frames=True)
 
     def channels(self) -> Channels:
         """Two named pipes, which the driver opens for child processes: Node cannot be sent descriptors."""
@@ -63,9 +65,8 @@ class JavaScript(LiveLanguage):
             path = folder / f"{name}-{number}"
             os.mkfifo(path, 0o600)
             channels.reads.append((os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW), name))
-            channels.held.append(
-                os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
-            )  # or it would be at its end before a child has it
+            # our own writing end: without it, the pipe would be at its end before a child opens it
+            channels.held.append(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW))
             channels.fields[name] = str(path)
             with contextlib.suppress(FileNotFoundError):
                 (folder / f"{name}-{number - 1}").unlink()

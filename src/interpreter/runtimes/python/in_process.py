@@ -1,4 +1,4 @@
-"""One thread's own: stand-ins that only the threads running a block see."""
+"""Python in the caller's own process, for embedders who want their live objects in reach."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
 from interpreter.errors import BusyError, NotRestorableError, SandboxUnavailableError, UsageError
 from interpreter.messages import Chunk
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.runtimes.block import console, display_chunks
+from interpreter.runtimes.block import closing_chunk, console, display_chunks
 from interpreter.runtimes.calls import CallRequest, Interrupt, Request
 from interpreter.runtimes.context import SessionContext
 from interpreter.runtimes.live import HasContext
@@ -58,7 +59,7 @@ from interpreter.sigint import call_user_code
 
 
 class ByThread:
-    """Stands in for an attribute of a module: threads that run a block see their own, others the original."""
+    """Replaces an attribute of a module: threads that run a block see their own value, others the original."""
 
     def __init__(self, owner: Any, name: str) -> None:
         self._owner, self._name = owner, name
@@ -106,10 +107,10 @@ INPUT = ByThread(builtins, "input")
 class InProcessPython(BaseLanguage):
     """Runs blocks in the caller's own process and thread, with the caller's objects in reach.
 
-    There is no crash protection: code that ends or crashes the process ends the caller. What a block prints
-    is captured from the calling thread only and comes statement by statement; what its child processes write
-    goes where the caller's own output goes, except for `!commands`. Whenever no statement is running, the
-    caller has its own streams and its own working directory.
+    There is no crash protection: code that ends or crashes the process ends the caller. Only what the calling
+    thread prints is captured, statement by statement; the output of child processes goes where the caller's own
+    output goes, except for `!commands`. Whenever no statement is running, the caller has its own streams and its own
+    working directory.
     """
 
     name = "Python"
@@ -133,7 +134,7 @@ class InProcessPython(BaseLanguage):
         )
         self._hidden: dict[str, Any] = {"display": self._engine.display}
         if self.context.tools is not None:
-            self._hidden["computer"] = self.context.tools.stand_in(self._call)
+            self._hidden["computer"] = self.context.tools.stand_in(partial(InProcessCall, self, self._outlet))
         self._put_in_place()
 
     def run(self, code: str) -> Iterator[Chunk]:
@@ -148,25 +149,27 @@ class InProcessPython(BaseLanguage):
 
     def _run(self, code: str) -> Iterator[Chunk]:
         steps = self._steps(code)
+
+        def advance() -> object:
+            if self._interrupt.asked:  # `stop` came just before a signal could raise here
+                raise KeyboardInterrupt
+            return next(steps, self)
+
         error: BaseException | None = None
         more = True
         while more:
             try:
                 with self._inside():
-                    step = call_user_code(self._next, steps)
+                    step = call_user_code(advance)
                 more = step is not self
                 error = step if isinstance(step, BaseException) else error
             except KeyboardInterrupt as interrupt:  # it came between the user's code and ours
                 error, more = interrupt, False
             yield from self._outlet.take()
-        yield closing(error)
+        status, exit_code = outcome(error)
+        yield closing_chunk(exit_code, "done" if status == "ok" else status)
         if isinstance(error, KeyboardInterrupt) and not self._interrupt.asked:
             raise KeyboardInterrupt
-
-    def _next(self, steps: Iterator[BaseException | None]) -> object:
-        if self._interrupt.asked:  # `stop` came just before a signal could raise here
-            raise KeyboardInterrupt
-        return next(steps, self)
 
     def stop(self) -> None:
         self._interrupt.ask()
@@ -183,7 +186,7 @@ class InProcessPython(BaseLanguage):
     def split(self, computer: Any) -> tuple[BaseLanguage, Restored]:
         raise NotRestorableError("Python runs in the caller's own process: its variables cannot be taken along.")
 
-    # -- questions between blocks ------------------------------------------------------------------------------
+    # -- queries between blocks --------------------------------------------------------------------------------
 
     def variables(self) -> list[Variable]:
         return variables_from(self._answer({"op": "inspect"}))
@@ -207,13 +210,12 @@ class InProcessPython(BaseLanguage):
             raise UsageError(found["failed"])
         return found
 
-    def _call(self, path: str, how: str) -> OwnCall:
-        return OwnCall(self, self._outlet, path, how)
-
     def _put_in_place(self) -> None:
-        """Have our names stand for ours; another session may share the variables. What is the user's own stays."""
+        """Put our names into the namespace, which another session may share, without replacing the user's own."""
         for name, value in self._hidden.items():
-            if name not in self.namespace or _is_such(self.namespace[name], value):
+            found = self.namespace.get(name, value)
+            same = getattr(found, "__func__", None) is getattr(value, "__func__", None)
+            if type(found) is type(value) and same:  # nothing, or what another session has put there
                 self.namespace[name] = value
 
     def _prepare(self) -> None:
@@ -222,7 +224,7 @@ class InProcessPython(BaseLanguage):
         self._interrupt.begin()
         self._lines.enabled = self.context.active_lines
         self._figures.begin()
-        if working_directory() != self._host_cwd:  # the caller went somewhere, and the session goes along
+        if working_directory() != self._host_cwd:  # the caller has changed it, and the session follows
             self._host_cwd = self.context.cwd = working_directory()
 
     def _steps(self, code: str) -> Iterator[BaseException | None]:
@@ -259,7 +261,7 @@ class InProcessPython(BaseLanguage):
                 os.chdir(host)
 
 
-class OwnCall:
+class InProcessCall:
     """A call that a block in this process makes to the computer's tools: it runs right here."""
 
     args: Sequence[Any] = ()
@@ -286,7 +288,7 @@ class OwnCall:
         return nullcontext()
 
     def ask(self, words: str) -> bool | None:
-        """Whether the user allows it; None if nobody can be asked."""
+        """Whether the user approves it; None if there is no answer."""
         request = CallRequest(f"computer.{self.path}", words)
         content = {"type": "call", "format": request.name, "content": words}
         self._outlet.request(request, {"type": "confirmation", "format": "tool_call", "content": content})
@@ -314,14 +316,11 @@ class Outlet:
         self.stderr.flush_everything()
 
     def stream(self, name: str, text: str) -> None:
-        chunk = console(text)
-        self._chunks.append({**chunk, "stream": "stderr"} if name == "stderr" else chunk)
+        self._chunks.append(console(text, name))
 
     def display(self, data: dict[str, Any], display_id: str | None = None, update: bool = False) -> None:
         self.flush()
-        for chunk in display_chunks(data):
-            hidden = chunk["type"] == "image" and not self._context.emit_images
-            self._chunks.append({**chunk, "recipient": "user"} if hidden else chunk)
+        self._chunks += display_chunks(data, self._context.emit_images)
 
     def add(self, chunk: Chunk) -> None:
         self.flush()
@@ -338,24 +337,11 @@ class Outlet:
         return request.text
 
     def request(self, request: Request, chunk: Chunk) -> None:
-        """Have whoever can answer do so now: code that runs in this very thread cannot be suspended."""
+        """Get an answer now: code that runs in this thread cannot be suspended."""
         self.flush()
         if self._context.ask is not None:
             chunk = self._context.ask(request, chunk)
         self._chunks.append(chunk)
-
-
-def _is_such(found: Any, ours: Any) -> bool:
-    """Whether it is what another session has put there."""
-    return type(found) is type(ours) and getattr(found, "__func__", None) is getattr(ours, "__func__", None)
-
-
-def closing(error: BaseException | None) -> Chunk:
-    """The chunk that ends a block."""
-    status, exit_code = outcome(error)
-    ended = "done" if status == "ok" else status
-    chunk: Chunk = {"type": "console", "format": "active_line", "content": None}
-    return {**chunk, "exit_code": exit_code, "ended": ended}
 
 
 def run_captured(command: str) -> int:
@@ -372,4 +358,4 @@ def working_directory() -> str:
     try:
         return os.getcwd()
     except FileNotFoundError:
-        return os.sep  # somebody removed it
+        return os.sep  # it was removed

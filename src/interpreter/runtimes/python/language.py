@@ -1,4 +1,4 @@
-"""Which Python a session runs: the one asked for, else the active virtual environment's, else our own."""
+"""Python in a live runtime: which Python runs, and how its variables return to earlier states."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interpreter.errors import BusyError, NotRestorableError, SessionStartError
+from interpreter.errors import NotRestorableError, SessionStartError
 from interpreter.messages import Chunk
 from interpreter.runtimes.block import notice
 from interpreter.runtimes.launch import Launch, program_version
@@ -23,45 +23,8 @@ from interpreter.runtimes.state import Restored
 if TYPE_CHECKING:
     from interpreter.runtimes.base import BaseLanguage
     from interpreter.runtimes.context import SessionContext
-    from interpreter.runtimes.overlay import Trial, View
+    from interpreter.runtimes.overlay import DryRun, Overlay
     from interpreter.runtimes.seccomp_notify import Gate
-
-
-def which_python(asked: str | None, env: Mapping[str, str]) -> str:
-    """The program to run; `asked` may be a program, a path, or the folder of a virtual environment."""
-    if asked:
-        return asked_for(asked, env)
-    active = env.get("VIRTUAL_ENV")
-    if active and (found := python_in(Path(active))):
-        return found
-    return sys.executable
-
-
-def asked_for(asked: str, env: Mapping[str, str]) -> str:
-    path = Path(asked).expanduser()
-    if path.is_dir():
-        found = python_in(path)
-    else:
-        found = shutil.which(str(path), path=env.get("PATH"))
-    if found is None:
-        raise SessionStartError("Python", f"no Python at {asked!r}; see the setting `computer.python`")
-    return os.path.abspath(found)
-
-
-def has_package(python: str, name: str) -> bool:
-    """Whether a Python has this package, as far as its folders tell."""
-    prefix = Path(python).absolute().parent.parent
-    places = [*prefix.glob("lib/python3*/site-packages"), prefix / "Lib" / "site-packages"]
-    return any((place / name).is_dir() for place in places)
-
-
-def python_in(environment: Path) -> str | None:
-    """The Python of a virtual environment."""
-    for name in ("bin/python", "bin/python3", "Scripts/python.exe"):
-        if os.access(environment / name, os.X_OK):
-            return str(environment / name)
-    return None
-
 
 DRIVER = Path(__file__).with_name("driver") / "start.py"
 OFF = "Undo of variables is off (setting `computer.undo_snapshots`)."
@@ -69,6 +32,34 @@ NO_FORK = "This system cannot copy a running process, so Python's variables cann
 NO_COPY = "The Python session could not be copied: there may not be enough memory, or no room for more processes."
 ENDED = "The Python session has ended: run a block first."
 GONE = "That state of the Python session is not kept any more: it is too old, or memory was short."
+
+
+def which_python(asked: str | None, env: Mapping[str, str]) -> str:
+    """The program to run: the one asked for, else the active virtual environment's, else our own.
+
+    `asked` may be a program, a path, or the folder of a virtual environment.
+    """
+    if not asked:
+        active = env.get("VIRTUAL_ENV")
+        return (python_in(Path(active)) if active else None) or sys.executable
+    path = Path(asked).expanduser()
+    found = python_in(path) if path.is_dir() else shutil.which(str(path), path=env.get("PATH"))
+    if found is None:
+        raise SessionStartError("Python", f"no Python at {asked!r}; see the setting `computer.python`")
+    return os.path.abspath(found)
+
+
+def python_in(environment: Path) -> str | None:
+    """The Python of a virtual environment."""
+    paths = (environment / name for name in ("bin/python", "bin/python3", "Scripts/python.exe"))
+    return next((str(path) for path in paths if os.access(path, os.X_OK)), None)
+
+
+def has_package(python: str, name: str) -> bool:
+    """Whether a Python has this package, judging by its folders."""
+    prefix = Path(python).absolute().parent.parent
+    places = [*prefix.glob("lib/python3*/site-packages"), prefix / "Lib" / "site-packages"]
+    return any((place / name).is_dir() for place in places)
 
 
 class Python(LiveLanguage):
@@ -86,7 +77,7 @@ class Python(LiveLanguage):
     script = "interpreter.export.script.steps:add_python"
     order = 1
 
-    gate: Gate | None = None  # what is asked about by copies of the session that were in a view
+    gate: Gate | None = None  # answers for copies of the runtime that were in an overlay
 
     @classmethod
     def variant(cls, context: SessionContext) -> type[BaseLanguage]:
@@ -127,18 +118,17 @@ class Python(LiveLanguage):
         runtime = self.runtime
         if runtime is None or state not in runtime.snapshots.states:
             raise NotRestorableError(GONE)
-        if runtime.block is not None and not runtime.block.finished:
-            raise BusyError("A Python block is running: its session cannot be rewound now.")
+        self.check_idle("A Python block is running: its session cannot be rewound now.")
         self._note_place()
         if runtime.alive:
-            runtime.snapshots.take(self.present, self._most())
+            runtime.snapshots.take(self.present, self.most_snapshots)
         restored = self._promote(runtime, state)
         if restored is None:
             raise NotRestorableError(GONE)
         return restored
 
     def hand_over(self, other: Python) -> Restored:
-        """By fork, also where no snapshots are kept; what another Python is to run is carried there."""
+        """By fork, also where no snapshots are kept; for another Python program, the variables are carried there."""
         runtime = self.runtime
         if not hasattr(os, "fork"):
             raise NotRestorableError(NO_FORK)
@@ -160,41 +150,39 @@ class Python(LiveLanguage):
         return Restored(lost)
 
     def take_back(self, other: Python) -> Restored:
-        """Have what another session has made of these variables; the states of before can still be returned to."""
+        """Take over what another runtime has made of these variables; earlier states can still be returned to."""
         runtime, theirs = self.runtime, other.runtime
         if runtime is None or theirs is None or not (runtime.alive and theirs.alive):
             raise NotRestorableError(ENDED)
         self._note_place()
         if self._can_rewind():
-            runtime.snapshots.take(self.present, self._most())
+            runtime.snapshots.take(self.present, self.most_snapshots)
         lost = theirs.snapshots.carry_to(runtime, theirs.folder)
         self._number = other.present
-        self._cwd, self._env = None, {}  # a fresh worker is told where it is
+        self.known_cwd, self.known_env = None, {}  # a fresh worker learns both
         return Restored(lost)
 
     def snapshot(self) -> tuple[int, int] | None:
         """As a rule there is one from the end of the last block."""
         runtime = self.start()
-        if not self._can_rewind() or self._before in runtime.snapshots.states:
+        if not self._can_rewind() or self.state_before in runtime.snapshots.states:
             return None
-        return self._before, self._most()
+        return self.state_before, self.most_snapshots
 
     def settle(self, event: Frame) -> None:
-        """Take the next block's snapshot now; where threads go on, only that block knows what there is to keep."""
+        """Take the next block's snapshot now; while threads run, only that block knows what to keep."""
         if self._can_rewind() and not event["threads"] and self.runtime is not None:
-            self.runtime.snapshots.take_soon(self.present, self._most())
+            self.runtime.snapshots.take_soon(self.present, self.most_snapshots)
 
-    def _most(self) -> int:
-        return self.context.snapshots + 1  # the present state is one, and no return
+    @property
+    def most_snapshots(self) -> int:
+        """How many to keep."""
+        return self.context.snapshots + 1  # one is the present state, which is not returned to
 
-    def snapshot_of_now(self) -> tuple[int, int] | None:
-        """What a snapshot of the present state is called, and how many to keep; None for no snapshot."""
-        return (self.present, self.context.snapshots + 1) if self._can_rewind() else None
+    def dry_run(self, overlay: Overlay) -> DryRun:
+        from interpreter.runtimes.python.dry_run import PythonDryRun
 
-    def trial(self, view: View) -> Trial:
-        from interpreter.runtimes.python.dry_run import PythonTrial
-
-        return PythonTrial(self, view)
+        return PythonDryRun(self, overlay)
 
     def _can_rewind(self) -> bool:
         return self.context.snapshots > 0 and hasattr(os, "fork")
@@ -210,7 +198,7 @@ class Python(LiveLanguage):
         return Restored(lost, said["running"])
 
     def revive(self, runtime: Runtime) -> Iterator[Chunk]:
-        """The worker ended between blocks, by a thread or by somebody's hand: the newest snapshot goes on."""
+        """The worker ended between blocks, by a thread or a signal: continue with the newest snapshot."""
         code, present = runtime.exit_code or 0, self.present
         state = present if present in runtime.snapshots.states else max(self.points(), default=0)
         restored = self._promote(runtime, state)
@@ -222,15 +210,14 @@ class Python(LiveLanguage):
         yield notice(f"{told}{restored}".rstrip() + "\n")
 
     def exited(self, event: Frame) -> Iterator[Chunk]:
-        """The worker ended during a block: the newest snapshot goes on, and the block alone is lost."""
-        runtime = self.runtime
-        points = self.points()
-        state = self._before if self._before in points else max(points, default=0)
+        """The worker ended during a block: continue with the newest snapshot, so that only the block is lost."""
+        runtime, points, before = self.runtime, self.points(), self.state_before
+        state = before if before in points else max(points, default=0)
         restored = self._promote(runtime, state) if runtime is not None and state and not event["startup"] else None
         if restored is None:
             yield from super().exited(event)
             return
-        then = "before it" if state == self._before else "some blocks ago: newer snapshots are gone"
+        then = "before it" if state == before else "some blocks ago: newer snapshots are gone"
         told = f"The Python session ended ({how_it_ended(event['code'])}). Only this block is lost: "
         told += f"the variables are as they were {then}. {restored}"
         yield notice(told.rstrip() + "\n")

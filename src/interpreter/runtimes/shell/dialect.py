@@ -1,4 +1,4 @@
-"""Files in a session's folder, which its code can write to: no link is followed, nothing waits, nothing is endless."""
+"""The language of a live bash or zsh: how blocks are sent to it, and how its saved state and variables are read."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from shlex import quote
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.state import Variable
 
+# -- files -----------------------------------------------------------------------------------------------------------
+
+# In the runtime's folder, where its code can write: no link is followed, nothing waits, nothing is endless.
+
 MOST = 64 * 1024 * 1024  # bytes of a file that are read
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """A new file, in the place of whatever has its name."""
+    """Write a new file, replacing whatever has its name."""
     path.unlink(missing_ok=True)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(fd, "wb") as file:
@@ -35,40 +39,18 @@ def read_file(path: Path) -> bytes:
         return file.read(MOST)
 
 
+# -- where a block can be cut ----------------------------------------------------------------------------------------
+
+# A shell has no hook to report lines that is both cheap and invisible: a DEBUG trap makes loops ten times slower and
+# changes `$_`. So lines that are certainly whole commands are sent one by one; from the first line that may not be,
+# the rest of the block is one piece.
+
 RESERVED = frozenset(
-    [
-        "if",
-        "then",
-        "else",
-        "elif",
-        "fi",
-        "for",
-        "foreach",
-        "while",
-        "until",
-        "do",
-        "done",
-        "case",
-        "esac",
-        "in",
-        "select",
-        "function",
-        "time",
-        "coproc",
-        "repeat",
-        "nocorrect",
-        "return",
-        "break",
-        "continue",
-        "exec",
-        "alias",
-        "unalias",
-        "trap",
-        "emulate",
-    ]
+    """if then else elif fi for foreach while until do done case esac in select function time coproc repeat nocorrect
+    return break continue exec alias unalias trap emulate""".split()
 )
-LONGEST = 20_000  # characters of a block that is looked at
-# What is not the same from one piece to the next.
+LONGEST = 20_000  # characters of a block that is cut
+# What would differ from one piece to the next.
 CONNECTED = re.compile(r"\$_\b|\$\{?_\}|pipestatus|BASH_|FUNCNAME|LINENO|RANDOM|funcstack", re.IGNORECASE)
 VARIABLE = r"\$\w+|\$\{\w+\}"
 QUOTED = rf"""'[^'\n]*'|"(?:[\w\s./:=,@%+~^*?\[\]()<>|&;!'{{}}#-]|{VARIABLE})*\""""
@@ -103,7 +85,9 @@ def stands_alone(line: str) -> bool:
     return not any(word in RESERVED or word.startswith(("[[", "!")) for word in FIRST_WORDS.findall(line))
 
 
-# These say how a shell was reached, not what its user wants others to see.
+# -- what it exports -------------------------------------------------------------------------------------------------
+
+# These describe how a shell was started, not what its user wants others to see.
 OWN = frozenset({"_", "PWD", "OLDPWD", "SHLVL", "TERM", "COLUMNS", "LINES", "LOGNAME"})
 
 DECLARATION = re.compile(
@@ -122,7 +106,7 @@ class Exports:
         self._listing = b""
 
     def news(self, report: bytes, told: dict[str, str | None]) -> tuple[str, dict[str, str | None]]:
-        """The working directory, and the variables that changed (None: unset) from what they were told to be."""
+        """The working directory, and the variables that differ (None: unset) from what the shell was told."""
         place, _, listing = report.partition(b"\0")
         cwd = os.fsdecode(place.removesuffix(b"\n"))
         if (listing, told) == (self._listing, self._told):
@@ -140,29 +124,27 @@ def exported(listing: bytes) -> dict[str, str]:
     if b"\0" in listing:
         # an interrupt may make zsh print something twice, a NUL too
         pairs = [pair.split(b"=", 1) for pair in listing.split(b"\0") if b"=" in pair]
-    else:
-        pairs = [[name, unescape(double, ansi)] for name, double, ansi in declarations(listing)]
+    else:  # arrays are left out: other programs never get those
+        found = [match.groups() for match in DECLARATION.finditer(listing)]
+        pairs = [[name, unescape(double, ansi)] for flags, name, double, ansi in found if b"x" in flags]
     return {os.fsdecode(name): os.fsdecode(value) for name, value in pairs}
 
 
-def declarations(listing: bytes) -> list[tuple[bytes, bytes | None, bytes | None]]:
-    """Name and quoted value of each exported variable, arrays excepted: no other program ever gets those."""
-    found = (match.groups() for match in DECLARATION.finditer(listing))
-    return [(name, double, ansi) for flags, name, double, ansi in found if b"x" in flags]
-
-
 def unescape(double: bytes | None, ansi: bytes | None) -> bytes:
+    """What stands in double quotes, or between $' and '."""
     if double is not None:
         return re.sub(rb'\\([\\"$`])|\\\n', lambda match: match[1] or b"", double)
+
+    def escaped(match: re.Match[bytes]) -> bytes:
+        octal, hexadecimal, other = match.groups()
+        if octal or hexadecimal:
+            return bytes([int(octal, 8) & 0xFF if octal else int(hexadecimal, 16)])
+        return bytes([SIMPLE.get(other[0], other[0])])
+
     return re.sub(rb"(?s)\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", escaped, ansi or b"")
 
 
-def escaped(match: re.Match[bytes]) -> bytes:
-    octal, hexadecimal, other = match.groups()
-    if octal or hexadecimal:
-        return bytes([int(octal, 8) & 0xFF if octal else int(hexadecimal, 16)])
-    return bytes([SIMPLE.get(other[0], other[0])])
-
+# -- its variables, in the state that it saves after every block -----------------------------------------------------
 
 _LONGEST = 100
 # `declare -ax NAME=VALUE` of bash, `typeset -g -i NAME=VALUE` and `export NAME=VALUE` of zsh
@@ -174,7 +156,7 @@ _DECLARATION = re.compile(
 )
 _PIECE = re.compile(r"""\$'((?:[^'\\]|\\.)*)'|'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)|([^'"\\]+)""", re.DOTALL)
 _ELEMENT = re.compile(r"""(?:\[(?:[^\]"']|"(?:[^"\\]|\\.)*")*\]=)?(?:[^\s'"\\]|"(?:[^"\\]|\\.)*"|\$?'[^']*'|\\.)+""")
-# What a shell sets by itself, and what says how it was started.
+# What a shell sets by itself, and what describes how it was started.
 _ITS_OWN = re.compile(
     r"""BASH\w*|COMP_\w+|DIRSTACK|E?UID|E?GID|GROUPS|HOST\w*|IFS|MACHTYPE|OPT(?:ARG|ERR|IND)|OSTYPE|PIPESTATUS|PPID
     |PS[0-9]|(?:OLD)?PWD|SHELL(?:OPTS)?|SHLVL|TERM|UID|_|RANDOM|SRANDOM|LINENO|SECONDS|EPOCH\w+|FUNCNAME|COLUMNS|LINES
@@ -189,45 +171,41 @@ def variables(state: str, environment: dict[str, str]) -> dict[str, tuple[str, s
     """Type and text of each variable that blocks have set, by its name."""
     found: dict[str, tuple[str, str]] = {}
     for flags, name, written in _DECLARATION.findall(state):
-        kind = _kind(flags, written)
-        text = written if kind in ("array", "map") else unquoted(written)
+        if "A" in flags:
+            kind, text = "map", written
+        elif "a" in flags or written.startswith("("):
+            kind, text = "array", written
+        else:
+            kind, text = "integer" if "i" in flags else "string", unquoted(written)
         if not _ITS_OWN.fullmatch(name) and environment.get(name) != text:
             found[name] = (kind, text)
     return found
 
 
 def listed(found: dict[str, tuple[str, str]]) -> list[Variable]:
-    return [_variable(name, kind, text) for name, (kind, text) in found.items()]
-
-
-def _variable(name: str, kind: str, text: str) -> Variable:
-    line = " ".join(text.split())
-    preview = line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
-    if kind in ("array", "map"):
-        return Variable(name, kind, preview, str(len(_ELEMENT.findall(text[1:-1]))))
-    return Variable(name, kind, preview, str(len(text)), len(text.encode("utf-8", "replace")))
-
-
-def _kind(flags: str, written: str) -> str:
-    if "A" in flags:
-        return "map"
-    if "a" in flags or written.startswith("("):
-        return "array"
-    return "integer" if "i" in flags else "string"
+    rows = []
+    for name, (kind, text) in found.items():
+        line = " ".join(text.split())
+        preview = line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
+        if kind in ("array", "map"):
+            rows.append(Variable(name, kind, preview, str(len(_ELEMENT.findall(text[1:-1])))))
+        else:
+            rows.append(Variable(name, kind, preview, str(len(text)), len(text.encode("utf-8", "replace"))))
+    return rows
 
 
 def unquoted(written: str) -> str:
-    """The value as it is, from the way that the shell writes it."""
-    return "".join(_plain(*match.groups()) for match in _PIECE.finditer(written))
+    """The value, from the way that the shell writes it."""
+    parts = []
+    for ansi, single, double, escaped, bare in _PIECE.findall(written):
+        if ansi or double:
+            parts.append(unescape(double.encode() or None, ansi.encode()).decode("utf-8", "replace"))
+        else:
+            parts.append(single or escaped or bare)
+    return "".join(parts)
 
 
-def _plain(ansi: str | None, single: str | None, double: str | None, escaped: str | None, bare: str | None) -> str:
-    if ansi is not None:
-        return unescape(None, ansi.encode()).decode("utf-8", "replace")
-    if double is not None:
-        return unescape(double.encode(), None).decode("utf-8", "replace")
-    return single or escaped or bare or ""
-
+# -- to and from the shell -------------------------------------------------------------------------------------------
 
 HERE = Path(__file__).parent
 WHOLE = b"# whole\n"  # how the driver ends a state that was saved to its end
@@ -235,7 +213,7 @@ WHOLE = b"# whole\n"  # how the driver ends a state that was saved to its end
 REACHED = "\n__oi_reached=$?\n"
 PIECE = '\\. "${{__oi_over:-{file}}}" <>{stdin} 2>&1'
 # bash gets a block as one line: when a file ends inside $( it may not live through the next line it reads.
-# zsh gets it enclosed: an error or an interrupt would end the whole shell unless somebody takes it. Its EXIT trap can
+# zsh gets it enclosed: an error or an interrupt would end the whole shell unless it is caught. Its EXIT trap can
 # be seen and set outside functions only. With `&& :` a call is safe under errexit.
 BLOCK = {
     "bash": '{pieces}; __oi_status=$? __oi_block=; __oi_leave {block} "$@" && :',
@@ -248,23 +226,23 @@ START = {
 }
 
 
-class Dialect:
-    """Speaks to one session's shell, and remembers what it said to the last one."""
+class ShellDialect:
+    """Encodes frames for one runtime's shell, and knows its saved states."""
 
     def __init__(self, shell: str, term: str, rc: bool = False, state: bytes | None = None) -> None:
         self.shell = shell
         self.kind = "zsh" if Path(shell).name == "zsh" else "bash"
         self._term, self._rc = term, rc
-        self._state = state  # to begin with; later it is in the session's folder
+        self._state = state  # to begin with; later it is in the runtime's folder
         self._block = 0
         self._files: list[Path] = []
-        self._chosen: tuple[int, int] | None = None  # after this block, the state of that one was chosen to go on with
-        self.kept = 2  # how many states stay: the last one is not whole while it is written
+        self._chosen: tuple[int, int] | None = None  # after this block, continue with the state of that one
+        self.kept = 2  # how many states to keep: the last one is incomplete while it is written
 
     # -- to the shell ----------------------------------------------------------------------------------------
 
     def greet(self, folder: Path) -> bytes:
-        """A new shell gets our functions, and the state that the last one left."""
+        """A new shell gets our functions, and the state that the last one saved."""
         driver, place = quote(str(HERE / f"driver.{self.kind}")), quote(str(folder))
         lines = ["exec >/dev/null 2>&1", f"\\. {driver}", f"__oi_folder={place}"]
         state = folder / "state.0"
@@ -298,12 +276,13 @@ class Dialect:
         for line, file in self._write(frame, folder):
             if frame["active_lines"]:
                 pieces.append(f"__oi_at {self._block} {line} && :")
-            pieces.append(PIECE.format(file=inside_quotes(str(file)), stdin=quote(frame["stdin"])))
+            in_quotes = re.sub(r'([\\"$`}])', r"\\\1", str(file))
+            pieces.append(PIECE.format(file=in_quotes, stdin=quote(frame["stdin"])))
         lines.append(BLOCK[self.kind].format(pieces="; ".join(pieces), block=self._block))
         return script(lines)
 
     def _write(self, frame: Frame, folder: Path) -> list[tuple[int, Path]]:
-        """Put the block's pieces into files, instead of the last one's, and say where each begins."""
+        """Put the block's pieces into files, replacing the last block's; the first line and the file of each."""
         for file in self._files:
             file.unlink(missing_ok=True)
         code = frame["code"]
@@ -324,7 +303,7 @@ class Dialect:
         return written
 
     def plain(self, folder: Path, text: str) -> str:
-        """What the shell says of a block, with its own name in the place of the file that the block was put into."""
+        """The shell's messages, with its own name instead of the file that the block was put into."""
         if str(folder) not in text:
             return text
         return re.sub(rf"{re.escape(str(folder))}/block\d+(?:\.\d+)?(?=:)", self.kind, text)
@@ -341,27 +320,32 @@ class Dialect:
     def last_state(self, folder: Path) -> Path | None:
         """The newest state that was saved to its end, or the one that was chosen since."""
         saved = [folder / "state.exit", *reversed(numbered_states(folder))]
+        chosen = None
         if self._chosen is not None:
-            since, chosen = self._chosen
-            newer = [path for path in saved if number_of(path) > since]
-            return next((path for path in newer if is_whole(path)), state_file(folder, chosen))
-        return next((path for path in saved if is_whole(path)), None)
+            saved = [path for path in saved if number_of(path) > self._chosen[0]]
+            chosen = state_file(folder, self._chosen[1])
+        return next((path for path in saved if is_whole(path)), chosen)
 
     # -- states ----------------------------------------------------------------------------------------------
 
+    def take_over(self, folder: Path, number: int, state: bytes) -> None:
+        """Continue with a state as if this block had left it."""
+        self._block = number
+        state_file(folder, number).write_bytes(state)
+
     def settle(self, folder: Path) -> Path:
-        """What a shell left when it exited is the state after its last block."""
+        """What a shell saved when it exited is the state after its last block."""
         with contextlib.suppress(FileNotFoundError):
             (folder / "state.exit").replace(state_file(folder, self._block))
         return state_file(folder, self._block)
 
     def oldest(self, folder: Path) -> int:
-        """The block that left the oldest state that is still there; 0 if none has left any."""
+        """The block whose state is the oldest that is still there; 0 if there is none."""
         states = numbered_states(folder)
         return int(number_of(states[0])) if states else 0
 
     def choose(self, number: int) -> None:
-        """The next shell goes on with the state after this block."""
+        """Have the next shell start from the state after this block."""
         self._chosen = (self._block, number)
 
 
@@ -370,7 +354,7 @@ def state_file(folder: Path, number: int) -> Path:
 
 
 def number_of(state: Path) -> float:
-    """The block that left it; that of an exit is the last."""
+    """The block that left it; an exit comes last."""
     number = state.name.removeprefix("state.")
     return int(number) if number.isdigit() else float("inf")
 
@@ -383,10 +367,6 @@ def numbered_states(folder: Path) -> list[Path]:
 
 def script(lines: list[str]) -> bytes:
     return "".join(line + "\n" for line in lines).encode("utf-8", "surrogateescape")
-
-
-def inside_quotes(text: str) -> str:
-    return re.sub(r'([\\"$`}])', r"\\\1", text)
 
 
 def assignment(name: str, value: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Pseudo-terminals: one for each block's output, and one for the keys of somebody at the keyboard."""
+"""The shell in a live runtime, bash or zsh, and its pseudo-terminals: one per block's output, one for the keyboard."""
 
 from __future__ import annotations
 
@@ -15,25 +15,33 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interpreter.errors import BusyError, NotRestorableError, SessionStartError, UsageError
+from interpreter.errors import NotRestorableError, SessionStartError, UsageError
 from interpreter.messages import Chunk
 from interpreter.runtimes.block import Block, Channel, Channels, Spool, console, outputs_folder
 from interpreter.runtimes.launch import KEYBOARD, Containment, Launch, path_of, program_version
 from interpreter.runtimes.live import HasContext, LiveLanguage, Run, how_it_ended
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.runtime import Runtime
-from interpreter.runtimes.shell.dialect import Dialect, Exports, is_whole, listed, read_file, state_file, variables
+from interpreter.runtimes.shell.dialect import (
+    Exports,
+    ShellDialect,
+    is_whole,
+    listed,
+    read_file,
+    state_file,
+    variables,
+)
 from interpreter.runtimes.state import SAVING, Completions, Restored, Text, Value, Variable, Window
 
 if TYPE_CHECKING:
-    from interpreter.runtimes.overlay import Trial, View
+    from interpreter.runtimes.overlay import DryRun, Overlay
 
 
 Size = tuple[int, int]
 
 
 def output_terminal(size: Size) -> Channels:
-    """A terminal for a block to write to: programs stream line by line, their bytes arrive as they are."""
+    """A terminal for a block to write to, so that programs stream line by line; their bytes arrive unchanged."""
     ours, theirs = os.openpty()
     modes = termios.tcgetattr(theirs)
     modes[1] &= ~termios.OPOST
@@ -60,16 +68,16 @@ class Keyboard(Channel):
         self._modes[6][termios.VSUSP] = b"\0"  # a stopped program could not be woken again
         self.path = os.ttyname(self.theirs)
         self._open = True
-        super().__init__(Block(0, "", Spool(outputs_folder)), ours, "stdout")  # the session says whose it is
+        super().__init__(Block(0, "", Spool(outputs_folder)), ours, "stdout")  # the runtime sets whose it is
 
     def prepare(self, size: Size) -> None:
-        """Before a block: keys that the last one left are gone, and modes that it set."""
+        """Before a block: drop the keys that the last one left, and the modes that it set."""
         termios.tcsetattr(self.theirs, termios.TCSANOW, self._modes)
         termios.tcflush(self.theirs, termios.TCIFLUSH)
         resize(self.fd, size)
 
     def press(self, keys: bytes) -> None:
-        """Type; what the program does not take in time is lost, as on any terminal."""
+        """Type; what the program does not read in time is lost, as on any terminal."""
         with contextlib.suppress(OSError):
             os.write(self.fd, keys)
 
@@ -78,7 +86,7 @@ class Keyboard(Channel):
         return self._open and not termios.tcgetattr(self.theirs)[3] & termios.ECHO
 
     def hang_up(self) -> None:
-        """Nobody is at the keyboard any more; the reader finds the end and lets go."""
+        """The user is not at the keyboard any more; the reader finds the end and closes it."""
         if self._open:
             self._open = False
             os.close(self.theirs)
@@ -113,11 +121,11 @@ class Shell(LiveLanguage):
     script = "interpreter.export.script.steps:add_shell"
     order = 2
 
-    _dialect: Dialect
+    _dialect: ShellDialect
     _exports: Exports
     _keyboard: Keyboard | None = None
-    _state: bytes | None = None  # of a session that was moved to the background
-    _state_in: Containment | None = None  # what shut that one in
+    _state: bytes | None = None  # of a runtime that was moved to the background
+    _state_in: Containment | None = None  # the sandbox of that one
 
     def __init__(self, computer: HasContext | None = None) -> None:
         super().__init__(computer)
@@ -135,7 +143,7 @@ class Shell(LiveLanguage):
             missing = f"{wanted} is no bash or zsh that can be run." if wanted else "bash is not installed."
             raise SessionStartError(self.name, missing)
         env = self._environment()
-        self._dialect = Dialect(shell, env["TERM"], self.context.shell_rc, self._own_state())
+        self._dialect = ShellDialect(shell, env["TERM"], self.context.shell_rc, self.own_state())
         self._exports = Exports(env)
         start = ["--norc", "--noprofile"] if self._dialect.kind == "bash" else ["-f", "-s"]
         return Launch(["stdin", shell, *start], self._dialect, env=env, cwd=self.context.cwd)
@@ -147,8 +155,8 @@ class Shell(LiveLanguage):
     def start(self) -> Runtime:
         begins = self.runtime is None
         runtime = super().start()
-        if begins and self._own_state() is not None:
-            self._cwd = None  # the state has a directory of its own
+        if begins and self.own_state() is not None:
+            self.known_cwd = None  # the state has its own directory
         return runtime
 
     # -- blocks ------------------------------------------------------------------------------------------
@@ -159,7 +167,7 @@ class Shell(LiveLanguage):
         return terminal
 
     def fields(self) -> Frame:
-        self._seat_somebody()
+        self._change_keyboard()
         stdin = self._keyboard.path if self._keyboard else os.devnull
         if self._keyboard and self.start().launch.containment is not None:
             stdin = path_of(KEYBOARD)
@@ -168,10 +176,11 @@ class Shell(LiveLanguage):
     def _terminal_kind(self) -> str:
         return "xterm-256color" if self.context.colors else "dumb"
 
-    def _take_news(self, event: Frame) -> None:
-        super()._take_news({**event, **self._news()})
+    def take_news(self, event: Frame) -> None:
+        super().take_news({**event, **self._news()})
         assert self.runtime is not None and self.runtime.block is not None
-        if event["exit_code"] == SYNTAX_ERROR and is_torn(self.runtime.block.code):
+        code = self.runtime.block.code
+        if event["exit_code"] == SYNTAX_ERROR and code.count("(") > code.count(")"):
             self.runtime.retire(FAREWELL)  # bash 5.2 damages its own memory when a file ends inside $(
 
     def _news(self) -> Frame:
@@ -183,28 +192,28 @@ class Shell(LiveLanguage):
         return {"cwd": cwd, "env": changed}
 
     def exited(self, event: Frame) -> Iterator[Chunk]:
-        """The shell ended: the next one goes on where it stopped, or where the block before it did."""
+        """The shell ended: the next one continues where it stopped, or where the block before it did."""
         if event["startup"]:
             yield from super().exited(event)
             return
         news, code = self._news(), event["code"]
-        super()._take_news(news)
+        super().take_news(news)
         if not news:
-            self._blocks[self.present] = self._blocks[self._before]  # the block left nothing
+            self._blocks[self.present] = self._blocks[self.state_before]  # the block left nothing
         ended = how_exited(event)
         if ended != "interrupted" and (code < 0 or not news):
             kept = "what it had" if news else "what it had before this block"
             yield console(f"The shell ended ({how_it_ended(code)}). A new one goes on with {kept}.\n")
         yield self.closing(code, ended)
 
-    # -- somebody at the keyboard ------------------------------------------------------------------------
+    # -- the keyboard ------------------------------------------------------------------------------------
 
-    def _seat_somebody(self) -> None:
-        """Have a controlling terminal while there is somebody to type, and none while there is not."""
+    def _change_keyboard(self) -> None:
+        """Have a controlling terminal while the user can type, and none otherwise."""
         runtime = self.start()
         if self.context.keyboard != (self._keyboard is not None):
             if runtime.alive:
-                runtime.retire(FAREWELL)  # a process keeps the terminal that it was born with
+                runtime.retire(FAREWELL)  # a process keeps the terminal that it was started with
             if self._keyboard is None:
                 self._keyboard = Keyboard()
                 runtime.take_terminal(self._keyboard.theirs, self._keyboard)
@@ -216,15 +225,15 @@ class Shell(LiveLanguage):
             self._keyboard.prepare(self.context.size)
 
     def send_keys(self, keys: bytes) -> None:
-        """Type something for the block that runs."""
+        """Type something for the running block."""
         if self._keyboard is not None:
             self._keyboard.press(keys)
 
     def echo_off(self) -> bool:
-        """Whether what is typed now should not be seen, such as a password."""
+        """Whether what is typed now should be hidden, such as a password."""
         return self._keyboard is not None and self._keyboard.echo_off()
 
-    # -- questions between blocks ------------------------------------------------------------------------
+    # -- queries between blocks --------------------------------------------------------------------------
 
     def variables(self) -> list[Variable]:
         return listed(self._variables())
@@ -245,7 +254,7 @@ class Shell(LiveLanguage):
         return Completions(match.start(1), matches)
 
     def _variables(self) -> dict[str, tuple[str, str]]:
-        state = self._saved()
+        state = self._present_state()
         if state is None:
             return {}
         env = self.runtime.launch.env if self.runtime is not None else self._environment()
@@ -258,20 +267,22 @@ class Shell(LiveLanguage):
         return self.present if self.context.snapshots > 0 else None
 
     def points(self) -> list[int]:
-        return [state for state, number in self._blocks.items() if self._is_kept(number) and state != self.present]
+        if self.runtime is None:
+            return []
+        folder, earlier = self.runtime.folder, [each for each in self._blocks.items() if each[0] != self.present]
+        return [state for state, number in earlier if number == 0 or is_whole(state_file(folder, number))]
 
     def restore(self, state: int) -> Restored:
-        """The next block runs in a new shell that starts from there; background jobs go on."""
+        """The next block runs in a new shell that starts from there; background jobs keep running."""
         if state == self.present:
             return Restored()
+        self.check_idle("A shell block is running: its session cannot be rewound now.")
         runtime = self.runtime
-        if runtime is not None and runtime.block is not None and not runtime.block.finished:
-            raise BusyError("A shell block is running: its session cannot be rewound now.")
         if runtime is None or state not in self.points():
             raise NotRestorableError("That state of the shell is not kept any more.")
         self._note_place()
         if runtime.alive:
-            self._asked(runtime, {"op": "inspect"}, SAVING)  # from here on the state of the last block is saved
+            self.query(runtime, {"op": "inspect"}, SAVING)  # after the answer, the state of the last block is saved
             runtime.retire(FAREWELL)
         self._dialect.settle(runtime.folder)
         self._dialect.choose(self._blocks[state])
@@ -279,7 +290,7 @@ class Shell(LiveLanguage):
         return Restored()
 
     def _known_states(self) -> Iterable[int]:
-        return self._blocks  # to look whether each is whole would cost more than the block
+        return self._blocks  # checking whether each is complete would cost more than the block
 
     def leave_state(self) -> int:
         before = super().leave_state()
@@ -288,15 +299,15 @@ class Shell(LiveLanguage):
         oldest = self._dialect.oldest(self.runtime.folder)
         self._blocks = {state: number for state, number in self._blocks.items() if number == 0 or number >= oldest}
         self._blocks.setdefault(before, 0)
-        self._blocks[self.present] = self.runtime.block.number + 1 if self.runtime.block else 1
+        self._blocks[self.present] = self.runtime.next_number
         return before
 
     @property
     def contained_in(self) -> Containment | None:
         return self._state_in if self.runtime is None else super().contained_in
 
-    def _own_state(self) -> bytes | None:
-        """What a new shell starts from: not what is from another sandbox."""
+    def own_state(self) -> bytes | None:
+        """What a new shell starts from, unless it is from another sandbox."""
         return self._state if self._state_in is self.context.containment else None
 
     def has_begun(self) -> bool:
@@ -304,28 +315,36 @@ class Shell(LiveLanguage):
 
     def hand_over(self, other: Shell) -> Restored:
         """The saved state: a new shell starts from there; background jobs stay with this one."""
-        other._state, other._state_in = self._saved(), other.context.containment
+        other._state, other._state_in = self._present_state(), other.context.containment
         return Restored()
 
-    def _saved(self) -> bytes | None:
-        """The state as it is now."""
+    def _present_state(self) -> bytes | None:
+        has_run = self.runtime is not None and self.runtime.block is not None
+        return self.saved_state() if has_run else self._state
+
+    def saved_state(self) -> bytes | None:
+        """What a new shell needs to continue after the last block of this one; None if there is none."""
         runtime = self.runtime
         if runtime is None or runtime.block is None:
-            return self._state
+            return None
         if runtime.alive:
-            self._asked(runtime, {"op": "inspect"}, SAVING)  # from here on the state of the last block is saved
+            self.query(runtime, {"op": "inspect"}, SAVING)  # after the answer, the state of the last block is saved
         state = self._dialect.last_state(runtime.folder)
         return read_file(state) if state is not None else None
 
-    def _is_kept(self, number: int) -> bool:
-        if self.runtime is None:
-            return False
-        return number == 0 or is_whole(state_file(self.runtime.folder, number))
+    def take_over(self, state: bytes, code: str) -> None:
+        """Continue with a state as if a block of this shell had left it."""
+        runtime = self.start()
+        if runtime.alive:
+            runtime.retire(FAREWELL)
+        self._dialect.settle(runtime.folder)
+        self.state_before = self.leave_state()
+        self._dialect.take_over(runtime.folder, runtime.add_finished(code).number, state)
 
-    def trial(self, view: View) -> Trial:
-        from interpreter.runtimes.shell.dry_run import ShellTrial
+    def dry_run(self, overlay: Overlay) -> DryRun:
+        from interpreter.runtimes.shell.dry_run import ShellDryRun
 
-        return ShellTrial(self, view)
+        return ShellDryRun(self, overlay)
 
     # -- ends --------------------------------------------------------------------------------------------
 
@@ -342,10 +361,6 @@ class Shell(LiveLanguage):
         super().terminate()
         self._keyboard = self._state = self._state_in = None
         self._blocks.clear()
-
-
-def is_torn(code: str) -> bool:
-    return code.count("(") > code.count(")")
 
 
 def how_exited(event: Frame) -> str:

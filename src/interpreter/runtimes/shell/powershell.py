@@ -14,7 +14,7 @@ from typing import IO
 from interpreter.errors import SessionStartError
 from interpreter.messages import Chunk
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.runtimes.block import console
+from interpreter.runtimes.block import closing_chunk, console
 from interpreter.runtimes.context import SessionContext
 from interpreter.runtimes.live import HasContext
 
@@ -47,12 +47,12 @@ class PowerShell(BaseLanguage):
             frame = json.loads(line)
             if frame["event"] == "done":
                 self.context.cwd = frame["cwd"]
-                yield closing(frame["exit_code"], "done" if frame["status"] == "ok" else "error")
+                yield closing_chunk(frame["exit_code"], "done" if frame["status"] == "ok" else "error")
                 return
             yield console(frame["text"])
         self.terminate()
         yield console("The PowerShell session ended. Its variables are lost; the next block starts a new one.\n")
-        yield closing(None, "died")
+        yield closing_chunk(None, "died")
 
     def _start(self) -> None:
         program = shutil.which("pwsh") or shutil.which("powershell")
@@ -81,13 +81,3 @@ class PowerShell(BaseLanguage):
         if process is not None:
             process.kill()
             process.wait()
-
-
-def closing(exit_code: int | None, ended: str) -> Chunk:
-    return {
-        "type": "console",
-        "format": "active_line",
-        "content": None,
-        "exit_code": exit_code,
-        "ended": ended,
-    }
