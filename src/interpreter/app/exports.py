@@ -81,7 +81,7 @@ def _write(
         known = known_secrets(interpreter.llm)
         entries, title = without_secrets(entries, known), redacted(title, known)[0]
     computer, exporter = interpreter.computer, EXPORTERS[form]
-    shared = computer.surroundings
+    shared = computer.context
     file = choose_path(path, shared.cwd, title, exporter.suffix, force)
     python, environment = partial(_python, interpreter), shared.environment()
     document = exporter.make(

@@ -42,7 +42,7 @@ from interpreter.errors import ComputerError
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
-    from interpreter.runtimes.containment import Containment
+    from interpreter.runtimes.launch import Containment
 
 MAX_MAILS = 50
 EXAMPLE = (

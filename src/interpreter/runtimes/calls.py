@@ -19,175 +19,8 @@ NO_TOOLS = "There is no computer to call here."
 OVER = "Only a running block can use the computer, and the one that this belongs to has ended."
 NOT_IN_A_TRIAL = "A block that is only tried out cannot use the computer: what that does cannot be taken back."
 TOO_MANY = "Too many calls at the same time: wait for some of them."
-MOST = 500  # of one session at the same time; each has a thread
-# What only tells what there is may be asked at any time, also for a completion.
-TELLING = ("names",)
-
-
-class Tools(Protocol):
-    """Who answers calls."""
-
-    def answer(self, call: Call) -> Frame:
-        """What came of it, as the reply has it: `value`, or `error`. It does not raise."""
-
-    def stand_in(self, call: Callable[[str, str], Any]) -> Any:
-        """What code in this very process finds as `computer`; `call(path, how)` makes a call of it."""
-
-
-class OnlyTried:
-    """Answers the calls of a block that is only tried out: what a tool does cannot be taken back."""
-
-    def answer(self, call: Call) -> Frame:
-        return {"error": {"type": "PermissionError", "words": NOT_IN_A_TRIAL}}
-
-    def stand_in(self, call: Callable[[str, str], Any]) -> Any:
-        return None
-
-
-class Call:
-    """One call, as it runs."""
-
-    def __init__(self, runtime: Runtime, frame: Frame, block: Block | None) -> None:
-        self.path: str = frame["path"]
-        self.how: str = frame["how"]
-        self.args: list[Any] = frame.get("args") or []
-        self.kwargs: dict[str, Any] = frame.get("kwargs") or {}
-        self.number: int = frame["call"]
-        self.language = runtime.name
-        self.containment = runtime.launch.containment  # the one it was started in, whatever there is by now
-        self.interrupt = Interrupt()
-        self.over = False  # nobody waits for its reply any more
-        self.about: Frame = {}  # what the record says of it, as soon as it is known what it is
-        self.action = runtime.calls.action
-        self._block = block
-        self._asked: CallRequest | None = None
-        self._is_alone = False
-
-    @property
-    def is_contained(self) -> bool:
-        return self.containment is not None
-
-    @property
-    def origin(self) -> object:
-        """What all calls of one block have in common, and those of others have not."""
-        return self._block
-
-    @property
-    def block(self) -> int:
-        """The number of the block that makes it."""
-        return self._block.number if self._block is not None else 0
-
-    def tell(self, event: Frame) -> None:
-        """Put something into the output of the block."""
-        if self._block is not None and not self.over:
-            self._block.put({"block": self._block.number, **event})
-
-    def interruptible(self) -> AbstractContextManager[None]:
-        """While this is entered, an interrupt of the block strikes whatever runs in this thread."""
-        return self.interrupt.may_strike()
-
-    def ask(self, words: str) -> bool | None:
-        """Whether the user allows it; None if nobody can be asked. The one who consumes the block's events asks."""
-        self._asked = request = CallRequest(f"computer.{self.path}", words)
-        if self._block is None or not self._block.attached or self._is_alone:
-            return None
-        self._block.nudge({"event": "call_asks", "request": request})
-        return request.wait()
-
-    def unasked(self) -> None:
-        """Nobody will answer, neither what was asked nor what will be."""
-        self._is_alone = True
-        if self._asked is not None:
-            self._asked.give_up()
-
-    def end(self) -> None:
-        """Nobody waits for it any more: from any thread."""
-        if self.about:
-            self.tell({"event": "called", "call": {**self.about, "outcome": "interrupted"}})
-        self.over = True
-        self.unasked()
-        self.interrupt.ask()
-
-
-class Calls:
-    """The calls of one session."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self.tools: Tools | None = None
-        self.action: Any = None  # of the session, that makes them
-        self._runtime = runtime
-        self._running: dict[int, Call] = {}
-        self._turns: dict[tuple[int, str], threading.Lock] = {}  # by block and tool
-        self._lock = threading.Lock()
-
-    # -- for the reader's thread -----------------------------------------------------------------------------------
-
-    def made(self, frame: Frame, block: Block | None) -> None:
-        """A call has come."""
-        is_over = block is None or block.finished
-        call = Call(self._runtime, frame, block)
-        if self.tools is None or (is_over and call.how not in TELLING):
-            self._reply(call, {"error": {"type": "Exception", "words": OVER if self.tools else NO_TOOLS}})
-            return
-        with self._lock:
-            if is_free := call.number not in self._running and len(self._running) < MOST:
-                self._running[call.number] = call
-        if not is_free:
-            self._reply(call, {"error": {"type": "Exception", "words": TOO_MANY}})
-            return
-        name = f"{self._runtime.name} calls {call.path}"
-        threading.Thread(target=self._run, args=(call, self.tools), name=name, daemon=True).start()
-
-    def called_off(self, number: int) -> None:
-        """Whoever made it was interrupted."""
-        with self._lock:
-            call = self._running.pop(number, None)
-        if call is not None:
-            call.end()
-
-    def block_over(self, block: Block) -> None:
-        """What it has called ends with it; a thread of it that waits is told."""
-        with self._lock:
-            ended = [call for call in self._running.values() if call.block == block.number]
-            for call in ended:
-                del self._running[call.number]
-            self._turns = {key: turn for key, turn in self._turns.items() if key[0] != block.number}
-        for call in ended:
-            call.end()
-            self._reply(call, {"error": {"type": "Exception", "words": OVER}})
-
-    # -- for other threads -------------------------------------------------------------------------------------------
-
-    def nobody_there(self) -> None:
-        """The block is left to itself: what was asked is answered by nobody."""
-        with self._lock:
-            for call in self._running.values():
-                call.unasked()
-
-    def _run(self, call: Call, tools: Tools) -> None:
-        try:
-            with self._turn(call):
-                reply = tools.answer(call)
-        except KeyboardInterrupt:
-            reply = {"error": {"type": "Exception", "words": "The call was interrupted."}}
-        except Exception as error:  # noqa: BLE001 - a flaw in the answering: the session must not wait for ever
-            reply = {"error": {"type": "Exception", "words": f"{type(error).__name__}: {error}"}}
-        with self._lock:  # a session that has returned to an earlier state counts its calls from there again
-            waited_for = self._running.get(call.number) is call
-            if waited_for:
-                del self._running[call.number]
-        if waited_for:
-            self._reply(call, reply)
-
-    def _turn(self, call: Call) -> AbstractContextManager[object]:
-        """Within a block, a tool does one thing after the other; one that hangs does not keep later blocks waiting."""
-        if call.how in TELLING:
-            return nullcontext()
-        with self._lock:
-            return self._turns.setdefault((call.block, call.path.partition(".")[0]), threading.Lock())
-
-    def _reply(self, call: Call, reply: Frame) -> None:
-        self._runtime.send({"op": "reply", "call": call.number, **reply})
+MOST = 500  # of one runtime at the same time; each has a thread
+HARMLESS = ("names",)  # calls that only list names: allowed at any time, also for a completion
 
 # -- requests ----------------------------------------------------------------------------------------------------------
 
@@ -431,8 +264,10 @@ class Calls:
             reply = failure("The call was interrupted.")
         except Exception as error:  # noqa: BLE001 - a bug in the answering: the runtime must not wait for ever
             reply = failure(f"{type(error).__name__}: {error}")
-        with self._lock:
-            waited_for = self._running.pop(call.number, None) is call
+        with self._lock:  # a runtime that has returned to an earlier state counts its calls from there again
+            waited_for = self._running.get(call.number) is call
+            if waited_for:
+                del self._running[call.number]
         if waited_for:
             self._reply(call, reply)
 

@@ -307,7 +307,7 @@ class Trying:
             display.show({**chunk, "role": "computer"})
 
     def _show(self, preview: Preview) -> None:
-        from interpreter.runtimes.states import listed
+        from interpreter.runtimes.state import listed
 
         display = self._terminal.display
         for change in preview.changes:

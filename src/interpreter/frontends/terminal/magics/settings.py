@@ -132,7 +132,7 @@ def info(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
         "Auto run": "on" if interpreter.auto_run else "off",
         "Safe mode": interpreter.safe_mode,
         "Offline": "yes" if interpreter.offline else "no",
-        "Folder": interpreter.computer.surroundings.cwd,
+        "Folder": interpreter.computer.context.cwd,
         "Messages": len(interpreter.messages),
         "System message": f"{len(interpreter.system_message):,} characters",
     }
