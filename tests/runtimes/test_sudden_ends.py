@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from interpreter.runtimes.python.dry_run import SuspendedWorker
 from interpreter.runtimes.runtime import Runtime
+from interpreter.runtimes.snapshots import SuspendedWorker
 from python_runtimes import PythonRuntime
 from waiting import worker_of
 

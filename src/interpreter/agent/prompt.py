@@ -112,7 +112,7 @@ class SystemPrompt:
             self.rendered[SITUATION] = SITUATION.format(
                 system=f"{platform.system()} {platform.release()}",
                 user=user,
-                cwd=self._interpreter.computer.surroundings.cwd,
+                cwd=self._interpreter.computer.context.cwd,
                 languages=self._interpreter.computer.describe_languages(),
             )
         return self.rendered[SITUATION]

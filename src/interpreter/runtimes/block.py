@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from interpreter.messages import Chunk
-from interpreter.runtimes.protocol import READ_SIZE, Frame
+from interpreter.runtimes.protocol import Frame, Pipe
 
-MOST_HELD = 1024 * 1024  # bytes; more than a pipe or a terminal can hold back
 WAITING_LIMIT = 4 * 1024 * 1024  # characters that may wait for a slow consumer before the program has to
 
 # -- channels: where a block and its children write ------------------------------------------------------------------
@@ -37,48 +36,29 @@ class Channels:
     plain: Callable[[str], str] = str  # cleans what is written before anyone reads it
 
 
-class Channel:
+class Channel(Pipe):
     """Our end of one of a block's pipes or terminals."""
 
-    order = 1  # what the driver framed before a child wrote comes first
-
     def __init__(self, block: Block, fd: int, name: str, plain: Callable[[str], str] = str) -> None:
-        self.block, self.fd, self.name, self._plain = block, fd, name, plain
+        super().__init__(fd)
+        self.block, self.name, self._plain = block, name, plain
         self.before: Channel | None = None  # what arrived there comes first
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        os.set_blocking(fd, False)
 
     def ready(self) -> bool:
-        """Take what is there; False at the end."""
         if self.before is not None:
             self.before.drain()
-        try:
-            data = os.read(self.fd, READ_SIZE)
-        except BlockingIOError:
-            return True
-        except OSError:
-            data = b""  # a pseudo-terminal whose last writer left answers with EIO
-        self._put(self._decoder.decode(data, final=not data))
-        return bool(data)
+        return super().ready()
 
-    def drain(self) -> None:
-        """Take everything written so far, and little more of what a background job still writes."""
-        taken = 0
-        with contextlib.suppress(OSError):
-            while taken < MOST_HELD and (data := os.read(self.fd, READ_SIZE)):
-                taken += len(data)
-                self._put(self._decoder.decode(data))
-
-    def _put(self, text: str) -> None:
+    def take(self, data: bytes) -> None:
+        text = self._decoder.decode(data, final=not data)
         if text:
             self.block.put({"event": "stream", "name": self.name, "text": self._plain(text)})
 
-    def fileno(self) -> int:
-        return self.fd
-
     def ended(self) -> None:
-        self.block.channels.remove(self)
-        os.close(self.fd)
+        if self in self.block.channels:
+            self.block.channels.remove(self)
+        super().ended()
 
 
 # -- the block -------------------------------------------------------------------------------------------------------
@@ -107,7 +87,7 @@ class Block:
         self.tend: Callable[[], float | None] = lambda: None  # run by the reader while it waits for the consumer
         self.interrupted = False
         self._waits = True  # whether the reader waits for a slow consumer
-        self._pressed = 0.0
+        self.pressed = 0.0  # when it was last sent an interrupt
         self._ending = threading.Lock()
         self._events: deque[tuple[Frame, int]] = deque()  # each with `_put` as it was after the event
         self._put = self._got = 0  # characters; each has one writer
@@ -119,14 +99,6 @@ class Block:
     def running(self) -> bool:
         """Whether the block, or something it started, is still running."""
         return not self.finished or bool(self.channels)
-
-    def may_be_pressed(self, gap: float) -> bool:
-        """Whether the last interrupt is long enough ago for another; if so, it counts as sent now."""
-        now = time.monotonic()
-        is_due = now - self._pressed >= gap
-        if is_due:
-            self._pressed = now
-        return is_due
 
     # -- for the reader thread -----------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import tempfile
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -411,7 +412,9 @@ class Runtime:
         if block is not None:
             block.interrupt()
             self._reader.wake()
-            if block.may_be_pressed(PRESS_GAP):
+            now = time.monotonic()
+            if now - block.pressed >= PRESS_GAP:
+                block.pressed = now
                 self._signal(block)
 
     def _signal(self, block: Block) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 TIMEOUT = 60.0  # seconds; a machine that is short of memory is slow
 CARRY_TIMEOUT = 600.0
+NO_LIMIT = 1000  # snapshots: the copy of a dry run pushes none out
 
 
 class Snapshots:
@@ -151,3 +152,37 @@ class Snapshots:
     def worker_ready(self, frame: Frame) -> None:
         """What a new worker says of itself; empty if it ended."""
         self._woken.put(frame)
+
+
+class SuspendedWorker:
+    """The worker that a copy replaces for a while, and how to return to it."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._worker = runtime.worker()
+
+    def replace(self, state: int, entrance: int) -> bool:
+        """Put a copy of the worker in its place, with one more descriptor; False if that is not possible."""
+        snapshots = self._runtime.snapshots
+        snapshots.expect_change()
+        snapshots.take_soon(state, NO_LIMIT)
+        snapshots.states.discard(state)
+        self._runtime.spawn(f"try {state}", more=[entrance])
+        try:
+            left = snapshots.left_by_change()  # the suspended worker, and what it started
+        except BaseException:  # Ctrl-C
+            self.settle(keep=False)
+            raise
+        if left is None:
+            self._runtime.restore_worker(self._worker)
+        return left is not None
+
+    def settle(self, keep: bool, place: int = 0) -> None:
+        """End one of the two: this one, or the copy and everything in its mount namespace."""
+        runtime = self._runtime
+        if not keep:
+            runtime.restore_worker(self._worker)
+        runtime.snapshots.expect_change()
+        runtime.control.say("settle keep" if keep else f"settle drop {place}")
+        if runtime.is_open:
+            runtime.snapshots.wait_settled()

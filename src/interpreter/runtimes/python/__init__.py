@@ -1,4 +1,4 @@
-"""Python: in a live session, or in the caller's own process."""
+"""Python: in a live runtime, or in the caller's own process."""
 
 from interpreter.runtimes.python.language import Python
 

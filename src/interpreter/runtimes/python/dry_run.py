@@ -13,50 +13,15 @@ from interpreter.runtimes.calls import DryRunTools
 from interpreter.runtimes.live import how_done, how_it_ended
 from interpreter.runtimes.overlay import TIMEOUT, Overlay
 from interpreter.runtimes.protocol import Frame
-from interpreter.runtimes.runtime import Runtime
 from interpreter.runtimes.seccomp_notify import Denied, Gate, others_in
+from interpreter.runtimes.snapshots import SuspendedWorker
 from interpreter.runtimes.state import numbers
 
 if TYPE_CHECKING:
     from interpreter.runtimes.python import Python
 
-NO_LIMIT = 1000  # snapshots: the copy pushes none out
 NO_COPY = "The Python session cannot be copied now, so that a block could be tried out in the copy."
 THREADS = "A library in the Python session has threads that cannot be copied, so no block can be tried out in it."
-
-
-class SuspendedWorker:
-    """The worker that a copy replaces for a while, and how to return to it."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-        self._worker = runtime.worker()
-
-    def replace(self, state: int, entrance: int) -> bool:
-        """Put a copy of the worker in its place, with one more descriptor; False if that is not possible."""
-        snapshots = self._runtime.snapshots
-        snapshots.expect_change()
-        snapshots.take_soon(state, NO_LIMIT)
-        snapshots.states.discard(state)
-        self._runtime.spawn(f"try {state}", more=[entrance])
-        try:
-            left = snapshots.left_by_change()  # the suspended worker, and what it started
-        except BaseException:  # Ctrl-C
-            self.settle(keep=False)
-            raise
-        if left is None:
-            self._runtime.restore_worker(self._worker)
-        return left is not None
-
-    def settle(self, keep: bool, place: int = 0) -> None:
-        """End one of the two: this one, or the copy and everything in its mount namespace."""
-        runtime = self._runtime
-        if not keep:
-            runtime.restore_worker(self._worker)
-        runtime.snapshots.expect_change()
-        runtime.control.say("settle keep" if keep else f"settle drop {place}")
-        if runtime.is_open:
-            runtime.snapshots.wait_settled()
 
 
 class PythonDryRun:

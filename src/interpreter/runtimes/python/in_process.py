@@ -239,26 +239,22 @@ class InProcessPython(BaseLanguage):
     @contextmanager
     def _inside(self) -> Iterator[None]:
         """While a statement runs: its streams for this thread, and the session's working directory."""
+        host = working_directory()
         with ExitStack() as stack:
             stack.enter_context(STDOUT.replaced(self._outlet.stdout))
             stack.enter_context(STDERR.replaced(self._outlet.stderr))
             stack.enter_context(STDIN.replaced(Input(self._outlet.ask)))
             stack.enter_context(INPUT.replaced(make_input(self._outlet.ask)))
-            stack.enter_context(self._working_directory())
+            if self.context.cwd != host:
+                os.chdir(self.context.cwd)
+            stack.callback(self._leave_directory, host)
             stack.enter_context(self._interrupt.may_strike())
             yield
 
-    @contextmanager
-    def _working_directory(self) -> Iterator[None]:
-        host = working_directory()
+    def _leave_directory(self, host: str) -> None:
+        self.context.cwd = working_directory()
         if self.context.cwd != host:
-            os.chdir(self.context.cwd)
-        try:
-            yield
-        finally:
-            self.context.cwd = working_directory()
-            if self.context.cwd != host:
-                os.chdir(host)
+            os.chdir(host)
 
 
 class InProcessCall:

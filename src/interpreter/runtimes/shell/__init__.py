@@ -1,4 +1,4 @@
-"""Shell: bash or zsh in a live session; PowerShell on Windows."""
+"""Shell: bash or zsh in a live runtime; PowerShell on Windows."""
 
 import sys
 

@@ -23,7 +23,7 @@ START_WITHIN = 30.0  # seconds
 
 
 class PowerShell(BaseLanguage):
-    """A live PowerShell; it has no signals, so an interrupt ends the session."""
+    """A live PowerShell; it has no signals, so an interrupt ends it."""
 
     name = "Shell"
     aliases = ("powershell", "pwsh", "batch", "bat", "bash", "sh", "zsh")
