@@ -78,9 +78,9 @@ def test_only_changes_are_told() -> None:
     exports = Exports({"KEPT": "1", "GONE": "2", "PWD": "/", "OTHER": "x"})
     report = b'/new\n\0declare -x KEPT="1"\ndeclare -x OTHER="y"\ndeclare -x NEW="3"\ndeclare -x PWD="/new"\n'
     changes = {"GONE": None, "OTHER": "y", "NEW": "3"}
-    assert exports.news(report, {}) == ("/new", changes)
-    assert exports.news(report, changes) == ("/new", {})
-    assert exports.news(report, {**changes, "TOLD": "x", "NEW": "4"}) == ("/new", {"TOLD": None, "NEW": "3"})
+    assert exports.changes(report, {}) == ("/new", changes)
+    assert exports.changes(report, changes) == ("/new", {})
+    assert exports.changes(report, {**changes, "TOLD": "x", "NEW": "4"}) == ("/new", {"TOLD": None, "NEW": "3"})
 
 
 def test_a_session_tells_what_it_exports(fresh: ShellRuntime, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def facts(open_folder: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
             file.listen()
             port = tcp.getsockname()[1]
             names = {"abstract": f"canary-{os.getpid()}", "socket": str(outside / "socket")}
-            yield replace(known, port=port, **names, driver=str(SOURCE / "languages" / "supervisor.py"))
+            yield replace(known, port=port, **names, driver=str(SOURCE / "runtimes" / "supervisor.py"))
 
 
 def give_away(folder: Path) -> None:
@@ -100,7 +100,7 @@ def test_nothing_gets_out_without_rights(facts: Facts, open_folder: Path, real: 
         shutil.copytree(source, open_folder / "lib" / source.name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(probes.__file__, open_folder / "lib")
     give_away(open_folder)
-    facts = replace(facts, driver=str(open_folder / "lib" / "interpreter" / "languages" / "supervisor.py"))
+    facts = replace(facts, driver=str(open_folder / "lib" / "interpreter" / "runtimes" / "supervisor.py"))
     env = {**os.environ, "PYTHONPATH": str(open_folder / "lib"), "VIRTUAL_ENV": "", "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
         [*BE_SOMEBODY, python, str(open_folder / "lib" / "probes.py"), json.dumps(asdict(facts))],

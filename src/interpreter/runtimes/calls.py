@@ -101,23 +101,14 @@ class Interrupt:
     """Raises KeyboardInterrupt in the thread that runs a statement, and never outside of one."""
 
     def __init__(self) -> None:
-        self._asked = threading.Event()
+        self.asked = threading.Event()  # the running block was asked to end; clear it for a new one
         self._lock = threading.Lock()
         self._thread: int | None = None
-
-    @property
-    def asked(self) -> bool:
-        """Whether this block was asked to end."""
-        return self._asked.is_set()
-
-    def begin(self) -> None:
-        """A new block starts."""
-        self._asked.clear()
 
     def ask(self) -> None:
         """From any thread: end what runs, and prevent what has not started."""
         with self._lock:
-            self._asked.set()
+            self.asked.set()
             if self._thread is not None:
                 raise_in(self._thread, KeyboardInterrupt)
 
@@ -125,7 +116,7 @@ class Interrupt:
     def may_strike(self) -> Iterator[None]:
         thread = threading.get_ident()
         with self._lock:
-            if self._asked.is_set():
+            if self.asked.is_set():
                 raise KeyboardInterrupt
             self._thread = thread
         try:
@@ -133,7 +124,7 @@ class Interrupt:
         finally:
             with self._lock:
                 self._thread = None
-                if self._asked.is_set():
+                if self.asked.is_set():
                     raise_in(thread, None)  # in case it has not struck yet
 
 

@@ -70,10 +70,10 @@ class SessionContext:
         if self.containment is None:
             self.cwd = nearest_folder(self.cwd)
 
-    def news_for(self, seen: dict[str, str | None], cwd: str | None) -> Frame:
+    def changes_for(self, seen: dict[str, str | None], cwd: str | None) -> Frame:
         """What a runtime that knows `seen` and is in `cwd` must learn before its next block."""
         changed = {name: value for name, value in self.exported.items() if seen.get(name, "\0") != value}
-        news: Frame = {"env": changed} if changed else {}
+        changes: Frame = {"env": changed} if changed else {}
         if cwd != self.cwd:
-            news["cwd"] = self.cwd
-        return news
+            changes["cwd"] = self.cwd
+        return changes

@@ -48,11 +48,8 @@ class Job:
 
     def __init__(self, language: str, runtime: Runtime, block: Block) -> None:
         self.language, self.runtime, self.block = language, runtime, block
+        self.code = block.code
         self.path = block.spool.keep()
-
-    @property
-    def code(self) -> str:
-        return self.block.code
 
     @property
     def pid(self) -> int | None:
@@ -209,7 +206,7 @@ class LiveLanguage(BaseLanguage):
 
     def run_fields(self) -> Frame:
         """What the next run frame says beside the code: what changed elsewhere, and the language's own fields."""
-        return {**self.context.news_for(self.known_env, self.known_cwd), **self.fields()}
+        return {**self.context.changes_for(self.known_env, self.known_cwd), **self.fields()}
 
     def _leave_other_sandbox(self) -> Iterator[Chunk]:
         """End a runtime that was started outside the present sandbox, or in another one that is not part of it."""
@@ -288,7 +285,7 @@ class LiveLanguage(BaseLanguage):
         match event["event"]:
             case "done":
                 if is_present:
-                    self.take_news(event)
+                    self.apply_changes(event)
                     self.settle(event)
                     yield from self._denials(event)
                 yield self.closing(event.get("exit_code"), how_done(event))
@@ -312,8 +309,8 @@ class LiveLanguage(BaseLanguage):
         for line in runtime.launch.containment.denials(block.code, {"cwd": self.context.cwd, **event, "said": said}):
             yield notice(line + "\n")
 
-    def take_news(self, event: Frame) -> None:
-        """Where the block left the working directory and the exported variables."""
+    def apply_changes(self, event: Frame) -> None:
+        """Take over the working directory and the exported variables that the block left."""
         if event.get("cwd"):
             self.known_cwd = self.context.cwd = event["cwd"]
         if event.get("env"):

@@ -119,7 +119,7 @@ class PythonDryRun:
             return ["the variables, which are as they were before the block"]
         self._suspended.settle(keep=True)
         self.active.state_before = self.active.leave_state()
-        self.active.take_news(self._done or {})
+        self.active.apply_changes(self._done or {})
         return [*self.lost, *(each for each in answer["lost"] if each not in self.lost), *left]
 
     def drop(self) -> None:

@@ -140,7 +140,13 @@ class InProcessPython(BaseLanguage):
     def run(self, code: str) -> Iterator[Chunk]:
         if self.context.containment is not None:
             raise SandboxUnavailableError("Python in this process cannot be in a sandbox: set computer.python to None.")
-        self._prepare()
+        self.block += 1
+        self._put_in_place()
+        self._interrupt.asked.clear()
+        self._lines.enabled = self.context.active_lines
+        self._figures.begin()
+        if working_directory() != self._host_cwd:  # the caller has changed it, and the session follows
+            self._host_cwd = self.context.cwd = working_directory()
         self._running = True
         try:
             yield from self._run(code)
@@ -151,7 +157,7 @@ class InProcessPython(BaseLanguage):
         steps = self._steps(code)
 
         def advance() -> object:
-            if self._interrupt.asked:  # `stop` came just before a signal could raise here
+            if self._interrupt.asked.is_set():  # `stop` came just before a signal could raise here
                 raise KeyboardInterrupt
             return next(steps, self)
 
@@ -168,7 +174,7 @@ class InProcessPython(BaseLanguage):
             yield from self._outlet.take()
         status, exit_code = outcome(error)
         yield closing_chunk(exit_code, "done" if status == "ok" else status)
-        if isinstance(error, KeyboardInterrupt) and not self._interrupt.asked:
+        if isinstance(error, KeyboardInterrupt) and not self._interrupt.asked.is_set():
             raise KeyboardInterrupt
 
     def stop(self) -> None:
@@ -217,15 +223,6 @@ class InProcessPython(BaseLanguage):
             same = getattr(found, "__func__", None) is getattr(value, "__func__", None)
             if type(found) is type(value) and same:  # nothing, or what another session has put there
                 self.namespace[name] = value
-
-    def _prepare(self) -> None:
-        self.block += 1
-        self._put_in_place()
-        self._interrupt.begin()
-        self._lines.enabled = self.context.active_lines
-        self._figures.begin()
-        if working_directory() != self._host_cwd:  # the caller has changed it, and the session follows
-            self._host_cwd = self.context.cwd = working_directory()
 
     def _steps(self, code: str) -> Iterator[BaseException | None]:
         older = self._figures.open()

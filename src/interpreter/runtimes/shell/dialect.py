@@ -105,7 +105,7 @@ class Exports:
         self._told: dict[str, str | None] = {}
         self._listing = b""
 
-    def news(self, report: bytes, told: dict[str, str | None]) -> tuple[str, dict[str, str | None]]:
+    def changes(self, report: bytes, told: dict[str, str | None]) -> tuple[str, dict[str, str | None]]:
         """The working directory, and the variables that differ (None: unset) from what the shell was told."""
         place, _, listing = report.partition(b"\0")
         cwd = os.fsdecode(place.removesuffix(b"\n"))

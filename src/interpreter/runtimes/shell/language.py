@@ -184,19 +184,19 @@ class Shell(LiveLanguage):
     def _terminal_kind(self) -> str:
         return "xterm-256color" if self.context.colors else "dumb"
 
-    def take_news(self, event: Frame) -> None:
-        super().take_news({**event, **self._news()})
+    def apply_changes(self, event: Frame) -> None:
+        super().apply_changes({**event, **self._changes()})
         assert self.runtime is not None and self.runtime.block is not None
         code = self.runtime.block.code
         if event["exit_code"] == SYNTAX_ERROR and code.count("(") > code.count(")"):
             self.runtime.retire(FAREWELL)  # bash 5.2 damages its own memory when a file ends inside $(
 
-    def _news(self) -> Frame:
+    def _changes(self) -> Frame:
         assert self.runtime is not None
         report = self._dialect.report(self.runtime.folder)
         if report is None:
             return {}
-        cwd, changed = self._exports.news(report, self.context.exported)
+        cwd, changed = self._exports.changes(report, self.context.exported)
         return {"cwd": cwd, "env": changed}
 
     def exited(self, event: Frame) -> Iterator[Chunk]:
@@ -204,13 +204,13 @@ class Shell(LiveLanguage):
         if event["startup"]:
             yield from super().exited(event)
             return
-        news, code = self._news(), event["code"]
-        super().take_news(news)
-        if not news:
+        changes, code = self._changes(), event["code"]
+        super().apply_changes(changes)
+        if not changes:
             self._blocks[self.present] = self._blocks[self.state_before]  # the block left nothing
         ended = how_exited(event)
-        if ended != "interrupted" and (code < 0 or not news):
-            kept = "what it had" if news else "what it had before this block"
+        if ended != "interrupted" and (code < 0 or not changes):
+            kept = "what it had" if changes else "what it had before this block"
             yield console(f"The shell ended ({how_it_ended(code)}). A new one goes on with {kept}.\n")
         yield self.closing(code, ended)
 
