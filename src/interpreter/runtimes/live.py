@@ -107,10 +107,6 @@ class LiveLanguage(BaseLanguage):
         """How its runtime is started."""
         raise NotImplementedError
 
-    def version(self) -> str | None:
-        """What runs it, for the model to know, such as `Node.js 20.11`; None if it is not installed."""
-        raise NotImplementedError
-
     def channels(self) -> Channels:
         """The channels of the next block: by default two pipes, their writing ends sent along."""
         (out, out_writer), (err, err_writer) = os.pipe(), os.pipe()

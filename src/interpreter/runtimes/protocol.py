@@ -108,7 +108,7 @@ class Source(Protocol):
         """Read what is there; False at the end."""
 
     def ended(self) -> None:
-        """The reader has let go of it."""
+        """The reader does not use it any more: close it."""
 
 
 class Reader:

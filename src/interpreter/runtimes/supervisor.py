@@ -158,13 +158,9 @@ class Supervisor:
     def obey(self, command: str, argument: str = "") -> None:
         if command == "spawn":
             self.spawn(self.take_fds(4))
-        elif command == "signal":
+        elif command in ("signal", "nudge"):
             if self.pid:
-                send_signal(-self.pid, int(argument))
-            self.say("obeyed")
-        elif command == "nudge":
-            if self.pid:
-                send_signal(self.pid, int(argument))
+                send_signal(-self.pid if command == "signal" else self.pid, int(argument))
             self.say("obeyed")
         elif command == "sweep":
             is_init = os.getpid() == 1  # of a sandbox: stop the rest, so that none can fork meanwhile
