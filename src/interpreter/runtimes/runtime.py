@@ -439,33 +439,28 @@ class Runtime:
         """Whether a block is running, or the worker is not ready for any."""
         return self.ready is None or not self.alive or self.is_running_block
 
-    def query(self, frame: Frame, timeout: float) -> Frame | None:
-        """What the driver answers; None if it is busy, does not answer in time, or is gone."""
+    def query(self, frame: Frame, timeout: float, early: bool = False) -> Frame | None:
+        """What the driver answers; None if it is busy, does not answer in time, or is gone.
+
+        `early` sends the query even if the worker is still starting.
+        """
         with self._querying:
-            if self.busy:
+            if self.busy and not early:
                 return None
-            answer = self._send_query(frame)
+            self._query += 1
+            self._answer = answer = queue.SimpleQueue[Frame | None]()
+            self.send({**frame, "query": self._query})
+            if not self.alive:  # it ended before there was this query to give up
+                answer.put(None)
             with contextlib.suppress(queue.Empty):
                 return answer.get(timeout=timeout)
+            if early:
+                return None
             if not self.busy and self.launch.dialect is None and not self.launch.interrupt_frames:
                 self.control.command(f"nudge {SIGINT}")  # it is caught in some __repr__ of the user's
             with contextlib.suppress(queue.Empty):
                 return answer.get(timeout=timeout / 3)
             return None
-
-    def query_early(self, frame: Frame, timeout: float) -> Frame | None:
-        """The same for a worker that may still be starting."""
-        with self._querying, contextlib.suppress(queue.Empty):
-            return self._send_query(frame).get(timeout=timeout)
-        return None
-
-    def _send_query(self, frame: Frame) -> queue.SimpleQueue[Frame | None]:
-        self._query += 1
-        self._answer = answer = queue.SimpleQueue[Frame | None]()
-        self.send({**frame, "query": self._query})
-        if not self.alive:  # it ended before there was this query to give up
-            answer.put(None)
-        return answer
 
     # -- called by the reader thread -----------------------------------------------------------------------------
 

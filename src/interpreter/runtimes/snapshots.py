@@ -127,7 +127,7 @@ class Snapshots:
         return lost
 
     def _move(self, op: str, path: Path) -> list[str]:
-        answer = self._runtime.query_early({"op": op, "path": str(path)}, CARRY_TIMEOUT)
+        answer = self._runtime.query({"op": op, "path": str(path)}, CARRY_TIMEOUT, early=True)
         return ["all variables"] if answer is None else list(answer["lost"])
 
     def split(self, other: Runtime) -> Frame | None:

@@ -41,7 +41,7 @@ class PythonDryRun:
         if not runtime.alive:
             language.expect_fresh_worker(runtime)
         runtime.have_worker()
-        if runtime.query_early({"op": "leave_view"}, TIMEOUT) is None:  # it is not ready, or cannot be copied
+        if runtime.query({"op": "leave_view"}, TIMEOUT, early=True) is None:  # it is not ready, or cannot be copied
             raise NotPreviewableError(NO_COPY)
         if language.state is not None:  # a snapshot of now, so that the block can be undone after it was kept
             runtime.snapshots.take(language.present, language.most_snapshots)
@@ -113,7 +113,7 @@ class PythonDryRun:
         self._gate.open(self._overlay.place)
         runtime, place = self._runtime, self._overlay.place
         left = [f"{each}, which goes on where it was" for each in others_in(place, runtime.pid)]
-        answer = runtime.query_early({"op": "leave_view"}, TIMEOUT)  # the copy returns to the real files
+        answer = runtime.query({"op": "leave_view"}, TIMEOUT, early=True)  # the copy returns to the real files
         if answer is None or not runtime.alive:
             self._suspended.settle(keep=False, place=place)
             return ["the variables, which are as they were before the block"]
