@@ -310,13 +310,6 @@ class ShellDialect:
 
     # -- from the shell --------------------------------------------------------------------------------------
 
-    def report(self, folder: Path) -> bytes | None:
-        """Where the last block left the directory and the exported variables, if it got to say so."""
-        try:
-            return read_file(folder / "exports")
-        except FileNotFoundError:
-            return None
-
     def last_state(self, folder: Path) -> Path | None:
         """The newest state that was saved to its end, or the one that was chosen since."""
         saved = [folder / "state.exit", *reversed(numbered_states(folder))]

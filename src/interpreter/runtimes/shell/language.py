@@ -192,9 +192,11 @@ class Shell(LiveLanguage):
             self.runtime.retire(FAREWELL)  # bash 5.2 damages its own memory when a file ends inside $(
 
     def _changes(self) -> Frame:
+        """Where the last block left the directory and the exported variables, if it got to report them."""
         assert self.runtime is not None
-        report = self._dialect.report(self.runtime.folder)
-        if report is None:
+        try:
+            report = read_file(self.runtime.folder / "exports")
+        except FileNotFoundError:
             return {}
         cwd, changed = self._exports.changes(report, self.context.exported)
         return {"cwd": cwd, "env": changed}
