@@ -10,7 +10,6 @@ from interpreter.runtimes.context import SessionContext
 from interpreter.runtimes.javascript import JavaScript
 from interpreter.runtimes.python import Python
 from interpreter.runtimes.shell import Shell
-from interpreter.runtimes.surroundings import Surroundings
 from interpreter.sandbox.containment import Containment
 from interpreter.sandbox.sandbox import Sandbox
 

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from python_sessions import Ran
 
 from interpreter.errors import SandboxUnavailableError
 from interpreter.policy import Policy
+from interpreter.runtimes.context import SessionContext
 from interpreter.runtimes.javascript import JavaScript
 from interpreter.runtimes.python import Python
 from interpreter.runtimes.shell import Shell
-from interpreter.runtimes.surroundings import Surroundings
 from interpreter.sandbox import bubblewrap
 from interpreter.sandbox.containment import Containment
 from interpreter.sandbox.sandbox import Sandbox
-from python_sessions import Ran
 
 LANGUAGES = {"python": Python, "shell": Shell, "javascript": JavaScript}
 

@@ -336,7 +336,6 @@ def attempt_all(facts: Facts, kind: str = "workspace") -> dict[str, Result]:
     from interpreter.runtimes.javascript import JavaScript
     from interpreter.runtimes.python import Python
     from interpreter.runtimes.shell import Shell
-    from interpreter.runtimes.surroundings import Surroundings
     from interpreter.sandbox.containment import Containment
     from interpreter.sandbox.sandbox import Limits, Sandbox
 

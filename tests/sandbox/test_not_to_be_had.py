@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from interpreter.errors import SandboxUnavailableError
-from interpreter.runtimes.containment import Start
-from interpreter.runtimes.processes import SUPERVISOR
+from interpreter.runtimes.launch import Start
+from interpreter.runtimes.runtime import SUPERVISOR
 from interpreter.sandbox import bubblewrap, container
 from interpreter.sandbox.containment import Containment
 from interpreter.sandbox.places import places

@@ -174,7 +174,7 @@ class BlockApproval:
             return None
         computer = self._context.runtimes
         computer.shut_in()
-        containment: Any = computer.surroundings.containment
+        containment: Any = computer.context.containment
         return containment.request_of(pending.code) if containment is not None else None
 
     # -- asking ----------------------------------------------------------------------------------------------------
@@ -354,7 +354,7 @@ def analyze_block(context: ApprovalContext, language: str, code: str) -> Effects
     """What code would do, where the sessions are now and with the functions that they have."""
     from interpreter.policy.analysis import analyze
 
-    cwd, registry = context.runtimes.surroundings.cwd, context.runtimes.registry
+    cwd, registry = context.runtimes.context.cwd, context.runtimes.registry
     return analyze(language, code, context.workspace, cwd=cwd, known=context.known_functions, registry=registry)
 
 

@@ -155,7 +155,7 @@ class BaseLanguage:
 class Displayed(BaseLanguage):
     """A format that is shown to the user and not run."""
 
-    analysis = "interpreter.policy.analysis.look:analyze_displayed"
+    analysis = "interpreter.policy.analysis:analyze_displayed"
 
 
 class HTML(Displayed):

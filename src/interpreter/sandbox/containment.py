@@ -17,8 +17,8 @@ from typing import Any
 
 from interpreter.config.homes import homes
 from interpreter.errors import SandboxUnavailableError
-from interpreter.runtimes.containment import Start
-from interpreter.runtimes.spool import outputs_folder
+from interpreter.runtimes.block import outputs_folder
+from interpreter.runtimes.launch import Start
 from interpreter.sandbox import bubblewrap, container, seatbelt
 from interpreter.sandbox.denials import Block, blocked, says_why, to_host
 from interpreter.sandbox.places import Places, is_inside, make_mount_points, places, programs_in

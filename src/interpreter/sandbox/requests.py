@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from interpreter.config.homes import homes
 from interpreter.errors import InterpreterError, NotRestorableError
-from interpreter.runtimes.between_blocks import BetweenBlocks
-from interpreter.runtimes.displays import notice
+from interpreter.runtimes.block import notice
 from interpreter.runtimes.live import LiveLanguage
 from interpreter.sandbox.places import APART, PACKAGE, TRUSTED, Places, is_inside
 from interpreter.sandbox.proxy import is_listed, is_public
@@ -184,7 +183,7 @@ class _GrantedRun:
     def __init__(self, computer: Running, block: Block, request: SandboxRequest) -> None:
         self._computer, self._block, self._wanted = computer, block, request.wanted
         self._for_block = request.granted == "block"
-        self._shared = computer.surroundings
+        self._shared = computer.context
 
     def run(self) -> Generator[Chunk]:
         narrow: Any = self._shared.containment
@@ -193,8 +192,8 @@ class _GrantedRun:
         if self._for_block:
             yield from self._run_once(narrow, moves=wide is not narrow)
             return
-        session = self._language().session  # it may be older than what the sandbox gives now
-        if session is not None and session.launch.containment is not wide:
+        runtime = self._language().runtime  # it may be older than what the sandbox gives now
+        if runtime is not None and runtime.launch.containment is not wide:
             before = self._language()
             after, note = self._copy(before)
             self._end(before, heir=after)
@@ -249,7 +248,7 @@ class _GrantedRun:
         after, kept, note = self._language(), before, ""
         if after.has_begun():
             try:
-                if type(before).take_back is not BetweenBlocks.take_back and before.has_begun():
+                if type(before).take_back is not LiveLanguage.take_back and before.has_begun():
                     note = str(before.take_back(after))
                 else:
                     kept, restored = after.split(self._computer)

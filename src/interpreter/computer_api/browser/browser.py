@@ -102,7 +102,7 @@ class Browser(Tool):
 
     def snapshot(self, find: str | None = None, start: int = 0, length: int | None = None) -> str:
         """The page's elements with refs for click() and the like; `find` shows those with a text, `start` goes on."""
-        budget = max(self.computer.surroundings.max_output - FRAME, SMALLEST_SNAPSHOT) if length is None else length
+        budget = max(self.computer.context.max_output - FRAME, SMALLEST_SNAPSHOT) if length is None else length
         return self._do(lambda window: reading.snapshot(window, find, start, budget))
 
     def search(self, query: str) -> dict[str, Any]:

@@ -314,7 +314,7 @@ class Suggestions(Completer):
         return [start + name + "/" * folder for name, folder in shown if folder or not only_folders][:MOST]
 
     def _folder(self) -> str:
-        return self._interpreter.computer.surroundings.cwd
+        return self._interpreter.computer.context.cwd
 
 
 def programs(part: str) -> list[str]:
@@ -389,7 +389,7 @@ def cost(interpreter: OpenInterpreter) -> str:
 
 def folder(interpreter: OpenInterpreter) -> str:
     known = interpreter.__dict__.get("computer")
-    path: str = known.surroundings.cwd if known is not None else interpreter.workspace
+    path: str = known.context.cwd if known is not None else interpreter.workspace
     home = os.path.expanduser("~")
     if path == home or path.startswith(home + os.sep):
         path = "~" + path[len(home) :]
