@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from python_sessions import Ran
 
 from interpreter.errors import SandboxUnavailableError
 from interpreter.policy import Policy
@@ -19,6 +18,7 @@ from interpreter.runtimes.shell import Shell
 from interpreter.sandbox import bubblewrap
 from interpreter.sandbox.containment import Containment
 from interpreter.sandbox.sandbox import Sandbox
+from python_runtimes import Ran
 
 LANGUAGES = {"python": Python, "shell": Shell, "javascript": JavaScript}
 
