@@ -10,7 +10,7 @@ import pytest
 
 from checkpoints.traveller import Traveller
 from checkpoints.workbench import Bench
-from interpreter.runtimes import live as between_blocks
+from interpreter.runtimes import live
 from interpreter.workspace import Limits
 
 Travelling = Callable[..., Traveller]
@@ -19,7 +19,7 @@ Travelling = Callable[..., Traveller]
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """Variables are looked at after each step, however busy the machine is."""
-    monkeypatch.setattr(between_blocks, "LISTING", 60.0)
+    monkeypatch.setattr(live, "LISTING", 60.0)
 
 
 @pytest.fixture

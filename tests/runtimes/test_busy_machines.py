@@ -7,8 +7,7 @@ import threading
 
 import pytest
 
-from interpreter.runtimes import block as clock
-from interpreter.runtimes import block as starving
+from interpreter.runtimes import block
 from interpreter.runtimes.block import Clock
 
 
@@ -23,20 +22,20 @@ def pressed(clock: Clock) -> Clock:
 def test_the_time_that_threads_wait_is_known() -> None:
     if not os.path.exists("/proc/self/schedstat"):
         pytest.skip("this system does not tell")
-    ran, waited = starving.scheduled_times(os.getpid())[str(threading.get_native_id())]
+    ran, waited = block.scheduled_times(os.getpid())[str(threading.get_native_id())]
     assert ran > 0 and waited >= 0
-    assert starving.scheduled_times(-1) == {}
+    assert block.scheduled_times(-1) == {}
 
 
 def test_a_worker_that_could_run_gets_no_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(starving, "scheduled_times", lambda pid: {"1": (1.0, 1.0)})  # code that waits for something
+    monkeypatch.setattr(block, "scheduled_times", lambda pid: {"1": (1.0, 1.0)})  # code that waits for something
     assert not pressed(Clock(None, os.getpid)).in_grace_period()
 
 
 def test_a_worker_that_could_not_run_gets_more_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     waited = iter(range(0, 10_000, 10))
-    monkeypatch.setattr(starving, "scheduled_times", lambda pid: {"1": (0.0, float(next(waited)))})
-    monkeypatch.setattr(clock, "STARVED_DELAYS", 5)
+    monkeypatch.setattr(block, "scheduled_times", lambda pid: {"1": (0.0, float(next(waited)))})
+    monkeypatch.setattr(block, "STARVED_DELAYS", 5)
     patient = pressed(Clock(None, os.getpid))
     assert [patient.in_grace_period() for _ in range(6)] == [True] * 5 + [False]
     remaining = patient.remaining()
@@ -46,5 +45,5 @@ def test_a_worker_that_could_not_run_gets_more_but_not_for_ever(monkeypatch: pyt
 def test_a_worker_that_had_its_time_gets_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     """Code that is stuck runs whenever it can."""
     seconds = iter(range(0, 10_000, 10))
-    monkeypatch.setattr(starving, "scheduled_times", lambda pid: {"1": (float(second := next(seconds)), float(second))})
+    monkeypatch.setattr(block, "scheduled_times", lambda pid: {"1": (float(second := next(seconds)), float(second))})
     assert not pressed(Clock(None, os.getpid)).in_grace_period()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interpreter.runtimes import live as between_blocks
+from interpreter.runtimes import live
 from javascript_runtimes import JavaScriptRuntime
 from javascript_runtimes import fresh as javascript  # noqa: F401
 from python_runtimes import PythonRuntime, session  # noqa: F401
@@ -28,7 +28,7 @@ thing = Thing()
 @pytest.fixture(autouse=True)
 def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is offered, however long a busy machine takes to find it."""
-    monkeypatch.setattr(between_blocks, "COMPLETING", 60.0)
+    monkeypatch.setattr(live, "COMPLETING", 60.0)
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -11,7 +11,7 @@ from prompt_toolkit.document import Document
 
 from interpreter import OpenInterpreter
 from interpreter.frontends.terminal.prompt import Suggestions
-from interpreter.runtimes import between_blocks
+from interpreter.runtimes import live
 from model_server import ModelServer, text
 from terminal.person import ENTER, someone
 
@@ -74,7 +74,7 @@ def test_programs(interpreter: OpenInterpreter) -> None:
 
 
 def test_live_variables(interpreter: OpenInterpreter, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(between_blocks, "COMPLETING", 60.0)  # however busy the machine is
+    monkeypatch.setattr(live, "COMPLETING", 60.0)  # however busy the machine is
     assert offered(interpreter, ">>> siz") == []
     interpreter.computer.run("python", "sizes = {'small': 1}\ndef sizing(): pass")
     interpreter.computer.run("shell", "place=here")
