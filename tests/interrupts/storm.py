@@ -24,7 +24,7 @@ from typing import Any
 from interpreter import OpenInterpreter
 from interpreter.export import Conversation, write
 from interpreter.export.notebook import notebook
-from interpreter.runtimes.session import Session
+from interpreter.runtimes.runtime import Runtime
 from interpreter.session.journal.reader import entries_from_messages
 from model_server import ModelServer, stall, text, tool_call
 

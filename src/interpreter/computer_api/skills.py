@@ -22,7 +22,7 @@ from interpreter.errors import ComputerError
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
-    from interpreter.runtimes.surroundings import Surroundings
+    from interpreter.runtimes.context import SessionContext
 
 Names = list[str]
 Rows = list[dict[str, Any]]
@@ -230,7 +230,7 @@ class Skills(Tool):
 
     def _workspace(self) -> str:
         owner = self.computer._interpreter
-        return str(owner.workspace) if owner is not None else self.computer.surroundings.cwd
+        return str(owner.workspace) if owner is not None else self.computer.context.cwd
 
 
 class NewSkill(Tool):
@@ -389,10 +389,10 @@ def _wrapped(name: str, code: str, tree: ast.Module, docstring: str) -> str:
 class _Computer:
     """What a new session needs of its computer."""
 
-    surroundings: Surroundings
+    context: SessionContext
 
 
-def failure(shared: Surroundings, *blocks: str) -> str | None:
+def failure(shared: SessionContext, *blocks: str) -> str | None:
     """What went wrong when the blocks ran in a fresh session, one after the other; None if nothing did."""
     from interpreter.runtimes.python import Python
 

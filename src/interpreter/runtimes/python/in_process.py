@@ -20,7 +20,7 @@ from interpreter.runtimes.block import closing_chunk, console, display_chunks
 from interpreter.runtimes.calls import CallRequest, Interrupt, Request
 from interpreter.runtimes.context import SessionContext
 from interpreter.runtimes.live import HasContext
-from interpreter.runtimes.python.driver import questions
+from interpreter.runtimes.python.driver import inspection
 from interpreter.runtimes.python.driver.active_lines import ActiveLines
 from interpreter.runtimes.python.driver.bare import Bare
 from interpreter.runtimes.python.driver.commands import shell_program
@@ -38,23 +38,6 @@ from interpreter.runtimes.state import (
     value_from,
     variables_from,
 )
-from interpreter.runtimes.python.by_thread import ByThread
-from interpreter.runtimes.python.driver import inspection as questions
-from interpreter.runtimes.python.driver.active_lines import ActiveLines
-from interpreter.runtimes.python.driver.bare import Bare
-from interpreter.runtimes.python.driver.commands import shell_program
-from interpreter.runtimes.python.driver.event_loop import EventLoop
-from interpreter.runtimes.python.driver.figures import Figures
-from interpreter.runtimes.python.driver.streams import (
-    Input,
-    Output,
-    make_input,
-)
-from interpreter.runtimes.python.driver.tracebacks import outcome
-from interpreter.runtimes.requests import CallRequest, Request
-from interpreter.runtimes.states import Restored
-from interpreter.runtimes.surroundings import Surroundings
-from interpreter.runtimes.thread_interrupt import Interrupt
 from interpreter.sigint import call_user_code
 
 
@@ -209,7 +192,7 @@ class InProcessPython(BaseLanguage):
         if self._running:
             raise BusyError("Python is busy.")
         try:
-            found = questions.answer(frame, self.namespace, self._hidden, self._figures.png)
+            found = inspection.answer(frame, self.namespace, self._hidden, self._figures.png)
         except Exception as error:  # noqa: BLE001 -- whatever a user's __repr__ raises
             raise UsageError(f"{type(error).__name__}: {error}") from None
         if "failed" in found:

@@ -12,7 +12,7 @@ from interpreter.sigint import Hold
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.messages import Message
-    from interpreter.runtimes.states import Mark
+    from interpreter.runtimes.state import Mark
 
 
 Part = Literal["conversation", "files", "variables"]

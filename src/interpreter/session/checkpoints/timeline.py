@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.messages import Chunk, Message
     from interpreter.runtimes import Registry
-    from interpreter.runtimes.states import Mark
+    from interpreter.runtimes.state import Mark
     from interpreter.session.journal import Session
     from interpreter.workspace import Changes, FileRecord, Plan
 

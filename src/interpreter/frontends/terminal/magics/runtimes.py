@@ -11,13 +11,13 @@ from interpreter.frontends.terminal import viewer
 from interpreter.frontends.terminal.render.ansi import cells, clip, visible
 from interpreter.frontends.terminal.render.saved import open_shown
 from interpreter.frontends.terminal.turn import show_block
-from interpreter.runtimes.displays import display_chunks
-from interpreter.runtimes.looking import Picture, Table
+from interpreter.runtimes.block import display_chunks
+from interpreter.runtimes.state import Picture, Table
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.frontends.terminal.terminal import Terminal
-    from interpreter.runtimes.looking import Window
+    from interpreter.runtimes.state import Window
 
 _HEADINGS = ("name", "type", "shape", "size", "preview")
 _NAME = re.compile(r"(?:(?P<language>\w+):)?(?P<name>\S.*)", re.DOTALL)

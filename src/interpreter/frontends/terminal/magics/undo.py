@@ -20,7 +20,7 @@ from interpreter.frontends.terminal.render.ansi import cells, clip, visible
 from interpreter.frontends.terminal.render.notes import Touch, diff_rows, grouped
 from interpreter.frontends.terminal.terminal import in_notebook
 from interpreter.frontends.terminal.turn import follow
-from interpreter.runtimes.states import Restored
+from interpreter.runtimes.state import Restored
 from interpreter.session import APPROVE, KEEP, REFUSE, Answer, Question
 from interpreter.session.checkpoints import PARTS, Outlook, Part, Undone, Way
 from interpreter.workspace.tree import repository_of

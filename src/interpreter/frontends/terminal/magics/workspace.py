@@ -81,7 +81,7 @@ def why(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None
     typed = argument.strip("\"'")
     if not typed:
         raise UsageError("Write which file, as in %why out.csv or %why out.csv:12.")
-    folder, name, line = interpreter.computer.surroundings.cwd, typed, None
+    folder, name, line = interpreter.computer.context.cwd, typed, None
     numbered = re.fullmatch(r"(.+):(\d+)", typed)
     if numbered is not None and not os.path.lexists(os.path.join(folder, os.path.expanduser(typed))):
         name, line = numbered[1], int(numbered[2])
