@@ -14,8 +14,7 @@ import pytest
 
 from answering import allowing_calls
 from interpreter import OpenInterpreter
-from interpreter.computer_api.tool import Picture, Tool, acts, sends
-from interpreter.computer_api.tools import TOOLS
+from interpreter.computer_api.tool import TOOLS, Picture, Tool, acts, sends
 from python_runtimes import Ran
 
 PNG = bytes.fromhex(

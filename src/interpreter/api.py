@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from interpreter.agent.blocks import PendingBlock, PendingCall
     from interpreter.agent.prompt import SystemPrompt
     from interpreter.computer_api import Computer
-    from interpreter.computer_api.answering import Use
+    from interpreter.computer_api.code_calls import Use
     from interpreter.computer_api.os_mode import Limits
     from interpreter.llm import Llm
     from interpreter.llm.computer_use import Screen

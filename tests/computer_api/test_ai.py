@@ -11,8 +11,13 @@ import pytest
 
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
-from interpreter.computer_api.ai import Ai
-from interpreter.computer_api.long_texts import pieces, plan_for, size_of, together
+from interpreter.computer_api.ai import (
+    Ai,
+    pieces,
+    plan_for,
+    size_of,
+    together,
+)
 from interpreter.errors import BudgetExceededError, ComputerError, ModelError, RateLimitedError
 from model_server import ModelServer, Request, error, stall, text, usage
 

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from interpreter.computer_api.tools import TOOLS
+from interpreter.computer_api.tool import TOOLS
 
 ROOT = Path(__file__).parent.parent.parent
 

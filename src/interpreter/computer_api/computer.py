@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.languages import unknown_language
 from interpreter.computer_api.states import States
-from interpreter.computer_api.tools import TOOLS, make
+from interpreter.computer_api.tool import TOOLS, make
 from interpreter.config.setting import copy_settings
 from interpreter.errors import UnknownSettingError
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.computer_api.ai import Ai
-    from interpreter.computer_api.answering import Answering
     from interpreter.computer_api.browser import Browser
     from interpreter.computer_api.calendar import Calendar
+    from interpreter.computer_api.code_calls import Answering
     from interpreter.computer_api.contacts import Contacts
     from interpreter.computer_api.desktop import Os
     from interpreter.computer_api.display import Display
@@ -106,7 +106,7 @@ class Computer(States, closed=True):
 
     def show(self, what: Picture | str) -> None:
         """For tools: put a picture or a text into the output of the block that called."""
-        from interpreter.computer_api.showing import show
+        from interpreter.computer_api.tool import show
 
         show(what, CALL.get())
 
@@ -165,7 +165,7 @@ class Answers:
 
     @cached_property
     def _answering(self) -> Answering:
-        from interpreter.computer_api.answering import Answering
+        from interpreter.computer_api.code_calls import Answering
 
         return Answering(self._computer)
 

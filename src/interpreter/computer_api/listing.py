@@ -8,8 +8,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from interpreter.computer_api.tool import Tool
-from interpreter.computer_api.tools import TOOLS, kind_of
+from interpreter.computer_api.tool import TOOLS, Tool, kind_of
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer

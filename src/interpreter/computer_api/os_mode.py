@@ -30,7 +30,7 @@ from interpreter.messages import Chunk
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.computer_api import Computer
-    from interpreter.computer_api.answering import Use
+    from interpreter.computer_api.code_calls import Use
     from interpreter.computer_api.display import Display
     from interpreter.computer_api.tool import Picture
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
     from interpreter.computer_api.computer import Computer
+    from interpreter.runtimes.calls import Call
+
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -81,3 +85,56 @@ def acts(method: Method) -> Method:
     """Mark a method that changes what is on the screen, or in another program."""
     method.__acts__ = True  # type: ignore[attr-defined]
     return method
+
+
+# In the order of 0.4.3, which scripts rely on.
+TOOLS = {
+    "mouse": "input.mouse:Mouse",
+    "keyboard": "input.keyboard:Keyboard",
+    "display": "display:Display",
+    "clipboard": "input.clipboard:Clipboard",
+    "mail": "mail:Mail",
+    "sms": "sms:SMS",
+    "calendar": "calendar:Calendar",
+    "contacts": "contacts:Contacts",
+    "browser": "browser:Browser",
+    "os": "desktop:Os",
+    "vision": "vision:Vision",
+    "skills": "skills:Skills",
+    "docs": "docs:Docs",
+    "ai": "ai:Ai",
+    "files": "files:Files",
+}
+
+
+def kind_of(name: str) -> type[Tool]:
+    """The class of the tool of that name."""
+    module, _, kind = TOOLS[name].partition(":")
+    found: type[Tool] = getattr(import_module(f"interpreter.computer_api.{module}"), kind)
+    return found
+
+
+def make(name: str, computer: Computer) -> Tool:
+    """A computer's tool of that name."""
+    return kind_of(name)(computer)
+
+
+def show(what: Picture | str, call: Call | None) -> None:
+    """Show it where somebody looks; nowhere if nobody does."""
+    if call is not None:
+        call.tell({"event": "display", "data": bundle(what)})
+    elif (notebook := running_notebook()) is not None:
+        notebook.display_pub.publish(bundle(what))
+
+
+def bundle(what: Picture | str) -> dict[str, Any]:
+    """By MIME type, as a display has it."""
+    if isinstance(what, str):
+        return {"text/plain": what}
+    return {"image/png": what.base64, "text/plain": f"<Picture {what.width} x {what.height}>"}
+
+
+def running_notebook() -> Any:
+    """IPython's shell, if this program runs in one."""
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython is not None else None

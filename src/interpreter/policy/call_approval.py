@@ -7,7 +7,12 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from interpreter.computer_api.answering import LONGEST_SHOWN, Use, asked_first, cut
+from interpreter.computer_api.code_calls import (
+    LONGEST_SHOWN,
+    Use,
+    asked_first,
+    cut,
+)
 from interpreter.messages import Chunk
 from interpreter.policy.approval import ApprovalContext, mode_of
 from interpreter.session import ACTION, APPROVE, Action, Block, Question

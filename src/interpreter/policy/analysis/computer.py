@@ -14,7 +14,7 @@ _TELLING = frozenset({"help", "view", "screenshot"})
 
 def how_of(name: str) -> How:
     """What a call named like `computer.mouse.click` does to the world; not to be told for a name that is not there."""
-    from interpreter.computer_api.tools import TOOLS, kind_of
+    from interpreter.computer_api.tool import TOOLS, kind_of
 
     _, tool, *rest = [*name.split("."), ""]
     if tool in _TELLING:

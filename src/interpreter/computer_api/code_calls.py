@@ -1,4 +1,4 @@
-"""Answers the calls that a block's code makes: finds what is meant, has it judged, does it, tells what came of it."""
+"""Calls that code makes to the tools of the computer: find what is meant, judge it, do it, and report the result."""
 
 from __future__ import annotations
 
@@ -9,21 +9,17 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
-from interpreter.computer_api.listing import names, signature
-from interpreter.computer_api.tool import Picture, Tool
+from interpreter.computer_api.listing import TOP, names, signature
+from interpreter.computer_api.tool import TOOLS, Picture, Tool
 from interpreter.messages import Chunk
 from interpreter.runtimes.protocol import Frame
-from interpreter.runtimes.python.driver.parcels import (
-    packed,
-    packed_error,
-    unpacked,
-)
+from interpreter.runtimes.python.driver.parcels import packed, packed_error, unpacked
 from interpreter.session import ACTION, Action, Actor, Question
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
-    from interpreter.computer_api.stand_in import StandIn
     from interpreter.runtimes.calls import Call
+
 
 LONGEST = 200  # characters of what the record says of arguments
 LONGEST_SHOWN = 4000  # and a question, in which somebody has to see what is sent
@@ -126,7 +122,6 @@ class Answering:
 
     def stand_in(self, call: Callable[[str, str], Any]) -> StandIn:
         """What code in this very process finds as `computer`."""
-        from interpreter.computer_api.stand_in import StandIn
 
         return StandIn(self._computer, self, call)
 
@@ -238,3 +233,63 @@ def shown(value: Any) -> str:
 def cut(text: str, longest: int) -> str:
     """Its beginning, and how much more there is."""
     return text if len(text) <= longest else f"{text[:longest]}… and {len(text) - longest:,} characters more"
+
+
+MakeCall = Callable[[str, str], Any]
+
+
+class StandIn:
+    """The computer; what is no tool of it is the computer's own."""
+
+    def __init__(self, computer: Computer, answering: Answering, call: MakeCall) -> None:
+        self.__dict__.update(_computer=computer, _answering=answering, _call=call)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in TOOLS:
+            return ToolStandIn(self._answering, self._call, name, getattr(self._computer, name))
+        if name in TOP:
+            return used(self._answering, self._call, name, "call")
+        return getattr(self._computer, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self._computer, name, value)
+
+    def __dir__(self) -> list[str]:
+        return sorted({*dir(self._computer), *TOOLS})
+
+    def __repr__(self) -> str:
+        return "computer"
+
+
+class ToolStandIn:
+    """A tool."""
+
+    def __init__(self, answering: Answering, call: MakeCall, path: str, tool: Any) -> None:
+        self.__dict__.update(_answering=answering, _call=call, _path=path, _tool=tool)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        path = f"{self._path}.{name}"
+        if names(self._tool).get(name) == "method":
+            return used(self._answering, self._call, path, "call")
+        value = used(self._answering, self._call, path, "get")()
+        return ToolStandIn(self._answering, self._call, path, value) if isinstance(value, Tool) else value
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        used(self._answering, self._call, f"{self._path}.{name}", "set")(value)
+
+    def __dir__(self) -> list[str]:
+        return sorted(names(self._tool))
+
+    def __repr__(self) -> str:
+        return f"computer.{self._path}"
+
+
+def used(answering: Answering, call: MakeCall, path: str, how: str) -> Callable[..., Any]:
+    """Uses it, with the values as they are."""
+
+    def use(*args: Any, **kwargs: Any) -> Any:
+        return answering.use(call(path, how), list(args), kwargs)
+
+    return use
