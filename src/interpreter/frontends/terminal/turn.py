@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar
 
-from interpreter.frontends.terminal.approval import Seen, Trying, allow_call, approve
+from interpreter.frontends.terminal.approval import PreviewQuestion, allow_call, approve, shown_in_preview
 from interpreter.frontends.terminal.terminal import Busy, Terminal
 from interpreter.session import ANSWER, APPROVE, Answer, Event, Question
 
@@ -63,12 +63,11 @@ def _noticing_blocks(events: Iterator[Event], busy: Busy) -> Iterator[Event]:
 def _shown(terminal: Terminal, interpreter: OpenInterpreter, events: Iterator[Event], busy: Busy) -> Iterator[Chunk]:
     told = False
     try:
-        seen = Seen(terminal)
         for event in busy.interrupts.passing(events):
             chunk = event.chunk
             if chunk is None:
                 continue
-            if not seen.before(chunk):
+            if not shown_in_preview(terminal, chunk):
                 terminal.display.show(chunk)
             busy.follow(chunk)
             if "question" in chunk:
@@ -116,8 +115,8 @@ def _type_in(terminal: Terminal, interpreter: OpenInterpreter, question: Questio
 
 
 def _approve(terminal: Terminal, interpreter: OpenInterpreter, busy: Busy, pending: PendingBlock) -> Answer:
-    trying = Trying(terminal, interpreter, pending)
-    answer = (trying.look() if interpreter.preview else None) or approve(terminal, pending, trying)
+    preview = PreviewQuestion(terminal, interpreter, pending)
+    answer = (preview.ask() if interpreter.preview else None) or approve(terminal, pending, preview)
     if answer.choice == APPROVE and "preview" not in answer.details:
         busy.block_runs(pending.language)
     return answer
