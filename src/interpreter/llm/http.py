@@ -1,4 +1,7 @@
-"""HTTP to model servers: one request, its streamed answer, and a way to cut it off from another thread."""
+"""HTTP to model servers: sending a request, reading the streamed reply, and cutting both off from another thread.
+
+A wire format (`WireFormat`) turns a request into a body and a reply into chunks in OpenAI's shape.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Protocol
 
 from interpreter.errors import (
@@ -36,46 +40,48 @@ _HEADERS = {
     "Accept-Encoding": "identity",  # a compressed stream comes late and in lumps
     "User-Agent": f"open-interpreter/{__version__}",
 }
-_ENOUGH = 7
+_ENOUGH = 7  # bytes of the body, to see what it is
+_BOM = b"\xef\xbb\xbf"
+DONE = b"[DONE]"  # the end mark of Chat Completions
 _EVENT_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
 @dataclass(frozen=True)
 class Sent:
-    """A request that is out: where it went, and its body."""
+    """A request that was sent."""
 
     endpoint: Endpoint
     body: dict[str, Any]
-    screen: Screen | None = None  # that the model may act on with a tool of its own
-    chat: Sequence[Mapping[str, Any]] = ()  # what the body was made of
+    screen: Screen | None = None  # if the model has a computer tool of its provider
+    chat: Sequence[Mapping[str, Any]] = ()  # the messages that the body was made from
 
 
 class WireFormat(Protocol):
-    """How one family of servers is asked and how its answer reads, as chunks in OpenAI's shape."""
+    """The request and the reply of one family of servers."""
 
     path: str
 
     def body(self, endpoint: Endpoint, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The request's body."""
+        """The request's body. Parameters that are not set are not sent."""
 
-    def gives_in(self, endpoint: Endpoint, error: RequestRefusedError, params: Mapping[str, Any]) -> bool:
-        """Whether the request is worth sending again without what the server objects to."""
+    def adapt(self, endpoint: Endpoint, error: RequestRefusedError, params: Mapping[str, Any]) -> bool:
+        """Remember what the server objects to. Returns whether the request is worth sending again without it."""
 
     def chunks(self, events: Iterator[bytes], framed: bool, sent: Sent) -> Iterator[dict[str, Any]]:
-        """The chunks of a streamed answer, from the data of its events; if `framed`, HTTP tells its end."""
+        """The chunks of a streamed reply. If it is `framed`, HTTP marks its end."""
 
     def whole(self, answer: dict[str, Any], sent: Sent) -> dict[str, Any]:
-        """One chunk with everything, from a server that does not stream."""
+        """The reply of a server that does not stream, as one chunk."""
 
 
-class Wire:
-    """Keeps connections open from one request to the next, and can shut them all at once."""
+class Connections:
+    """Keeps connections open between requests, and can shut them all at once."""
 
     def __init__(self) -> None:
         self._clients: dict[tuple[bool, bool], httpx.Client] = {}
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
-        self._sendings: set[Sending] = set()
-        self.direct = False  # whether no proxy may be asked for anything
+        self._sendings: set[_Sending] = set()
+        self.direct = False  # never use a proxy
         self._lock = threading.RLock()  # a signal handler may cut off the thread that holds it
         weakref.finalize(self, _close_all, self._clients)
 
@@ -87,7 +93,7 @@ class Wire:
         cancelled: threading.Event,
         timeouts: tuple[float, float],
     ) -> Iterator[dict[str, Any]]:
-        """The chunks of the answer as they arrive, or a typed error; ends without a word when cancelled."""
+        """The chunks of the reply as they arrive, or a typed error. Ends silently when cancelled."""
         sent = Sent(endpoint, wire_format.body(endpoint, params), screen_in(params.get("tools")), params["messages"])
         if sent.screen is not None:
             more = headers_for(endpoint.wire, endpoint.model)
@@ -123,6 +129,11 @@ class Wire:
 
         if endpoint.key and not endpoint.key.isascii():
             raise WrongKeyError("The key has characters that no key has. Copy it again, without quotes or dots.")
+
+        def note_socket(event: str, info: Mapping[str, Any]) -> None:
+            if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
+                self.watch(info["return_value"].get_extra_info("socket"), cancelled)
+
         silence, connecting = timeouts
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         with _network_errors(endpoint):
@@ -134,14 +145,14 @@ class Wire:
                 headers={**_HEADERS, **endpoint.headers},
                 content=content,
                 timeout=httpx.Timeout(silence, connect=connecting, pool=None),
-                extensions={"trace": lambda event, info: self._note_socket(event, info, cancelled)},
+                extensions={"trace": note_socket},
             )
-            with contextlib.closing(self._sent(partial(client.send, request, stream=True), cancelled)) as response:
+            with contextlib.closing(self._send(partial(client.send, request, stream=True), cancelled)) as response:
                 yield response
 
-    def _sent(self, send: Callable[[], httpx.Response], cancelled: threading.Event) -> httpx.Response:
-        """The beginning of the answer; an error as soon as it is cut off."""
-        sending = Sending(send)
+    def _send(self, send: Callable[[], httpx.Response], cancelled: threading.Event) -> httpx.Response:
+        """The beginning of the reply, or an error as soon as the request is cut off."""
+        sending = _Sending(send)
         self._sendings.add(sending)
         if cancelled.is_set():
             sending.give_up()
@@ -149,7 +160,7 @@ class Wire:
             response = sending.response()
         except (KeyboardInterrupt, SystemExit):
             sending.give_up()
-            self.cut()  # or its thread would wait on
+            self.cut()  # or its thread keeps waiting
             raise
         finally:
             self._sendings.discard(sending)
@@ -158,25 +169,21 @@ class Wire:
         return response
 
     def client(self, endpoint: Endpoint) -> httpx.Client:
-        """The client for an endpoint; the first one costs a moment, since it loads httpx."""
+        """The client for an endpoint. The first call loads httpx, which takes a moment."""
+        import ssl
+
         import httpx
 
-        # Reading certificates costs more than a request that needs none; a proxy has no way to this machine.
+        # Plain HTTP skips reading certificates, which takes longer than a request. A proxy can't reach this machine.
         is_secure, is_near = endpoint.base_url.startswith("https:"), endpoint.is_loopback or self.direct
         with self._lock:
             if (is_secure, is_near) not in self._clients:
-                trust = httpx.create_ssl_context() if is_secure else _trusts_nobody()
+                trust = httpx.create_ssl_context() if is_secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
                 self._clients[is_secure, is_near] = httpx.Client(verify=trust, trust_env=not is_near)
             return self._clients[is_secure, is_near]
 
-    def _note_socket(self, event: str, info: Mapping[str, Any], cancelled: threading.Event) -> None:
-        """Called by httpx: a connection was made."""
-        if not event.endswith((".connect_tcp.complete", ".start_tls.complete")):
-            return
-        self.watch(info["return_value"].get_extra_info("socket"), cancelled)
-
     def watch(self, connection: socket.socket, cancelled: threading.Event) -> None:
-        """Have `cut` end whatever waits on this connection."""
+        """Let `cut` end whatever waits on this connection."""
         with self._lock:
             self._sockets.add(connection)
         if cancelled.is_set():
@@ -192,12 +199,6 @@ def _shut(connection: socket.socket) -> None:
     # Of the base class: a TLS socket's own method forgets its encryption while another thread reads.
     with contextlib.suppress(OSError):
         socket.socket.shutdown(connection, socket.SHUT_RDWR)
-
-
-def _trusts_nobody() -> Any:
-    import ssl
-
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 @contextlib.contextmanager
@@ -225,16 +226,20 @@ def _answer(response: httpx.Response, sent: Sent, wire_format: WireFormat) -> It
         response.read()
         raise error_for(read_failure(response.status_code, response.headers, response.content), endpoint)
     pieces = response.iter_raw() if "content-encoding" not in response.headers else response.iter_bytes()
-    first = _first_bytes(pieces)
-    begins = first.removeprefix(b"\xef\xbb\xbf").lstrip()
+    first = b""
+    for piece in pieces:
+        first += piece
+        if len(first.strip()) >= _ENOUGH:
+            break
+    begins = first.removeprefix(_BOM).lstrip()
     kind = response.headers.get("content-type", "")
     is_lines = kind.startswith("application/x-ndjson")
     if begins.startswith((b"{", b"[")) and not is_lines:
-        yield _whole(b"".join(_chain(first, pieces)), sent, wire_format, kind)
+        yield _whole(b"".join(chain([first], pieces)), sent, wire_format, kind)
     elif is_lines or begins.startswith(_EVENT_FIELDS):
         read = _lines if is_lines else event_data
         framed = "transfer-encoding" in response.headers or "content-length" in response.headers
-        for chunk in wire_format.chunks(read(_chain(first, pieces)), framed, sent):
+        for chunk in wire_format.chunks(read(chain([first], pieces)), framed, sent):
             if chunk.get("error"):
                 raise error_for(failure_of(chunk), endpoint)
             yield chunk
@@ -242,16 +247,6 @@ def _answer(response: httpx.Response, sent: Sent, wire_format: WireFormat) -> It
         raise BrokenStreamError(f"The server at {endpoint.base_url} sent an empty reply. Try again.")
     else:
         raise not_a_stream(endpoint, kind)
-
-
-def _first_bytes(pieces: Iterator[bytes]) -> bytes:
-    """Enough of the body to see what it is."""
-    first = b""
-    for piece in pieces:
-        first += piece
-        if len(first.strip()) >= _ENOUGH:
-            break
-    return first
 
 
 def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -277,23 +272,18 @@ def _whole(body: bytes, sent: Sent, wire_format: WireFormat, kind: str) -> dict[
     raise error_for(failure_of(answer), endpoint)
 
 
-def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from rest
-
-
-class Sending:
-    """Sends in a thread of its own: while a name is looked up or a connection is made, nobody can end the wait."""
+class _Sending:
+    """Sends in a separate thread, because looking up a name or connecting can't be interrupted."""
 
     def __init__(self, send: Callable[[], httpx.Response]) -> None:
         self._send = send
         self._came: queue.SimpleQueue[httpx.Response | Exception | None] = queue.SimpleQueue()
-        self._settled = False  # it was answered, or given up
-        self._settling = threading.RLock()  # a signal handler may give it up in the thread that waits
+        self._settled = False  # answered or given up
+        self._settling = threading.RLock()  # a signal handler may give up in the waiting thread
         self._thread = threading.Thread(target=self._run, name="request", daemon=True)
 
     def response(self) -> httpx.Response | None:
-        """The beginning of the answer; None if it was given up."""
+        """The beginning of the reply, or None after `give_up`."""
         self._thread.start()
         came = self._came.get()
         if isinstance(came, Exception):
@@ -301,7 +291,7 @@ class Sending:
         return came
 
     def give_up(self) -> None:
-        """Let the one who waits go on; an answer that still comes is closed."""
+        """Release the waiting thread. A reply that still arrives is closed."""
         with self._settling:
             if not self._settled:
                 self._settled = True
@@ -311,32 +301,29 @@ class Sending:
         came: httpx.Response | Exception
         try:
             came = self._send()
-        except Exception as error:  # noqa: BLE001 - handed to the one who waits
+        except Exception as error:  # noqa: BLE001 - raised in the waiting thread
             came = error
         with self._settling:
             is_late, self._settled = self._settled, True
             if not is_late:
                 self._came.put(came)
         if is_late and not isinstance(came, Exception):
-            with contextlib.suppress(Exception):  # nobody is left to be told
+            with contextlib.suppress(Exception):
                 came.close()
 
 
-BOM = b"\xef\xbb\xbf"
-
-
 def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The data of each event, however the bytes are cut; comments and other fields are passed over.
+    """The data of each server-sent event, however the bytes are split. Comments and other fields are skipped.
 
-    httpx-sse does the same on decoded lines; per event it costs as much as reading it from the network.
+    Written by hand: httpx-sse works on decoded lines and costs as much per event as reading it from the network.
     """
     lines = _Lines()
     data: list[bytes] = []
     for piece in pieces:
-        if not data and lines.nothing_held and (only := _only_data(piece)):
+        if not data and lines.is_at_line_start and (only := _only_data(piece)):
             yield only
             continue
-        for line in lines.of(piece):
+        for line in lines.feed(piece):
             if line.startswith(b"data:"):
                 data.append(line[6:] if line[5:6] == b" " else line[5:])
             elif not line and data:
@@ -345,12 +332,12 @@ def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
     last = lines.rest()
     if last.startswith(b"data:"):
         data.append(last[5:].lstrip(b" "))
-    if data:  # the last event of a server that forgets the empty line behind it
+    if data:  # some servers omit the empty line after the last event
         yield b"\n".join(data)
 
 
 def _only_data(piece: bytes) -> bytes:
-    """The data of a piece that is one event with one line of data, as nearly all are; nothing of any other."""
+    """The data of a piece that is exactly one event with one line of data, as nearly all are; otherwise nothing."""
     if not piece.endswith(b"\n\n") or b"\r" in piece:
         return b""
     start = piece.find(b"\n") + 1 if piece.startswith(b"event: ") else 0
@@ -360,18 +347,18 @@ def _only_data(piece: bytes) -> bytes:
 
 
 class _Lines:
-    """Lines that end in LF, CRLF or CR."""
+    """Splits bytes into lines that end in LF, CRLF or CR."""
 
     def __init__(self) -> None:
-        self._held: list[bytes] = []  # parts of a line whose end has not come
+        self._held: list[bytes] = []  # parts of an unfinished line
         self._after_return = False
         self._first = True
 
     @property
-    def nothing_held(self) -> bool:
+    def is_at_line_start(self) -> bool:
         return not self._held and not self._after_return
 
-    def of(self, piece: bytes) -> list[bytes]:
+    def feed(self, piece: bytes) -> list[bytes]:
         """The lines that this piece ends."""
         if self._after_return and piece:
             piece = piece.removeprefix(b"\n")
@@ -389,40 +376,57 @@ class _Lines:
         return lines
 
     def rest(self) -> bytes:
-        """The line that has no end yet."""
+        """The unfinished line."""
         line = b"".join(self._held)
         self._held = []
-        return line.removeprefix(BOM) if self._first else line
+        return line.removeprefix(_BOM) if self._first else line
 
 
-DONE = b"[DONE]"
-
-
-def objects(events: Iterator[bytes]) -> Iterator[dict[str, Any]]:
-    """The objects of a stream of events; the end mark of Chat Completions may stand among them."""
+def json_objects(data: bytes) -> list[dict[str, Any]]:
+    """The objects in the data of one event: nearly always one, none for the end mark of Chat Completions."""
     from jiter import from_json
 
-    for data in events:
+    try:
+        found = [from_json(data, cache_mode="keys")]
+    except ValueError:  # half characters, or objects without an empty line between them
+        lines = [line for line in data.splitlines() if line != DONE and line.strip()]
         try:
-            found = from_json(data, cache_mode="keys")
-        except ValueError:
-            yield from odd_objects(data)
-            continue
-        if isinstance(found, dict):
-            yield found
-
-
-def odd_objects(data: bytes) -> Iterator[dict[str, Any]]:
-    """Events that a strict parser refuses: half characters, or objects without an empty line between."""
-    for line in data.splitlines():
-        if line == DONE or not line.strip():
-            continue
-        try:
-            found = json.loads(line)
+            found = [json.loads(line) for line in lines]
         except ValueError as error:
             raise BrokenStreamError("The server sent something in the middle of its reply that is no JSON.") from error
-        if isinstance(found, dict):
-            yield found
+    return [each for each in found if isinstance(each, dict)]
+
+
+def delta_chunk(**delta: Any) -> dict[str, Any]:
+    """A piece of a reply in OpenAI's shape."""
+    return {"choices": [{"delta": delta}]}
+
+
+def call_chunk(index: int, call_id: str, name: str) -> dict[str, Any]:
+    """The beginning of a tool call in OpenAI's shape."""
+    function = {"name": name, "arguments": ""}
+    return delta_chunk(tool_calls=[{"index": index, "id": call_id, "type": "function", "function": function}])
+
+
+def arguments_chunk(index: int, piece: str) -> dict[str, Any]:
+    """A piece of the arguments of a tool call in OpenAI's shape."""
+    return delta_chunk(tool_calls=[{"index": index, "function": {"arguments": piece}}])
+
+
+def joined_chunk(chunks: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    """All chunks of a reply as one; the error alone if one of them has an error."""
+    joined: dict[str, Any] = {}
+    delta: dict[str, Any] = {}
+    finish_reason = "stop"
+    for chunk in chunks:
+        if "error" in chunk:
+            return chunk
+        joined |= chunk
+        for choice in chunk["choices"]:
+            finish_reason = choice.get("finish_reason") or finish_reason
+            for key, piece in choice["delta"].items():
+                delta[key] = delta[key] + piece if key in delta else piece
+    return {**joined, "choices": [{"delta": delta, "finish_reason": finish_reason}]}
 
 
 def plain_client(timeout: httpx.Timeout, headers: Mapping[str, str] | None = None) -> httpx.Client:

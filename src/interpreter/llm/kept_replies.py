@@ -1,22 +1,22 @@
-"""Replies that a provider wants back as they were: its signed or encrypted reasoning among them.
+"""Replies that a provider wants back exactly as they were, with signed or encrypted reasoning among them.
 
-A reply is kept under the request that it answers: a digest of the model, the system part, the tools and all
-messages before it. So it goes back only where everything before it goes out as it did then. Providers check
-exactly that (Anthropic binds a thinking block to its prefix), and after an edit, an undo, a compaction or a
-change of model nothing that would be refused is sent.
+A reply is stored under the request that it answers: a digest of the model, the system part, the tools and all earlier
+messages. It goes back only if everything before it goes out unchanged. Providers check exactly that (Anthropic binds a
+thinking block to its prefix), so after an edit, an undo, a compaction or a change of model nothing is sent that would be
+refused.
 
-In OS mode old pictures are left out as the conversation grows. That replies were actions of the provider's own tool is
-no matter of what went before; so there a reply is kept a second time under the conversation without its pictures, and
-found there goes back without the thinking that was bound to them.
+In OS mode, old pictures are left out as the conversation grows, which changes the prefix. Actions of the provider's own
+tool don't depend on it. So such a reply is stored a second time, under the conversation without its pictures, and goes
+back without the thinking that was bound to them.
 
-The messages themselves stay as they are, so that users can cut and replace them. What is kept is plain JSON.
+The messages themselves are not changed, so users can cut and replace them. What is stored is plain JSON.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from interpreter.llm.context import without_pictures
@@ -25,81 +25,153 @@ from interpreter.llm.tool_mode import called_tool
 from interpreter.tools import EXECUTE
 from interpreter.tools.toolbox import wire_name
 
-Parts = list[tuple[str, str]]
+Messages = Sequence[Mapping[str, Any]]
+Parts = list[tuple[str, str]]  # what a reply says, in a form that can be compared
 
 
 class KeptReplies:
-    """The blocks of replies by the digest of the request; it lives as long as its Llm."""
+    """The blocks of replies by the digest of the request."""
 
     def __init__(self) -> None:
         self._blocks: dict[str, list[dict[str, Any]]] = {}
 
-    def __len__(self) -> int:
-        return len(self._blocks)
-
-    def keep(self, request: str, blocks: Sequence[Mapping[str, Any]]) -> None:
-        """Keep what has come of the answer to a request so far, in the place of what was kept before."""
+    def keep(self, request: str, blocks: Messages) -> None:
+        """Store the reply to a request, as far as it has arrived."""
         self._blocks[request] = [dict(block) for block in blocks]
 
     def answer_to(self, request: str) -> list[dict[str, Any]]:
-        """The blocks of the answer to a request; none if it was never kept."""
+        """The blocks of the reply to a request, if it was stored."""
         return self._blocks.get(request, [])
 
     def as_data(self) -> dict[str, list[dict[str, Any]]]:
-        """Everything, to be written down."""
+        """Everything, for the journal."""
         return dict(self._blocks)
 
-    def load(self, data: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-        """What was written down."""
+    def load(self, data: Mapping[str, Messages]) -> None:
+        """Add what `as_data` returned earlier."""
         for request, blocks in data.items():
             self.keep(request, blocks)
 
+    def __len__(self) -> int:
+        return len(self._blocks)
+
 
 class Prefix:
-    """The digest of a request, message by message; with or without what its pictures show."""
+    """The digest of a request, extended message by message; with or without its pictures."""
 
-    def __init__(self, endpoint: Endpoint, *fixed: Any, sees: bool = True) -> None:
+    def __init__(self, endpoint: Endpoint, *fixed: Any, pictures: bool = True) -> None:
         self._hash = hashlib.sha256()
         self._count = 0
-        self._sees = sees
+        self._pictures = pictures
         self._add([endpoint.wire, endpoint.provider, endpoint.model, *fixed])
 
+    @classmethod
+    def without_pictures(cls, endpoint: Endpoint) -> Prefix:
+        return cls(endpoint, "without pictures", pictures=False)
+
     def at(self, messages: Sequence[Any]) -> str:
-        """The digest with these messages; it takes no more than those it has not seen yet."""
+        """The digest with these messages; only those added since the last call are read."""
         for message in messages[self._count :]:
             self._add(message)
         self._count = len(messages)
         return self._hash.hexdigest()
 
     def _add(self, part: Any) -> None:
-        part = part if self._sees else without_pictures(part)
+        part = part if self._pictures else without_pictures(part)
         self._hash.update(json.dumps(part, sort_keys=True).encode() + b"\n")
 
 
-def told_of(chat: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+class Turn(NamedTuple):
+    """A message to send, or a whole stored reply that starts with it."""
+
+    messages: Messages
+    """The message, or all messages that the stored reply and its results consist of."""
+    kept: list[dict[str, Any]]
+    """The stored reply to everything before."""
+    ids: list[str] | None = None
+    """The ids of the reply's calls; None if the conversation no longer has the reply as it was stored."""
+    results: Messages = ()
+    """The results of the calls."""
+
+
+def turns(
+    chat: Messages,
+    sent: Sequence[Any],
+    replies: KeptReplies,
+    prefix: Prefix,
+    parts_of_kept: Callable[[list[dict[str, Any]]], Parts],
+    without_pictures: Prefix | None = None,
+) -> Iterator[Turn]:
+    """The conversation turn by turn, with the replies that were stored. The caller adds each turn to `sent`."""
+    at = 0
+    while at < len(chat):
+        kept: list[dict[str, Any]] = []
+        if chat[at]["role"] == "assistant" and len(replies):
+            kept = replies.answer_to(prefix.at(sent))
+            if not kept and without_pictures is not None:
+                kept = replies.answer_to(without_pictures.at(chat[:at]))
+        turn = (_stored_turn(chat, at, kept, parts_of_kept(kept)) if kept else None) or Turn(chat[at : at + 1], kept)
+        yield turn
+        at += len(turn.messages)
+
+
+def _stored_turn(chat: Messages, start: int, kept: list[dict[str, Any]], parts: Parts) -> Turn | None:
+    """The stored reply in the conversation, or None if it has changed.
+
+    A reply with two blocks is two turns in the conversation, since the first block ran before the second was known.
+    """
+    if not parts:
+        return None
+    found: Parts = []
+    ids: list[str] = []
+    results: list[Mapping[str, Any]] = []
+    for at in range(start, len(chat)):
+        message = chat[at]
+        if message["role"] != "assistant":
+            if found != parts and message["role"] == "user" and isinstance(message["content"], str):
+                return None  # the user spoke before the reply was complete
+            results.append(message)
+            continue
+        if found == parts:
+            return Turn(chat[start:at], kept, ids, results)
+        found += parts_of(message)
+        ids += [each["id"] for each in message.get("tool_calls") or ()]
+        if found != parts[: len(found)]:
+            return None
+    return Turn(chat[start:], kept, ids, results) if found == parts else None
+
+
+def without_system(chat: Messages) -> Messages:
     """The conversation without the system part."""
     return [message for message in chat if message["role"] != "system"]
 
 
-def unseen(endpoint: Endpoint) -> Prefix:
-    """For the conversation without its pictures."""
-    return Prefix(endpoint, "without pictures", sees=False)
-
-
 def parts_of(message: Mapping[str, Any]) -> Parts:
-    """What the model says in a chat message, in a form that can be compared."""
+    """The parts of a chat message of the model."""
     content = message.get("content")
-    said = words(content) if isinstance(content, str) else []
     functions = [each["function"] for each in message.get("tool_calls") or ()]
-    return said + [call(function["arguments"], function.get("name") or "") for function in functions]
+    calls = [call_part(function["arguments"], function.get("name") or "") for function in functions]
+    return joined_parts([content if isinstance(content, str) else "", *calls])
 
 
-def words(text: str) -> Parts:
-    return [("words", " ".join(text.split()))] if text.strip() else []
+def joined_parts(pieces: Iterable[str | tuple[str, str]], separator: str = "") -> Parts:
+    """Texts and calls as parts; texts without a call between them are one part."""
+    parts: Parts = []
+    texts: list[str] = []
+    for piece in [*pieces, None]:
+        if isinstance(piece, str):
+            texts.append(piece)
+            continue
+        if words := separator.join(texts).split():
+            parts.append(("words", " ".join(words)))
+        texts = []
+        if piece is not None:
+            parts.append(piece)
+    return parts
 
 
-def call(arguments: str | Mapping[str, Any], name: str = EXECUTE) -> tuple[str, str]:
-    """A call by its code, or by its name and arguments; arguments that cannot be read stand for themselves."""
+def call_part(arguments: str | Mapping[str, Any], name: str = EXECUTE) -> tuple[str, str]:
+    """A call by its code, or by its name and arguments; arguments that can't be read are compared as text."""
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments)
@@ -110,37 +182,3 @@ def call(arguments: str | Mapping[str, Any], name: str = EXECUTE) -> tuple[str, 
     if called_tool(name, ()) is not None:
         return "call", f"{wire_name(name)}\n{json.dumps(arguments, sort_keys=True)}"
     return "call", f"{arguments.get('language')}\n{str(arguments.get('code') or '').strip()}"
-
-
-class Stretch(NamedTuple):
-    """A reply in the conversation: the ids of its calls, what came between and behind, and where it ends."""
-
-    ids: list[str]
-    results: list[Mapping[str, Any]]
-    end: int
-
-
-def stretch(messages: Sequence[Mapping[str, Any]], at: int, parts: Parts) -> Stretch | None:
-    """The reply with these parts that begins at a message; None if the conversation has it otherwise now.
-
-    A reply with two blocks is stored as two turns, since the first block ran before the second was known.
-    """
-    if not parts:
-        return None
-    found: Parts = []
-    ids: list[str] = []
-    results: list[Mapping[str, Any]] = []
-    for position in range(at, len(messages)):
-        message = messages[position]
-        if message["role"] != "assistant":
-            if found != parts and message["role"] == "user" and isinstance(message["content"], str):
-                return None  # the user had a word before the reply was through
-            results.append(message)
-            continue
-        if found == parts:
-            return Stretch(ids, results, position)
-        found += parts_of(message)
-        ids += [each["id"] for each in message.get("tool_calls") or ()]
-        if found != parts[: len(found)]:
-            return None
-    return Stretch(ids, results, len(messages)) if found == parts else None

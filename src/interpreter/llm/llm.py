@@ -36,7 +36,7 @@ from interpreter.llm.context import (
     estimate_text,
 )
 from interpreter.llm.failures import wait_before_retry
-from interpreter.llm.http import Wire, WireFormat
+from interpreter.llm.http import Connections, WireFormat
 from interpreter.llm.local.servers import (
     BUILTIN,
     OLLAMA_WIRE,
@@ -108,7 +108,7 @@ class Llm(LlmSettings, closed=True):
         self._interpreter = interpreter
         self._completions: Completions | None = None
         self._is_loaded = False
-        self._wire = Wire()
+        self._wire = Connections()
         self._local = LocalEndpoints()
         self._near = NearServers()
         self._assessment = Assessment()
@@ -444,7 +444,7 @@ class Llm(LlmSettings, closed=True):
                 yield from self._wire.ask(wire_format, endpoint, params, cancelled, timeouts)
                 return
             except RequestRefusedError as error:
-                if not wire_format.gives_in(endpoint, error, params):
+                if not wire_format.adapt(endpoint, error, params):
                     raise
 
     def _endpoint(self) -> Endpoint:

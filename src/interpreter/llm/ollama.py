@@ -51,7 +51,7 @@ class OllamaChat:
             body["tools"] = params["tools"]
         return body
 
-    def gives_in(self, endpoint: Endpoint, error: RequestRefusedError, params: Mapping[str, Any]) -> bool:
+    def adapt(self, endpoint: Endpoint, error: RequestRefusedError, params: Mapping[str, Any]) -> bool:
         """It does not say what it objects to, so there is nothing to leave out."""
         return False
 
