@@ -115,7 +115,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         if name == "llm":
             from interpreter.llm import Llm
 
-            self.llm = Llm(self)
+            self.llm = Llm(self, self)
             return self.llm
         if name == "computer":
             from interpreter.computer_api import Computer
@@ -188,10 +188,9 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         return block_chunks(self.session.perform(block, self.agent))
 
     def _without_secrets(self, text: str) -> str:
-        from interpreter.llm.request import known_secrets
         from interpreter.llm.secrets import redacted
 
-        return redacted(text, known_secrets(self.llm))[0]
+        return redacted(text, self.llm.known_secrets())[0]
 
     @property
     def runtimes(self) -> Computer:

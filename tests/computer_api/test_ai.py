@@ -68,7 +68,7 @@ def test_chat_asks_apart_from_the_conversation(asking: Any) -> None:
 
 def test_its_costs_are_those_of_the_session(asking: Any) -> None:
     ai, interpreter, _ = asking(text("Yes.").then(usage(1000, 50)), model="gpt-4o")
-    interpreter.llm._purse.begin_turn()
+    interpreter.llm._usage.begin_turn()
     ai.chat("Is it?")
     assert interpreter.llm.usage.requests == 1
     assert interpreter.llm.turn_usage.input_tokens == 1000

@@ -50,7 +50,7 @@ oi.computer.python = Path("/usr/bin/python3")
 oi.computer.skills_path = None
 oi.computer.mouse.position()
 oi.journal, oi.timeline, oi.pending, oi.responding, oi.computer.languages
-oi.llm, oi.computer = Llm(oi), Computer(oi)
+oi.llm, oi.computer = Llm(oi, oi), Computer(oi)
 oi.max_blocks = "x"  # error: assignment
 oi.max_blokcs = 3  # error: attr-defined
 oi.safe_mode = "on"  # error: assignment

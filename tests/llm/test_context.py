@@ -164,8 +164,8 @@ def test_the_window_may_be_what_a_server_on_this_machine_tells(talk: Any) -> Non
     with RoutedServer(routes) as server:
         interpreter, _ = talk(model="local-model")
         interpreter.llm.api_base = server.address + "/v1"
-        around = interpreter.llm._around()
-        asked = [around.window(100), around.window(5000), around.window(6000)]
+        limits = interpreter.llm._limits()
+        asked = [limits.window(100), limits.window(5000), limits.window(6000)]
     assert asked == [None, 8000, 8000]
     assert server.paths() == ["GET /v1/models"]
 
@@ -371,7 +371,7 @@ def test_llama_cpp_counts_what_is_new(talk: Any) -> None:
     with RoutedServer({"POST /tokenize": as_json({"tokens": list(range(77))})}) as server:
         interpreter, _ = talk(model="local-model")
         interpreter.llm.api_base = server.address + "/v1"
-        assert interpreter.llm._around().count("some text") == 77
+        assert interpreter.llm._limits().count("some text") == 77
     assert server.asked[0].body == {"content": "some text"}
 
 

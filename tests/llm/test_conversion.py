@@ -10,7 +10,7 @@ import pytest
 
 from interpreter.errors import UnknownMessageError
 from interpreter.llm.request import (
-    LARGEST,
+    LARGEST_IMAGE,
     Forms,
     Memory,
     convert,
@@ -238,10 +238,10 @@ def test_a_large_image_is_made_smaller() -> None:
     buffer = BytesIO()
     Image.fromarray(noise).save(buffer, "PNG", compress_level=0)
     content = base64.b64encode(buffer.getvalue()).decode()
-    assert len(buffer.getvalue()) > LARGEST
+    assert len(buffer.getvalue()) > LARGEST_IMAGE
     image: Message = {"role": "user", "type": "image", "format": "base64.png", "content": content}
     shrunk = base64.b64decode(str(image_url(image)).partition(",")[2])
-    assert len(shrunk) <= LARGEST
+    assert len(shrunk) <= LARGEST_IMAGE
     assert Image.open(BytesIO(shrunk)).width > 1000
     assert image_url(image, shrink=False) == f"data:image/png;base64,{content}"
 

@@ -78,7 +78,7 @@ def test_all_kinds_are_asked_at_the_same_time() -> None:
             at("llama.cpp", llama),
             at("vllm", vllm),
         ]
-        found = find(kinds, {}, patience=30)
+        found = find(kinds, {}, timeout=30)
     assert [server.kind.name for server in found] == ["ollama", "lm_studio", "jan", "llama.cpp", "vllm"]
     assert [len(server.models) for server in found] == [2, 2, 1, 1, 1]
 
@@ -88,7 +88,7 @@ def test_ports_where_nothing_listens_and_ports_that_say_nothing() -> None:
         closed.bind(("127.0.0.1", 0))
         quiet = replace(KIND["jan"], address=f"http://127.0.0.1:{silent.getsockname()[1]}")
         shut = replace(KIND["vllm"], address=f"http://127.0.0.1:{closed.getsockname()[1]}")
-        assert find([quiet, shut], {}, patience=0.2) == []
+        assert find([quiet, shut], {}, timeout=0.2) == []
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from asking import HELLO, SYSTEM
 from interpreter import OpenInterpreter
 from interpreter.errors import BrokenStreamError, LocalServerError, ModelError, RepeatingReplyError, UnknownModelError
 from interpreter.llm import ollama
-from interpreter.llm.local.servers import LocalEndpoints
+from interpreter.llm.local.servers import LocalServers
 from interpreter.llm.ollama import (
     Pulled,
     Shown,
@@ -20,7 +20,7 @@ from interpreter.llm.ollama import (
 from interpreter.llm.providers import resolve
 from interpreter.messages import Chunk, Message
 from model_server import ModelServer, text
-from routed_server import Answer, Asked, RoutedServer, as_json, as_lines
+from routed_server import Answer, RoutedServer, as_json, as_lines
 
 SHOWN = as_json(
     {
@@ -61,7 +61,7 @@ def test_what_ollama_says_of_a_model() -> None:
     with RoutedServer({"POST /api/show": SHOWN}) as server:
         shown = ollama.show(server.address, "tiny")
         assert server.asked[0].body == {"model": "tiny"}
-    assert shown == Shown(131072, None, ("completion", "tools"), "8.0B", "Q4_K_M")
+    assert shown == Shown(131072, None, "8.0B")
 
 
 def test_the_window_that_is_asked_for() -> None:
@@ -142,7 +142,7 @@ def test_what_only_looks_like_ollama_is_asked_as_openai_is() -> None:
 
 
 def test_the_window_is_known_before_the_model_is_asked() -> None:
-    local = LocalEndpoints()
+    local = LocalServers()
     with RoutedServer({"POST /api/show": SHOWN}) as server:
         endpoint = resolve("ollama/tiny", {}, server.address)
         assert local.window(endpoint, 4000) == 4000
@@ -288,19 +288,4 @@ def test_no_ollama_at_all() -> None:
     with RoutedServer({}) as server:
         address = server.address
     with pytest.raises(LocalServerError, match="ollama serve"):
-        ollama.tags(address)
-
-
-def test_a_model_with_a_window_of_its_own_can_be_made() -> None:
-    with RoutedServer({"POST /api/create": as_lines({"status": "success"})}) as server:
-        assert list(ollama.create(server.address, "tiny-32k", "tiny", 32768)) == ["success"]
-        assert server.asked[0].body["parameters"] == {"num_ctx": 32768}
-        assert server.asked[0].body["from"] == "tiny"
-
-
-def test_the_models_that_it_has() -> None:
-    def tags(asked: Asked) -> Answer:
-        return as_json({"models": [{"name": "a:latest"}]})
-
-    with RoutedServer({"GET /api/tags": tags}) as server:
-        assert ollama.tags(server.address) == [{"name": "a:latest"}]
+        ollama.show(address, "tiny")

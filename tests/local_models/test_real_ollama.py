@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 
+import httpx
 import pytest
 
 from asking import HELLO, SYSTEM
@@ -118,7 +119,8 @@ def test_a_registry_that_cannot_be_reached(address: str) -> None:
 
 
 def test_a_model_with_a_window_of_its_own(address: str) -> None:
-    assert list(ollama.create(address, "smol-4k", "smol", 4096))[-1] == "success"
+    made = {"model": "smol-4k", "from": "smol", "parameters": {"num_ctx": 4096}, "stream": False}
+    assert httpx.post(f"{address}/api/create", json=made, timeout=60).json()["status"] == "success"
     try:
         assert ollama.show(address, "smol-4k").set_window == 4096
     finally:

@@ -71,14 +71,13 @@ def _write(
 ) -> Export | None:
     from interpreter.export import EXPORTERS, Conversation, choose_path, secrets_notice, texts_of, without_secrets
     from interpreter.export import write as write_file
-    from interpreter.llm.request import known_secrets
     from interpreter.llm.secrets import redacted
 
     entries, title = _entries(interpreter)
     if not entries:
         return None
     if not keep_secrets:
-        known = known_secrets(interpreter.llm)
+        known = interpreter.llm.known_secrets()
         entries, title = without_secrets(entries, known), redacted(title, known)[0]
     computer, exporter = interpreter.computer, EXPORTERS[form]
     shared = computer.context

@@ -13,7 +13,7 @@ from interpreter.errors import BudgetExceededError, ComputerError
 from interpreter.llm.context import BYTES_PER_TOKEN, estimate_text
 
 if TYPE_CHECKING:
-    from interpreter.llm.llm import AskedAside
+    from interpreter.llm.llm import SideChat
 
 
 MOST_CALLS = 40
@@ -83,7 +83,7 @@ class Ai(Tool):
         model = self._model()
         return 1 if model.has_budget or model.is_near else AT_ONCE
 
-    def _check(self, model: AskedAside, plan: Plan, max_calls: int) -> None:
+    def _check(self, model: SideChat, plan: Plan, max_calls: int) -> None:
         price = model.price()
         cost = price.cost(plan.tokens // plan.calls, plan.reply) * plan.calls if price is not None else None
         about = f"{plan.calls} requests with {plan.tokens:,} tokens" + (f", about ${cost:.2f}" if cost else "")
@@ -99,12 +99,12 @@ class Ai(Tool):
                 spent=model.usage,
             )
 
-    def _model(self, max_tokens: int | None = None) -> AskedAside:
+    def _model(self, max_tokens: int | None = None) -> SideChat:
         if self.computer._interpreter is None:
             raise ComputerError("There is no model to ask: this computer belongs to no interpreter.")
-        from interpreter.llm.llm import AskedAside
+        from interpreter.llm.llm import SideChat
 
-        return AskedAside(self.computer._interpreter.llm, max_tokens)
+        return SideChat(self.computer._interpreter.llm, max_tokens)
 
 
 UNKNOWN_WINDOW = 8_000  # tokens, where nobody tells

@@ -2,8 +2,8 @@
 
 A reply is stored under the request that it answers: a digest of the model, the system part, the tools and all earlier
 messages. It goes back only if everything before it goes out unchanged. Providers check exactly that (Anthropic binds a
-thinking block to its prefix), so after an edit, an undo, a compaction or a change of model nothing is sent that would be
-refused.
+thinking block to its prefix), so after an edit, an undo, a compaction or a change of model nothing is sent that
+would be refused.
 
 In OS mode, old pictures are left out as the conversation grows, which changes the prefix. Actions of the provider's own
 tool don't depend on it. So such a reply is stored a second time, under the conversation without its pictures, and goes

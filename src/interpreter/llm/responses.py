@@ -122,7 +122,8 @@ def _items(message: Mapping[str, Any]) -> list[Item]:
         return [{"type": "function_call_output", "call_id": message["tool_call_id"], "output": content}]
     if role == "user":
         parts: list[Item] = []
-        for part in [{"type": "text", "text": content}] if isinstance(content, str) else content:
+        given: Sequence[Item] = [{"type": "text", "text": content}] if isinstance(content, str) else content
+        for part in given:
             if part["type"] == "image_url":
                 image = part["image_url"]
                 detail = image.get("detail", "auto")

@@ -1,4 +1,7 @@
-"""What models cost and how much they can read, from a list that scripts/make_prices.py makes."""
+"""What models cost and how much they can read, and what the requests of a session have used.
+
+The prices come from prices.json, which scripts/make_prices.py writes.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,13 @@ from pathlib import Path
 from typing import Any
 
 from interpreter.errors import BudgetExceededError
-from interpreter.llm.context import estimate_messages, estimate_text
+from interpreter.llm.context import estimate_request
 from interpreter.llm.providers import ROWS, identify
 
+# -- prices ------------------------------------------------------------------------------------------------------
+
 _MILLION = 1_000_000
-# Who sells the models of whom under another prefix.
+# Providers that sell the models of another one.
 _SAME_AS = {"vertex_ai": "gemini", "codestral": "mistral", "cohere_chat": "cohere"}
 _COMPACT_DATE = re.compile(r"-(20\d{2})(\d{2})(\d{2})$")
 
@@ -30,8 +35,7 @@ class Price:
     cached: float | None = None
     to_cache: float | None = None
     steps: tuple[tuple[int, Price], ...] = ()
-    is_certain: bool = True
-    """Whether the model is asked where its price was written down; a proxy may have its own."""
+    is_certain: bool = True  # False for a model behind a proxy, which may have its own price
 
     def cost(self, read: int, written: int, cached: int = 0, to_cache: int = 0) -> float:
         """What one request costs; `cached` and `to_cache` are parts of `read`."""
@@ -45,7 +49,7 @@ class Price:
 
 @dataclass(frozen=True)
 class Known:
-    """What the list has on a model; `price` and `window` are None where it does not tell."""
+    """What the list has on a model; `price` and `window` are None if it doesn't say."""
 
     name: str
     price: Price | None = None
@@ -56,7 +60,7 @@ FREE = Price(0, 0)
 
 
 def look_up(model: str, api_base: str | None = None) -> Known | None:
-    """What is known of a model string; None for one that nobody has a price for."""
+    """What is known about a model string; None if it isn't in the list."""
     provider, name = identify(model, api_base)
     row = ROWS.get(provider)
     if row is not None and row.is_local:
@@ -64,11 +68,9 @@ def look_up(model: str, api_base: str | None = None) -> Known | None:
     if provider == "litellm":
         provider, name = identify(name)
     found = _find(provider, name.removeprefix("responses/"))
-    if found is None and "/" in name:  # a proxy's name for somebody else's model
-        found = _find(*identify(name)) if api_base or provider == "litellm_proxy" else None
-    if found is None:
-        return None
-    return _known(found, is_certain=not api_base)
+    if found is None and "/" in name and (api_base or provider == "litellm_proxy"):
+        found = _find(*identify(name))  # a proxy's name for another provider's model
+    return _known(found, is_certain=not api_base) if found is not None else None
 
 
 def price_of(model: str, api_base: str | None = None) -> Price | None:
@@ -89,13 +91,14 @@ def known_models(provider: str) -> list[Known]:
 
 
 def _find(provider: str, name: str) -> list[Any] | None:
-    table = _tables().get(_SAME_AS.get(provider, provider))
+    provider = _SAME_AS.get(provider, provider)
+    table = _tables().get(provider)
     if table is None:
         return None
     name = name.lower()
     dated = _COMPACT_DATE.sub(r"-\1-\2-\3", name)
     for spelled in dict.fromkeys([name, dated]):
-        for prefix in (_SAME_AS.get(provider, provider), *table["also"]):
+        for prefix in (provider, *table["also"]):
             for row in _rows(prefix):
                 if any(_matches(pattern, spelled) for pattern in row[1] or row[:1]):
                     return row
@@ -113,15 +116,14 @@ def _matches(pattern: str, name: str) -> bool:
 
 def _known(row: list[Any], is_certain: bool = True) -> Known:
     name, _, window, base, *steps = row
+
+    def price(values: list[float], steps: tuple[tuple[int, Price], ...] = ()) -> Price:
+        read, written, *cache = values
+        cached, to_cache, *_ = [*cache, None, None]
+        return Price(read, written, cached, to_cache, steps, is_certain)
+
     later = zip(steps[::2], steps[1::2], strict=True)
-    made = tuple((start, _price(prices, (), is_certain)) for start, prices in later)
-    return Known(name, _price(base, made, is_certain), window)
-
-
-def _price(prices: list[float], steps: tuple[tuple[int, Price], ...], is_certain: bool) -> Price:
-    read, written, cached, to_cache, *_ = [*prices, None, None]
-    assert read is not None and written is not None
-    return Price(read, written, cached, to_cache, steps, is_certain)
+    return Known(name, price(base, tuple((start, price(values)) for start, values in later)), window)
 
 
 def _rows(prefix: str) -> list[list[Any]]:
@@ -136,23 +138,23 @@ def _tables() -> Mapping[str, Any]:
     return tables
 
 
-# What a budget in dollars is worth in tokens of a model whose price nobody knows.
+# -- usage and budget --------------------------------------------------------------------------------------------
+
+# What a budget in dollars is worth in tokens of a model whose price is not known.
 TOKENS_PER_DOLLAR = 100_000
 _USUAL_REPLY = 500
 
 
 @dataclass(frozen=True)
 class Usage:
-    """What a number of requests took; `estimated` if any of it is not from the server and the price list."""
+    """What a number of requests used; `estimated` if any of it is not from the server and the price list."""
 
     requests: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     cached_tokens: int = 0
-    cost: float = 0.0
-    """US dollars, of the requests whose price is known."""
-    unpriced_tokens: int = 0
-    """Tokens of the requests whose price is not known."""
+    cost: float = 0.0  # US dollars, of the requests whose price is known
+    unpriced_tokens: int = 0  # of the requests whose price is not known
     estimated: bool = False
 
     @property
@@ -165,34 +167,30 @@ class Usage:
         return Usage(**sums, estimated=self.estimated or other.estimated)
 
 
-class Purse:
-    """Counts what is spent, in the session and in the turn that goes on."""
+class UsageTracker:
+    """Counts what the session and its current turn have used, and stops a request that would exceed the budget."""
 
     def __init__(self) -> None:
         self.session = Usage()
         self.turn = Usage()
-        self._counting = threading.Lock()  # several requests may be out at once
-        self._truth = 1.0  # what the server counted, over what was estimated, of the last request
+        self._counting = threading.Lock()  # several requests may run at once
+        self._correction = 1.0  # the server's count of the last request, over our estimate
 
     def begin_turn(self) -> None:
         self.turn = Usage()
 
     def record(self, counted: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
-        """Count one request in; its usage as it is told to the user, with its cost if the price is known."""
-        read, written, cached = (
-            counted["input_tokens"],
-            counted["output_tokens"],
-            counted.get("cached_tokens", 0),
-        )
-        if not counted["estimated"] and (size := _size(params)):
-            self._truth = read / size
-        price, told = _price_of_money(params), dict(counted)
+        """Count one request. Returns its usage for the user, with its cost if the price is known."""
+        read, written, cached = counted["input_tokens"], counted["output_tokens"], counted.get("cached_tokens", 0)
+        if not counted["estimated"] and (size := estimate_request(params)):
+            self._correction = read / size
+        price, told = price_of(params["model"], params.get("api_base")), dict(counted)
         to_cache = told.pop("cache_creation_tokens", 0)
-        guessed = counted["estimated"] or (price is not None and not price.is_certain)
+        estimated = counted["estimated"] or (price is not None and not price.is_certain)
         if price is not None:
-            told |= {"cost": price.cost(read, written, cached, to_cache), "cost_estimated": guessed}
+            told |= {"cost": price.cost(read, written, cached, to_cache), "cost_estimated": estimated}
         unpriced = 0 if price is not None else read + written
-        used = Usage(1, read, written, cached, told.get("cost", 0.0), unpriced, guessed)
+        used = Usage(1, read, written, cached, told.get("cost", 0.0), unpriced, estimated)
         with self._counting:
             self.session += used
             self.turn += used
@@ -202,58 +200,37 @@ class Purse:
         """Raise an error if the request that is about to be sent might exceed the budget."""
         if dollars is None and tokens is None:
             return
-        read = round(_size(params) * self._truth)
-        written = params.get("max_tokens") or self._usual_reply()
-        price = _price_of_money(params)
-        if dollars is not None and price is not None:
-            self._check_dollars(price, read, written, dollars)
-        coming, spent = read + written, self.session
-        if tokens is not None and spent.tokens + coming > tokens:
-            raise _too_many_tokens(spent, spent.tokens, coming, tokens, "max_budget_tokens")
-        if dollars is not None and price is None and tokens is None:
-            worth = round(max(0.0, dollars - spent.cost) * TOKENS_PER_DOLLAR)
-            if spent.unpriced_tokens + coming > worth:
-                unknown = str(params["model"])
-                raise _too_many_tokens(spent, spent.unpriced_tokens, coming, worth, "max_budget", unknown)
-
-    def _check_dollars(self, price: Price, read: int, written: int, dollars: float) -> None:
-        spent, next_cost = self.session.cost, price.cost(read, written)
-        if next_cost and spent + next_cost > dollars:
-            about = "about " if self.session.estimated else ""
+        spent = self.session
+        read = round(estimate_request(params) * self._correction)
+        written = params.get("max_tokens") or (
+            spent.output_tokens // spent.requests if spent.requests else _USUAL_REPLY
+        )
+        price = price_of(params["model"], params.get("api_base"))
+        next_cost = price.cost(read, written) if price is not None else 0
+        if dollars is not None and next_cost and spent.cost + next_cost > dollars:
+            about = "about " if spent.estimated else ""
             raise BudgetExceededError(
-                f"The budget of {in_dollars(dollars)} ends here: {about}{in_dollars(spent)} "
-                f"has been spent on {self.session.requests} requests, and the next may cost "
+                f"The budget of {in_dollars(dollars)} ends here: {about}{in_dollars(spent.cost)} "
+                f"has been spent on {spent.requests} requests, and the next may cost "
                 f"{in_dollars(next_cost)}. Raise --max_budget (in Python: interpreter.llm.max_budget), or use "
                 "a cheaper model.",
-                spent=self.session,
+                spent=spent,
             )
-
-    def _usual_reply(self) -> int:
-        spent = self.session
-        return spent.output_tokens // spent.requests if spent.requests else _USUAL_REPLY
+        why, used, limit, setting = "", spent.tokens, tokens, "max_budget_tokens"
+        if tokens is None and dollars is not None and price is None:
+            why = f"The price of {params['model']!r} is not known, so the budget counts its tokens. "
+            limit = round(max(0.0, dollars - spent.cost) * TOKENS_PER_DOLLAR)
+            used, setting = spent.unpriced_tokens, "max_budget"
+        if limit is not None and used + read + written > limit:
+            raise BudgetExceededError(
+                f"{why}The budget of {limit:,} tokens ends here: {used:,} have been used, and the next request may "
+                f"take {read + written:,}. Raise --{setting} (in Python: interpreter.llm.{setting}).",
+                spent=spent,
+            )
 
 
 def in_dollars(amount: float) -> str:
-    """Money as people write it, with more digits where it is less than a cent."""
+    """An amount of money, with more digits if it is less than a cent."""
     if not amount or amount >= 0.1:
         return f"${amount:,.2f}"
     return f"${amount:.4f}" if amount >= 0.00005 else f"${amount:.2g}"
-
-
-def _price_of_money(params: Mapping[str, Any]) -> Price | None:
-    return price_of(params["model"], params.get("api_base"))
-
-
-def _size(params: Mapping[str, Any]) -> int:
-    return estimate_messages(params["messages"]) + estimate_text(str(params.get("tools", "")))
-
-
-def _too_many_tokens(
-    usage: Usage, spent: int, coming: int, limit: int, setting: str, unknown: str = ""
-) -> BudgetExceededError:
-    why = f"The price of {unknown!r} is not known, so the budget counts its tokens. " if unknown else ""
-    return BudgetExceededError(
-        f"{why}The budget of {limit:,} tokens ends here: {spent:,} have been used, and the next request may "
-        f"take {coming:,}. Raise --{setting} (in Python: interpreter.llm.{setting}).",
-        spent=usage,
-    )

@@ -81,7 +81,7 @@ def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenIn
     child.workspace = str(target)
     child.messages = copy.deepcopy(parent.messages)
     child.last_messages_count = len(child.messages)
-    child.llm.take_up(parent.llm.forms_sent(), parent.llm.usage)
+    child.llm.resume(parent.llm.forms_sent(), parent.llm.usage)
     child.computer.languages = parent.computer.languages
     for tool in parent.tools.others:
         child.tools.append(tool)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from interpreter.errors import ConversationNotFoundError
-from interpreter.llm.request import known_secrets
 from interpreter.llm.usage import Usage
 from interpreter.messages import UNFLAGGED, Chunk, Fold, Message
 from interpreter.session import ACTION, EventLog, Ids
@@ -349,7 +348,7 @@ class Recorder:
         interpreter.messages = session.messages
         interpreter.last_messages_count = len(session.messages)
         self._before = interpreter.llm.usage
-        interpreter.llm.take_up(session.sent, session.usage)
+        interpreter.llm.resume(session.sent, session.usage)
         interpreter.prompt.rendered = dict(session.sent.get("rendered", {}))
         interpreter.timeline.take_up(session)
         self._events.take_up(session.messages)
@@ -420,7 +419,7 @@ class Recorder:
 
     def _redaction(self) -> Redaction | None:
         llm = self._interpreter.llm
-        return Redaction(lambda: known_secrets(llm)) if self._interpreter.redact_journal else None
+        return Redaction(llm.known_secrets) if self._interpreter.redact_journal else None
 
     def _copy_of(self, old: Scribe, title: str) -> Scribe:
         with writing(self.root):
