@@ -65,6 +65,6 @@ def test_a_second_press_interrupts_user_code() -> None:
 
 def test_ctrl_c_answers_an_open_question() -> None:
     interrupts = Interrupts(lambda: None, lambda: None)
-    with interrupts.taken(), interrupts.asking(), pytest.raises(KeyboardInterrupt):
+    with interrupts.taken(), interrupts.state("asking"), pytest.raises(KeyboardInterrupt):
         press()
     assert interrupts.count == 0

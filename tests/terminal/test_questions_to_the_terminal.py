@@ -23,8 +23,7 @@ from interpreter.frontends.terminal.tty import (
     BACKGROUND,
     KITTY_GRAPHICS,
     Tty,
-    answers_questions,
-    interview,
+    answers_queries,
 )
 from model_replies import text, tool_call
 from model_server import ModelServer
@@ -70,7 +69,7 @@ def terminal(*pieces: bytes) -> Iterator[Tty]:
 )
 def test_keys_among_the_answers_are_kept(pieces: tuple[bytes, ...]) -> None:
     with terminal(*pieces) as tty:
-        answers, typed = interview(tty, BACKGROUND, 30)
+        answers, typed = tty.query(BACKGROUND, 30)
     assert answers == [GREY, ATTRIBUTES]
     assert typed.replace(b"\x1b[A", b"") in (b"abc", b"")
     assert (b"abc" in typed) == (b"c" in b"".join(pieces).replace(ATTRIBUTES, b""))
@@ -78,14 +77,14 @@ def test_keys_among_the_answers_are_kept(pieces: tuple[bytes, ...]) -> None:
 
 def test_a_mute_terminal_is_not_waited_for_long() -> None:
     with terminal(b"keys") as tty:
-        assert interview(tty, KITTY_GRAPHICS, 0.2) == ([], b"keys")
+        assert tty.query(KITTY_GRAPHICS, 0.2) == ([], b"keys")
 
 
 def test_who_may_be_asked() -> None:
-    assert answers_questions({"TERM": "xterm-256color"})
-    assert answers_questions({"TERM": "screen-256color", "TMUX": "/tmp/x"})
-    assert not answers_questions({"TERM": "linux"})
-    assert not answers_questions({"TERM": "screen"})
+    assert answers_queries({"TERM": "xterm-256color"})
+    assert answers_queries({"TERM": "screen-256color", "TMUX": "/tmp/x"})
+    assert not answers_queries({"TERM": "linux"})
+    assert not answers_queries({"TERM": "screen"})
 
 
 def test_an_answer_that_comes_late_is_not_typed() -> None:

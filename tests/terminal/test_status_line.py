@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from interpreter import OpenInterpreter
 from interpreter.frontends.terminal.prompt import (
-    facts,
     fitted,
-    line_of,
+    status_facts,
+    status_line,
 )
 from interpreter.frontends.terminal.render.ansi import cells
 from model_server import ModelServer, text, usage
@@ -22,15 +22,15 @@ from terminal.person import someone
 def test_it_tells_model_safety_context_cost_and_folder(home: Path) -> None:
     (home / "work").mkdir()
     interpreter = OpenInterpreter(workspace=str(home / "work"))
-    assert facts(interpreter) == ["gpt-4o", "asks first", "~/work"]
+    assert status_facts(interpreter) == ["gpt-4o", "asks first", "~/work"]
     with ModelServer([text("Hi").then(usage(20_000, 1000))]) as server:
         interpreter.llm.api_base, interpreter.llm.api_key = server.base_url, "key"
         interpreter.chat("Hello", display=False)
-    assert facts(interpreter) == ["gpt-4o", "asks first", "20k of 128k (15%)", "$0.0600", "~/work"]
+    assert status_facts(interpreter) == ["gpt-4o", "asks first", "20k of 128k (15%)", "$0.0600", "~/work"]
     interpreter.auto_run, interpreter.safe_mode, interpreter.offline = True, "ask", True
-    assert facts(interpreter)[1] == "auto run, safe mode ask, offline"
+    assert status_facts(interpreter)[1] == "auto run, safe mode ask, offline"
     interpreter.reset()
-    assert facts(interpreter)[2:] == ["~/work"]
+    assert status_facts(interpreter)[2:] == ["~/work"]
 
 
 def test_after_an_undo_the_context_is_estimated_anew() -> None:
@@ -55,16 +55,16 @@ def test_a_narrow_window_drops_parts_from_the_right(parts: list[str], width: int
 
 def test_a_folder_that_does_not_fit_is_told_by_its_last_name() -> None:
     parts = ["gpt-4o", "asks first", "~/.config/open-interpreter/forks/4cbdb4b3/project"]
-    assert line_of(parts, 79) == " · ".join(parts)
-    assert line_of(parts, 40) == "gpt-4o · asks first · .../project"
-    assert line_of(parts, 20) == "gpt-4o · asks first"
+    assert status_line(parts, 79) == " · ".join(parts)
+    assert status_line(parts, 40) == "gpt-4o · asks first · .../project"
+    assert status_line(parts, 20) == "gpt-4o · asks first"
 
 
 def test_plan_mode_is_a_read_only_sandbox_whatever_the_setting_says() -> None:
     interpreter = OpenInterpreter(sandbox="workspace")
-    assert facts(interpreter)[1] == "asks first, sandbox workspace"
+    assert status_facts(interpreter)[1] == "asks first, sandbox workspace"
     interpreter.mode = "plan"
-    assert facts(interpreter)[1] == "plan, read-only sandbox"
+    assert status_facts(interpreter)[1] == "plan, read-only sandbox"
 
 
 @pytest.mark.usefixtures("no_strays")

@@ -1,11 +1,11 @@
-"""Ctrl-C: the first cancels the turn, the second does not wait. Ctrl-Z: afterwards the terminal is ours again."""
+"""Ctrl-C during a turn: the first cancels it, the second does not wait. Ctrl-Z: the terminal is ours again after it."""
 
 from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from interpreter.sigint import SigintHandler, in_main_thread
 
@@ -22,14 +22,13 @@ class Interrupts(SigintHandler):
 
     def __init__(self, cancel: Callable[[], None], resume: Callable[[], None]) -> None:
         self._cancel, self._resume = cancel, resume
-        self._asking = False
-        self._elsewhere = False
-        self._inside = False
+        self._state: Literal["", "inside", "asking", "elsewhere"] = ""
         self.count = 0
 
     @contextmanager
     def taken(self) -> Iterator[None]:
-        # A program with a handler of its own knows what it does.
+        """Handle SIGINT, and SIGCONT after Ctrl-Z."""
+        # A program with its own handler knows what it does.
         if not in_main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             yield
             return
@@ -43,49 +42,35 @@ class Interrupts(SigintHandler):
 
     def passing(self, chunks: Iterator[T]) -> Iterator[T]:
         """The same chunks. If Ctrl-C is pressed twice while one is made, KeyboardInterrupt is raised after it."""
-        with self.inside():
-            chunk = next(chunks, None)
-        while chunk is not None:
+        while True:
+            with self.state("inside"):
+                chunk = next(chunks, None)
+            if chunk is None:
+                return
             if self.count > 1:
                 raise KeyboardInterrupt
             yield chunk
-            with self.inside():
-                chunk = next(chunks, None)
 
     @contextmanager
-    def inside(self) -> Iterator[None]:
-        """While our own code runs, Ctrl-C cancels and does not raise."""
-        self._inside = True
+    def state(self, state: Literal["inside", "asking", "elsewhere"]) -> Iterator[None]:
+        """What Ctrl-C does meanwhile.
+
+        inside: our own code runs, so it cancels and does not raise. asking: it answers the open question.
+        elsewhere: another program has the terminal and handles it.
+        """
+        outer, self._state = self._state, state
         try:
             yield
         finally:
-            self._inside = False
-
-    @contextmanager
-    def asking(self) -> Iterator[None]:
-        """While a question is out, Ctrl-C is an answer to it."""
-        self._asking = True
-        try:
-            yield
-        finally:
-            self._asking = False
-
-    @contextmanager
-    def elsewhere(self) -> Iterator[None]:
-        """While another program has the terminal, Ctrl-C is its business."""
-        self._elsewhere = True
-        try:
-            yield
-        finally:
-            self._elsewhere = False
+            self._state = outer
 
     def on_sigint(self, in_user_code: bool) -> None:
-        if self._elsewhere:
+        if self._state == "elsewhere":
             return
-        if self._asking:
+        if self._state == "asking":
             raise KeyboardInterrupt
         self.count += 1
         self.interrupted = True
-        if self.count > 1 and (in_user_code or not self._inside):
+        if self.count > 1 and (in_user_code or self._state != "inside"):
             raise KeyboardInterrupt
         self._cancel()

@@ -169,7 +169,7 @@ def _edit(terminal: Terminal, pending: PendingBlock) -> Answer | None:
     """Let the user edit the code, and show the result; None if it stays the same."""
     extension = terminal.display.languages.describe(pending.language).file_extension or "txt"
     try:
-        with terminal.lent():
+        with terminal.suspended():
             code = _edited(pending.code, f".{extension}")
     except (OSError, subprocess.CalledProcessError) as error:
         words = f"The editor could not be used: {error}. Set EDITOR to one that is installed."

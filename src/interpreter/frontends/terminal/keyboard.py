@@ -1,4 +1,4 @@
-"""What is typed while something else goes on: kept for the next prompt, or handed to the block that runs."""
+"""Keys during a turn: kept for the next prompt, or sent to the running block."""
 
 from __future__ import annotations
 
@@ -12,26 +12,27 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from interpreter.frontends.terminal.tty import Tty
+if TYPE_CHECKING:
+    from interpreter.frontends.terminal.tty import Tty
 
 CTRL_B = b"\x02"
 _PASTE = re.compile(r"\x1b\[200~(.*?)\x1b\[201~", re.DOTALL)
-# Keys that move and the like; and what the terminal says about itself when it was asked and took its time.
+# Keys such as arrows; and answers of the terminal to queries that arrive late.
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|_G[^\x1b]*\x1b\\|\]1[01];[^\x07\x1b]*(?:\x07|\x1b\\)|.)?")
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*)?\Z|\x1b\[200~(?:(?!\x1b\[201~).)*\Z", re.DOTALL)
 
 
 class Clock(Protocol):
-    """What wants to be drawn from time to time."""
+    """Something that is drawn from time to time."""
 
     def deadline(self) -> float | None: ...
     def tick(self) -> None: ...
 
 
 class TypeAhead:
-    """Text for the next prompt: lines that were sent off with Enter, and one that is still being written."""
+    """Text for the next prompt: lines that were sent with Enter, and one that is still being written."""
 
     def __init__(self) -> None:
         self.sent: list[str] = []
@@ -40,47 +41,39 @@ class TypeAhead:
         self._held = ""
 
     def feed(self, data: bytes) -> None:
-        """Take keys as they come."""
+        """Add keys."""
         text = self._held + self._decoder.decode(data)
         unfinished = _UNFINISHED.search(text)
         self._held = unfinished[0] if unfinished else ""
         text = text[: len(text) - len(self._held)]
-        at = 0
-        for paste in _PASTE.finditer(text):
-            self._type(text[at : paste.start()])
-            self.open += paste[1].replace("\r\n", "\n").replace("\r", "\n")
-            at = paste.end()
-        self._type(text[at:])
-
-    def _type(self, text: str) -> None:
-        for char in _ESCAPE.sub("", text):
-            if char == "\r":
-                self._send()
-            elif char in "\x7f\b":
-                self.open = self.open[:-1]
-            elif char == "\x15":
-                self.open = ""
-            elif char == "\n" or char.isprintable():
-                self.open += char
-
-    def _send(self) -> None:
-        if self.open.strip():
-            self.sent.append(self.open)
-        self.open = ""
+        for number, part in enumerate(_PASTE.split(text)):
+            if number % 2:
+                self.open += part.replace("\r\n", "\n").replace("\r", "\n")
+                continue
+            for char in _ESCAPE.sub("", part):
+                if char == "\r":
+                    self.sent += [self.open] if self.open.strip() else []
+                    self.open = ""
+                elif char in "\x7f\b":
+                    self.open = self.open[:-1]
+                elif char == "\x15":
+                    self.open = ""
+                elif char == "\n" or char.isprintable():
+                    self.open += char
 
     @property
     def shown(self) -> str:
         """All of it, as one line."""
-        return " ⏎ ".join([*self.sent, self.open]) if self.sent else self.open
+        return " ⏎ ".join([*self.sent, self.open])
 
     def take_sent(self) -> str:
-        """The message that was sent off, if any."""
+        """The message that was sent, if any."""
         text, self.sent = "\n".join(self.sent), []
         return text
 
     def take_all(self) -> str:
-        """Everything, for somebody who wants to look at it again."""
-        text = "\n".join([*self.sent, self.open]) if self.open else "\n".join(self.sent)
+        """Everything, to be edited again."""
+        text = "\n".join([*self.sent, self.open] if self.open else self.sent)
         self.sent, self.open = [], ""
         return text
 
@@ -93,7 +86,7 @@ class Keyboard:
         self.to_block: Callable[[bytes], None] | None = None  # where keys go while a shell block runs
         self.on_ctrl_b: Callable[[], None] = lambda: None
         self.on_typed: Callable[[str], None] = lambda text: None
-        self._reading = threading.Lock()  # held by whoever may read standard input
+        self._reading = threading.Lock()  # held by the thread that reads standard input
         self._listening = False
         self._stopping = False
         self._calls: list[Callable[[], None]] = []
@@ -119,13 +112,13 @@ class Keyboard:
             raise self._failure
 
     def listen(self, on: bool) -> None:
-        """Whether keys are ours; returns when no read is under way any more."""
+        """Read keys, or stop it; returns when no read is in progress any more."""
         with self._reading:
             self._listening = on
         self.wake()
 
     def call(self, function: Callable[[], None]) -> None:
-        """Have something done on the keyboard's thread; safe inside a signal handler."""
+        """Call a function on the keyboard's thread; safe inside a signal handler."""
         self._calls.append(function)
         self.wake()
 
@@ -136,20 +129,20 @@ class Keyboard:
             return  # it is awake
 
     def reschedule(self) -> None:
-        """The clock's deadline may have moved."""
+        """The clock's deadline may have changed."""
         deadline = self._clock.deadline()
         if deadline is not None and deadline < self._until:
             self.wake()
 
     def wait_until_quiet(self, seconds: float) -> None:
-        """Wait until nobody is in the middle of typing."""
+        """Wait until the user is not in the middle of typing."""
         with self._key_typed:
             while (left := self._last_key + seconds - time.monotonic()) > 0 and self._typed.open:
                 self._key_typed.wait(left)
 
     def _run(self) -> None:
         while not self._stopping:
-            self._until = math.inf  # whoever changes the clock now has to wake us
+            self._until = math.inf  # a change of the clock from here on has to wake us
             deadline = self._clock.deadline()
             self._until = math.inf if deadline is None else deadline
             timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
@@ -157,17 +150,14 @@ class Keyboard:
             ready = select.select(sources, [], [], timeout)[0]
             if self._wake_reader in ready:
                 self._wake_reader.recv(4096)
-            self._do_calls()
+            while self._calls:
+                try:
+                    self._calls.pop(0)()
+                except Exception as error:  # noqa: BLE001 - raised to the main thread when we stop
+                    self._failure = error
             if self._tty.stdin in ready:
                 self._read()
             self._clock.tick()
-
-    def _do_calls(self) -> None:
-        while self._calls:
-            try:
-                self._calls.pop(0)()
-            except Exception as error:  # noqa: BLE001 - raised to the main thread when we stop
-                self._failure = error
 
     def _read(self) -> None:
         with self._reading:
@@ -183,7 +173,7 @@ class Keyboard:
         self.take(data)
 
     def take(self, data: bytes) -> None:
-        """Keys that were typed."""
+        """Handle keys that were typed."""
         if CTRL_B in data:
             data = data.replace(CTRL_B, b"")
             self.call(self.on_ctrl_b)

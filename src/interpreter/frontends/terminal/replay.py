@@ -1,4 +1,4 @@
-"""An earlier conversation on the screen, as it looked; of a long one its end."""
+"""An earlier conversation on the screen, as it looked; of a long one, its end."""
 
 from __future__ import annotations
 
@@ -18,21 +18,38 @@ SCREENS = 3
 
 def replay(terminal: Terminal, messages: Sequence[Message]) -> None:
     """Show the end of a conversation, and say how much is above it."""
+    display = terminal.display
     columns, lines = terminal.tty.size()
     start = first_shown(messages, columns, SCREENS * lines)
     if start:
         above = "1 earlier message is" if start == 1 else f"{start:,} earlier messages are"
-        terminal.display.line(f"{above} not shown here; %markdown writes the whole conversation to a file.")
-        terminal.display.finish()
-    for at in range(start, len(messages)):
-        _show(terminal, messages, at)
-    terminal.display.finish()
+        display.line(f"{above} not shown here; %markdown writes the whole conversation to a file.")
+        display.finish()
+    for message, following in zip(messages[start:], [*messages[start + 1 :], None], strict=False):
+        role = message.get("role")
+        if role == "user":
+            display.finish()
+            terminal.tty.write(_typed(message, columns - 2))
+            display.begin()
+        elif role == "computer" and message.get("type") == "message":
+            display.line(str(message.get("content")))
+        else:
+            for chunk in chunks_of(message, is_last=following is None or following.get("role") != "computer"):
+                display.show(chunk)
+    display.finish()
 
 
 def first_shown(messages: Sequence[Message], columns: int, rows: int) -> int:
-    """Where to begin, so that the rest takes about so many rows; code is not parted from its output."""
+    """Where to begin, so that the rest takes about so many rows. Code is not separated from its output."""
     start = len(messages)
-    while start and (rows := rows - _rows(messages[start - 1], columns)) >= 0:
+    for message in reversed(messages):
+        content = message.get("content")
+        if message.get("type") == "image" or not isinstance(content, str):
+            rows -= 10
+        else:
+            rows -= 2 + sum(1 + len(line) // columns for line in content.split("\n"))
+        if rows < 0:
+            break
         start -= 1
     start = min(start, len(messages) - 1)
     while start > 0 and messages[start].get("role") == "computer":
@@ -40,29 +57,8 @@ def first_shown(messages: Sequence[Message], columns: int, rows: int) -> int:
     return max(start, 0)
 
 
-def _rows(message: Message, columns: int) -> int:
-    content = message.get("content")
-    if message.get("type") == "image" or not isinstance(content, str):
-        return 10
-    return 2 + sum(1 + len(line) // columns for line in content.split("\n"))
-
-
-def _show(terminal: Terminal, messages: Sequence[Message], at: int) -> None:
-    message = messages[at]
-    role, kind = message.get("role"), message.get("type")
-    if role == "user":
-        terminal.display.finish()
-        terminal.tty.write(_typed(message, terminal.tty.size()[0] - 2))
-        terminal.display.begin()
-    elif role == "computer" and kind == "message":
-        terminal.display.line(str(message.get("content")))
-    else:
-        for chunk in chunks_of(message, is_last=at + 1 == len(messages) or messages[at + 1].get("role") != "computer"):
-            terminal.display.show(chunk)
-
-
 def _typed(message: Message, width: int) -> str:
-    """What the user said, as it stood at the prompt."""
+    """A message of the user, as it looked at the prompt."""
     text = visible(str(message.get("content", "")))
     if message.get("type") == "code":
         text = SIGNS.get(message.get("format", ""), "") + text
@@ -73,7 +69,7 @@ def _typed(message: Message, width: int) -> str:
 
 
 def chunks_of(message: Message, is_last: bool) -> Iterator[Chunk]:
-    """A stored message as the stream it came from; `is_last`: its block says no more."""
+    """A stored message as the stream that it came from; `is_last`: it is the last output of its block."""
     is_console = message.get("type") == "console"
     flag = group_of(cast("Chunk", message))
     yield {**flag, "start": True}

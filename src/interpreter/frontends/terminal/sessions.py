@@ -55,7 +55,7 @@ def pick(terminal: Terminal, interpreter: OpenInterpreter) -> Summary | None:
 
 
 def _pick_by_arrows(terminal: Terminal, rows: Sequence[Summary]) -> int:
-    from interpreter.frontends.terminal.lists import Picker
+    from interpreter.frontends.terminal.widgets import Picker
 
     searched = [f"{row.title} {row.facts.folder} {row.facts.model} {row.id}" for row in rows]
     picker = Picker("Which conversation?", searched, lambda number, width: drawn(rows[number], width))

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from interpreter.app.attachments import existing
 from interpreter.app.models import use_server_model
 from interpreter.errors import DownloadError, LocalServerError, ModelError, NoModelError
-from interpreter.frontends.terminal.lists import (
+from interpreter.frontends.terminal.render.ansi import wrapped
+from interpreter.frontends.terminal.tty import Tty
+from interpreter.frontends.terminal.widgets import (
     Menu,
     ask_plainly,
     fitting,
+    show_download,
 )
-from interpreter.frontends.terminal.progress import show_download, show_pull
-from interpreter.frontends.terminal.render.ansi import wrapped
-from interpreter.frontends.terminal.tty import Tty
 from interpreter.llm import ollama
 from interpreter.llm.local import engine, servers, weights
 from interpreter.llm.providers import (
@@ -323,7 +323,8 @@ def _get_for_ollama(interpreter: OpenInterpreter, server: servers.Server) -> Non
     if not name:
         raise LocalServerError("No model was named.")
     _check_online(interpreter)
-    show_pull(name, ollama.pull(server.kind.address, name))
+    pulled = ollama.pull(server.kind.address, name)
+    show_download(name, (weights.Progress(step.done, step.total, "") for step in pulled))
     _use_server_model(server, servers.Model(name))(interpreter)
 
 

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from interpreter.errors import InterpreterError
-from interpreter.frontends.terminal.render.ansi import (
-    cells,
-    clip,
-    visible,
-)
+from interpreter.frontends.terminal.render.ansi import cells, clip, visible
 from interpreter.runtimes.state import Table, Window
 
 if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
-    from prompt_toolkit.key_binding import KeyBindings
+    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
     from interpreter.frontends.terminal.terminal import Terminal
 
-WIDEST = 40  # cells of one column, where others want room too
+WIDEST = 40  # cells of one column, if others want room too
 GAP = "  "
 AT_ONCE = 30  # columns that are fetched
 KEYS = "q leaves"
@@ -28,23 +23,17 @@ KEYS = "q leaves"
 Fetch = Callable[[Window, Window], Table]
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """Lines of a window of a table, the first one its header, and how many columns are in them."""
+def drawn(table: Table, width: int) -> tuple[list[str], int]:
+    """The lines of a part of a table, the first one its header, and how many columns fit.
 
-    lines: list[str]
-    columns: int
-
-
-def drawn(table: Table, width: int) -> Drawn:
-    """As many columns as fit, numbers to the right; the labels of the rows always stand at the left."""
+    Numbers are aligned to the right. The labels of the rows are always at the left.
+    """
     index = _column(["", *table.index], right=False, widest=max(8, width // 3))
     grid = [[label] for label in index]
     room = width - cells(index[0])
     shown = 0
     for name, values, numeric in zip(table.header, table.cells, table.numeric, strict=True):
-        least = len(GAP) + 4
-        if room < least and shown:
+        if room < len(GAP) + 4 and shown:
             break
         column = _column([name, *values], numeric, min(WIDEST, max(1, room - len(GAP))))
         if cells(column[0]) + len(GAP) > room and shown:
@@ -53,7 +42,7 @@ def drawn(table: Table, width: int) -> Drawn:
         for row, cell in zip(grid, column, strict=True):
             row.append(cell)
         shown += 1
-    return Drawn([GAP.join(row).rstrip() for row in grid], shown)
+    return [GAP.join(row).rstrip() for row in grid], shown
 
 
 def _column(texts: Sequence[str], right: bool, widest: int) -> list[str]:
@@ -64,17 +53,15 @@ def _column(texts: Sequence[str], right: bool, widest: int) -> list[str]:
 
 
 def show_table(terminal: Terminal, title: str, fetch: Fetch) -> None:
-    """The whole of a small table, a view of a large one; its beginning where no keys can be read."""
+    """All of a small table, a view of a large one; its beginning if no keys can be read."""
     columns, lines = terminal.tty.size()
     first = fetch((0, max(lines, 24)), (0, AT_ONCE))
-    whole = drawn(first, columns - 1)
-    fits = first.rows <= lines - 4 and whole.columns == first.columns
-    if not fits and _can_view(terminal):
-        _view(terminal, TableView(title, first, fetch))
-        return
+    rows, shown = drawn(first, columns - 1)
+    fits = first.rows <= lines - 4 and shown == first.columns
     missing = [f"{first.rows - len(first.index):,} more rows"] if first.rows > len(first.index) else []
-    missing += [f"{first.columns - whole.columns} more columns"] if whole.columns < first.columns else []
-    _print(terminal, f"{title}{': and ' if missing else ''}{', '.join(missing)}", whole.lines)
+    missing += [f"{first.columns - shown} more columns"] if shown < first.columns else []
+    heading = f"{title}{': and ' if missing else ''}{', '.join(missing)}"
+    _show(terminal, TableView(title, first, fetch), heading, rows, fits)
 
 
 def show_text(terminal: Terminal, title: str, text: str) -> None:
@@ -82,18 +69,14 @@ def show_text(terminal: Terminal, title: str, text: str) -> None:
     columns, lines = terminal.tty.size()
     rows = [visible(row) for row in text.expandtabs().split("\n")]
     height = sum(1 + (cells(row) - 1) // columns for row in rows)
-    if height > lines - 3 and _can_view(terminal):
-        _view(terminal, TextView(title, rows))
-    else:
-        _print(terminal, title, rows)
+    _show(terminal, TextView(title, rows), title, rows, fits=height <= lines - 3)
 
 
-def _can_view(terminal: Terminal) -> bool:
-    return not terminal.plain and terminal.tty.can_type and terminal.tty.can_draw
-
-
-def _print(terminal: Terminal, title: str, rows: list[str]) -> None:
+def _show(terminal: Terminal, view: TableView | TextView, title: str, rows: list[str], fits: bool) -> None:
     terminal.display.finish()
+    if not fits and not terminal.plain and terminal.tty.can_type and terminal.tty.can_draw:
+        _run_full_screen(terminal, view)
+        return
     terminal.tty.write("".join(row + "\n" for row in rows))
     terminal.display.line(title)
 
@@ -101,52 +84,31 @@ def _print(terminal: Terminal, title: str, rows: list[str]) -> None:
 # -- the whole screen --------------------------------------------------------------------------------------------
 
 
-class View(Protocol):
-    """Something that can be moved about; positions are rows and columns of its own."""
-
-    top: int
-    left: int
-
-    @property
-    def rows(self) -> int: ...
-    @property
-    def columns(self) -> int: ...
-
-    def lines(self, width: int, height: int) -> list[str]:
-        """What stands on the screen; the first line is a heading."""
-
-    def footer(self) -> str: ...
-
-
 class TableView:
-    """A window of a table, fetched as it is moved."""
+    """A part of a table, fetched as it is moved. Positions are rows and columns of the table."""
+
+    step = 1  # columns that an arrow key moves
 
     def __init__(self, title: str, first: Table, fetch: Fetch) -> None:
         self._title, self._fetch = title, fetch
         self._table, self._place = first, ((0, len(first.index)), (0, AT_ONCE))
+        self.rows, self.columns = first.rows, first.columns
         self.top = self.left = 0
         self._height = self._shown = 0
         self._problem = ""
 
-    @property
-    def rows(self) -> int:
-        return self._table.rows
-
-    @property
-    def columns(self) -> int:
-        return self._table.columns
-
     def lines(self, width: int, height: int) -> list[str]:
+        """The lines on the screen; the first one is a heading."""
         self._height = height - 1
         place = ((self.top, self.top + self._height), (self.left, self.left + AT_ONCE))
         if place != self._place:
             try:
                 self._table, self._place, self._problem = self._fetch(*place), place, ""
+                self.rows, self.columns = self._table.rows, self._table.columns
             except InterpreterError as error:
                 self._problem = str(error)
-        found = drawn(self._table, width)
-        self._shown = found.columns
-        return found.lines[:height]
+        lines, self._shown = drawn(self._table, width)
+        return lines[:height]
 
     def footer(self) -> str:
         last = min(self.top + self._height, self.rows)
@@ -158,21 +120,16 @@ class TableView:
 class TextView:
     """Some lines of a text."""
 
+    step = 8
+
     def __init__(self, title: str, rows: list[str]) -> None:
         self._title, self._rows = title, rows
+        self.rows, self.columns = len(rows), max(map(cells, rows), default=0)
         self.top = self.left = 0
         self._height = 0
-        self._widest = max(map(cells, rows), default=0)
-
-    @property
-    def rows(self) -> int:
-        return len(self._rows)
-
-    @property
-    def columns(self) -> int:
-        return self._widest
 
     def lines(self, width: int, height: int) -> list[str]:
+        """The lines on the screen; the first one is a heading."""
         self._height = height - 1
         shown = self._rows[self.top : self.top + self._height]
         return [self._title, *(clip(row[self.left :], width) for row in shown)]
@@ -182,30 +139,28 @@ class TextView:
         return f"{KEYS} · lines {self.top + 1:,}-{last:,} of {self.rows:,}"
 
 
-def _view(terminal: Terminal, view: View) -> None:
-    """Show it until the user has seen enough; the screen is then as it was."""
+def _run_full_screen(terminal: Terminal, view: TableView | TextView) -> None:
+    """Show the view until the user leaves; the screen is then as it was."""
     from prompt_toolkit.application import Application
     from prompt_toolkit.input import create_input
     from prompt_toolkit.layout import FormattedTextControl, HSplit, Layout
     from prompt_toolkit.layout import Window as Pane
     from prompt_toolkit.output import ColorDepth, create_output
 
-    height = [1]
+    def height() -> int:
+        return max(2, terminal.tty.size()[1] - 1)
 
     def body() -> StyleAndTextTuples:
-        columns, rows = terminal.tty.size()
-        height[0] = max(2, rows - 1)
-        heading, *others = view.lines(columns, height[0])
+        heading, *others = view.lines(terminal.tty.size()[0], height())
         return [("bold underline", heading + "\n"), ("", "\n".join(others))]
 
     def footer() -> StyleAndTextTuples:
         return [("reverse", clip(view.footer(), terminal.tty.size()[0]))]
 
-    terminal.display.finish()
     panes = HSplit([Pane(FormattedTextControl(body, focusable=True)), Pane(FormattedTextControl(footer), height=1)])
     Application(
         layout=Layout(panes),
-        key_bindings=_keys(view, height),
+        key_bindings=_view_keys(view, height),
         full_screen=True,
         input=create_input(terminal.tty.stdin),
         output=create_output(stdout=terminal.tty.stdout),
@@ -213,27 +168,28 @@ def _view(terminal: Terminal, view: View) -> None:
     ).run()
 
 
-def _keys(view: View, height: list[int]) -> KeyBindings:
-    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+def _view_keys(view: TableView | TextView, height: Callable[[], int]) -> KeyBindings:
+    from prompt_toolkit.key_binding import KeyBindings
 
     keys = KeyBindings()
 
-    def moves(down: Callable[[], int], right: int = 0) -> Callable[[KeyPressEvent], None]:
+    def moves(names: str, lines: int = 0, pages: int = 0, ends: int = 0, right: int = 0) -> None:
         def move(event: KeyPressEvent) -> None:
-            last = max(0, view.rows - height[0] + 1)
-            view.top = max(0, min(view.top + down(), last))
-            view.left = max(0, min(view.left + right, view.columns - 1))
+            down = lines + pages * max(1, height() - 2) + ends * view.rows
+            view.top = max(0, min(view.top + down, max(0, view.rows - height() + 1)))
+            view.left = max(0, min(view.left + right * view.step, view.columns - 1))
 
-        return move
+        for name in names.split():
+            keys.add(" " if name == "space" else name)(move)
 
-    for name, distance in {"up": -1, "k": -1, "down": 1, "j": 1}.items():
-        keys.add(name)(moves(lambda distance=distance: distance))  # type: ignore[misc]
-    for name, sign in {"pageup": -1, "pagedown": 1, " ": 1, "b": -1}.items():
-        keys.add(name)(moves(lambda sign=sign: sign * max(1, height[0] - 2)))  # type: ignore[misc]
-    for name, sign in {"home": -1, "g": -1, "end": 1, "G": 1}.items():
-        keys.add(name)(moves(lambda sign=sign: sign * view.rows))  # type: ignore[misc]
-    for name, step in {"left": -1, "h": -1, "right": 1, "l": 1}.items():
-        keys.add(name)(moves(lambda: 0, step * (1 if isinstance(view, TableView) else 8)))
+    moves("up k", lines=-1)
+    moves("down j", lines=1)
+    moves("pageup b", pages=-1)
+    moves("pagedown space", pages=1)
+    moves("home g", ends=-1)
+    moves("end G", ends=1)
+    moves("left h", right=-1)
+    moves("right l", right=1)
     for name in ("q", "escape", "c-c", "c-d", "enter"):
         keys.add(name, eager=True)(lambda event: event.app.exit())
     return keys
