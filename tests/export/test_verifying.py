@@ -104,7 +104,7 @@ def test_a_program_that_makes_nothing_is_not_called_reproduced(tmp_path: Path) -
 
 
 def test_a_folder_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(copies, "MOST_FILES", 2)
+    monkeypatch.setattr(copies, "MAX_FILES", 2)
     for name in "abc":
         (tmp_path / name).write_text(name)
     with pytest.raises(ExportError, match="too large"):

@@ -1,11 +1,11 @@
-"""The conversation as a Jupyter notebook that runs."""
+"""The conversation as a Jupyter notebook that runs; its shell blocks share one shell."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,9 +16,14 @@ from interpreter.runtimes import BaseLanguage, Registry, resolve
 from interpreter.session.journal.reader import Block, Entry, Said, Shown, ToolCall
 
 Cell = dict[str, Any]
-
 _UNREPEATABLE = frozenset({"interrupted", "timed_out", "died", "background"})
-_JSON_TYPES = frozenset({"application/json"})
+# At the beginning of a command: what lasts beyond it.
+_LASTING = re.compile(
+    r"(?:^|[;&|({]|\b(?:then|do|else)\b)\s*"
+    r"(?:(?:cd|pushd|popd|export|unset|source|\.|alias|set|shopt|umask)(?=\s|$|;)|[A-Za-z_]\w*=\S*\s*(?:$|;|&&)"
+    r"|(?:function\s+)?[\w-]+\s*\(\)\s*\{)",
+    re.MULTILINE,
+)
 
 
 class Setup(NamedTuple):
@@ -166,7 +171,7 @@ def _output(output: Output) -> dict[str, Any]:
             return _display({"text/html": html.splitlines(keepends=True), "text/plain": "(HTML)"})
         case Text(text=text, mime=""):
             return {"output_type": "stream", "name": "stdout", "text": text.splitlines(keepends=True)}
-    if output.mime in _JSON_TYPES:
+    if output.mime == "application/json":
         try:
             return _display({output.mime: json.loads(output.text), "text/plain": output.text})
         except ValueError:
@@ -180,13 +185,7 @@ def _display(data: dict[str, Any]) -> dict[str, Any]:
     return {"output_type": "display_data", "data": data, "metadata": {}}
 
 
-# At the beginning of a command: what lasts beyond it.
-_LASTING = re.compile(
-    r"(?:^|[;&|({]|\b(?:then|do|else)\b)\s*"
-    r"(?:(?:cd|pushd|popd|export|unset|source|\.|alias|set|shopt|umask)(?=\s|$|;)|[A-Za-z_]\w*=\S*\s*(?:$|;|&&)"
-    r"|(?:function\s+)?[\w-]+\s*\(\)\s*\{)",
-    re.MULTILINE,
-)
+# -- shell blocks ----------------------------------------------------------------------------------------------------
 
 
 def leaves_state(commands: str) -> bool:
@@ -194,13 +193,9 @@ def leaves_state(commands: str) -> bool:
     return bool(_LASTING.search(commands))
 
 
-def any_leaves_state(blocks: Iterable[str]) -> bool:
-    return any(leaves_state(commands) for commands in blocks)
-
-
 def notebook_setup(blocks: Sequence[str]) -> Setup | None:
     """What a notebook needs so that its shell cells share one shell; None if no block leaves anything behind."""
-    if not any_leaves_state(blocks):
+    if not any(map(leaves_state, blocks)):
         return None
     register = 'get_ipython().register_magic_function(lambda line, cell: shell(cell), "cell", "shell")'
     note = "The shell blocks below run in this function, which keeps their folder and variables."

@@ -1,4 +1,4 @@
-"""Names of functions whose effects are known: those that only look, and those that change the world."""
+"""Which names a block reads, binds and changes, and what else it does: by reading its code, without running it."""
 
 from __future__ import annotations
 
@@ -14,10 +14,8 @@ PURE_FUNCTIONS = frozenset(
     """.split()
 )
 """Called by their bare names, they only look at their arguments."""
-
 SHOWING = frozenset({"print", "display", "pprint"})
 """They show their arguments, and do nothing else."""
-
 PURE_METHODS = frozenset(
     """
     abs agg aggregate all any apply applymap arange argmax argmin argsort array asarray assign astype average
@@ -41,7 +39,6 @@ PURE_METHODS = frozenset(
     """.split()
 )
 """Called as methods or as functions of a module, they leave their object as it is, unless told `inplace=True`."""
-
 ARGUMENTS_KEPT = frozenset(
     """
     annotate axhline axvline bar barh barplot boxplot countplot errorbar fill_between fit fit_transform heatmap hist
@@ -52,7 +49,6 @@ ARGUMENTS_KEPT = frozenset(
     """.split()
 )
 """They may change the object whose methods they are, but not what they are given."""
-
 WRITING = frozenset(
     """
     chmod commit copyfile copytree dump execute executemany executescript extractall imsave imwrite makedirs mkdir
@@ -63,13 +59,10 @@ WRITING = frozenset(
     """.split()
 )
 """Called in any way, they change files, databases or something outside of the program."""
-
 FILE_MODULES = frozenset({"os", "shutil", "subprocess", "webbrowser", "smtplib", "ftplib"})
 """What is called of these changes the world, unless it is known to look only."""
-
 OPAQUE = frozenset({"exec", "eval", "globals", "locals", "vars", "compile", "__import__", "get_ipython"})
 """Through these, code can read and change names that cannot be seen in it."""
-
 SHELL_LOOKING = frozenset(
     """
     cat cd column cut date df diff du echo env false file find free grep head hostname id jq less ls lscpu man
@@ -77,98 +70,6 @@ SHELL_LOOKING = frozenset(
     """.split()
 )
 """Shell commands that only look, as long as nothing is redirected to a file."""
-
-
-def root_name(node: ast.expr) -> str | None:
-    """The name that `name.attribute[index].method()` begins with."""
-    while not isinstance(node, ast.Name):
-        if isinstance(node, ast.Attribute | ast.Subscript | ast.Starred | ast.Await):
-            node = node.value
-        elif isinstance(node, ast.Call):
-            node = node.func
-        else:
-            return None
-    return node.id
-
-
-def is_target(node: ast.expr) -> bool:
-    return isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load)
-
-
-def sources_of(value: ast.expr) -> list[ast.expr]:
-    """The expressions that the value may share an object with: not those that make a new one."""
-    match value:
-        case ast.Tuple(elts=parts) | ast.List(elts=parts):
-            return [source for part in parts for source in sources_of(part)]
-        case ast.Call() if only_looks(value):
-            return []
-        case ast.Call(func=ast.Attribute()) | ast.Name() | ast.Attribute() | ast.Subscript() | ast.Starred():
-            return [value]
-        case ast.IfExp(body=body, orelse=orelse):
-            return [*sources_of(body), *sources_of(orelse)]
-    return []
-
-
-def called_name(call: ast.Call) -> str:
-    match call.func:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-    return ""
-
-
-def only_looks(call: ast.Call, functions: Mapping[str, Names] | None = None) -> bool:
-    """Whether a call is known to change nothing; `functions` are those that the conversation defined."""
-    if any(keyword.arg == "inplace" for keyword in call.keywords):
-        return False
-    match call.func:
-        case ast.Name(id=name) if functions and name in functions:
-            return functions[name].only_looks
-        case ast.Name(id=name):
-            return name in PURE_FUNCTIONS | SHOWING or (name == "open" and not is_open_for_writing(call))
-        case ast.Attribute(attr="sample"):
-            return any(keyword.arg == "random_state" for keyword in call.keywords)
-        case ast.Attribute(attr=name):
-            return name in PURE_METHODS
-    return False
-
-
-def is_open_for_writing(call: ast.Call) -> bool:
-    name = called_name(call)
-    if name != "open":
-        return False
-    position = 1 if isinstance(call.func, ast.Name) else 0
-    given = [keyword.value for keyword in call.keywords if keyword.arg == "mode"] or call.args[position : position + 1]
-    if not given:
-        return False
-    mode = given[0]
-    return not isinstance(mode, ast.Constant) or bool(set(str(mode.value)) & set("wax+"))
-
-
-def is_inspection(node: ast.stmt, functions: Mapping[str, Names]) -> bool:
-    """Whether a statement only shows something, so that nothing later can depend on it."""
-
-    def look(value: ast.expr) -> bool:
-        return expression_only_looks(value, functions)
-
-    match node:
-        case ast.Pass():
-            return True
-        case ast.Expr(value=value):
-            return look(value)
-        case ast.For(iter=value, body=body, orelse=orelse) | ast.If(test=value, body=body, orelse=orelse):
-            return look(value) and all(is_inspection(part, functions) for part in [*body, *orelse])
-    return False
-
-
-def expression_only_looks(node: ast.expr, functions: Mapping[str, Names]) -> bool:
-    for part in ast.walk(node):
-        if isinstance(part, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr):
-            return False
-        if isinstance(part, ast.Call) and not only_looks(part, functions):
-            return False
-    return True
-
-
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.Match)
 
@@ -442,3 +343,96 @@ class _Reading(ast.NodeVisitor):
 def all_arguments(arguments: ast.arguments) -> list[ast.arg]:
     starred = [part for part in (arguments.vararg, arguments.kwarg) if part is not None]
     return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *starred]
+
+
+# -- single calls, expressions and statements --------------------------------------------------------------------------
+
+
+def root_name(node: ast.expr) -> str | None:
+    """The name that `name.attribute[index].method()` begins with."""
+    while not isinstance(node, ast.Name):
+        if isinstance(node, ast.Attribute | ast.Subscript | ast.Starred | ast.Await):
+            node = node.value
+        elif isinstance(node, ast.Call):
+            node = node.func
+        else:
+            return None
+    return node.id
+
+
+def is_target(node: ast.expr) -> bool:
+    return isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load)
+
+
+def sources_of(value: ast.expr) -> list[ast.expr]:
+    """The expressions that the value may share an object with: not those that make a new one."""
+    match value:
+        case ast.Tuple(elts=parts) | ast.List(elts=parts):
+            return [source for part in parts for source in sources_of(part)]
+        case ast.Call() if only_looks(value):
+            return []
+        case ast.Call(func=ast.Attribute()) | ast.Name() | ast.Attribute() | ast.Subscript() | ast.Starred():
+            return [value]
+        case ast.IfExp(body=body, orelse=orelse):
+            return [*sources_of(body), *sources_of(orelse)]
+    return []
+
+
+def called_name(call: ast.Call) -> str:
+    match call.func:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
+
+
+def only_looks(call: ast.Call, functions: Mapping[str, Names] | None = None) -> bool:
+    """Whether a call is known to change nothing; `functions` are those that the conversation defined."""
+    if any(keyword.arg == "inplace" for keyword in call.keywords):
+        return False
+    match call.func:
+        case ast.Name(id=name) if functions and name in functions:
+            return functions[name].only_looks
+        case ast.Name(id=name):
+            return name in PURE_FUNCTIONS | SHOWING or (name == "open" and not is_open_for_writing(call))
+        case ast.Attribute(attr="sample"):
+            return any(keyword.arg == "random_state" for keyword in call.keywords)
+        case ast.Attribute(attr=name):
+            return name in PURE_METHODS
+    return False
+
+
+def is_open_for_writing(call: ast.Call) -> bool:
+    name = called_name(call)
+    if name != "open":
+        return False
+    position = 1 if isinstance(call.func, ast.Name) else 0
+    given = [keyword.value for keyword in call.keywords if keyword.arg == "mode"] or call.args[position : position + 1]
+    if not given:
+        return False
+    mode = given[0]
+    return not isinstance(mode, ast.Constant) or bool(set(str(mode.value)) & set("wax+"))
+
+
+def is_inspection(node: ast.stmt, functions: Mapping[str, Names]) -> bool:
+    """Whether a statement only shows something, so that nothing later can depend on it."""
+
+    def look(value: ast.expr) -> bool:
+        return expression_only_looks(value, functions)
+
+    match node:
+        case ast.Pass():
+            return True
+        case ast.Expr(value=value):
+            return look(value)
+        case ast.For(iter=value, body=body, orelse=orelse) | ast.If(test=value, body=body, orelse=orelse):
+            return look(value) and all(is_inspection(part, functions) for part in [*body, *orelse])
+    return False
+
+
+def expression_only_looks(node: ast.expr, functions: Mapping[str, Names]) -> bool:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr):
+            return False
+        if isinstance(part, ast.Call) and not only_looks(part, functions):
+            return False
+    return True

@@ -1,4 +1,4 @@
-"""Which steps the results need: a walk from the last step to the first, by names."""
+"""The conversation as a program: the steps that the results need, in order, under a header that says what they need."""
 
 from __future__ import annotations
 
@@ -10,21 +10,71 @@ from dataclasses import dataclass, field
 
 from interpreter.errors import ExportError
 from interpreter.export import Conversation, Document
-from interpreter.export.notebook import any_leaves_state, shell_function
+from interpreter.export.notebook import leaves_state, shell_function
 from interpreter.export.script.analysis import names_of
 from interpreter.export.script.dependencies import Imports, Installed, dependencies_of, installed_for
 from interpreter.export.script.steps import Edit, Step, edited, is_show, quoted, steps_of, throws_result_away, without
 from interpreter.messages import Message
 
 _ALWAYS_THERE = frozenset(dir(builtins)) | {"display", "get_ipython", "__name__", "__file__", "__doc__"}
+_DRAWING = frozenset({"matplotlib", "seaborn", "pandas", "plotnine"})
+_SHOWS = re.compile(r"\.show\(")
+_WIDTH = 100
 
 
 @dataclass
-class Choice:
-    """What is kept, in order, and what should be said about it."""
+class Program:
+    """The source, and how many of the conversation's blocks are in it."""
 
-    kept: list[Kept] = field(default_factory=list)
+    text: str
+    blocks: int
+    kept: int
+    pictures: list[Message] = field(default_factory=list)
+    """What its blocks had drawn."""
     notes: list[str] = field(default_factory=list)
+
+
+def program(conversation: Conversation) -> Document:
+    """The conversation as a program that does again what led to its results."""
+    installed = installed_for(conversation.python(), conversation.environment)
+    made = make_program(conversation, installed)
+    return Document(made.text, notes=made.notes, program=made)
+
+
+def make_program(conversation: Conversation, installed: Installed) -> Program:
+    """The program, for a Python that has these packages."""
+    everything = conversation.everything
+    steps = steps_of(conversation.entries, conversation.registry)
+    choice = choose(steps.steps, everything)
+    if not choice.kept:
+        raise ExportError("There is nothing to make a program of: no block of Python or shell has led to a result.")
+    writing = _Writing(choice, installed, everything)
+    body = writing.body()
+    needs = dependencies_of(body, installed, steps.installed, conversation.folder)
+    notes = [*steps.notes, *choice.notes, *writing.notes, *needs.notes]
+    text = f"{header(installed.python, needs.lines)}{_docstring(conversation.title, notes)}\n{body}"
+    ast.parse(text)
+    kept = [one.step for one in choice.kept if one.statements is None]
+    pictures = [message for step in kept for message in step.block.outputs if message.get("type") == "image"]
+    return Program(text, len(steps.steps), len(kept), pictures, notes)
+
+
+def header(python: tuple[int, int], dependencies: Iterable[str]) -> str:
+    """Inline script metadata (PEP 723): `uv run` and `pipx run` install what it names."""
+    lines = "".join(f'#   "{line}",\n' for line in dependencies)
+    listed = f"# dependencies = [\n{lines}# ]\n" if lines else "# dependencies = []\n"
+    return f'# /// script\n# requires-python = ">={python[0]}.{python[1]}"\n{listed}# ///\n'
+
+
+def _docstring(title: str, notes: Sequence[str]) -> str:
+    text = title if title.endswith((".", "!", "?", "…")) else f"{title}."
+    if notes:
+        text += "\n\n" + "\n".join(f"- {note}" for note in notes) + "\n"
+    text = text.replace("\\", "\\\\").replace('"""', "'''")
+    return f'"""{text}"""\n' if not text.endswith('"') else f'"""{text} """\n'
+
+
+# -- which steps: a walk from the last to the first, by names ----------------------------------------------------------
 
 
 @dataclass
@@ -34,6 +84,14 @@ class Kept:
     step: Step
     is_result: bool
     statements: list[ast.stmt] | None = None
+
+
+@dataclass
+class Choice:
+    """What is kept, in order, and what should be said about it."""
+
+    kept: list[Kept] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def choose(steps: Sequence[Step], everything: bool = False) -> Choice:
@@ -49,16 +107,15 @@ def choose(steps: Sequence[Step], everything: bool = False) -> Choice:
 
 def _results(steps: Sequence[Step]) -> Iterable[Step]:
     """Steps that changed a file, drew a figure or did something outside, and the last that printed."""
-    found = [step for step in steps if _is_result(step)]
+    found = []
+    for step in steps:
+        names = step.names
+        if names.effects or names.opaque or names.star or step.shows_picture or throws_result_away(step):
+            found.append(step)
     printing = [step for step in steps if step.kind == "python" and step.printed]
     if printing and not (found and printing[-1].only_shows_values):
         found.append(printing[-1])
     return found
-
-
-def _is_result(step: Step) -> bool:
-    names = step.names
-    return names.effects or names.opaque or names.star or step.shows_picture or throws_result_away(step)
 
 
 class _Walk:
@@ -153,61 +210,7 @@ class _Groups:
         return names.union(*(self._group.get(name, set()) for name in names))
 
 
-_DRAWING = frozenset({"matplotlib", "seaborn", "pandas", "plotnine"})
-_SHOWS = re.compile(r"\.show\(")
-_WIDTH = 100
-
-
-@dataclass
-class Program:
-    """The source, and what came of the conversation's blocks."""
-
-    text: str
-    blocks: int
-    kept: int
-    pictures: list[Message] = field(default_factory=list)
-    """What its blocks had drawn."""
-    notes: list[str] = field(default_factory=list)
-
-
-def program(conversation: Conversation) -> Document:
-    """The conversation as a program that does again what led to its results."""
-    installed = installed_for(conversation.python(), conversation.environment)
-    made = make_program(conversation, installed)
-    return Document(made.text, notes=made.notes, program=made)
-
-
-def make_program(conversation: Conversation, installed: Installed) -> Program:
-    """The program, for a Python that has these packages."""
-    everything = conversation.everything
-    steps = steps_of(conversation.entries, conversation.registry)
-    choice = choose(steps.steps, everything)
-    if not choice.kept:
-        raise ExportError("There is nothing to make a program of: no block of Python or shell has led to a result.")
-    writing = _Writing(choice, installed, everything)
-    body = writing.body()
-    needs = dependencies_of(body, installed, steps.installed, conversation.folder)
-    notes = [*steps.notes, *choice.notes, *writing.notes, *needs.notes]
-    text = f"{header(installed.python, needs.lines)}{_docstring(conversation.title, notes)}\n{body}"
-    ast.parse(text)
-    kept = [one.step for one in choice.kept if one.statements is None]
-    pictures = [message for step in kept for message in step.block.outputs if message.get("type") == "image"]
-    return Program(text, len(steps.steps), len(kept), pictures, notes)
-
-
-def header(python: tuple[int, int], dependencies: Iterable[str]) -> str:
-    """Inline script metadata (PEP 723): `uv run` and `pipx run` install what it names."""
-    lines = "".join(f'#   "{line}",\n' for line in dependencies)
-    listed = f"# dependencies = [\n{lines}# ]\n" if lines else "# dependencies = []\n"
-    return f'# /// script\n# requires-python = ">={python[0]}.{python[1]}"\n{listed}# ///\n'
-
-
-def _docstring(title: str, notes: Sequence[str]) -> str:
-    text = title if title.endswith((".", "!", "?", "…")) else f"{title}."
-    if notes:
-        text += "\n\n" + "\n".join(f"- {note}" for note in notes) + "\n"
-    text = text.replace("\\", "\\\\").replace('"""', "'''")
-    return f'"""{text}"""\n' if not text.endswith('"') else f'"""{text} """\n'
+# -- writing them ------------------------------------------------------------------------------------------------------
 
 
 class _Writing:
@@ -219,7 +222,7 @@ class _Writing:
         self._everything = everything
         self.notes: list[str] = []
         shell = [one.step.code for one in self._kept if one.step.kind == "shell"]
-        self._keeps_shell = any_leaves_state(shell)
+        self._keeps_shell = any(map(leaves_state, shell))
         self._modules = {name: module for one in self._kept for name, module in one.step.names.modules.items()}
         self._read = set[str]().union(*(one.step.names.reads | one.step.names.late for one in self._kept))
         bound = {name for one in self._kept for name in one.step.names.binds | one.step.names.may_bind}
@@ -241,7 +244,8 @@ class _Writing:
             code = self._code(one).strip("\n")
             if code.strip() and one.step.heading != heading:
                 heading = one.step.heading
-                code = f"# {_shortened(heading)}\n{code}"
+                short = heading if len(heading) <= _WIDTH else heading[: _WIDTH - 1].rstrip() + "…"
+                code = f"# {short}\n{code}"
             if code.strip():
                 yield code
 
@@ -275,7 +279,11 @@ class _Writing:
             # They stand before the last one, so that the edit there has not moved them.
             return self._with_figures(step, without(code, gone))
         keeps_prints = one.is_result or self._everything
-        gone = [node for node in step.inspections if not (keeps_prints and _prints(node)) and not self._binds(node)]
+
+        def prints(node: ast.stmt) -> bool:
+            return is_show(node) or not isinstance(node, ast.Expr)
+
+        gone = [node for node in step.inspections if not (keeps_prints and prints(node)) and not self._binds(node)]
         return self._with_figures(step, without(code, gone))
 
     def _binds(self, node: ast.stmt) -> bool:
@@ -304,10 +312,6 @@ def _shows_its_value(step: Step, node: ast.Expr) -> bool:
     return step.printed and not step.shows_picture and not step.code.rstrip().endswith(";")
 
 
-def _prints(node: ast.stmt) -> bool:
-    return is_show(node) or not isinstance(node, ast.Expr)
-
-
 def _in_event_loop(code: str) -> str:
     """The steps in one coroutine; their names stay global, as they were in the session."""
     names = names_of(ast.parse(code).body)
@@ -327,7 +331,3 @@ def _indented(code: str) -> str:
     return "\n".join(
         line if number in inside or not line.strip() else f"    {line}" for number, line in enumerate(lines, 1)
     )
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _WIDTH else text[: _WIDTH - 1].rstrip() + "…"

@@ -1,4 +1,4 @@
-"""Changes to source code at the places of its nodes, so that comments and layout stay as they were."""
+"""The blocks of a conversation as steps of a program: their code in plain Python, and what each one does."""
 
 from __future__ import annotations
 
@@ -22,56 +22,168 @@ from interpreter.export.script.analysis import (
 from interpreter.runtimes import BUILT_IN, Registry, resolve
 from interpreter.session.journal.reader import Block, Entry, Said
 
-_GONE = "\0"  # cannot stand in source code
-
-
-class Edit(NamedTuple):
-    """Replace what stands between two places, each a line (from 1) and a column in bytes of UTF-8."""
-
-    start: tuple[int, int]
-    end: tuple[int, int]
-    text: str
-
-    @classmethod
-    def of(cls, node: ast.expr | ast.stmt, text: str) -> Edit:
-        begins = node.lineno
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.decorator_list:
-            begins = node.decorator_list[0].lineno
-        return cls((begins, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0), text)
-
-
-def edited(code: str, edits: Iterable[Edit]) -> str:
-    """The code with the changes made; of edits inside each other, the outermost counts."""
-    whole, last = code.encode(), 0
-    starts = [0, *(place.end() for place in re.finditer(rb"\n", whole))]
-    parts: list[bytes] = []
-    for edit in sorted(edits, key=lambda edit: (edit.start, (-edit.end[0], -edit.end[1]))):
-        start, end = (starts[line - 1] + column for line, column in (edit.start, edit.end))
-        if start < last:
-            continue
-        parts += [whole[last:start], edit.text.encode()]
-        last = end
-    return b"".join([*parts, whole[last:]]).decode()
-
-
-def without(code: str, nodes: Iterable[ast.stmt]) -> str:
-    """The code without these top-level statements; a line that held nothing else goes with them."""
-    marked = edited(code, [Edit.of(node, _GONE) for node in nodes]).split("\n")
-    kept = [line for line in marked if _GONE not in line or _rest(line)]
-    return "\n".join(_rest(line) if _GONE in line else line for line in kept)
-
-
-def _rest(line: str) -> str:
-    """What else stands on a line with a statement that is gone: other statements, not its comment."""
-    rest = re.sub(rf"{_GONE}[ \t]*;[ \t]*|[ \t]*;[ \t]*{_GONE}|{_GONE}", "", line).strip("; \t")
-    return "" if rest.startswith("#") else rest
-
-
+_GIT_LOOKING = frozenset({"status", "log", "diff", "show", "branch", "remote", "rev-parse", "blame"})
 _SILENT = frozenset({"matplotlib", "load_ext", "autoreload", "config", "colors", "pinfo", "pinfo2", "precision"})
 _INSTALLERS = frozenset({"pip", "conda", "mamba", "uv"})
 _JUST_RUN = frozenset({"time", "timeit", "capture", "prun"})
 _SHELLS = frozenset({"bash", "sh", "shell", "system", "sx", "!"})
 _INSTALLING = re.compile(r"^\s*(?:[\w./-]*python[\d.]*\s+-m\s+)?(?:uv\s+)?pip3?\s+install\s+(?P<what>.*)$")
+_GONE = "\0"  # cannot stand in source code
+
+
+@dataclass
+class Step:
+    """One block that ran, ready to be chosen or left out."""
+
+    block: Block
+    code: str
+    kind: str
+    heading: str = ""
+    body: list[ast.stmt] = field(default_factory=list)
+    names: Names = field(default_factory=Names)
+    imports: set[str] = field(default_factory=set)
+    functions: dict[str, Names] = field(default_factory=dict)
+    modules: dict[str, str] = field(default_factory=dict)
+    """Those that it names, of its own and of the steps before, like the functions."""
+
+    @property
+    def failed(self) -> bool:
+        return not self.block.succeeded
+
+    @property
+    def shows_picture(self) -> bool:
+        return any(message.get("type") == "image" for message in self.block.outputs)
+
+    @property
+    def printed(self) -> bool:
+        return any(
+            message.get("type") == "console" and str(message.get("content", "")).strip()
+            for message in self.block.outputs
+        )
+
+    @property
+    def inspections(self) -> list[ast.stmt]:
+        """Its statements that only show something."""
+        return [node for node in self.body if is_inspection(node, self.functions)]
+
+    @property
+    def only_shows_values(self) -> bool:
+        """Nothing but bare expressions that only look."""
+        return all(isinstance(node, ast.Expr) and not is_show(node) for node in self.inspections) and (
+            len(self.inspections) == len(self.body)
+        )
+
+
+@dataclass
+class Steps:
+    """What the conversation did, and what of it a program cannot do."""
+
+    steps: list[Step] = field(default_factory=list)
+    installed: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def steps_of(entries: Sequence[Entry], registry: Registry = BUILT_IN) -> Steps:
+    """The steps in order; blocks that did not run are none."""
+    found, known, heading, number = Steps(), Known(), "", 0
+    for entry in entries:
+        if isinstance(entry, Said) and entry.role == "user" and entry.text.strip():
+            heading = entry.text.strip().splitlines()[0]
+        if not isinstance(entry, Block):
+            continue
+        number += 1
+        if not entry.ran:
+            continue
+        language = registry.describe(entry.language)
+        if language.script is not None:
+            resolve(language.script)(found, known, entry, number, heading)
+        elif entry.succeeded:
+            name = language.name.lower()
+            found.notes.append(f"Block {number} ({name}) is not carried: the program is in Python.")
+    return found
+
+
+def add_python(found: Steps, known: Known, block: Block, number: int, heading: str) -> None:
+    """A Python block as a step."""
+    plain = plain_python(block.code)
+    if plain is None:
+        if block.succeeded:
+            found.notes.append(f"Block {number} could not be read as Python and is not carried.")
+        return
+    found.installed += plain.installed
+    if block.succeeded:
+        found.notes += [f"Block {number}: `{what}` is not carried." for what in plain.dropped]
+    step = Step(block, plain.code, "python", heading, imports=plain.imports)
+    step.body = ast.parse(plain.code).body
+    known.modules.update({module: module for module in plain.imports})
+    step.names = names_of(step.body, known)
+    step.names.reads -= plain.imports
+    step.names.changes -= plain.imports
+    known.learn(step.names)
+    named = step.names.reads | step.names.late | step.names.binds | step.names.may_bind | plain.imports
+    step.functions = {name: known[name] for name in named if name in known}
+    step.modules = {name: known.modules[name] for name in named if name in known.modules}
+    found.steps.append(step)
+
+
+def add_shell(found: Steps, known: Known, block: Block, number: int, heading: str) -> None:
+    """A shell block as a step; what it installs becomes a dependency."""
+    if not block.succeeded:
+        return
+    kept = []
+    for line in block.code.splitlines():
+        installing = _INSTALLING.fullmatch(line)
+        if installing:
+            found.installed += packages_in(installing["what"])
+        else:
+            kept.append(line)
+    code = "\n".join(kept).strip()
+    if code:
+        step = Step(block, code, "shell", heading)
+        step.names.effects = leaves_state(code) or not shell_only_looks(code)
+        found.steps.append(step)
+
+
+def shell_only_looks(code: str) -> bool:
+    """Whether every command of a shell block is known to look and not to touch."""
+    if re.search(r"[`<]|\$\(|>(?!\s*/dev/null|&)", code):
+        return False
+    commands = re.split(r"[\n;|]|&&|\|\||2?>\s*/dev/null|2?>&\d", code)
+    return all(_looks(command) for command in commands if command.strip() and not command.strip().startswith("#"))
+
+
+def _looks(command: str) -> bool:
+    try:
+        words = shlex.split(command)
+    except ValueError:
+        return False
+    if words[:1] == ["git"]:
+        return words[1:2] != [] and words[1] in _GIT_LOOKING
+    if words[:1] == ["find"]:
+        return not {"-delete", "-exec", "-execdir", "-ok"} & set(words)
+    return bool(words) and (words[0] in SHELL_LOOKING or words[1:] in (["--version"], ["-V"], ["--help"]))
+
+
+def is_show(node: ast.stmt) -> bool:
+    """Whether a statement is a call of print, or of what stands for it."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and root_name(node.value) == "print"
+
+
+def throws_result_away(step: Step) -> bool:
+    """Whether it calls something for what it does: a function of a module, or one that nobody knows."""
+    for node in (part for statement in step.body for part in ast.walk(statement)):
+        if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
+            continue
+        root = root_name(node.value)
+        if only_looks(node.value, step.functions) or root is None:
+            continue
+        known_function = isinstance(node.value.func, ast.Name) and root in step.functions
+        if root in step.modules or (isinstance(node.value.func, ast.Name) and not known_function):
+            return True
+    return False
+
+
+# -- IPython's syntax in plain Python ----------------------------------------------------------------------------------
 
 
 @dataclass
@@ -209,157 +321,46 @@ def packages_in(words: str) -> list[str]:
     return [part for part in parts if re.match(r"[A-Za-z0-9]", part) and not part.endswith((".txt", ".whl"))]
 
 
-_GIT_LOOKING = frozenset({"status", "log", "diff", "show", "branch", "remote", "rev-parse", "blame"})
-_INSTALL = re.compile(r"(?:[\w./-]*python[\d.]*\s+-m\s+)?(?:uv\s+)?pip3?\s+install\s+(.*)")
+# -- edits at the places of nodes, so that comments and layout stay as they were ---------------------------------------
 
 
-@dataclass
-class Step:
-    """One block that ran, ready to be chosen or left out."""
+class Edit(NamedTuple):
+    """Replace what stands between two places, each a line (from 1) and a column in bytes of UTF-8."""
 
-    block: Block
-    code: str
-    kind: str
-    heading: str = ""
-    body: list[ast.stmt] = field(default_factory=list)
-    names: Names = field(default_factory=Names)
-    imports: set[str] = field(default_factory=set)
-    functions: dict[str, Names] = field(default_factory=dict)
-    modules: dict[str, str] = field(default_factory=dict)
-    """Those that it names, of its own and of the steps before, like the functions."""
+    start: tuple[int, int]
+    end: tuple[int, int]
+    text: str
 
-    @property
-    def failed(self) -> bool:
-        return not self.block.succeeded
-
-    @property
-    def shows_picture(self) -> bool:
-        return any(message.get("type") == "image" for message in self.block.outputs)
-
-    @property
-    def printed(self) -> bool:
-        return any(
-            message.get("type") == "console" and str(message.get("content", "")).strip()
-            for message in self.block.outputs
-        )
-
-    @property
-    def inspections(self) -> list[ast.stmt]:
-        """Its statements that only show something."""
-        return [node for node in self.body if is_inspection(node, self.functions)]
-
-    @property
-    def only_shows_values(self) -> bool:
-        """Nothing but bare expressions that only look."""
-        return all(isinstance(node, ast.Expr) and not is_show(node) for node in self.inspections) and (
-            len(self.inspections) == len(self.body)
-        )
+    @classmethod
+    def of(cls, node: ast.expr | ast.stmt, text: str) -> Edit:
+        begins = node.lineno
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.decorator_list:
+            begins = node.decorator_list[0].lineno
+        return cls((begins, node.col_offset), (node.end_lineno or node.lineno, node.end_col_offset or 0), text)
 
 
-@dataclass
-class Steps:
-    """What the conversation did, and what of it a program cannot do."""
-
-    steps: list[Step] = field(default_factory=list)
-    installed: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-
-
-def steps_of(entries: Sequence[Entry], registry: Registry = BUILT_IN) -> Steps:
-    """The steps in order; blocks that did not run are none."""
-    found, known, heading, number = Steps(), Known(), "", 0
-    for entry in entries:
-        if isinstance(entry, Said) and entry.role == "user" and entry.text.strip():
-            heading = entry.text.strip().splitlines()[0]
-        if not isinstance(entry, Block):
+def edited(code: str, edits: Iterable[Edit]) -> str:
+    """The code with the changes made; of edits inside each other, the outermost counts."""
+    whole, last = code.encode(), 0
+    starts = [0, *(place.end() for place in re.finditer(rb"\n", whole))]
+    parts: list[bytes] = []
+    for edit in sorted(edits, key=lambda edit: (edit.start, (-edit.end[0], -edit.end[1]))):
+        start, end = (starts[line - 1] + column for line, column in (edit.start, edit.end))
+        if start < last:
             continue
-        number += 1
-        if not entry.ran:
-            continue
-        language = registry.describe(entry.language)
-        if language.script is not None:
-            resolve(language.script)(found, known, entry, number, heading)
-        elif entry.succeeded:
-            name = language.name.lower()
-            found.notes.append(f"Block {number} ({name}) is not carried: the program is in Python.")
-    return found
+        parts += [whole[last:start], edit.text.encode()]
+        last = end
+    return b"".join([*parts, whole[last:]]).decode()
 
 
-def add_python(found: Steps, known: Known, block: Block, number: int, heading: str) -> None:
-    """A Python block as a step."""
-    plain = plain_python(block.code)
-    if plain is None:
-        if block.succeeded:
-            found.notes.append(f"Block {number} could not be read as Python and is not carried.")
-        return
-    found.installed += plain.installed
-    if block.succeeded:
-        found.notes += [f"Block {number}: `{what}` is not carried." for what in plain.dropped]
-    step = Step(block, plain.code, "python", heading, imports=plain.imports)
-    step.body = ast.parse(plain.code).body
-    known.modules.update({module: module for module in plain.imports})
-    step.names = names_of(step.body, known)
-    step.names.reads -= plain.imports
-    step.names.changes -= plain.imports
-    known.learn(step.names)
-    named = step.names.reads | step.names.late | step.names.binds | step.names.may_bind | plain.imports
-    step.functions = {name: known[name] for name in named if name in known}
-    step.modules = {name: known.modules[name] for name in named if name in known.modules}
-    found.steps.append(step)
+def without(code: str, nodes: Iterable[ast.stmt]) -> str:
+    """The code without these top-level statements; a line that held nothing else goes with them."""
+    marked = edited(code, [Edit.of(node, _GONE) for node in nodes]).split("\n")
+    kept = [line for line in marked if _GONE not in line or _rest(line)]
+    return "\n".join(_rest(line) if _GONE in line else line for line in kept)
 
 
-def add_shell(found: Steps, known: Known, block: Block, number: int, heading: str) -> None:
-    """A shell block as a step; what it installs becomes a dependency."""
-    if not block.succeeded:
-        return
-    kept = []
-    for line in block.code.splitlines():
-        installing = _INSTALL.fullmatch(line.strip())
-        if installing:
-            found.installed += packages_in(installing[1])
-        else:
-            kept.append(line)
-    code = "\n".join(kept).strip()
-    if code:
-        step = Step(block, code, "shell", heading)
-        step.names.effects = leaves_state(code) or not shell_only_looks(code)
-        found.steps.append(step)
-
-
-def shell_only_looks(code: str) -> bool:
-    """Whether every command of a shell block is known to look and not to touch."""
-    if re.search(r"[`<]|\$\(|>(?!\s*/dev/null|&)", code):
-        return False
-    commands = re.split(r"[\n;|]|&&|\|\||2?>\s*/dev/null|2?>&\d", code)
-    return all(_looks(command) for command in commands if command.strip() and not command.strip().startswith("#"))
-
-
-def _looks(command: str) -> bool:
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return False
-    if words[:1] == ["git"]:
-        return words[1:2] != [] and words[1] in _GIT_LOOKING
-    if words[:1] == ["find"]:
-        return not {"-delete", "-exec", "-execdir", "-ok"} & set(words)
-    return bool(words) and (words[0] in SHELL_LOOKING or words[1:] in (["--version"], ["-V"], ["--help"]))
-
-
-def is_show(node: ast.stmt) -> bool:
-    """Whether a statement is a call of print, or of what stands for it."""
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and root_name(node.value) == "print"
-
-
-def throws_result_away(step: Step) -> bool:
-    """Whether it calls something for what it does: a function of a module, or one that nobody knows."""
-    for node in (part for statement in step.body for part in ast.walk(statement)):
-        if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
-            continue
-        root = root_name(node.value)
-        if only_looks(node.value, step.functions) or root is None:
-            continue
-        known_function = isinstance(node.value.func, ast.Name) and root in step.functions
-        if root in step.modules or (isinstance(node.value.func, ast.Name) and not known_function):
-            return True
-    return False
+def _rest(line: str) -> str:
+    """What else stands on a line with a statement that is gone: other statements, not its comment."""
+    rest = re.sub(rf"{_GONE}[ \t]*;[ \t]*|[ \t]*;[ \t]*{_GONE}|{_GONE}", "", line).strip("; \t")
+    return "" if rest.startswith("#") else rest

@@ -1,4 +1,4 @@
-"""A copy of a folder to try a program in, and what the program changed there."""
+"""Run an exported program in a fresh process and a copy of the folder, and compare the results."""
 
 from __future__ import annotations
 
@@ -14,72 +14,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from interpreter.errors import ExportError
-from interpreter.export.outputs import Picture, picture
+from interpreter.export.outputs import picture
 from interpreter.messages import Message
 
-MOST_BYTES = 500_000_000
-MOST_FILES = 10_000
-_NOT_COPIED = frozenset({".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".ipynb_checkpoints"})
-
-Stamps = dict[str, tuple[int, int]]
-
-
-def files_in(folder: Path) -> Iterator[Path]:
-    """The regular files below a folder, without version control, environments and caches."""
-    for base, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name not in _NOT_COPIED)
-        for name in sorted(names):
-            path = Path(base) / name
-            if path.is_file():
-                yield path
-
-
-def copy_folder(source: Path, target: Path, leave_out: Iterable[str] = ()) -> None:
-    """Copy the files, except for those to leave out; a folder that is too large is refused before the first one."""
-    missing, total = set(leave_out), 0
-    paths = [path for path in files_in(source) if str(path.relative_to(source)) not in missing]
-    for number, path in enumerate(paths, 1):
-        total += path.stat().st_size
-        if number > MOST_FILES or total > MOST_BYTES:
-            raise ExportError(
-                f"{source} is too large to try the program in a copy of it (more than {MOST_FILES:,} files or "
-                f"{MOST_BYTES // 1_000_000} MB): run the program in a folder of its own."
-            )
-    for path in paths:
-        copy = target / path.relative_to(source)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, copy)
-
-
-def stamps(folder: Path) -> Stamps:
-    """When each file was last written, and how long it is."""
-    found = {}
-    for path in files_in(folder):
-        facts = path.stat()
-        found[str(path.relative_to(folder))] = (facts.st_mtime_ns, facts.st_size)
-    return found
-
-
-def written_since(folder: Path, before: Stamps) -> list[str]:
-    return sorted(name for name, stamp in stamps(folder).items() if before.get(name) != stamp)
-
-
-def changed_after(folder: Path, moment: float) -> list[str]:
-    """Files that were written after this moment."""
-    return sorted(name for name, (when, _) in stamps(folder).items() if when >= moment * 1e9)
-
-
-PATIENCE = 600.0
+MAX_BYTES = 500_000_000
+MAX_FILES = 10_000
+TIMEOUT = 600.0
 NEAR = 2.0
 """The mean difference of two pictures, in steps of 255, up to which they count as the same."""
 _TAIL = 2000
+_NOT_COPIED = frozenset({".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".ipynb_checkpoints"})
 _TEMPLATES = Path(__file__).parent.parent / "templates"
 _PROGRAM = "program_being_verified.py"
 
 
 @dataclass
 class Report:
-    """What came of the run."""
+    """What the run showed."""
 
     exit_code: int | None
     """None if it took too long."""
@@ -118,7 +69,10 @@ class Verification:
 
     def run(self) -> Report:
         """Try without the session's results; if that fails, with them, and say so."""
-        results = changed_after(self.folder, self.since) if self.since is not None else []
+        results: list[str] = []
+        if self.since is not None:
+            began = self.since * 1e9
+            results = sorted(name for name, (when, _) in stamps(self.folder).items() if when >= began)
         report, rewritten = self._attempt(results)
         if not report.ran and results:
             report, _ = self._attempt([])
@@ -137,7 +91,7 @@ class Verification:
             copy_folder(self.folder, copy, leave_out)
             before = stamps(copy)
             report = self._execute(copy, Path(place), figures)
-            written = written_since(copy, before)
+            written = sorted(name for name, stamp in stamps(copy).items() if before.get(name) != stamp)
             if report.ran:
                 self._compare_files(report, copy, written)
                 self._compare_pictures(report, figures, Path(place))
@@ -171,15 +125,20 @@ class Verification:
                 report.different.append(name)
 
     def _compare_pictures(self, report: Report, figures: Path, place: Path) -> None:
-        drawn = sorted(figures.iterdir())
-        pairs = {}
-        for number, message in enumerate(self.pictures[: len(drawn)]):
-            recorded = _recorded(message)
-            if recorded is not None:
-                pairs[number] = (_saved(recorded, place / f"recorded-{number}"), drawn[number])
-        differences = iter(self._differences(list(pairs.values())))
+        drawn, pairs = sorted(figures.iterdir()), []
         for number, message in enumerate(self.pictures):
-            report.pictures.append(next(differences) if number in pairs else _absent(message))
+            recorded = picture(str(message.get("content", "")), message.get("format", ""))
+            if recorded is None:
+                report.pictures.append("the record of it cannot be read")
+            elif number >= len(drawn):
+                report.pictures.append("the program did not draw it")
+            else:
+                original = place / f"recorded-{number}"
+                original.write_bytes(recorded.content)
+                pairs.append((original, drawn[number]))
+                report.pictures.append("")
+        found = iter(self._differences(pairs))
+        report.pictures = [each or next(found) for each in report.pictures]
 
     def _differences(self, pairs: Sequence[tuple[Path, Path]]) -> list[str]:
         """For each pair what is different; the session's own Python has what it takes to read pictures."""
@@ -190,27 +149,14 @@ class Verification:
         done = subprocess.run([self.python, "-c", program], input=asked, capture_output=True, text=True, check=False)
         if done.returncode:
             return ["could not be compared"] * len(pairs)
-        found = json.loads(done.stdout)
-        return [_told(value) for value in found]
-
-
-def _recorded(message: Message) -> Picture | None:
-    return picture(str(message.get("content", "")), message.get("format", ""))
-
-
-def _absent(message: Message) -> str:
-    return "the program did not draw it" if _recorded(message) else "the record of it cannot be read"
-
-
-def _told(difference: float | str) -> str:
-    if isinstance(difference, str):
-        return difference
-    return "" if difference <= NEAR else f"it looks different (by {difference:.1f} of 255 on average)"
-
-
-def _saved(image: Picture, path: Path) -> Path:
-    path.write_bytes(image.content)
-    return path
+        told = []
+        for difference in json.loads(done.stdout):
+            if isinstance(difference, str):
+                told.append(difference)
+            else:
+                looks = f"it looks different (by {difference:.1f} of 255 on average)"
+                told.append("" if difference <= NEAR else looks)
+        return told
 
 
 def _run(command: list[str], folder: Path, environment: Mapping[str, str], output: int) -> int | None:
@@ -225,7 +171,7 @@ def _run(command: list[str], folder: Path, environment: Mapping[str, str], outpu
         start_new_session=True,
     )
     try:
-        return running.wait(PATIENCE)
+        return running.wait(TIMEOUT)
     except subprocess.TimeoutExpired:
         return None
     finally:
@@ -234,3 +180,39 @@ def _run(command: list[str], folder: Path, environment: Mapping[str, str], outpu
         except ProcessLookupError:
             pass
         running.wait()
+
+
+def files_in(folder: Path) -> Iterator[Path]:
+    """The regular files below a folder, without version control, environments and caches."""
+    for base, folders, names in os.walk(folder):
+        folders[:] = sorted(name for name in folders if name not in _NOT_COPIED)
+        for name in sorted(names):
+            path = Path(base) / name
+            if path.is_file():
+                yield path
+
+
+def copy_folder(source: Path, target: Path, leave_out: Iterable[str] = ()) -> None:
+    """Copy the files, except for those to leave out; a folder that is too large is refused before the first one."""
+    missing, total = set(leave_out), 0
+    paths = [path for path in files_in(source) if str(path.relative_to(source)) not in missing]
+    for number, path in enumerate(paths, 1):
+        total += path.stat().st_size
+        if number > MAX_FILES or total > MAX_BYTES:
+            raise ExportError(
+                f"{source} is too large to try the program in a copy of it (more than {MAX_FILES:,} files or "
+                f"{MAX_BYTES // 1_000_000} MB): run the program in a folder of its own."
+            )
+    for path in paths:
+        copy = target / path.relative_to(source)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy)
+
+
+def stamps(folder: Path) -> dict[str, tuple[int, int]]:
+    """When each file was last written, and how long it is."""
+    found = {}
+    for path in files_in(folder):
+        facts = path.stat()
+        found[str(path.relative_to(folder))] = (facts.st_mtime_ns, facts.st_size)
+    return found

@@ -1,4 +1,4 @@
-"""What a source file defines: functions, classes and methods, with their signatures and docstrings."""
+"""Search the documentation that is in source code; the code is read and not run."""
 
 from __future__ import annotations
 
@@ -16,80 +16,11 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 
 from .texts import full
 
-Function = (ast.FunctionDef, ast.AsyncFunctionDef)
-
-
-class Definition(NamedTuple):
-    """One of them; without a file where there is no source."""
-
-    name: str
-    signature: str
-    doc: str
-    file: str
-    line: int
-
-
-def defined_in(text: str, file: str, module: str) -> List[Definition]:
-    """All that a source defines for others; nothing if it is not the Python that reads it."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError):
-        return []
-    found = list(_defined(tree.body, file, module))
-    doc = ast.get_docstring(tree)
-    return [Definition(module, "", doc, file, 1), *found] if doc and module else found
-
-
-def _defined(body: List[ast.stmt], file: str, above: str) -> Iterator[Definition]:
-    for node in body:
-        if isinstance(node, (ast.If, ast.Try)):
-            yield from _defined(node.body, file, above)
-        if not isinstance(node, (*Function, ast.ClassDef)) or node.name.startswith("_"):
-            continue
-        name = f"{above}.{node.name}" if above else node.name
-        yield Definition(name, _signature(node), ast.get_docstring(node) or "", file, node.lineno)
-        if isinstance(node, ast.ClassDef):
-            yield from _defined(node.body, file, name)
-
-
-def _signature(node: Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]) -> str:
-    if isinstance(node, ast.ClassDef):
-        made = (each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__")
-        first = next(made, None)
-        return f"class {node.name}{_arguments(first) if first else ''}"
-    kind = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
-    returns = f" -> {_source(node.returns)}" if node.returns is not None else ""
-    return f"{kind} {node.name}{_arguments(node)}{returns}"
-
-
-def _arguments(node: Union[ast.FunctionDef, ast.AsyncFunctionDef]) -> str:
-    return f"({_source(node.args)})"
-
-
-def _source(node: ast.AST) -> str:
-    if hasattr(ast, "unparse"):
-        return ast.unparse(node)
-    if isinstance(node, ast.arguments):  # Python 3.8
-        return ", ".join(each.arg for each in [*node.posonlyargs, *node.args, *node.kwonlyargs])
-    return "..."
-
-
-def defined_without_source(module: str) -> List[Definition]:
-    """What a module of Python's own tells of itself, which was written in C."""
-    loaded = import_module(module)
-    found = []
-    for name in dir(loaded):
-        value = getattr(loaded, name)
-        if name.startswith("_") or not callable(value):
-            continue
-        try:
-            signature = f"def {name}{inspect.signature(value)}"
-        except (TypeError, ValueError):
-            signature = name
-        found.append(Definition(f"{module}.{name}", signature, inspect.getdoc(value) or "", "", 0))
-    return found
-
-
+MOST_FILES = 5_000
+LARGEST = 2 * 1024 * 1024
+LONGEST = 1_500  # characters of a docstring
+SECONDS = 20.0
+TESTS = ("tests", "test", "testing", "__pycache__", "node_modules", "site-packages")
 K, B = 1.4, 0.7  # how soon more of a word stops to count, and how much a long text is worth less
 IN_NAME = 1.5  # what a word in a name counts beside that
 TELLING = 600  # characters of a docstring: what follows are parameters and examples
@@ -97,57 +28,7 @@ COMMON = frozenset(
     "a an and are as at be by do for from get how i in is it of on or that the this to use what with".split()
 )
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
-
-
-def words_of(text: str) -> List[str]:
-    """The words of a text or a name, in their plain form; those that say nothing only if there are no others."""
-    words = [_plain(word.lower()) for word in _WORD.findall(text)]
-    telling = [word for word in words if word not in COMMON]
-    return telling or words
-
-
-def _plain(word: str) -> str:
-    """Without the commonest endings, so that `parses`, `parsing` and `parse` are one."""
-    for ending in ("ing", "ies", "es", "ed", "s", "e", "y"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word
-
-
-class Ranked:
-    """The definitions, to be asked for the best."""
-
-    def __init__(self, found: Sequence[Definition], query: str) -> None:
-        self._found, self._query, self._wanted = found, query.strip().lower(), set(words_of(query))
-        self._names = [set(words_of(each.name.rpartition(".")[2])) for each in found]
-        self._texts = [Counter(words_of(each.doc[:TELLING])) for each in found]
-        self._sizes = [sum(text.values()) for text in self._texts]
-        self._usual = max(1.0, sum(self._sizes) / max(1, len(found)))
-        both = (name | text.keys() for name, text in zip(self._names, self._texts))
-        self._in = Counter(word for words in both for word in self._wanted & words)
-
-    def best(self, most: int) -> List[Definition]:
-        scores = [(self._score(at), -len(each.name)) for at, each in enumerate(self._found)]
-        order = sorted(range(len(scores)), key=lambda at: scores[at], reverse=True)
-        return [self._found[at] for at in order[:most] if scores[at][0] > 0]
-
-    def _score(self, at: int) -> float:
-        text, name, total, met = self._texts[at], self._names[at], 0.0, 0
-        length = K * (1 - B + B * self._sizes[at] / self._usual)
-        for word in self._wanted & (name | text.keys()):
-            rare = math.log(1 + (len(self._found) - self._in[word] + 0.5) / (self._in[word] + 0.5))
-            total += rare * (text[word] * (K + 1) / (text[word] + length) + IN_NAME * (word in name))
-            met += 1
-        full = self._found[at].name.lower()
-        is_named = full == self._query or full.endswith("." + self._query)
-        return (total * met / len(self._wanted)) * (2 if is_named else 1)
-
-
-MOST_FILES = 5_000
-LARGEST = 2 * 1024 * 1024
-LONGEST = 1_500  # characters of a docstring
-SECONDS = 20.0
-TESTS = ("tests", "test", "testing", "__pycache__", "node_modules", "site-packages")
+Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def search(
@@ -187,6 +68,9 @@ def _row(found: Definition, folder: str) -> Dict[str, Any]:
 # -- which files -----------------------------------------------------------------------------------------------------
 
 
+# -- which files -----------------------------------------------------------------------------------------------------
+
+
 def _of_module(folder: str, module: str) -> Tuple[str, Dict[str, str]]:
     """The name and the source files of a module, each with the folder that its names begin below; none without source.
 
@@ -206,14 +90,11 @@ def _of_module(folder: str, module: str) -> Tuple[str, Dict[str, str]]:
     if search is not None:
         return module, {file: place for place in search for file in _python_files(str(place))}
     origin = str(spec.origin or "")
-    if not origin.endswith(".py") and not origin.startswith(_dynamic()):
+    # Python's own modules in C that are not built in.
+    own = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "lib-dynload")
+    if not origin.endswith(".py") and not origin.startswith(own):
         raise ValueError(f"{module} has no Python source that could be searched.")
     return module, {origin: ""} if origin.endswith(".py") else {}
-
-
-def _dynamic() -> str:
-    """Where Python has those of its own modules that were written in C and are not built in."""
-    return os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "lib-dynload")
 
 
 def _below(folder: str, paths: List[str]) -> Dict[str, str]:
@@ -265,3 +146,120 @@ def _dotted(file: str, root: str, package: str) -> str:
     if parts[-1] == "__init__":
         parts.pop()
     return ".".join(([package] if package else []) + parts)
+
+
+# -- what they define ------------------------------------------------------------------------------------------------
+
+
+class Definition(NamedTuple):
+    """One of them; without a file where there is no source."""
+
+    name: str
+    signature: str
+    doc: str
+    file: str
+    line: int
+
+
+def defined_in(text: str, file: str, module: str) -> List[Definition]:
+    """All that a source defines for others; nothing if it is not the Python that reads it."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    found = list(_defined(tree.body, file, module))
+    doc = ast.get_docstring(tree)
+    return [Definition(module, "", doc, file, 1), *found] if doc and module else found
+
+
+def _defined(body: List[ast.stmt], file: str, above: str) -> Iterator[Definition]:
+    for node in body:
+        if isinstance(node, (ast.If, ast.Try)):
+            yield from _defined(node.body, file, above)
+        if not isinstance(node, (*Function, ast.ClassDef)) or node.name.startswith("_"):
+            continue
+        name = f"{above}.{node.name}" if above else node.name
+        yield Definition(name, _signature(node), ast.get_docstring(node) or "", file, node.lineno)
+        if isinstance(node, ast.ClassDef):
+            yield from _defined(node.body, file, name)
+
+
+def _signature(node: Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]) -> str:
+    if isinstance(node, ast.ClassDef):
+        made = (each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__")
+        first = next(made, None)
+        return f"class {node.name}{f'({_source(first.args)})' if first else ''}"
+    kind = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
+    returns = f" -> {_source(node.returns)}" if node.returns is not None else ""
+    return f"{kind} {node.name}({_source(node.args)}){returns}"
+
+
+def _source(node: ast.AST) -> str:
+    if hasattr(ast, "unparse"):
+        return ast.unparse(node)
+    if isinstance(node, ast.arguments):  # Python 3.8
+        return ", ".join(each.arg for each in [*node.posonlyargs, *node.args, *node.kwonlyargs])
+    return "..."
+
+
+def defined_without_source(module: str) -> List[Definition]:
+    """What a module of Python's own tells of itself, which was written in C."""
+    loaded = import_module(module)
+    found = []
+    for name in dir(loaded):
+        value = getattr(loaded, name)
+        if name.startswith("_") or not callable(value):
+            continue
+        try:
+            signature = f"def {name}{inspect.signature(value)}"
+        except (TypeError, ValueError):
+            signature = name
+        found.append(Definition(f"{module}.{name}", signature, inspect.getdoc(value) or "", "", 0))
+    return found
+
+
+# -- the best of it --------------------------------------------------------------------------------------------------
+
+
+def words_of(text: str) -> List[str]:
+    """The words of a text or a name, in their plain form; those that say nothing only if there are no others."""
+    words = [_plain(word.lower()) for word in _WORD.findall(text)]
+    telling = [word for word in words if word not in COMMON]
+    return telling or words
+
+
+def _plain(word: str) -> str:
+    """Without the commonest endings, so that `parses`, `parsing` and `parse` are one."""
+    for ending in ("ing", "ies", "es", "ed", "s", "e", "y"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3:
+            return word[: -len(ending)]
+    return word
+
+
+class Ranked:
+    """The definitions, to be asked for the best."""
+
+    def __init__(self, found: Sequence[Definition], query: str) -> None:
+        self._found, self._query, self._wanted = found, query.strip().lower(), set(words_of(query))
+        self._names = [set(words_of(each.name.rpartition(".")[2])) for each in found]
+        self._texts = [Counter(words_of(each.doc[:TELLING])) for each in found]
+        self._sizes = [sum(text.values()) for text in self._texts]
+        self._usual = max(1.0, sum(self._sizes) / max(1, len(found)))
+        both = (name | text.keys() for name, text in zip(self._names, self._texts))
+        self._in = Counter(word for words in both for word in self._wanted & words)
+
+    def best(self, most: int) -> List[Definition]:
+        scores = [(self._score(at), -len(each.name)) for at, each in enumerate(self._found)]
+        order = sorted(range(len(scores)), key=lambda at: scores[at], reverse=True)
+        return [self._found[at] for at in order[:most] if scores[at][0] > 0]
+
+    def _score(self, at: int) -> float:
+        text, name, total, met = self._texts[at], self._names[at], 0.0, 0
+        length = K * (1 - B + B * self._sizes[at] / self._usual)
+        for word in self._wanted & (name | text.keys()):
+            rare = math.log(1 + (len(self._found) - self._in[word] + 0.5) / (self._in[word] + 0.5))
+            total += rare * (text[word] * (K + 1) / (text[word] + length) + IN_NAME * (word in name))
+            met += 1
+        full = self._found[at].name.lower()
+        is_named = full == self._query or full.endswith("." + self._query)
+        return (total * met / len(self._wanted)) * (2 if is_named else 1)

@@ -1,4 +1,4 @@
-"""Files as text: found, told from what is no text, and in the encoding and with the line ends that they have."""
+"""Read and edit text files, in the encoding and with the line ends that they have."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from itertools import accumulate
 from typing import Any, Dict, List, Optional, Set, Tuple
 
 LARGEST = 64 * 1024 * 1024
+MOST = 100_000  # characters
 # The longer marks first: that of UTF-32 begins as that of UTF-16 does.
 MARKS = (
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -24,85 +25,14 @@ MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 NAMES = {"cp1252": "Windows-1252", "latin-1": "Latin-1"}
+CUTOFF = 0.6  # as in difflib
+LOOKED_AT = 60  # phrases that are compared letter by letter
+LONGEST = 2_000  # characters of them that are compared
+SHOWN = 400
+NOT_FOUND = "Original text not found."
 
 
-class Text:
-    """The text of a file, and how to write it back as it was written."""
-
-    def __init__(self, data: bytes, name: str) -> None:
-        self.mark, self.encoding = encoding_of(data, name)
-        self.content = data[len(self.mark) :].decode(self.encoding, "surrogatepass")
-
-    def encoded(self, content: str, name: str) -> bytes:
-        try:
-            return self.mark + content.encode(self.encoding, "surrogatepass")
-        except UnicodeEncodeError as error:
-            odd, kind = content[error.start], NAMES.get(self.encoding, self.encoding)
-            raise ValueError(f"{name} is written in {kind}, which has no {odd!r}. Convert the file first.") from None
-
-
-def encoding_of(data: bytes, name: str = "The file") -> tuple[bytes, str]:
-    """The mark at the beginning and the encoding; ValueError if it is no text."""
-    for mark, encoding in MARKS:
-        if data.startswith(mark):
-            return mark, encoding
-    if b"\0" in data:
-        raise ValueError(f"{name} is not text ({kind_of(data)}, {len(data):,} bytes). Open it with a library for it.")
-    for encoding in ("utf-8", "cp1252"):
-        try:
-            data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-        return b"", encoding
-    return b"", "latin-1"  # has a character for every byte
-
-
-def kind_of(data: bytes) -> str:
-    """What a file seems to be, by how it begins."""
-    for begin, kind in (
-        (b"\x89PNG", "a PNG picture"), (b"\xff\xd8\xff", "a JPEG picture"), (b"GIF8", "a GIF picture"),
-        (b"%PDF", "a PDF"), (b"PK\x03\x04", "a ZIP archive or an Office document"), (b"\x1f\x8b", "gzip data"),
-        (b"SQLite format 3", "an SQLite database"), (b"\x7fELF", "a program"),
-    ):  # fmt: skip
-        if data.startswith(begin):
-            return kind
-    return "binary data"
-
-
-def full(folder: str, path: str) -> str:
-    """A path from where the session is."""
-    return os.path.normpath(os.path.join(folder, os.path.expanduser(path)))
-
-
-def content_of(folder: str, path: str) -> bytes:
-    """What a file holds; errors that say what is there instead."""
-    place = full(folder, path)
-    if os.path.isdir(place):
-        raise IsADirectoryError(f"{path} is a folder. To look into it: computer.files.search('*', {path!r})")
-    if not os.path.exists(place):
-        raise FileNotFoundError(f"There is no file {path!r} in {folder}.{_meant(place)}")
-    if not os.path.isfile(place):
-        raise ValueError(f"{path} is not a file that can be read as a whole.")
-    if os.path.getsize(place) > LARGEST:
-        size = os.path.getsize(place)
-        raise ValueError(f"{path} has {size:,} bytes, and {LARGEST:,} is the most. Read it with code, in parts.")
-    try:
-        with open(place, "rb") as file:
-            return file.read()
-    except OSError as error:
-        raise PermissionError(f"{path} cannot be read: {error.strerror}.") from None
-
-
-def _meant(place: str) -> str:
-    try:
-        beside = os.listdir(os.path.dirname(place))
-    except OSError:
-        return ""
-    close = difflib.get_close_matches(os.path.basename(place), beside, 3)
-    return f" Did you mean one of these? {', '.join(close)}" if close else ""
-
-
-MOST = 100_000  # characters
+# -- reading ---------------------------------------------------------------------------------------------------------
 
 
 def read(
@@ -160,67 +90,7 @@ def whole(folder: str, path: str) -> str:
     return Text(content_of(folder, path), path).content
 
 
-CUTOFF = 0.6  # as in difflib
-LOOKED_AT = 60  # phrases that are compared letter by letter
-LONGEST = 2_000  # characters of them that are compared
-SHOWN = 400
-
-
-def get_close_matches_in_text(original_text: str, filedata: str, n: int = 3) -> List[str]:
-    """The `n` phrases of a text that are most like another one, the best first, each as it stands there."""
-    wanted = original_text.split()
-    words = list(re.finditer(r"\S+", filedata))
-    size = min(len(wanted), len(words))
-    if not size:
-        return []
-    starts = _promising([word.group() for word in words], size, _grams(wanted))
-    sought = original_text.strip()[:LONGEST]
-    scored = []
-    for start in starts:
-        phrase = filedata[words[start].start() : words[start + size - 1].end()]
-        matcher = difflib.SequenceMatcher(None, phrase[:LONGEST], sought, autojunk=False)
-        if matcher.quick_ratio() >= CUTOFF and (ratio := matcher.ratio()) >= CUTOFF:
-            scored.append((ratio, start, phrase))
-    return _apart(sorted(scored, key=lambda each: (-each[0], each[1])), size, n)
-
-
-def _promising(words: List[str], size: int, grams: Set[str]) -> List[int]:
-    """Where the phrases begin that share most letters in a row with what is sought."""
-    worth: Dict[str, float] = {word: _worth(word, grams) for word in set(words)}
-    sums = [0.0, *accumulate(worth[word] for word in words)]
-    scores = ((sums[at + size] - sums[at], -at) for at in range(len(words) - size + 1))
-    # The same phrase again and again is one; a few more are taken so that others have their chance.
-    best: List[int] = []
-    seen: Set[str] = set()
-    for score, at in nlargest(LOOKED_AT * 4, scores):
-        phrase = " ".join(words[-at : size - at])
-        if score > 0 and phrase not in seen and len(best) < LOOKED_AT:
-            seen.add(phrase)
-            best.append(-at)
-    return best
-
-
-def _worth(word: str, grams: Set[str]) -> float:
-    own = _grams([word])
-    return len(word) * len(own & grams) / len(own)
-
-
-def _grams(words: List[str]) -> Set[str]:
-    """Pairs of letters, the ends of a word included."""
-    return {padded[at : at + 2] for word in words for padded in (f" {word} ".lower(),) for at in range(len(padded) - 1)}
-
-
-def _apart(scored: List[tuple], size: int, n: int) -> List[str]:  # type: ignore[type-arg]
-    """The best that do not overlap, and no phrase twice."""
-    chosen: List[tuple] = []  # type: ignore[type-arg]
-    for each in scored:
-        known = (each[2] == other[2] or abs(each[1] - other[1]) < size for other in chosen)
-        if len(chosen) < n and not any(known):
-            chosen.append(each)
-    return [phrase if len(phrase) <= SHOWN else phrase[:SHOWN] + "..." for _, _, phrase in chosen]
-
-
-NOT_FOUND = "Original text not found."
+# -- editing ---------------------------------------------------------------------------------------------------------
 
 
 def edit(folder: str, path: str, original_text: str, replacement_text: str) -> Dict[str, Any]:
@@ -289,3 +159,139 @@ def _replace(place: str, data: bytes, before: os.stat_result) -> None:
     except BaseException:
         os.unlink(passing)
         raise
+
+
+# -- what is most like a text that was not found ---------------------------------------------------------------------
+
+
+def get_close_matches_in_text(original_text: str, filedata: str, n: int = 3) -> List[str]:
+    """The `n` phrases of a text that are most like another one, the best first, each as it stands there."""
+    wanted = original_text.split()
+    words = list(re.finditer(r"\S+", filedata))
+    size = min(len(wanted), len(words))
+    if not size:
+        return []
+    starts = _promising([word.group() for word in words], size, _grams(wanted))
+    sought = original_text.strip()[:LONGEST]
+    scored = []
+    for start in starts:
+        phrase = filedata[words[start].start() : words[start + size - 1].end()]
+        matcher = difflib.SequenceMatcher(None, phrase[:LONGEST], sought, autojunk=False)
+        if matcher.quick_ratio() >= CUTOFF and (ratio := matcher.ratio()) >= CUTOFF:
+            scored.append((ratio, start, phrase))
+    return _apart(sorted(scored, key=lambda each: (-each[0], each[1])), size, n)
+
+
+def _promising(words: List[str], size: int, grams: Set[str]) -> List[int]:
+    """Where the phrases begin that share most letters in a row with what is sought."""
+    worth: Dict[str, float] = {word: _worth(word, grams) for word in set(words)}
+    sums = [0.0, *accumulate(worth[word] for word in words)]
+    scores = ((sums[at + size] - sums[at], -at) for at in range(len(words) - size + 1))
+    # The same phrase again and again is one; a few more are taken so that others have their chance.
+    best: List[int] = []
+    seen: Set[str] = set()
+    for score, at in nlargest(LOOKED_AT * 4, scores):
+        phrase = " ".join(words[-at : size - at])
+        if score > 0 and phrase not in seen and len(best) < LOOKED_AT:
+            seen.add(phrase)
+            best.append(-at)
+    return best
+
+
+def _worth(word: str, grams: Set[str]) -> float:
+    own = _grams([word])
+    return len(word) * len(own & grams) / len(own)
+
+
+def _grams(words: List[str]) -> Set[str]:
+    """Pairs of letters, the ends of a word included."""
+    return {padded[at : at + 2] for word in words for padded in (f" {word} ".lower(),) for at in range(len(padded) - 1)}
+
+
+def _apart(scored: List[tuple], size: int, n: int) -> List[str]:  # type: ignore[type-arg]
+    """The best that do not overlap, and no phrase twice."""
+    chosen: List[tuple] = []  # type: ignore[type-arg]
+    for each in scored:
+        known = (each[2] == other[2] or abs(each[1] - other[1]) < size for other in chosen)
+        if len(chosen) < n and not any(known):
+            chosen.append(each)
+    return [phrase if len(phrase) <= SHOWN else phrase[:SHOWN] + "..." for _, _, phrase in chosen]
+
+
+# -- files as text ---------------------------------------------------------------------------------------------------
+
+
+def full(folder: str, path: str) -> str:
+    """A path from where the session is."""
+    return os.path.normpath(os.path.join(folder, os.path.expanduser(path)))
+
+
+def content_of(folder: str, path: str) -> bytes:
+    """What a file holds; errors that say what is there instead."""
+    place = full(folder, path)
+    if os.path.isdir(place):
+        raise IsADirectoryError(f"{path} is a folder. To look into it: computer.files.search('*', {path!r})")
+    if not os.path.exists(place):
+        raise FileNotFoundError(f"There is no file {path!r} in {folder}.{_meant(place)}")
+    if not os.path.isfile(place):
+        raise ValueError(f"{path} is not a file that can be read as a whole.")
+    if os.path.getsize(place) > LARGEST:
+        size = os.path.getsize(place)
+        raise ValueError(f"{path} has {size:,} bytes, and {LARGEST:,} is the most. Read it with code, in parts.")
+    try:
+        with open(place, "rb") as file:
+            return file.read()
+    except OSError as error:
+        raise PermissionError(f"{path} cannot be read: {error.strerror}.") from None
+
+
+def _meant(place: str) -> str:
+    try:
+        beside = os.listdir(os.path.dirname(place))
+    except OSError:
+        return ""
+    close = difflib.get_close_matches(os.path.basename(place), beside, 3)
+    return f" Did you mean one of these? {', '.join(close)}" if close else ""
+
+
+class Text:
+    """The text of a file, and how to write it back as it was written."""
+
+    def __init__(self, data: bytes, name: str) -> None:
+        self.mark, self.encoding = encoding_of(data, name)
+        self.content = data[len(self.mark) :].decode(self.encoding, "surrogatepass")
+
+    def encoded(self, content: str, name: str) -> bytes:
+        try:
+            return self.mark + content.encode(self.encoding, "surrogatepass")
+        except UnicodeEncodeError as error:
+            odd, kind = content[error.start], NAMES.get(self.encoding, self.encoding)
+            raise ValueError(f"{name} is written in {kind}, which has no {odd!r}. Convert the file first.") from None
+
+
+def encoding_of(data: bytes, name: str = "The file") -> tuple[bytes, str]:
+    """The mark at the beginning and the encoding; ValueError if it is no text."""
+    for mark, encoding in MARKS:
+        if data.startswith(mark):
+            return mark, encoding
+    if b"\0" in data:
+        raise ValueError(f"{name} is not text ({kind_of(data)}, {len(data):,} bytes). Open it with a library for it.")
+    for encoding in ("utf-8", "cp1252"):
+        try:
+            data.decode(encoding)
+        except UnicodeDecodeError:
+            continue
+        return b"", encoding
+    return b"", "latin-1"  # has a character for every byte
+
+
+def kind_of(data: bytes) -> str:
+    """What a file seems to be, by how it begins."""
+    for begin, kind in (
+        (b"\x89PNG", "a PNG picture"), (b"\xff\xd8\xff", "a JPEG picture"), (b"GIF8", "a GIF picture"),
+        (b"%PDF", "a PDF"), (b"PK\x03\x04", "a ZIP archive or an Office document"), (b"\x1f\x8b", "gzip data"),
+        (b"SQLite format 3", "an SQLite database"), (b"\x7fELF", "a program"),
+    ):  # fmt: skip
+        if data.startswith(begin):
+            return kind
+    return "binary data"
