@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asking import folded
-from interpreter.llm.reply_parser import Mender, unwrapped
+from interpreter.llm.reply_parser import CallRepair, unwrapped
 from interpreter.messages import Chunk
 
 CALL = '{"language": "shell", "code": "ls"}'
@@ -36,9 +36,9 @@ MENDED_CODE = {
 
 
 def mend(chunks: list[Chunk]) -> list[Any]:
-    mender = Mender()
-    out = [mended for chunk in chunks for mended in mender.feed([chunk])]
-    return folded(out + mender.finish())
+    repair = CallRepair()
+    out = [mended for chunk in chunks for mended in repair.feed([chunk])]
+    return folded(out + repair.finish())
 
 
 def code(pieces: list[str]) -> list[Chunk]:
@@ -74,9 +74,9 @@ def test_a_reply_that_only_begins_like_a_call_is_words() -> None:
 
 
 def test_words_are_passed_on_at_once_when_nothing_is_suspicious() -> None:
-    mender = Mender()
-    assert mender.feed(words(["Hel"])) == words(["Hel"])
-    assert mender.feed(words(["{"])) == words(["{"])
+    repair = CallRepair()
+    assert repair.feed(words(["Hel"])) == words(["Hel"])
+    assert repair.feed(words(["{"])) == words(["{"])
 
 
 def test_blank_messages_are_dropped_and_blank_lines_before_words() -> None:

@@ -13,7 +13,7 @@ from interpreter.errors import BudgetExceededError, ComputerError
 from interpreter.llm.context import BYTES_PER_TOKEN, estimate_text
 
 if TYPE_CHECKING:
-    from interpreter.llm.llm import SideChat
+    from interpreter.llm import SideChat
 
 
 MOST_CALLS = 40
@@ -102,7 +102,7 @@ class Ai(Tool):
     def _model(self, max_tokens: int | None = None) -> SideChat:
         if self.computer._interpreter is None:
             raise ComputerError("There is no model to ask: this computer belongs to no interpreter.")
-        from interpreter.llm.llm import SideChat
+        from interpreter.llm import SideChat
 
         return SideChat(self.computer._interpreter.llm, max_tokens)
 

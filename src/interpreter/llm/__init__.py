@@ -1,5 +1,5 @@
 """From messages to a model and back."""
 
-from interpreter.llm.llm import Llm
+from interpreter.llm.llm import Llm, SideChat
 
-__all__ = ["Llm"]
+__all__ = ["Llm", "SideChat"]

@@ -65,7 +65,7 @@ class AnthropicMessages:
         body["messages"] = self._messages(endpoint, params, Prefix(endpoint, system, tools))
         if params.get("temperature") is not None and not thinks and not _matches(name, _WITHOUT_SAMPLING):
             body["temperature"] = min(1, params["temperature"])
-        if thinks:  # without a word about it, it thinks and shows nothing of it
+        if thinks:  # it thinks by default, but shows nothing unless asked
             body.setdefault("thinking", {"type": "adaptive", "display": "summarized"})
         if params.get("stop"):
             stop = params["stop"]

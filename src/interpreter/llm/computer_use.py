@@ -92,35 +92,36 @@ def as_call(code: str) -> str:
 
 def code_of(actions: Sequence[Mapping[str, Any]], screen: Screen, warnings: Sequence[str] = ()) -> str:
     """Actions, of either provider, as Python; what the provider warns of is asked first."""
-    lines = [line for action in actions for line in _lines_or_why_not(action, screen)]
-    asked = [f"if input({_question(words)!r}).strip().lower() != 'y': raise SystemExit(1)" for words in warnings]
+    lines: list[str] = []
+    for action in actions:
+        try:
+            lines += _lines(action, screen)
+        except (AttributeError, LookupError, OverflowError, TypeError, ValueError):
+            # The model sees its mistake where the action would run, so it can correct it.
+            lines.append(f"raise ValueError({f'This is no action of the computer tool: {action!r:.300}'!r})")
+    questions = [f"The model's provider warns: {' '.join(words.split())} Go on? [y/N] " for words in warnings]
+    asked = [f"if input({question!r}).strip().lower() != 'y': raise SystemExit(1)" for question in questions]
     imports = ["import time"] if any(line.startswith("time.") for line in lines) else []
     return "\n".join(imports + asked + lines)
 
 
-def _question(words: str) -> str:
-    return f"The model's provider warns: {' '.join(words.split())} Go on? [y/N] "
-
-
-def _lines_or_why_not(action: Mapping[str, Any], screen: Screen) -> list[str]:
-    """What a model got wrong is told where the action would be done, so that it can do better."""
-    try:
-        return list(_lines(action, screen))
-    except (AttributeError, LookupError, OverflowError, TypeError, ValueError):
-        return [f"raise ValueError({f'This is no action of the computer tool: {action!r:.300}'!r})"]
-
-
-def _lines(action: Mapping[str, Any], screen: Screen) -> Iterator[str]:
+def _lines(action: Mapping[str, Any], screen: Screen) -> list[str]:
+    """The lines for one action, with the keys that are held meanwhile."""
     kind = str(action.get("action") or action.get("type") or "")
     held = keys_of(action.get("text")) if "click" in kind or kind == "scroll" else []
     held = held or keys_of(action.get("keys") if kind != "keypress" else None)
-    yield from (f"computer.keyboard.down({key!r})" for key in held)
-    yield from _act(kind, action, screen)
-    yield from (f"computer.keyboard.up({key!r})" for key in reversed(held))
+    return _while_held(held, list(_act(kind, action, screen)))
+
+
+def _while_held(keys: Sequence[str], lines: list[str]) -> list[str]:
+    down = [f"computer.keyboard.down({key!r})" for key in keys]
+    up = [f"computer.keyboard.up({key!r})" for key in reversed(keys)]
+    return down + lines + up
 
 
 def _act(kind: str, action: Mapping[str, Any], screen: Screen) -> Iterator[str]:
-    at = _at(action, screen)
+    place = action.get("coordinate") or ([action["x"], action["y"]] if "x" in action and "y" in action else None)
+    at = "x={}, y={}".format(*screen.place(*place)) if place else ""
     match kind:
         case "left_click" | "click" | "right_click" | "middle_click" | "double_click" | "triple_click":
             yield _click(kind, action, at)
@@ -133,9 +134,15 @@ def _act(kind: str, action: Mapping[str, Any], screen: Screen) -> Iterator[str]:
         case "scroll":
             yield from _scroll(action, at)
         case "key" | "keypress":
-            yield _press(keys_of(action.get("text") or action.get("keys")), int(action.get("repeat") or 1))
+            keys, times = keys_of(action.get("text") or action.get("keys")), int(action.get("repeat") or 1)
+            if len(keys) == 1:
+                yield f"computer.keyboard.press({keys[0]!r}{f', presses={times}' if times > 1 else ''})"
+            else:
+                hotkey = f"computer.keyboard.hotkey({', '.join(map(repr, keys))})"
+                yield hotkey if times == 1 else f"for _ in range({times}): {hotkey}"
         case "hold_key":
-            yield from _hold(keys_of(action.get("text")), float(action.get("duration") or 1))
+            wait = f"time.sleep({float(action.get('duration') or 1):g})"
+            yield from _while_held(keys_of(action.get("text")), [wait])
         case "type":
             yield f"computer.keyboard.write({str(action.get('text') or '')!r})"
         case "wait":
@@ -143,16 +150,13 @@ def _act(kind: str, action: Mapping[str, Any], screen: Screen) -> Iterator[str]:
         case "cursor_position":
             yield "computer.mouse.position()"
         case "zoom":
-            yield f"computer.display.view(region={_region(action, screen)})"
+            x0, y0, x1, y1 = (action.get("region") or [0, 0, screen.width, screen.height])[:4]
+            (left, top), (right, bottom) = screen.place(x0, y0), screen.place(x1, y1)
+            yield f"computer.display.view(region={(left, top, right - left, bottom - top)})"
         case "screenshot":
             yield "computer.display.view(screen=-1, active_app_only=False)"
         case _:
             yield f"raise ValueError({f'There is no action {kind!r} on this computer.'!r})"
-
-
-def _at(action: Mapping[str, Any], screen: Screen) -> str:
-    place = action.get("coordinate") or ([action["x"], action["y"]] if "x" in action and "y" in action else None)
-    return "x={}, y={}".format(*screen.place(*place)) if place else ""
 
 
 def _click(kind: str, action: Mapping[str, Any], at: str) -> str:
@@ -203,26 +207,6 @@ def _scroll(action: Mapping[str, Any], at: str) -> Iterator[str]:
 def _clicks(pixels: float) -> int:
     clicks = round(pixels / 100)
     return clicks or (pixels > 0) - (pixels < 0)
-
-
-def _press(keys: Sequence[str], times: int) -> str:
-    if len(keys) == 1:
-        return f"computer.keyboard.press({keys[0]!r}{f', presses={times}' if times > 1 else ''})"
-    hotkey = f"computer.keyboard.hotkey({', '.join(map(repr, keys))})"
-    return hotkey if times == 1 else f"for _ in range({times}): {hotkey}"
-
-
-def _hold(keys: Sequence[str], seconds: float) -> Iterator[str]:
-    yield from (f"computer.keyboard.down({key!r})" for key in keys)
-    yield f"time.sleep({seconds:g})"
-    yield from (f"computer.keyboard.up({key!r})" for key in reversed(keys))
-
-
-def _region(action: Mapping[str, Any], screen: Screen) -> tuple[int, ...]:
-    x0, y0, x1, y1 = (action.get("region") or [0, 0, screen.width, screen.height])[:4]
-    left, top = screen.place(x0, y0)
-    right, bottom = screen.place(x1, y1)
-    return left, top, right - left, bottom - top
 
 
 _NAMES = {

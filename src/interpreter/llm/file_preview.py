@@ -1,4 +1,4 @@
-"""What a small model would otherwise guess: which files there are, and how those that were named begin."""
+"""A preview of files for small models, which otherwise guess: what a folder has, and how named files begin."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def peek(words: str, folder: str) -> str:
-    """A few lines on the files in a folder, and on those that somebody's words name; empty if there are none."""
+    """A few lines on the files in a folder, and on those that a request names; empty if there are none."""
     named = list(_named(words, Path(folder)))
     parts = [_listing(Path(folder), "This folder")]
     parts += [_listing(path, f"The folder {name}") for name, path in named if path.is_dir()]
@@ -34,13 +34,13 @@ def peek(words: str, folder: str) -> str:
 
 
 def is_for_shell(words: str, folder: str) -> bool:
-    """Whether somebody's words are about the shell or about files as such, and not about what is in one of them."""
+    """Whether a request is about the shell or about files as such, and not about the content of one."""
     names_file = any(path.is_file() for _, path in _named(words, Path(folder)))
     return bool(_SHELL.search(words) or (_FOLDERS.search(words) and not names_file))
 
 
 def names_table(words: str, folder: str) -> bool:
-    """Whether somebody's words name a file that is a table."""
+    """Whether a request names a file that is a table."""
     return any(path.suffix.lower() in _TABLES for _, path in _named(words, Path(folder)))
 
 
@@ -68,7 +68,7 @@ def _listing(folder: Path, called: str) -> str:
 
 
 def beginning(name: str, path: Path) -> str:
-    """How a file begins, or what is in it; empty if that cannot be told in a few lines."""
+    """How a file begins, or what is in it; empty if a few lines can't show it."""
     try:
         with path.open("rb") as file:
             data = file.read(_READ)

@@ -109,7 +109,7 @@ class Connections:
                 raise
 
     def cut(self) -> None:
-        """End whatever is being read or written, from any thread."""
+        """End all reads and writes, from any thread."""
         with self._lock:
             for connection in list(self._sockets):
                 _shut(connection)
@@ -183,7 +183,7 @@ class Connections:
             return self._clients[is_secure, is_near]
 
     def watch(self, connection: socket.socket, cancelled: threading.Event) -> None:
-        """Let `cut` end whatever waits on this connection."""
+        """Let `cut` end a wait on this connection."""
         with self._lock:
             self._sockets.add(connection)
         if cancelled.is_set():

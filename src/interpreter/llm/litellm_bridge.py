@@ -1,6 +1,6 @@
-"""The way to models that no row of the catalogue claims: LiteLLM, loaded when the first of them is asked.
+"""LiteLLM, for models of providers without a row in providers.py. It is loaded when the first of them is asked.
 
-It reads in a thread of its own, since nothing can end a read of its from outside.
+It reads in a separate thread, since its reads can't be interrupted.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def ask(
     timeout: float,
     watch: Watch,
 ) -> Iterator[dict[str, Any]]:
-    """The chunks of the answer in OpenAI's shape, or a typed error; ends without a word when cancelled."""
+    """The chunks of the reply in OpenAI's shape, or a typed error. Ends silently when cancelled."""
     request = {name: value for name, value in params.items() if value is not None}
     request |= {"model": endpoint.model, "stream": True, "stream_options": {"include_usage": True}}
     request |= {"timeout": timeout, "num_retries": 0, "max_retries": 0, "drop_params": True}
@@ -82,7 +82,7 @@ def ask(
 
 
 class _Reader:
-    """Reads in a thread; each chunk rings the bell, and so does whoever shuts it to end the wait."""
+    """Reads in a thread. Each chunk rings the bell; shutting the bell ends the wait."""
 
     def __init__(self, request: dict[str, Any]) -> None:
         self.bell, self._rope = socket.socketpair()
@@ -97,16 +97,13 @@ class _Reader:
             yield self._came.popleft()
 
     def close(self) -> None:
-        self.bell.close()  # a thread that still reads is told so by its next chunk
+        self.bell.close()  # a thread that still reads notices it at its next chunk
 
     def _read(self) -> None:
         try:
             for chunk in _load().completion(**self._request):
                 self._came.append(chunk.model_dump(exclude_none=True))
                 self._rope.send(b".")
-        except OSError as error:
-            # Nobody listens any more, or the network failed in a way that LiteLLM has no word for.
-            self.failure = error
         except Exception as error:  # noqa: BLE001 - raised again, as one of ours, where the reply is read
             self.failure = error
         finally:

@@ -20,43 +20,35 @@ _Place = tuple[str, str | None]  # a model and the address it is asked at
 
 @dataclass(frozen=True)
 class ModelProfile:
-    """What is said to a model of a kind, and how much of what it says is taken.
+    """How a kind of model is asked, and how much of its reply is used.
 
     The texts are for models that write their code in fences; None leaves the setting of that name as it is.
-    Whatever the user has set goes before all of this.
+    What the user has set takes precedence.
     """
 
     name: str
-    prompt: str = "system"
-    """The file in prompts/ with the system message."""
+    prompt: str = "system"  # the file in prompts/ with the system message
+    # How a request goes out. `{files}` is a preview of the folder and of the files that it names, `{languages}` the
+    # languages to suggest.
     user_template: str = AS_IS
-    """How the user's words go out: `{files}` is a look at the folder and at the files that they name, `{languages}`
-    what their content is best worked on with."""
+    # `user_template` says how code is written, so the system message doesn't.
     is_instructed_beside: bool = False
-    """`user_template` says how code is written: the system message does not say it again."""
     output_template: str | None = None
     empty_output_template: str | None = None
     failed_output_template: str | None = None
-    calls_tools: bool = True
-    """Whether its name is believed where it says that the model can call tools."""
-    one_block: bool = False
-    """A reply ends with its first block: what such a model writes behind it is made up."""
-    digests_errors: bool = False
-    """Of a traceback, what the user's code did and the last line are told."""
-    max_output: int | None = None
-    """Characters of a block's output that are told, if that is less than the user's own limit."""
+    calls_tools: bool = True  # if its name says that it can
+    one_block: bool = False  # a reply ends with its first block; what follows is made up
+    digests_errors: bool = False  # tracebacks go out without the frames of libraries
+    max_output: int | None = None  # characters of a block's output, if that is less than the user's limit
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
-    same_results: int = 2
-    """So often the same block may run with the same result, before it is refused."""
-    tells_files: bool = False
-    """Whether the model is told what a block did to files, since it does not look."""
-    same_failures: int | None = None
-    """So often in a row the same failure may come, before the model is told to try another way."""
+    same_results: int = 2  # how often a block may run with the same result
+    tells_files: bool = False  # report what a block did to files, since it doesn't look
+    same_failures: int | None = None  # in a row, before the model is asked to try something else
 
 
 class Forms(NamedTuple):
-    """How things are put to the model."""
+    """How the messages of one request are worded."""
 
     user_template: str = AS_IS
     always_use_user_template: bool = False
@@ -67,10 +59,8 @@ class Forms(NamedTuple):
     shrink_images: bool = True
     vision: bool = False
     detail: str = "low"
-    pictures: int | None = None
-    """So many of those that the computer has shown are sent at most; None is all of them."""
-    secrets: Mapping[str, str] | None = None
-    """Secrets that are known, by what they are; None lets through whatever code prints."""
+    pictures: int | None = None  # the most of those that the computer has shown; None is all
+    secrets: Mapping[str, str] | None = None  # to redact, by what they are; None redacts nothing
     describe: Callable[..., str] | None = None
     max_output: int | None = None
     digests_errors: bool = False

@@ -1,4 +1,4 @@
-"""The providers as data: a row for each, under the name that LiteLLM gives it."""
+"""Providers of models as data, where a model string is asked, what a model can do by its name, and keys."""
 
 from __future__ import annotations
 
@@ -137,14 +137,11 @@ PROVIDERS: tuple[Provider, ...] = (
 
 ROWS = {row.prefix: row for row in PROVIDERS}
 
+# Some providers that LiteLLM is known to have, so that the advice is short. It has more.
 THROUGH_LITELLM = frozenset(
     "azure_ai bedrock clarifai cloudflare gigachat github_copilot litellm nlp_cloud oci petals predibase "
     "replicate sagemaker sagemaker_chat snowflake triton vertex_ai vertex_ai_beta watsonx watsonx_text".split()
 )
-"""Some that no row claims and LiteLLM is known to have, so that the advice is short; it has more."""
-
-
-__all__ = ["PROVIDERS", "Endpoint", "Provider", "identify", "resolve"]
 
 
 # Models that are written without a prefix and that OpenAI does not have.
@@ -154,8 +151,7 @@ _KEPT_WITH_API_BASE = frozenset(
     {"openai", "azure", "anthropic", "ollama", "ollama_chat", "jan", "lm_studio", "llamafile"}
     | {"hosted_vllm", "databricks", "litellm_proxy", "litellm"}
 )
-LITELLM = "litellm"
-"""The wire of what goes through LiteLLM, and the prefix that asks for it."""
+LITELLM = "litellm"  # the wire of what goes through LiteLLM, and the prefix that asks for it
 
 AZURE_VERSION = "2024-10-21"
 ANTHROPIC_VERSION = "2023-06-01"
@@ -221,32 +217,37 @@ def resolve(
         base_url = f"{base_url}/openai/deployments/{name}"
         return Endpoint("azure", name, base_url, key, {"api-version": version}, row.key_header)
     if key is None and base_url == row.base_url and not row.is_local:
-        raise _missing_key(row)
+        raise MissingKeyError(
+            f"There is no key for {row.prefix}. Set {row.key_variables[0]} in the environment, or pass --api_key "
+            "(in Python: interpreter.llm.api_key). To use a server of your own, pass --api_base and --model."
+        )
     if row.wire == "anthropic":
         headers = {"anthropic-version": api_version or ANTHROPIC_VERSION}
         return Endpoint(row.prefix, name, base_url, key, {}, row.key_header, row.wire, headers)
-    if row.prefix == "openai" and _speaks_responses(name, base_url == row.base_url):
+    is_only_responses = base_url == row.base_url and any(fnmatchcase(name, each) for each in _ONLY_RESPONSES)
+    if row.prefix == "openai" and (is_only_responses or name.startswith(_RESPONSES)):
         return Endpoint(row.prefix, name.removeprefix(_RESPONSES), base_url, key, wire="responses")
     return Endpoint(row.prefix, name, base_url, key, wire=row.wire, objects_to=row.objects_to)
 
 
 def _through_litellm(model: str, provider: str, api_base: str | None, api_key: str | None) -> Endpoint:
-    """A model that no row claims: LiteLLM may know it, if it is installed."""
+    """The endpoint of a model without a row: LiteLLM may know it, if it is installed."""
+    from difflib import get_close_matches
     from importlib.util import find_spec
 
-    if find_spec(LITELLM) is None and provider in THROUGH_LITELLM:
+    if find_spec(LITELLM) is not None:
+        return Endpoint(provider, model.removeprefix(f"{LITELLM}/"), api_base or "", api_key, wire=LITELLM)
+    if provider in THROUGH_LITELLM:
         how = "pip install 'open-interpreter[litellm]'"
         raise LiteLLMMissingError(f"{model!r} is asked through LiteLLM, which is not installed. Run: {how}")
-    if find_spec(LITELLM) is None:
-        raise _no_provider(model, provider)
-    name = model.removeprefix(f"{LITELLM}/")
-    return Endpoint(provider, name, api_base or "", api_key, wire=LITELLM)
-
-
-def _speaks_responses(name: str, at_openai: bool) -> bool:
-    """Where the user asks for it, and for the models that OpenAI serves in no other way."""
-    only = at_openai and any(fnmatchcase(name, pattern) for pattern in _ONLY_RESPONSES)
-    return only or name.startswith(_RESPONSES)
+    close = get_close_matches(provider, ROWS, n=3)
+    meant = f"Did you mean {' or '.join(close)}? " if close else ""
+    raise ProviderNotFoundError(
+        f"No provider named {provider!r} is known, so {model!r} cannot be asked. {meant}"
+        "`interpreter --models` lists what can be used. LiteLLM knows more providers: "
+        "`pip install 'open-interpreter[litellm]'`. "
+        "A server that speaks OpenAI's Chat Completions can be used with --api_base."
+    )
 
 
 def identify(model: str, api_base: str | None = None) -> tuple[str, str]:
@@ -292,27 +293,6 @@ def _ollama_address(host: str) -> str:
     name = "127.0.0.1" if name in ("", "0.0.0.0", "[::]") else name
     port = port or ("443" if scheme == "https" else "80" if found else "11434")
     return f"{scheme or 'http'}://{name}:{port}{slash}{path}"
-
-
-def _missing_key(row: Provider) -> MissingKeyError:
-    variable = row.key_variables[0]
-    return MissingKeyError(
-        f"There is no key for {row.prefix}. Set {variable} in the environment, or pass --api_key (in Python: "
-        "interpreter.llm.api_key). To use a server of your own, pass --api_base and --model."
-    )
-
-
-def _no_provider(model: str, provider: str) -> ProviderNotFoundError:
-    from difflib import get_close_matches
-
-    close = get_close_matches(provider, ROWS, n=3)
-    meant = f"Did you mean {' or '.join(close)}? " if close else ""
-    return ProviderNotFoundError(
-        f"No provider named {provider!r} is known, so {model!r} cannot be asked. {meant}"
-        "`interpreter --models` lists what can be used. LiteLLM knows more providers: "
-        "`pip install 'open-interpreter[litellm]'`. "
-        "A server that speaks OpenAI's Chat Completions can be used with --api_base."
-    )
 
 
 def check_offline(model: str, environ: Mapping[str, str], api_base: str | None) -> None:

@@ -1,4 +1,8 @@
-"""Notices that a model has begun to say the same thing over and over, while it is still saying it."""
+"""The streamed reply of a model, in OpenAI's shape, as message, code, tool call and reasoning chunks.
+
+`ReplyParser` puts it together: thinking in the text, fences (text_mode), calls (tool_mode), and malformed calls that
+models write in place of real ones. `Repetition` notices a reply that goes round in circles.
+"""
 
 from __future__ import annotations
 
@@ -46,13 +50,8 @@ def repeats(text: str) -> bool:
     if before < 0:
         return False
     stretch = len(text) - len(end) - before
-    needed = _needed(stretch)
+    needed = max(_LEAST, _TIMES * stretch) if stretch > _DULL else 2 * _LEAST
     return len(text) >= needed and text[-needed:-stretch] == text[stretch - needed :]
-
-
-def _needed(stretch: int) -> int:
-    """How long a repetition of such a stretch has to be."""
-    return max(_LEAST, _TIMES * stretch) if stretch > _DULL else 2 * _LEAST
 
 
 MARKS = (
@@ -103,7 +102,8 @@ class ThinkSpans:
             self._unopened.append(text)
         while self._step():
             pass
-        return self._take()
+        out, self._out = self._out, []
+        return out
 
     def told_apart(self) -> None:
         """The server sends thinking by itself, so the text is what it looks like."""
@@ -118,7 +118,8 @@ class ThinkSpans:
         else:
             self._give("message", self._text)
         self._text = self._blank = ""
-        return self._take()
+        out, self._out = self._out, []
+        return out
 
     # Steps: each takes what it can from the text and says whether the next one may go on.
 
@@ -146,8 +147,10 @@ class ThinkSpans:
         if self._may_become_a_mark():
             return False
         fence = _FENCE.match(self._text)
-        if fence:
-            self._turn(fence[1])
+        if fence and not self._fence:
+            self._fence = fence[1]
+        elif fence and fence[1].startswith(self._fence):  # of the same kind, and at least as long
+            self._fence = ""
         self._step = self._line
         return True
 
@@ -159,13 +162,6 @@ class ThinkSpans:
         if begun[0] in "`~" and not begun.strip(begun[0]):
             return True  # a fence may still grow
         return not self._fence and any(opening.startswith(begun) for opening, _ in MARKS)
-
-    def _turn(self, fence: str) -> None:
-        """A fenced block begins, or ends with a fence of the same kind that is at least as long."""
-        if not self._fence:
-            self._fence = fence
-        elif fence.startswith(self._fence):
-            self._fence = ""
 
     def _line(self) -> bool:
         end = self._text.find("\n") + 1
@@ -186,7 +182,10 @@ class ThinkSpans:
     def _span(self) -> bool:
         end = self._text.find(self._closing)
         if end < 0:
-            held = _held_back(self._text, self._closing)
+            # The end of the text may be the beginning of the mark.
+            longest = min(len(self._text), len(self._closing) - 1)
+            sizes = range(longest, 0, -1)
+            held = next((size for size in sizes if self._text.endswith(self._closing[:size])), 0)
             self._think(self._text[: len(self._text) - held])
             self._text = self._text[len(self._text) - held :]
             return False
@@ -214,16 +213,6 @@ class ThinkSpans:
     def _give(self, kind: str, text: str) -> None:
         if text:
             self._out.append((kind, text))
-
-    def _take(self) -> Spans:
-        out, self._out = self._out, []
-        return out
-
-
-def _held_back(text: str, mark: str) -> int:
-    """How much of the text's end could be the beginning of the mark."""
-    longest = min(len(text), len(mark) - 1)
-    return next((size for size in range(longest, 0, -1) if text.endswith(mark[:size])), 0)
 
 
 WRAPPER = "functions.execute("
@@ -258,10 +247,10 @@ def suspicious(beginning: str) -> bool | None:
     return begins_call(beginning)
 
 
-class Mender:
-    """Passes chunks on and mends each message and block; holds back only beginnings that are suspicious.
+class CallRepair:
+    """Repairs malformed calls that models write in place of a real one; holds back only suspicious beginnings.
 
-    It also drops messages that are blank, and blank lines at the beginning of the others.
+    It also drops blank messages, and blank lines at the beginning of the others.
     """
 
     def __init__(self) -> None:
@@ -295,28 +284,25 @@ class Mender:
             self._out.append(chunk)
             return
         if chunk["type"] != self._open:
-            self._begin(chunk)
-        if self._open == "message":
-            self._message(chunk)
+            if self._open == "message":
+                self._end_message()
+            self._open, self._language, self._call = chunk["type"], chunk.get("format", ""), chunk.get("call")
+            self._beginning, self._tail, self._passed = _Beginning(), "", False
+        if self._open == "message" and self._beginning.is_past:
+            self._out.append(chunk)
+        elif self._open == "message":
+            self._say(self._beginning.add(chunk["content"]))
         elif self._open == "tool_call":
             self._out.append(chunk)
             self._open = "" if chunk.get("end") else self._open
         elif chunk.get("end"):
-            self._end_code()
+            self._settle_code()
+            if not self._passed:
+                self._out.append(self._chunk(content=""))
+            self._out.append(self._chunk(end=True))
+            self._open = ""
         else:
             self._code(chunk["content"])
-
-    def _begin(self, chunk: Chunk) -> None:
-        if self._open == "message":
-            self._end_message()
-        self._open, self._language, self._call = chunk["type"], chunk.get("format", ""), chunk.get("call")
-        self._beginning, self._tail, self._passed = _Beginning(), "", False
-
-    def _message(self, chunk: Chunk) -> None:
-        if self._beginning.is_past:
-            self._out.append(chunk)
-        else:
-            self._say(self._beginning.add(chunk["content"]))
 
     def _say(self, text: str) -> None:
         blank = _BLANK_LINES.match(text)
@@ -339,9 +325,8 @@ class Mender:
         if not self._beginning.is_past:
             code = self._beginning.add(code, may_have_tick=True)
         code = self._tail + code
-        echo = len(code) - len(_without_echo(code))
-        self._run(code[: len(code) - echo])
-        self._tail = code[len(code) - echo :]
+        self._tail = next((begun for begun in _ECHO_BEGUN if code.endswith(begun)), "")
+        self._run(code.removesuffix(self._tail))
 
     def _settle_code(self) -> None:
         code = (self._tail + self._beginning.rest()).removesuffix(ECHO)
@@ -350,13 +335,6 @@ class Mender:
             self._language, code = call
         self._run(code)
         self._tail = ""
-
-    def _end_code(self) -> None:
-        self._settle_code()
-        if not self._passed:
-            self._out.append(self._chunk(content=""))
-        self._out.append(self._chunk(end=True))
-        self._open = ""
 
     def _run(self, code: str) -> None:
         if code:
@@ -399,14 +377,6 @@ class _Beginning:
         return text
 
 
-def _without_echo(code: str) -> str:
-    """The code without an end that may be the beginning of the echo."""
-    if not code.endswith(_ECHO_BEGUN):
-        return code
-    begun = next(begun for begun in _ECHO_BEGUN if code.endswith(begun))
-    return code.removesuffix(begun)
-
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -421,8 +391,10 @@ class ReplyParser:
         self.usage: Mapping[str, Any] | None = None
         self.written = 0  # characters that the model wrote, whatever they are
         self._fences = FenceParser(tools) if fences else None
-        self._calls = _Calls(tools)
-        self._mender = Mender()
+        self._tools = tools
+        self._calls: list[_Call] = []
+        self._by_index: dict[Any, _Call] = {}
+        self._repair = CallRepair()
         self._words = _Pairing()
         self._spans = ThinkSpans(thinks_first)
         self._waiting: deque[_Call | list[Chunk]] = deque()  # what came behind a call that is not whole yet
@@ -454,29 +426,29 @@ class ReplyParser:
         chunks += self._fences.finish(close) if self._fences else []
         if chunks:
             self._queue(chunks)
-        for call in self._calls.all:
+        for call in self._calls:
             call.finish(close)
             if not call.is_waiting and call.out:
                 self._waiting.append(call)
-        return self._mender.feed(self._drain(everything=True)) + self._mender.finish()
+        return self._repair.feed(self._drain(everything=True)) + self._repair.finish()
 
     @property
     def has_called(self) -> bool:
         """Whether the model has called a tool."""
-        return bool(self._calls.all)
+        return bool(self._calls)
 
     @property
     def weakness(self) -> str:
         """How the model has failed to call a tool as it should; empty if it has not. To be asked behind `finish`."""
         fenced = self._fences.languages - PROSE_LANGUAGES if self._fences is not None else ()
-        if fenced or self._mender.unwrapped:
+        if fenced or self._repair.unwrapped:
             return "wrote code as text instead of calling the tool"
-        return "wrote a tool call that can't be read" if any(call.is_malformed for call in self._calls.all) else ""
+        return "wrote a tool call that can't be read" if any(call.is_malformed for call in self._calls) else ""
 
     @property
     def in_block(self) -> bool:
         """Whether a block has begun and not ended; to be asked behind `finish(close=False)`."""
-        unfinished = any(not call.complete for call in self._calls.all)
+        unfinished = any(not call.complete for call in self._calls)
         return unfinished or (self._fences is not None and self._fences.in_block)
 
     def _say(self, text: str) -> list[Chunk]:
@@ -484,8 +456,8 @@ class ReplyParser:
         chunks = self._spoken(self._spans.feed(self._words.whole(text)))
         if self._waiting:
             self._queue(chunks)
-            return self._mender.feed(self._drain())
-        return self._mender.feed(chunks)
+            return self._repair.feed(self._drain())
+        return self._repair.feed(chunks)
 
     def _spoken(self, spans: list[tuple[str, str]]) -> list[Chunk]:
         chunks: list[Chunk] = []
@@ -498,12 +470,29 @@ class ReplyParser:
 
     def _call(self, deltas: list[Mapping[str, Any]]) -> list[Chunk]:
         for delta in deltas:
-            call = self._calls.of(delta)
+            call = self._called_by(delta)
             self.written += call.add(delta)
             if not call.is_waiting:
                 call.is_waiting = True
                 self._waiting.append(call)
-        return self._mender.feed(self._drain())
+        return self._repair.feed(self._drain())
+
+    def _called_by(self, delta: Mapping[str, Any]) -> _Call:
+        """The call of a delta; servers leave indexes and ids out, repeat them, or give wrong ones."""
+        index, call_id = delta.get("index"), delta.get("id") or ""
+        name = (delta.get("function") or {}).get("name") or ""
+        last = self._calls[-1] if self._calls else None
+        call = last if index is None else self._by_index.get(index)
+        if call is not None and call_id and call.id and call_id != call.id:
+            is_new = bool(name) or call.complete
+        else:
+            is_new = call is None or (bool(name) and call.complete and bool(_arguments_of(delta).strip()))
+        if call is None or is_new:
+            call = _Call(call_id, self._tools)
+            self._calls.append(call)
+        if index is not None:
+            self._by_index[index] = call
+        return call
 
     def _queue(self, chunks: list[Chunk]) -> None:
         if self._waiting and isinstance(self._waiting[-1], list):
@@ -580,34 +569,6 @@ class _Call:
 
     def finish(self, close: bool) -> None:
         self._give(self._settled().finish(close))
-
-
-class _Calls:
-    """Which call a delta belongs to; servers leave indexes and ids out, repeat them, or give wrong ones."""
-
-    def __init__(self, tools: Collection[str]) -> None:
-        self.all: list[_Call] = []
-        self._tools = tools
-        self._by_index: dict[Any, _Call] = {}
-
-    def of(self, delta: Mapping[str, Any]) -> _Call:
-        index, call_id = delta.get("index"), delta.get("id") or ""
-        name = (delta.get("function") or {}).get("name") or ""
-        last = self.all[-1] if self.all else None
-        call = last if index is None else self._by_index.get(index)
-        if call is None or _is_another(call, call_id, name, delta):
-            call = _Call(call_id, self._tools)
-            self.all.append(call)
-        if index is not None:
-            self._by_index[index] = call
-        return call
-
-
-def _is_another(call: _Call, call_id: str, name: str, delta: Mapping[str, Any]) -> bool:
-    """Whether a delta in the place of this call begins another one."""
-    if call_id and call.id and call_id != call.id:
-        return bool(name) or call.complete
-    return bool(name) and call.complete and bool(_arguments_of(delta).strip())
 
 
 def _arguments_of(delta: Mapping[str, Any]) -> str:

@@ -1,4 +1,7 @@
-"""Text mode: from streamed Markdown to message and code chunks, the same however the text is cut."""
+"""Text mode, for models without tools: code goes out and comes back in Markdown fences.
+
+`TextChat` writes the conversation; `FenceParser` reads the streamed reply, the same however it is split.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,7 @@ from interpreter.llm.model_profile import Forms
 from interpreter.messages import Chunk
 
 DEFAULT_LANGUAGE = "python"
-PROSE_LANGUAGES = frozenset({"text", "markdown", "plaintext"})
-"""A block in one of these is something that the model says."""
+PROSE_LANGUAGES = frozenset({"text", "markdown", "plaintext"})  # a block in one of these is not code
 LONGEST_FENCE_LINE = 256  # a longer line is never a fence, so that only little is ever held back
 
 _MAYBE_OPENS = re.compile(r"[ \t]*(?:`{0,2}|~{0,2}|`{3,}[^`]*|~{3,}.*)\Z")
@@ -45,13 +47,18 @@ class FenceParser:
 
     def feed(self, text: str) -> list[Chunk]:
         """The chunks that this piece makes certain."""
-        text = self._with_plain_newlines(text)
+        if self._return_held:
+            text = "\r" + text
+        self._return_held = text.endswith("\r")
+        text = text.removesuffix("\r").replace("\r\n", "\n")
         *lines, rest = text.split("\n")
         for line in lines:
-            self._end_line(line)
+            self._settle_line(self._held + line, ended=True)
+            self._held, self._line_is_plain = "", False
         if rest:
             self._continue_line(rest)
-        return self._take()
+        out, self._out = self._out, []
+        return out
 
     def finish(self, close: bool = True) -> list[Chunk]:
         """What is left when the reply has ended; with `close` a block that is still open ends with it."""
@@ -62,28 +69,12 @@ class FenceParser:
             self._settle_line(self._held, ended=False)
         if self._block is not None and close:
             self._close_block(self._block)
-        return self._take()
+        out, self._out = self._out, []
+        return out
 
     @property
     def in_block(self) -> bool:
         return self._block is not None
-
-    def _with_plain_newlines(self, text: str) -> str:
-        if self._return_held:
-            text = "\r" + text
-        self._return_held = text.endswith("\r")
-        if self._return_held:
-            text = text[:-1]
-        return text.replace("\r\n", "\n") if "\r" in text else text
-
-    def _take(self) -> list[Chunk]:
-        out, self._out = self._out, []
-        return out
-
-    def _end_line(self, text: str) -> None:
-        self._settle_line(self._held + text, ended=True)
-        self._held = ""
-        self._line_is_plain = False
 
     def _continue_line(self, text: str) -> None:
         self._held += text
@@ -96,16 +87,19 @@ class FenceParser:
         """The rest of a line is known."""
         if self._block is not None:
             self._settle_code(self._block, line)
-        elif (opening := self._opening(line)) and ended:
-            self._open_block(line, opening)
-        else:
+            return
+        may_open = ended and not self._line_is_plain and len(line) <= LONGEST_FENCE_LINE
+        opening = (_OPENS.match(line) if may_open else None) or (_OPENS_LATE.search(line) if ended else None)
+        if opening is None:
             self._prose(line + "\n" if ended else line)
-
-    def _opening(self, line: str) -> re.Match[str] | None:
-        opening = None
-        if not self._line_is_plain and len(line) <= LONGEST_FENCE_LINE:
-            opening = _OPENS.match(line)
-        return opening or _OPENS_LATE.search(line)
+            return
+        self._prose(line[: opening.start()])
+        indent = len(opening.groupdict().get("indent") or "")
+        tool = next(iter(opening["info"].split()), "")
+        is_call = tool in self._tools
+        name = tool if is_call else language_of(opening["info"])
+        self.languages.add(name.lower())
+        self._block = _Block(opening["fence"], indent, name, "tool_call" if is_call else "code")
 
     def _continue_prose(self) -> None:
         if not self._line_is_plain:
@@ -120,15 +114,6 @@ class FenceParser:
     def _prose(self, text: str) -> None:
         if text:
             self._out.append({"type": "message", "content": text})
-
-    def _open_block(self, line: str, opening: re.Match[str]) -> None:
-        self._prose(line[: opening.start()])
-        indent = len(opening.groupdict().get("indent") or "")
-        tool = next(iter(opening["info"].split()), "")
-        is_call = tool in self._tools
-        name = tool if is_call else language_of(opening["info"])
-        self.languages.add(name.lower())
-        self._block = _Block(opening["fence"], indent, name, "tool_call" if is_call else "code")
 
     def _continue_code(self, block: _Block) -> None:
         if self._line_is_plain:

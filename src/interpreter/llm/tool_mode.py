@@ -1,10 +1,13 @@
-"""A conversation for a model with tools: code and calls as tool calls, output as their results."""
+"""Tool mode: code and calls go out as tool calls, and their streamed arguments come back as chunks.
+
+`ToolChat` writes the conversation; `CallArguments` and `ToolArguments` read a call while its JSON arrives.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 from interpreter.llm.text_mode import DEFAULT_LANGUAGE
@@ -21,9 +24,9 @@ _LONGEST_ID = 40  # characters, at OpenAI
 
 
 class ToolChat:
-    """Puts a conversation together so that every call has exactly one result, right behind it.
+    """A conversation in which every call has exactly one result, right behind it.
 
-    A call goes out under the id that it came with, if that is still free and no provider refuses it for its length.
+    A call goes out under the id that it came with, if that is still free and not too long for any provider.
     """
 
     def __init__(self) -> None:
@@ -55,9 +58,10 @@ class ToolChat:
         self._call(_Call(wire_name(name), _as_object(arguments), call, NOT_MADE))
 
     def output(self, text: str, failed: bool = False, call: str | None = None) -> None:
-        """Output answers the call with its id, or else the oldest one without an answer, or goes on with the last."""
+        """Output answers the call with its id, or the oldest one without an answer, or adds to the last."""
         if self._calls:
-            next(self._answered_by(call)).add(text)
+            named = [each for each in self._calls if call is not None and each.call == call] or self._calls
+            next((each for each in named if each.results is None), named[-1]).add(text)
         elif text:
             self.user(on_this_computer(text))
 
@@ -77,11 +81,6 @@ class ToolChat:
     def _call(self, call: _Call) -> None:
         self._end_answered_turn()
         self._calls.append(call)
-
-    def _answered_by(self, call: str | None) -> Iterator[_Call]:
-        named = [each for each in self._calls if call is not None and each.call == call] or self._calls
-        yield from (each for each in named if each.results is None)
-        yield named[-1]
 
     def _id(self, call: str | None) -> str:
         self._count += 1
@@ -107,8 +106,11 @@ class ToolChat:
         results = []
         for call in self._calls:
             call_id = self._id(call.call)
-            message.setdefault("tool_calls", []).append(call.as_call(call_id))
-            results.append(call.as_result(call_id))
+            function = {"name": call.name, "arguments": call.arguments}
+            called = {"id": call_id, "type": "function", "function": function}
+            message.setdefault("tool_calls", []).append(called)
+            content = call.unmade if call.results is None else "\n".join(call.results) or NO_OUTPUT
+            results.append({"role": "tool", "tool_call_id": call_id, "name": call.name, "content": content})
         self._messages += [message, *results, *self._pictures]
         self._said, self._calls, self._pictures = [], [], []
 
@@ -134,17 +136,10 @@ class _Call:
         self.name, self.arguments = name, arguments
         self.call = call  # the id that it came with
         self.results: list[str] | None = None
-        self._unmade = unmade
+        self.unmade = unmade  # the result of a call that was not made
 
     def add(self, text: str) -> None:
         self.results = [*(self.results or []), *([text] if text else [])]
-
-    def as_call(self, call_id: str) -> dict[str, Any]:
-        return {"id": call_id, "type": "function", "function": {"name": self.name, "arguments": self.arguments}}
-
-    def as_result(self, call_id: str) -> dict[str, Any]:
-        content = self._unmade if self.results is None else "\n".join(self.results) or NO_OUTPUT
-        return {"role": "tool", "tool_call_id": call_id, "name": self.name, "content": content}
 
 
 _STOPS = {'"': re.compile(r'["\\]'), "'": re.compile(r"['\\]")}
@@ -216,12 +211,10 @@ def _escape(text: str, at: int) -> tuple[str, int]:
     return ("", at) if _LOW_BEGUN.match(text, at + 6) else (_BROKEN, at + 6)
 
 
+# Names that models invent for the tool, with bare code as the arguments.
 RAW_NAMES = frozenset({"python", "functions"})
-"""Names that models invent for the tool, with bare code as the arguments."""
-
+# Names under which models call `execute`; a call of any other name runs no code.
 CODE_NAMES = RAW_NAMES | {"", EXECUTE, "execute_code", "run_code", "code_interpreter", "code_execution", "python3"}
-"""Names under which models call `execute`; a call of any other name runs no code."""
-
 _PREFIXES = ("functions.", "tools.", "default_api.", "default_api:")
 _IN_JSON = re.compile(r'["\\{}\[\]]')
 _IN_STRING = re.compile(r'["\\]')
@@ -290,7 +283,8 @@ class CallArguments:
             pass
         code_goes_on = self._key == "code" and self._step == self._string_value
         self._in_code = code_goes_on and not self._blank and self._at == len(self._text)
-        return self._take()
+        out, self._out = self._out, []
+        return out
 
     def finish(self, close: bool = True) -> list[Chunk]:
         """What is left when the reply has ended; with `close` a block that is still open ends with it."""
@@ -305,9 +299,6 @@ class CallArguments:
             self._settle_language()
             if close:
                 self._end_block()
-        return self._take()
-
-    def _take(self) -> list[Chunk]:
         out, self._out = self._out, []
         return out
 
@@ -344,10 +335,10 @@ class CallArguments:
         self._out += self._inner.feed(scanned.text)
         self.complete = self._inner.complete
         if scanned.ended:
-            self._step = self._nothing_more
+            self._step = self._ignore_rest
         return False
 
-    def _nothing_more(self) -> bool:
+    def _ignore_rest(self) -> bool:
         self._at = len(self._text)
         return False
 
@@ -355,7 +346,9 @@ class CallArguments:
         self._skip_space()
         first = self._peek()
         if first == "}":
-            self._end_object()
+            self._end_block()
+            self.complete = True
+            self._step = self._after
         elif first and first in "\"'":
             end = self._text.find(first, self._at + 1)
             if end < 0:
@@ -439,11 +432,6 @@ class CallArguments:
             return
         self._blank = False
         self._out.append({"type": "code", "format": self._language or DEFAULT_LANGUAGE, "content": code})
-
-    def _end_object(self) -> None:
-        self._end_block()
-        self.complete = True
-        self._step = self._after
 
     def _settle_language(self) -> str:
         self._language = self._language or self._word.strip() or DEFAULT_LANGUAGE

@@ -1,1 +1,1 @@
-"""Models on this machine: servers that run already, and an engine and weights of our own."""
+"""Models on this machine: servers that are running, and the built-in engine."""

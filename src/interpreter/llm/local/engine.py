@@ -1,4 +1,7 @@
-"""A program of ours that ends with us, however we end."""
+"""Model servers that we start: the built-in engine (llama.cpp in a child process), Ollama and llamafiles.
+
+Each runs under a supervisor, and ends when this process does.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +63,7 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Of the supervisor, which is there as long as the program may be."""
+        """The pid of the supervisor, which outlives the program."""
         return self._process.pid
 
     def last_words(self) -> str:
@@ -96,7 +99,7 @@ Watch = Callable[[socket.socket], None]
 
 @dataclass
 class Engine:
-    """A model that is loaded and served at `base_url` to whoever knows `key`."""
+    """A model that is loaded and served at `base_url` to clients with `key`."""
 
     name: str
     weights: Path
@@ -107,7 +110,7 @@ class Engine:
 
     @property
     def alive(self) -> bool:
-        """Whether its process is still there."""
+        """Whether its process is still running."""
         try:
             return self.child.data.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK) != b""
         except BlockingIOError:
@@ -124,9 +127,9 @@ _starting = threading.Lock()
 
 
 def running(weights: Path, context: int | None = None, watch: Watch | None = None) -> Engine:
-    """The engine for these weights, started if it is not there; the same one for all who ask in this process.
+    """The engine for these weights, started if necessary; one for the whole process.
 
-    `watch` is told the socket that the start waits on: shutting it down from another thread ends the start.
+    `watch` gets the socket that the start waits on: shutting it down from another thread ends the start.
     """
     wanted = (weights, context or CONTEXT)
     with _starting:
@@ -151,7 +154,7 @@ def loaded() -> Engine | None:
 
 
 def stop_all() -> None:
-    """End every engine; at the end of this process they end by themselves."""
+    """End every engine. They also end with this process."""
     with _starting:
         for key in list(_engines):
             _engines.pop(key).close()
@@ -166,42 +169,42 @@ def start(weights: Path, context: int = CONTEXT, watch: Watch | None = None) -> 
         "name": weights.stem,
         "context": context,
         "key": key,
-        "threads": _processors(),
+        "threads": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
         "cache_megabytes": _CACHE_MEGABYTES,
     }
     # Passive: waiting threads sleep, so that the code it works beside gets the processors.
     env = {**os.environ, "OMP_WAIT_POLICY": "passive"}
     child = Child([sys.executable, "-P", str(PROGRAM), "{data}"], env)
     try:
-        with child.data.dup() as waiting:  # so that shutting it means nothing once the model is there
+        with child.data.dup() as waiting:  # shutting it has no effect once the model is loaded
             if watch is not None:
                 watch(waiting)
-            told = _answer(child, orders)
-        if told.get("event") != "ready":
-            raise _failed(weights, child, told.get("detail", ""))
+            answer = _send_orders(child, orders)
+        if answer.get("event") != "ready":
+            log = child.last_words().splitlines()
+            reason = next((line.partition(" E ")[2] for line in log if " E " in line), "") or "\n".join(log[-3:])
+            raise EngineError(
+                f"The built-in engine could not load {weights.name}. Is the file whole, is there enough memory, "
+                f"and is {PACKAGE} new enough for this model?",
+                detail=reason or answer.get("detail", ""),
+            )
     except BaseException:
         child.close()
         raise
-    return Engine(weights.stem, weights, context, f"{told['address']}/v1", key, child)
+    return Engine(weights.stem, weights, context, f"{answer['address']}/v1", key, child)
 
 
 def is_installed() -> bool:
-    """Whether the engine's package is there; it may have come a moment ago."""
+    """Whether the engine's package is installed; it may be new."""
     invalidate_caches()
     return find_spec(PACKAGE) is not None
 
 
 def install_command() -> list[str]:
-    """What installs the engine into the Python that runs us."""
+    """The command that installs the engine into this Python."""
     if find_spec("pip") is None and (uv := shutil.which("uv")):
         return [uv, "pip", "install", "--python", sys.executable, PACKAGE]
     return [sys.executable, "-m", "pip", "install", PACKAGE]
-
-
-def _processors() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _check(weights: Path) -> None:
@@ -218,34 +221,23 @@ def _check(weights: Path) -> None:
         raise EngineError(f"{weights} is not a GGUF file, which is what llama.cpp reads.")
 
 
-def _answer(child: Child, orders: dict[str, Any]) -> dict[str, Any]:
-    """What the engine says once it has loaded; nothing if it ended before that."""
+def _send_orders(child: Child, orders: dict[str, Any]) -> dict[str, Any]:
+    """The engine's answer once it has loaded the model; nothing if it ended before that."""
     try:
         child.data.sendall(json.dumps(orders).encode() + b"\n")
         with child.data.makefile("rb") as lines:
             line = lines.readline()
     except OSError:
         return {}
-    told: dict[str, Any] = json.loads(line) if line.endswith(b"\n") else {}
-    return told
-
-
-def _failed(weights: Path, child: Child, detail: str) -> EngineError:
-    words = child.last_words().splitlines()
-    reason = next((line.partition(" E ")[2] for line in words if " E " in line), "") or "\n".join(words[-3:])
-    return EngineError(
-        f"The built-in engine could not load {weights.name}. Is the file whole, is there enough memory, "
-        f"and is {PACKAGE} new enough for this model?",
-        detail=reason or detail,
-    )
+    answer: dict[str, Any] = json.loads(line) if line.endswith(b"\n") else {}
+    return answer
 
 
 _LONGEST_START = 120.0
-_CONTEXT = 8192
 
 
 class StartedServer:
-    """A server of ours; it ends with us."""
+    """A server that we started."""
 
     def __init__(self, kind: Kind, child: Child, log: int) -> None:
         self.kind = kind
@@ -270,7 +262,7 @@ class StartedServer:
         self._child.close()
 
     def _follow(self) -> None:
-        """Read its log to the end: each piece is a reason to look whether it listens by now."""
+        """Read its log to the end. Each new piece is a reason to check whether it listens."""
         with open(self._log, "rb", buffering=0) as log:
             while piece := log.read(65536):
                 self._tail = (self._tail + piece)[-1000:]
@@ -292,19 +284,22 @@ def llamafiles() -> list[Path]:
 
 
 def start_ollama(kind: Kind, program: str) -> StartedServer:
-    """Start Ollama where it is expected, and wait for it."""
+    """Start Ollama at its usual address, and wait for it."""
     env = {**os.environ, "OLLAMA_HOST": urlsplit(kind.address).netloc}
     return _start(kind, [program, "serve"], env)
 
 
 def start_llamafile(file: Path, port: int | None = None) -> StartedServer:
-    """Start a llamafile and wait for it; at a free port, since its own may be taken."""
-    port = port or _free_port()
+    """Start a llamafile and wait for it; at a free port, since its default may be taken."""
+    if port is None:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
     usual = next(kind for kind in KINDS if kind.name == "llama.cpp")
     kind = replace(usual, title=file.name, address=f"http://127.0.0.1:{port}")
     options = ["--server", "--nobrowser", "--host", "127.0.0.1", "--port", str(port)]
-    # Through a shell: to the system it is a program of no kind that it knows.
-    argv = ["/bin/sh", str(file), *options, "-c", str(_CONTEXT), "-ngl", "9999"]
+    # Through a shell: the system doesn't recognize the format of the program.
+    argv = ["/bin/sh", str(file), *options, "-c", str(CONTEXT), "-ngl", "9999"]
     return _start(kind, argv, dict(os.environ))
 
 
@@ -329,10 +324,3 @@ def listens(address: str) -> bool:
             return True
     except OSError:
         return False
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

