@@ -67,6 +67,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
     last_messages_count: int
     screen: Screen | None
     known_functions: dict[str, tuple[Effect, ...]]
+    os_limits: Limits | None
 
     if not TYPE_CHECKING:  # type checkers make the constructor from the declared settings
 
@@ -89,7 +90,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         self.responding = False
         self.last_messages_count = 0
         self.screen = None  # in OS mode, as the model sees it
-        self._os_limits: Limits | None = None
+        self.os_limits = None  # in OS mode, what the model may do in this turn
         self.known_functions = {}  # what functions of blocks that ran would do
         self._call_approval: tuple[object, CallApproval] | None = None
         self._cancel = threading.Event()
@@ -436,8 +437,8 @@ class OpenInterpreter(InterpreterSettings, closed=True):
             if present is None or present[0] != call.origin:
                 present = self._call_approval = (call.origin, CallApproval(self))
         permitted = present[1].permit(use, call.ask)
-        if self._os_limits is not None:
-            self._os_limits.check(use)
+        if self.os_limits is not None:
+            self.os_limits.check(use)
         return permitted
 
     # -- going back ------------------------------------------------------------------------------------------------

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
 import shutil
 import sys
@@ -15,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from interpreter.computer_api.browser.boundary import Boundary, BrowserError, BrowserMissingError
 
 if TYPE_CHECKING:
-    from playwright.async_api import Browser, BrowserContext, Playwright
+    from playwright.async_api import BrowserContext, Playwright
 
 NAMES = (
     *("google-chrome-stable", "google-chrome", "chromium", "chromium-browser"),
@@ -42,29 +40,6 @@ OTHER_PROFILE = "Another browser of ours has the profile with the logins, so thi
 MOST_PROFILES = 16
 
 
-@dataclass
-class Started:
-    """A browser that was started or attached to, and what has to be closed at the end."""
-
-    playwright: Playwright
-    context: BrowserContext
-    profile: Profile | None = None
-    attached: Browser | None = None
-    notice: str = ""
-
-    async def close(self, limit: float) -> None:
-        from playwright.async_api import Error
-
-        if self.attached is None:
-            with contextlib.suppress(Error, TimeoutError):
-                await asyncio.wait_for(self.context.close(), limit)
-        # The driver owns the browser's pipe: the browser ends with it, and an attached one is let go.
-        with contextlib.suppress(Error, TimeoutError):
-            await asyncio.wait_for(self.playwright.stop(), limit)
-        if self.profile is not None:
-            self.profile.release()
-
-
 @dataclass(frozen=True)
 class Launch:
     """How the browser should run; a different one needs another browser."""
@@ -78,19 +53,22 @@ class Launch:
     def is_firefox(self) -> bool:
         return not self.attach_to and is_firefox(self.path or "")
 
-    async def start(self) -> Started:
+    async def start(self) -> tuple[Playwright, BrowserContext, Profile | None]:
+        """The browser, and its profile; an attached browser has none of ours."""
         try:
             from playwright.async_api import async_playwright
         except ImportError as error:
             raise BrowserMissingError(NO_PLAYWRIGHT) from error
         playwright = await async_playwright().start()
         try:
-            return await (self._attach(playwright) if self.attach_to else self._launch(playwright))
+            if self.attach_to:
+                return playwright, await self._attach(playwright), None
+            return playwright, *await self._launch(playwright)
         except BaseException:
             await playwright.stop()
             raise
 
-    async def _attach(self, playwright: Playwright) -> Started:
+    async def _attach(self, playwright: Playwright) -> BrowserContext:
         from playwright.async_api import Error
 
         try:
@@ -100,10 +78,9 @@ class Launch:
                 f"No browser answers at {self.attach_to}. Start one for it: "
                 "chromium --remote-debugging-port=9222 --user-data-dir=FOLDER"
             ) from error
-        context = browser.contexts[0] if browser.contexts else await browser.new_context()
-        return Started(playwright, context, attached=browser)
+        return browser.contexts[0] if browser.contexts else await browser.new_context()
 
-    async def _launch(self, playwright: Playwright) -> Started:
+    async def _launch(self, playwright: Playwright) -> tuple[BrowserContext, Profile]:
         from playwright.async_api import Error
 
         program = find_browser(self.path, playwright)
@@ -131,7 +108,7 @@ class Launch:
             if isinstance(error, Error):
                 raise BrowserError(f"{program} did not start: {reason(error)}") from error
             raise
-        return Started(playwright, context, profile, notice="" if profile.is_usual else OTHER_PROFILE)
+        return context, profile
 
 
 def reason(error: Exception) -> str:

@@ -25,10 +25,10 @@ from interpreter.computer_api.browser.boundary import (
     quoted,
     shown,
 )
-from interpreter.computer_api.browser.launch import Launch, Started, reason
+from interpreter.computer_api.browser.launch import OTHER_PROFILE, Launch, Profile, reason
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, CDPSession, Dialog, Download, Page, Request, Route
+    from playwright.async_api import BrowserContext, CDPSession, Dialog, Download, Page, Playwright, Request, Route
 
 Result = TypeVar("Result")
 # Seconds
@@ -113,7 +113,10 @@ class Window:
         self.tab_changed = asyncio.Event()
         self.wanted_download: asyncio.Future[Download] | None = None
         self.failed_url = ""  # the last address that a tab could not load
-        self._started: Started | None = None
+        self.worker = Worker()
+        self._playwright: Playwright | None = None
+        self._context: BrowserContext | None = None
+        self._profile: Profile | None = None
         self._page: Page | None = None
         self._loading: dict[Page, asyncio.Event] = {}
         self._cdp_sessions: dict[Page, CDPSession] = {}
@@ -121,7 +124,7 @@ class Window:
     # -- beginning and end -----------------------------------------------------------------------------------------
 
     async def open(self) -> None:
-        self._started = await self.launch.start()
+        self._playwright, self._context, self._profile = await self.launch.start()
         from playwright.async_api import Error
         from playwright.async_api import TimeoutError as PlaywrightTimeout
 
@@ -135,20 +138,28 @@ class Window:
         context.on("request", self._on_request)
         context.on("requestfailed", self._on_request_failed)
         self._page = context.pages[-1] if context.pages else None
-        if self._started.notice:
-            self.notify(self._started.notice)
+        if self._profile is not None and not self._profile.is_usual:
+            self.notify(OTHER_PROFILE)
 
     async def close(self) -> None:
-        started, self._started = self._started, None
+        context, self._context = self._context, None
         self.closed = True
-        if started is not None:
-            await started.close(CONTEXT_CLOSED)
+        if context is None or self._playwright is None:
+            return
+        if not self.launch.attach_to:
+            with contextlib.suppress(self.error, TimeoutError):
+                await asyncio.wait_for(context.close(), CONTEXT_CLOSED)
+        # The driver owns the browser's pipe: the browser ends with it, and an attached one is let go.
+        with contextlib.suppress(self.error, TimeoutError):
+            await asyncio.wait_for(self._playwright.stop(), CONTEXT_CLOSED)
+        if self._profile is not None:
+            self._profile.release()
 
     @property
     def context(self) -> BrowserContext:
-        if self._started is None:
+        if self._context is None:
             raise BrowserError("The browser was closed. The next call starts it again.")
-        return self._started.context
+        return self._context
 
     def _on_close(self, *_: Any) -> None:
         self.closed = True
@@ -362,12 +373,11 @@ class Window:
 
 
 class BrowserHolder:
-    """One browser and its thread: started when it is needed, started again when it has gone, closed at the end."""
+    """One browser: started when it is needed, started again when it has gone, closed at the end."""
 
     def __init__(self) -> None:
         self.limit = CALL_LIMIT
         self._window: Window | None = None
-        self._worker: Worker | None = None
         self._lock = threading.Lock()
         _holders.add(self)
 
@@ -375,33 +385,31 @@ class BrowserHolder:
         """Do something with the browser, in time or not at all."""
         limit = self.limit if limit is None else limit
         with self._lock:
-            worker, window = self._ready(launch)
+            window = self._ready(launch)
         try:
-            return worker.call(lambda: window.run(act, self.limit), limit)
+            return window.worker.call(lambda: window.run(act, self.limit), limit)
         except BrowserTimeoutError:
             with contextlib.suppress(BrowserTimeoutError):
-                worker.call(window.revive, TO_REVIVE)
+                window.worker.call(window.revive, TO_REVIVE)
             raise
 
-    def _ready(self, launch: Launch) -> tuple[Worker, Window]:
-        worker, window = self._worker, self._window
-        if worker is not None and window is not None and not window.closed and window.launch == launch:
-            window.launch = launch  # the sandbox may allow more or less than before
-            return worker, window
-        notice = ""
-        if window is not None:
-            notice = GONE if window.closed else OTHER
+    def _ready(self, launch: Launch) -> Window:
+        before = self._window
+        if before is not None and not before.closed and before.launch == launch:
+            before.launch = launch  # the sandbox may allow more or less than before
+            return before
+        notice = "" if before is None else GONE if before.closed else OTHER
         self._close()
-        worker, window = Worker(), Window(launch)
+        window = Window(launch)
         try:
-            worker.call(window.open, TO_START)
+            window.worker.call(window.open, TO_START)
         except BaseException:
-            _end(worker, window)
+            _end(window)
             raise
-        self._worker, self._window = worker, window
         if notice:
             window.notify(notice)
-        return worker, window
+        self._window = window
+        return window
 
     def close(self) -> None:
         """Close the browser, if there is one."""
@@ -409,22 +417,20 @@ class BrowserHolder:
             self._close()
 
     def _close(self) -> None:
-        worker, window = self._worker, self._window
-        self._worker = self._window = None
-        if worker is not None and window is not None:
-            _end(worker, window)
+        window, self._window = self._window, None
+        if window is not None:
+            _end(window)
 
     def __del__(self) -> None:
-        worker, window = self._worker, self._window
-        if worker is not None and window is not None:
+        if self._window is not None:
             # This may be the browser's own thread, which must not wait for itself.
-            threading.Thread(target=_end, args=(worker, window), name="browser end", daemon=True).start()
+            threading.Thread(target=_end, args=(self._window,), name="browser end", daemon=True).start()
 
 
-def _end(worker: Worker, window: Window) -> None:
+def _end(window: Window) -> None:
     with contextlib.suppress(BrowserTimeoutError):
-        worker.call(window.close, TO_CLOSE)
-    worker.stop()
+        window.worker.call(window.close, TO_CLOSE)
+    window.worker.stop()
 
 
 _holders: weakref.WeakSet[BrowserHolder] = weakref.WeakSet()

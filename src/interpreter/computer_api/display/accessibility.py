@@ -10,6 +10,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -184,11 +185,6 @@ class Tree:
             yield element
             waiting += reversed(_in_order(children.get(element.key, [])))
 
-    def uncounted(self) -> list[Element]:
-        """Those on the screen whose program does not number its siblings."""
-        parents = {element.parent for element in self.elements.values() if element.index < 0}
-        return [element for element in self.elements.values() if element.showing and element.parent in parents]
-
 
 def _in_order(siblings: list[Element]) -> list[Element]:
     """As their program numbers them; GTK does not number the items of a menu, so these go by their places."""
@@ -245,13 +241,11 @@ class AccessibilityBus:
         """Find out what is written or set in these."""
 
         async def value(element: Element) -> None:
-            try:
+            with suppress(AccessibilityError):
                 if "Text" in element.interfaces:
                     element.value = await self.text(element.key)
                 elif "Value" in element.interfaces:
                     element.value = f"{await self.property(element.key, 'Value', 'CurrentValue'):g}"
-            except AccessibilityError:
-                pass
 
         await asyncio.gather(*(value(element) for element in elements if element.value is None))
 
@@ -274,14 +268,12 @@ class AccessibilityBus:
     async def tree(self, pids: frozenset[int]) -> Tree:
         """The tree of the programs with these process ids; of all, if none is given."""
         registry = "org.a11y.atspi.Registry"
-        try:
+        with suppress(AccessibilityError):  # an older registry refuses it; then the elements are walked
             # Some programs, such as Chromium, have all elements ready only while a client listens for events.
             rare_event = ["window:close", [], ""]
             await self.call(
                 (registry, "/org/a11y/atspi/registry"), _SPI + "Registry", "RegisterEvent", "sass", rare_event
             )
-        except AccessibilityError:
-            pass  # an older registry; then they are walked
         tree = Tree()
         programs = (await self.call((registry, _ROOT), _SPI + "Accessible", "GetChildren"))[0]
         await asyncio.gather(*(self._add_program(tree, (name, path), pids) for name, path in programs))

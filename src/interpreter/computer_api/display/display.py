@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -299,10 +300,8 @@ class Display(Tool):
                 return Match(int(given["x"]), int(given["y"]), box, text, "accessibility", role)
             raise NotFoundOnScreenError(f"There is no element {given!r}: call elements() anew and take one from there.")
         element, box = known
-        try:
+        with suppress(AccessibilityError):
             box = query(lambda bus: bus.box(element.key)) or box
-        except AccessibilityError:
-            pass
         return Match.at(box, element.name, "accessibility", element.role, 1.0, element.key)
 
     def _key(self, element: Any) -> Key:

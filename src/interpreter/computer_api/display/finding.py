@@ -149,7 +149,9 @@ class View:
             return [], 0
 
         async def read(bus: AccessibilityBus) -> tuple[list[Element], int]:
-            await bus.boxes(tree.uncounted()[:limit])
+            # Where a program does not number the children of an element, their places tell the order.
+            unnumbered = {element.parent for element in tree.elements.values() if element.index < 0}
+            await bus.boxes([e for e in tree.elements.values() if e.showing and e.parent in unnumbered][:limit])
             found = [element for element in tree.below(top) if _is_worth_listing(tree, element)]
             listed = found[:limit]
             await bus.boxes([top, *listed])

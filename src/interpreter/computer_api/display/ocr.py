@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import blake2b
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.display.pictures import changed_boxes
 from interpreter.computer_api.platforms import INSTALL, Box, MissingPartError, around, merged
@@ -129,14 +129,8 @@ def in_reading_order(lines: list[Line]) -> list[Line]:
     return [line for row in rows for line in sorted(row, key=lambda line: line.box.left)]
 
 
-class Engine(Protocol):
-    """Reads the lines of a picture (rows of RGB pixels)."""
-
-    def read(self, pixels: Pixels) -> list[Line]: ...
-
-
 @cache
-def engine() -> Engine:
+def engine() -> RapidOcr | Tesseract:
     """The OCR engine of this process, loaded when it is first needed."""
     if find_spec("rapidocr") and find_spec("onnxruntime"):
         return RapidOcr()

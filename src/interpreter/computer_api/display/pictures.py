@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import binascii
 import time
 from base64 import b64decode
 from collections.abc import Iterable
@@ -88,8 +87,14 @@ def placed_pixels(screenshot: Any) -> PlacedPixels:
         return PlacedPixels(pixels_of(screenshot))
     from PIL import Image, UnidentifiedImageError
 
+    if isinstance(screenshot, str | Path):
+        data = _file_or_base64(str(screenshot))
+    elif isinstance(screenshot, bytes | bytearray):
+        data = bytes(screenshot)
+    else:
+        raise TypeError(f"A screenshot is a Picture, an image file, or base64; not {type(screenshot).__name__}.")
     try:
-        return PlacedPixels(pixels_of(Image.open(BytesIO(_bytes_of(screenshot)))))
+        return PlacedPixels(pixels_of(Image.open(BytesIO(data))))
     except UnidentifiedImageError as error:
         raise ValueError("This is no picture: give a Picture, an image file, or the image as base64.") from error
 
@@ -99,17 +104,13 @@ def is_file_name(screenshot: str) -> bool:
     return len(screenshot) < LONGEST_NAME and not screenshot.startswith("data:")
 
 
-def _bytes_of(screenshot: Any) -> bytes:
-    if isinstance(screenshot, bytes | bytearray):
-        return bytes(screenshot)
-    if isinstance(screenshot, str | Path):
-        if is_file_name(str(screenshot)) and (file := Path(screenshot).expanduser()).is_file():
-            return file.read_bytes()
-        try:
-            return b64decode(str(screenshot).rpartition("base64,")[2], validate=True)
-        except (binascii.Error, ValueError) as error:
-            raise FileNotFoundError(f"There is no picture {str(screenshot)[:200]!r}.") from error
-    raise TypeError(f"A screenshot is a Picture, an image file, or base64; not {type(screenshot).__name__}.")
+def _file_or_base64(screenshot: str) -> bytes:
+    if is_file_name(screenshot) and (file := Path(screenshot).expanduser()).is_file():
+        return file.read_bytes()
+    try:
+        return b64decode(screenshot.rpartition("base64,")[2], validate=True)
+    except ValueError as error:
+        raise FileNotFoundError(f"There is no picture {screenshot[:200]!r}.") from error
 
 
 def numbered(picture: Picture, boxes: Iterable[Box]) -> Picture:

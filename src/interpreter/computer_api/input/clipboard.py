@@ -6,7 +6,7 @@ import sys
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
-from interpreter.computer_api.input import acting, device_of, press_together
+from interpreter.computer_api.input import acting, press_together
 from interpreter.computer_api.platforms import InputDevice, open_clipboard
 from interpreter.computer_api.tool import Picture, Tool, acts
 from interpreter.errors import ComputerError
@@ -44,7 +44,7 @@ class Clipboard(Tool):
         with acting(self.computer) as device:
             if device.in_terminal():
                 clipboard.put_text(clipboard.selected_text() or "")
-            elif not clipboard.changed_by(lambda: self._press(device, self._modifier, "c")):
+            elif not clipboard.changed_by(lambda: _press(device, self.modifier_key, "c")):
                 raise ComputerError(
                     "Nothing was copied: mark something in the window in front first, by a drag or ctrl+a."
                 )
@@ -55,34 +55,32 @@ class Clipboard(Tool):
         """Paste what is on the clipboard into the window that has the keyboard."""
         with acting(self.computer) as device:
             if device.in_terminal():
-                self._paste_in_terminal(device, open_clipboard().text() or "")
+                _paste_in_terminal(device, open_clipboard().text() or "")
             else:
-                self._press(device, self._modifier, "v")
+                _press(device, self.modifier_key, "v")
 
-    def _paste_once(self, text: str, delay: float) -> bool:
-        """Enter a text by a paste, and restore the clipboard; whether a program took it."""
-        device = device_of(self.computer)
-        if device.in_terminal():
-            return self._paste_in_terminal(device, text)
-        return open_clipboard().paste_once(text, lambda: self._press(device, self._modifier, "v"), delay)
 
-    def _paste_in_terminal(self, device: InputDevice, text: str) -> bool:
-        """Terminals paste the selection on Shift+Insert; line breaks at the end are keys, so that they count."""
-        line = text.rstrip("\n")
-        if line and not open_clipboard().paste_selection(line, lambda: self._press(device, "shift", "insert")):
-            return False
-        for _ in range(len(text) - len(line)):
-            self._press(device, "enter")
-        return True
+def paste_text(clipboard: Clipboard, device: InputDevice, text: str, delay: float) -> bool:
+    """Enter a text by a paste, and restore the clipboard; whether a program took it."""
+    if device.in_terminal():
+        return _paste_in_terminal(device, text)
+    return open_clipboard().paste_once(text, lambda: _press(device, clipboard.modifier_key, "v"), delay)
 
-    @property
-    def _modifier(self) -> str:
-        return "cmd" if self.modifier_key == "command" else self.modifier_key
 
-    def _press(self, device: InputDevice, *keys: str) -> None:
-        """Press keys together, and wait until the program has handled them."""
-        press_together(device, list(keys))
-        device.settle()
+def _paste_in_terminal(device: InputDevice, text: str) -> bool:
+    """Terminals paste the selection on Shift+Insert; line breaks at the end are keys, so that they count."""
+    line = text.rstrip("\n")
+    if line and not open_clipboard().paste_selection(line, lambda: _press(device, "shift", "insert")):
+        return False
+    for _ in range(len(text) - len(line)):
+        _press(device, "enter")
+    return True
+
+
+def _press(device: InputDevice, *keys: str) -> None:
+    """Press keys together, and wait until the program has handled them."""
+    press_together(device, ["cmd" if key == "command" else key for key in keys])
+    device.settle()
 
 
 def _picture(image: Any) -> Picture:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from interpreter.computer_api.input import acting, close_device, press_together
+from interpreter.computer_api.input.clipboard import paste_text
 from interpreter.computer_api.platforms import UnknownKey
 from interpreter.computer_api.tool import Tool, acts
 
@@ -108,7 +109,7 @@ class Keyboard(Tool):
             raise TypeError(f"write takes a text, not {text!r:.60}: write(str(...)).")
         with acting(self.computer) as device:
             # A long text is pasted; `delay` is how long the program has until the clipboard is restored.
-            if interval or not device.pastes(text) or not self.computer.clipboard._paste_once(text, delay):
+            if interval or not device.pastes(text) or not paste_text(self.computer.clipboard, device, text, delay):
                 device.type(text, interval or 0)
 
     @acts

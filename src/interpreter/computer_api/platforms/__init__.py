@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
@@ -365,6 +367,17 @@ class StopKey(Protocol):
     def close(self) -> None: ...
 
 
+class ControlFrame:
+    """A frame around the screen that shows that the model has the mouse, where it can be drawn."""
+
+    def show(self) -> bool:
+        """Draw it above everything else; whether it is there."""
+        return False
+
+    def hide(self) -> None:
+        """Remove it from the screen."""
+
+
 def platform_name() -> str:
     """The platform of the screen: "x11", "wayland", "macos" or "windows"."""
     if sys.platform == "darwin":
@@ -379,8 +392,14 @@ def _back_end(part: str) -> Callable[..., Any]:
     name = platform_name()
     if (name, part) in MISSING:
         raise ComputerError(MISSING[name, part])
+    if name == "x11" and not os.environ.get("DISPLAY"):
+        raise NoDisplayError(NO_DISPLAY)
     module, _, kind = BACK_ENDS[name][part].partition(":")
-    return cast("Callable[..., Any]", getattr(import_module(f"{__name__}.{module}"), kind))
+    try:
+        found = import_module(f"{__name__}.{module}")
+    except ImportError as error:
+        raise _missing(f"{error.name}", "Seeing the screen") from error
+    return cast("Callable[..., Any]", getattr(found, kind))
 
 
 def open_screen() -> Screen:
@@ -407,13 +426,26 @@ def open_stop_key(
     return cast(StopKey, _back_end("stop_key")(keys, stopped, in_corner))
 
 
+def open_control_frame() -> ControlFrame:
+    if sys.platform not in ("darwin", "win32") and os.environ.get("DISPLAY"):  # also with XWayland
+        with suppress(ImportError):
+            from interpreter.computer_api.platforms.x11.screen import X11ControlFrame
+
+            return X11ControlFrame()
+    return ControlFrame()
+
+
 def needed(module: str, what: str) -> Any:
     """A module of the `os` extra; MissingPartError says how to install it."""
     try:
         return import_module(module)
     except ImportError as error:
-        package = module.partition(".")[0]
-        raise MissingPartError(f"{what} needs the package {package}, which is not installed: {INSTALL}") from error
+        raise _missing(module, what) from error
+
+
+def _missing(module: str, what: str) -> MissingPartError:
+    package = module.partition(".")[0]
+    return MissingPartError(f"{what} needs the package {package}, which is not installed: {INSTALL}")
 
 
 def is_terminal(kind: str) -> bool:
@@ -424,7 +456,6 @@ def is_terminal(kind: str) -> bool:
 def run_async(work: Callable[[], Coroutine[Any, Any, Result]], limit: float) -> Result:
     """Run a coroutine in its own thread, since the caller may have a running event loop; TimeoutError after `limit`."""
     import asyncio
-    import threading
 
     outcome: list[Result] = []
     failure: list[BaseException] = []

@@ -51,6 +51,52 @@ _PYNPUT_NAMES = {
     "prevtrack": "media_previous",
 }
 _CHARACTERS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "decimal": "."}
+# Names of keys that are no characters, in X11 and for wtype.
+_KEYSYMS = {
+    "enter": "Return",
+    "esc": "Escape",
+    "tab": "Tab",
+    "space": "space",
+    "backspace": "BackSpace",
+    "delete": "Delete",
+    "insert": "Insert",
+    "home": "Home",
+    "end": "End",
+    "pageup": "Prior",
+    "pagedown": "Next",
+    "up": "Up",
+    "down": "Down",
+    "left": "Left",
+    "right": "Right",
+    "capslock": "Caps_Lock",
+    "numlock": "Num_Lock",
+    "scrolllock": "Scroll_Lock",
+    "printscreen": "Print",
+    "pause": "Pause",
+    "menu": "Menu",
+    "ctrl": "Control_L",
+    "ctrlright": "Control_R",
+    "shift": "Shift_L",
+    "shiftright": "Shift_R",
+    "alt": "Alt_L",
+    "altright": "Alt_R",
+    "altgr": "ISO_Level3_Shift",
+    "super": "Super_L",
+    "superright": "Super_R",
+    "add": "KP_Add",
+    "subtract": "KP_Subtract",
+    "multiply": "KP_Multiply",
+    "divide": "KP_Divide",
+    "decimal": "KP_Decimal",
+    "volumeup": "XF86_AudioRaiseVolume",
+    "volumedown": "XF86_AudioLowerVolume",
+    "volumemute": "XF86_AudioMute",
+    "playpause": "XF86_AudioPlay",
+    "nexttrack": "XF86_AudioNext",
+    "prevtrack": "XF86_AudioPrev",
+    "browserback": "XF86_Back",
+    "browserforward": "XF86_Forward",
+}
 _LONG_TEXT = 500
 _COMMAND_LIMIT = 10
 
@@ -216,3 +262,10 @@ def _put(command: tuple[str, ...], data: bytes) -> None:
     ran = subprocess.run(command, input=data, stdout=quiet, stderr=quiet, timeout=_COMMAND_LIMIT, check=False)
     if ran.returncode:
         raise ComputerError(f"{command[0]} could not copy: it ended with {ran.returncode}.")
+
+
+def keysym_name(key: str) -> str:
+    """What X11 calls a key that is no character."""
+    if key.startswith("num") and key[3:].isdigit():
+        return f"KP_{key[3:]}"
+    return _KEYSYMS.get(key) or key.upper()

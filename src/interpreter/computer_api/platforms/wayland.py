@@ -21,8 +21,7 @@ from interpreter.computer_api.platforms import (
     needed,
     run_async,
 )
-from interpreter.computer_api.platforms.portable import CommandClipboard
-from interpreter.computer_api.platforms.x11 import keysym_name
+from interpreter.computer_api.platforms.portable import CommandClipboard, keysym_name
 from interpreter.errors import ComputerError
 
 if TYPE_CHECKING:

@@ -7,66 +7,19 @@ import re
 import select
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from interpreter.computer_api.platforms import NO_DISPLAY, Box, NoDisplayError, Window, needed
+from Xlib import X
+from Xlib.display import Display
+from Xlib.error import BadRequest, BadValue, ConnectionClosedError, DisplayError, XError
+from Xlib.protocol.event import ClientMessage
+
+from interpreter.computer_api.platforms import Box, NoDisplayError, Window
 
 # So many words of a property are requested at once: between two requests it may have become shorter.
 _WHOLE_PROPERTY = 1 << 14
-# Names of keys that are no characters, in X11.
-_KEYSYMS = {
-    "enter": "Return",
-    "esc": "Escape",
-    "tab": "Tab",
-    "space": "space",
-    "backspace": "BackSpace",
-    "delete": "Delete",
-    "insert": "Insert",
-    "home": "Home",
-    "end": "End",
-    "pageup": "Prior",
-    "pagedown": "Next",
-    "up": "Up",
-    "down": "Down",
-    "left": "Left",
-    "right": "Right",
-    "capslock": "Caps_Lock",
-    "numlock": "Num_Lock",
-    "scrolllock": "Scroll_Lock",
-    "printscreen": "Print",
-    "pause": "Pause",
-    "menu": "Menu",
-    "ctrl": "Control_L",
-    "ctrlright": "Control_R",
-    "shift": "Shift_L",
-    "shiftright": "Shift_R",
-    "alt": "Alt_L",
-    "altright": "Alt_R",
-    "altgr": "ISO_Level3_Shift",
-    "super": "Super_L",
-    "superright": "Super_R",
-    "add": "KP_Add",
-    "subtract": "KP_Subtract",
-    "multiply": "KP_Multiply",
-    "divide": "KP_Divide",
-    "decimal": "KP_Decimal",
-    "volumeup": "XF86_AudioRaiseVolume",
-    "volumedown": "XF86_AudioLowerVolume",
-    "volumemute": "XF86_AudioMute",
-    "playpause": "XF86_AudioPlay",
-    "nexttrack": "XF86_AudioNext",
-    "prevtrack": "XF86_AudioPrev",
-    "browserback": "XF86_Back",
-    "browserforward": "XF86_Forward",
-}
-
-
-def keysym_name(key: str) -> str:
-    """What X11 calls a key that is no character."""
-    if key.startswith("num") and key[3:].isdigit():
-        return f"KP_{key[3:]}"
-    return _KEYSYMS.get(key) or key.upper()
 
 
 class Connection:
@@ -74,8 +27,6 @@ class Connection:
 
     def __init__(self) -> None:
         self.name = os.environ.get("DISPLAY", "")
-        if not self.name:
-            raise NoDisplayError(NO_DISPLAY)
         self.display = _connect(self.name)
         # Errors would be printed; their effect is checked instead.
         self.display.set_error_handler(lambda error, request: None)
@@ -108,8 +59,6 @@ class Connection:
 
     def property(self, window: Any, name: str) -> Any:
         """The value of a window's property; None where it has none, or the window is gone."""
-        from Xlib.error import XError
-
         try:
             found = window.get_full_property(self.atom(name), 0, _WHOLE_PROPERTY)
         except XError:
@@ -150,9 +99,6 @@ class Connection:
         )
 
     def tell_window_manager(self, window: int, message: str, *values: int) -> None:
-        from Xlib import X
-        from Xlib.protocol.event import ClientMessage
-
         data = (32, [*values, *[0] * (5 - len(values))])
         event = ClientMessage(window=self.window(window), client_type=self.atom(message), data=data)
         self.root.send_event(event, event_mask=X.SubstructureRedirectMask | X.SubstructureNotifyMask)
@@ -175,8 +121,6 @@ class Connection:
 
     def wait(self, condition: Callable[[], bool], limit: float, also: int | None = None) -> bool:
         """Whether a condition came true in time; it is checked again when a window changes, or `also` is ready."""
-        from Xlib import X
-
         self.root.change_attributes(event_mask=X.PropertyChangeMask | X.SubstructureNotifyMask)
         try:
             if condition():
@@ -188,29 +132,23 @@ class Connection:
 
 
 def close(display: Any) -> None:
-    from Xlib.error import ConnectionClosedError
-
-    try:
+    with suppress(ConnectionClosedError, OSError):  # the server may have gone first
         display.close()
-    except (ConnectionClosedError, OSError):
-        pass  # the server went first
 
 
 def _connect(name: str) -> Any:
-    display = needed("Xlib.display", "Seeing the screen")
-    errors = needed("Xlib.error", "Seeing the screen")
     local = re.fullmatch(r"(?:unix)?:(\d+)(?:\.\d+)?", name)
     try:
         if local and not Path(f"/tmp/.X11-unix/X{local[1]}").exists():
             raise FileNotFoundError("nothing listens there")
-        made = display.Display(name)
-    except (errors.DisplayError, errors.ConnectionClosedError, OSError) as error:
+        made = Display(name)
+    except (DisplayError, ConnectionClosedError, OSError) as error:
         raise NoDisplayError(
             f"The display {name} cannot be opened ({error}). Check DISPLAY and XAUTHORITY, or start one: "
             f"`Xvfb {name} -screen 0 1280x800x24 &`."
         ) from error
     # python-xlib files the errors of RandR under numbers that core errors have, and then cannot read those.
-    made.display.error_classes.update({1: errors.BadRequest, 2: errors.BadValue})
+    made.display.error_classes.update({1: BadRequest, 2: BadValue})
     protocol = made.display
     exchange = protocol.send_and_recv
 

@@ -13,8 +13,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from io import BytesIO
 from typing import Any
+
+from Xlib import X, Xatom
+from Xlib.error import ConnectionClosedError
+from Xlib.ext import xfixes
+from Xlib.protocol.event import SelectionNotify
 
 from interpreter.computer_api.platforms import PNG
 from interpreter.computer_api.platforms.x11 import Connection
@@ -63,8 +69,6 @@ class X11Clipboard:
         _Holder({PNG: png}).close()
 
     def changed_by(self, copy: Callable[[], None]) -> bool:
-        from Xlib.ext import xfixes
-
         with Connection() as x:
             x.display.xfixes_query_version()
             mask = xfixes.XFixesSetSelectionOwnerNotifyMask
@@ -123,8 +127,6 @@ def _targets(x: Connection, selection: str) -> list[str]:
 
 def _read(x: Connection, selection: str, target: str) -> bytes | None:
     """The content in one form; None where no program has it so."""
-    from Xlib import X
-
     window = x.root.create_window(0, 0, 1, 1, 0, X.CopyFromParent, event_mask=X.PropertyChangeMask)
     place = x.atom("OPEN_INTERPRETER_SELECTION")
     try:
@@ -144,8 +146,6 @@ def _read(x: Connection, selection: str, target: str) -> bytes | None:
 
 def _read_in_parts(x: Connection, window: Any, place: int) -> bytes | None:
     """Long content comes in parts, each when the one before was taken; an empty one ends it."""
-    from Xlib import X
-
     parts: list[bytes] = []
     window.delete_property(place)
     x.display.flush()
@@ -215,8 +215,6 @@ class _Selection:
     """In the holding process: the content, and the programs that are fetching it."""
 
     def __init__(self, x: Connection, name: str, content: dict[str, bytes]) -> None:
-        from Xlib import X
-
         self._x, self._content = x, content
         self._window = x.root.create_window(0, 0, 1, 1, 0, X.CopyFromParent)
         self._name = x.atom(name)
@@ -227,8 +225,6 @@ class _Selection:
 
     def serve(self) -> None:
         """Give it to programs until another program has the selection."""
-        from Xlib import X
-
         lost = False
         for event in self._x.events(_FOREVER):
             if event.type == X.SelectionClear and event.atom == self._name:
@@ -241,40 +237,30 @@ class _Selection:
                 return
 
     def _answer(self, request: Any) -> None:
-        from Xlib import X
-        from Xlib.protocol.event import SelectionNotify
-
-        place = request.property or request.target
-        given = self._give(request.requestor, place, self._x.atom_name(request.target))
-        answer = SelectionNotify(
-            time=request.time,
-            requestor=request.requestor,
-            selection=request.selection,
-            target=request.target,
-            property=place if given else X.NONE,
-        )
-        request.requestor.send_event(answer)
-        self._x.display.flush()
-
-    def _give(self, requestor: Any, place: int, target: str) -> bool:
-        from Xlib import X, Xatom
-
+        requestor, place = request.requestor, request.property or request.target
+        target = self._x.atom_name(request.target)
+        data = self._content.get(target)
         if target == "TARGETS":
             names = [self._x.atom(name) for name in ("TARGETS", *self._content)]
             requestor.change_property(place, Xatom.ATOM, 32, names)
-            return True
-        data = self._content.get(target)
-        if data is None:
-            return False
-        kind = self._x.atom(target)
-        if len(data) <= _PART:
-            requestor.change_property(place, kind, 8, data)
+        elif data is None:
+            place = X.NONE
+        elif len(data) <= _PART:
+            requestor.change_property(place, request.target, 8, data)
             _say("taken")
-            return True
-        requestor.change_attributes(event_mask=X.PropertyChangeMask)
-        requestor.change_property(place, self._x.atom("INCR"), 32, [len(data)])
-        self._rest[requestor.id, place] = (kind, data)
-        return True
+        else:
+            requestor.change_attributes(event_mask=X.PropertyChangeMask)
+            requestor.change_property(place, self._x.atom("INCR"), 32, [len(data)])
+            self._rest[requestor.id, place] = (request.target, data)
+        answer = SelectionNotify(
+            time=request.time,
+            requestor=requestor,
+            selection=request.selection,
+            target=request.target,
+            property=place,
+        )
+        requestor.send_event(answer)
+        self._x.display.flush()
 
     def _send_part(self, requestor: Any, place: int) -> None:
         if (requestor.id, place) not in self._rest:
@@ -291,26 +277,19 @@ class _Selection:
 
 def _say(word: str) -> None:
     """Tell the process that started us, if it still listens."""
-    try:
+    with suppress(BrokenPipeError):
         os.write(1, f"{word}\n".encode())
-    except BrokenPipeError:
-        pass
 
 
 def main() -> None:
-    from Xlib.error import ConnectionClosedError
-
     content = {target: base64.b64decode(data) for target, data in json.load(sys.stdin).items()}
-    try:
-        with Connection() as x:
-            selection = _Selection(x, sys.argv[1], content)
-            if selection.held:
-                _say("held")
-                # From here on it runs alone: the process that started us reaps the parent at once.
-                if os.fork() == 0:
-                    selection.serve()
-    except ConnectionClosedError:
-        pass  # the display is gone, and the selection with it
+    with suppress(ConnectionClosedError), Connection() as x:  # with the display, the selection is gone
+        selection = _Selection(x, sys.argv[1], content)
+        if selection.held:
+            _say("held")
+            # From here on it runs alone: the process that started us reaps the parent at once.
+            if os.fork() == 0:
+                selection.serve()
 
 
 if __name__ == "__main__":

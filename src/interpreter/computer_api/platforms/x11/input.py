@@ -5,10 +5,17 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from Xlib import XK, X
+from Xlib.error import ConnectionClosedError, XError
+from Xlib.ext import record, xtest
+from Xlib.protocol import rq
+from Xlib.protocol.event import ClientMessage
 
 from interpreter.computer_api.platforms import (
     InputDevice,
@@ -18,7 +25,8 @@ from interpreter.computer_api.platforms import (
     UnknownKey,
     is_terminal,
 )
-from interpreter.computer_api.platforms.x11 import Connection, keysym_name
+from interpreter.computer_api.platforms.portable import keysym_name
+from interpreter.computer_api.platforms.x11 import Connection
 from interpreter.errors import ComputerError
 
 _BUTTONS = {"left": 1, "middle": 2, "right": 3}
@@ -48,8 +56,6 @@ class Stroke(NamedTuple):
 def keysym_of(key: str) -> int:
     """X11's number for a key or a character: Latin-1 as it is, anything else by its Unicode number."""
     if len(key) > 1 or key in "\n\r\t":
-        from Xlib import XK
-
         XK.load_keysym_group("xf86")
         return int(XK.string_to_keysym(keysym_name({"\n": "enter", "\r": "enter", "\t": "tab"}.get(key, key))))
     number = ord(key)
@@ -151,8 +157,6 @@ class X11Input(InputDevice):
             return size.width, size.height
 
     def position(self) -> tuple[int, int]:
-        from Xlib.error import ConnectionClosedError
-
         with self._lock:
             try:
                 where = self._x.root.query_pointer()
@@ -161,8 +165,6 @@ class X11Input(InputDevice):
             return where.root_x, where.root_y
 
     def move(self, x: int, y: int) -> None:
-        from Xlib import X
-
         with self._lock:
             self._fake(X.MotionNotify, 0, x, y)
             self._x.display.sync()
@@ -190,8 +192,6 @@ class X11Input(InputDevice):
             self._stroke(stroke, down)
 
     def type(self, text: str, interval: float) -> None:
-        from Xlib import XK, X
-
         with self._lock:
             if self._x.display.get_input_focus().focus == X.NONE:
                 raise NotTyped("No window has the keyboard: click in one, or use computer.os.focus, and type again.")
@@ -231,37 +231,28 @@ class X11Input(InputDevice):
                 _wait_for_sleep(next(iter(self._x.numbers(window, "_NET_WM_PID")), 0) if number else 0)
 
     def release(self) -> None:
-        from Xlib import X
-        from Xlib.error import ConnectionClosedError
-
-        with self._lock:
-            try:
-                super().release()
-                # What typing held when it was interrupted, Shift above all. Keys that the user holds are not ours.
-                pressed = self._x.display.query_keymap()
-                for code in range(8 * len(pressed)):
-                    if pressed[code // 8] >> code % 8 & 1:
-                        self._fake(X.KeyRelease, code)
-                held = self._x.root.query_pointer().mask
-                for number in _BUTTONS.values():
-                    if held & X.Button1Mask << number - 1:
-                        self._fake(X.ButtonRelease, number)
-                self._keymap.give_back()
-            except (ConnectionClosedError, OSError):
-                pass  # the display is gone, and everything held with it
+        # If the display is gone, everything held is gone with it.
+        with self._lock, suppress(ConnectionClosedError, OSError):
+            super().release()
+            # What typing held when it was interrupted, Shift above all. Keys that the user holds are not ours.
+            pressed = self._x.display.query_keymap()
+            for code in range(8 * len(pressed)):
+                if pressed[code // 8] >> code % 8 & 1:
+                    self._fake(X.KeyRelease, code)
+            held = self._x.root.query_pointer().mask
+            for number in _BUTTONS.values():
+                if held & X.Button1Mask << number - 1:
+                    self._fake(X.ButtonRelease, number)
+            self._keymap.give_back()
 
     def close(self) -> None:
         self.release()
         self._x.close()
 
     def _fake(self, event: int, detail: int, x: int = 0, y: int = 0) -> None:
-        from Xlib.ext import xtest
-
         xtest.fake_input(self._x.display, event, detail, x=x, y=y)
 
     def _press_button(self, number: int, down: bool) -> None:
-        from Xlib import X
-
         self._fake(X.ButtonPress if down else X.ButtonRelease, number)
         self._x.display.sync()
 
@@ -276,8 +267,6 @@ class X11Input(InputDevice):
         return stroke
 
     def _stroke(self, stroke: Stroke, down: bool) -> None:
-        from Xlib import XK, X
-
         shift = self._keymap.stroke(XK.XK_Shift_L) if stroke.shift else None
         if shift and down:
             self._fake(X.KeyPress, shift.code)
@@ -303,8 +292,6 @@ class X11Input(InputDevice):
         return [*portions, text[begin:]]
 
     def _type_portion(self, portion: str, interval: float) -> None:
-        from Xlib import XK, X
-
         if self._keymap.borrow(keysym_of(character) for character in portion):
             # Tk reads keys before it takes notice of a keymap that changed just before them.
             self.settle()
@@ -328,9 +315,6 @@ class X11Input(InputDevice):
 
 def _wait_for_ping(x: Connection, window: Any) -> None:
     """Ask a window for a sign of life: it answers when it has read everything before the question."""
-    from Xlib import X
-    from Xlib.error import XError
-    from Xlib.protocol.event import ClientMessage
 
     def ignore(*_: Any) -> bool:
         return True  # an expected error: the window may be gone at any time
@@ -385,9 +369,6 @@ class X11StopKey:
 
     def start(self) -> None:
         self._control, self._data = Connection(), Connection()
-        from Xlib import X
-        from Xlib.ext import record
-
         if not self._data.display.has_extension("RECORD"):
             self._control.close()
             self._data.close()
@@ -413,23 +394,17 @@ class X11StopKey:
         self._ready.wait()
 
     def close(self) -> None:
-        from Xlib.error import ConnectionClosedError
-
         thread, self._thread = self._thread, None
         if thread is None:
             return
-        try:
+        with suppress(ConnectionClosedError):  # the display may have gone first
             self._control.display.record_disable_context(self._context)
             self._control.display.flush()
-        except ConnectionClosedError:
-            pass  # the display went first
         if thread is not threading.current_thread():
             thread.join()
         self._control.close()
 
     def _watch(self) -> None:
-        from Xlib.error import ConnectionClosedError
-
         try:
             self._data.display.record_enable_context(self._context, self._receive)
             self._data.display.record_free_context(self._context)
@@ -440,10 +415,6 @@ class X11StopKey:
             self._data.close()
 
     def _receive(self, reply: Any) -> None:
-        from Xlib import X
-        from Xlib.ext import record
-        from Xlib.protocol import rq
-
         self._ready.set()
         if reply.category != record.FromServer:
             return

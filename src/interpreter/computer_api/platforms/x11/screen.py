@@ -5,13 +5,16 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
-import sys
 import threading
 import weakref
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from interpreter.computer_api.platforms import Application, Box, Monitor, NoDisplayError, Screen, Window
+from Xlib import X
+from Xlib.error import ConnectionClosedError, XError
+from Xlib.ext import damage, shape
+
+from interpreter.computer_api.platforms import Application, Box, ControlFrame, Monitor, NoDisplayError, Screen, Window
 from interpreter.computer_api.platforms.portable import CapturedScreen
 from interpreter.computer_api.platforms.x11 import Connection, close
 from interpreter.errors import ComputerError
@@ -61,8 +64,6 @@ class X11Screen(Screen):
         return Box(0, 0, size.width, size.height)
 
     def windows(self) -> list[Window]:
-        from Xlib.error import XError
-
         with self._requests() as x:
             numbers = x.numbers(x.root, "_NET_CLIENT_LIST_STACKING") or x.numbers(x.root, "_NET_CLIENT_LIST")
             clients = {self._frame(client).id: client for client in map(x.window, numbers)}
@@ -96,22 +97,16 @@ class X11Screen(Screen):
 
     def _frame(self, window: Any) -> Any:
         """The child of the root that the window is in: its frame, or the window itself."""
-        from Xlib.error import XError
-
-        try:
+        with contextlib.suppress(XError):
             for _ in range(_DEPTH):
                 parent = window.query_tree().parent
                 if not parent or parent.id == self._x.root.id:
                     break
                 window = parent
-        except XError:
-            pass
         return window
 
     def _visible(self, top: Any, client: Any) -> Window | None:
         """A child of the root, if it can be seen; `client` is the window in it, if the window manager knows one."""
-        from Xlib import X
-
         attributes = top.get_attributes()
         if attributes.map_state != X.IsViewable or attributes.win_class != X.InputOutput:
             return None
@@ -128,15 +123,11 @@ class X11Screen(Screen):
         """Such a window covers nothing, and is no menu."""
         if not self._x.display.has_extension("SHAPE"):
             return False
-        from Xlib.ext import shape
-
         return not window.shape_get_rectangles(shape.SK.Input).rectangles
 
     @contextlib.contextmanager
     def _requests(self) -> Iterator[Connection]:
         """The connection for one caller at a time; NoDisplayError if the display has gone."""
-        from Xlib.error import ConnectionClosedError
-
         with self._lock:
             try:
                 yield self._x
@@ -152,8 +143,6 @@ class Damage:
     """What changes on an X display, as the server reports it."""
 
     def __init__(self) -> None:
-        from Xlib.ext import damage
-
         self._x = Connection()
         display = self._x.display
         display.damage_query_version()
@@ -209,75 +198,65 @@ class X11Windows:
 
     def launch(self, application: Application, args: list[str]) -> Window:
         with Connection() as x:
-            return _Launch(x, application, args).window()
+            before, front = set(_clients(x)), x.active_window()
+            runs_already = bool(_windows_of(x, application))
+            process = subprocess.Popen(
+                [*application.command, *args],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                cwd=os.path.expanduser("~"),
+            )
+
+            def shown() -> int:
+                """A new window; or one that came to the front, of a program that runs already."""
+                new = [window for window in _clients(x) if window not in before]
+                if new:
+                    return new[-1]
+                active = x.active_window()
+                return active if process.poll() is not None and active != front else 0
+
+            def is_over() -> bool:
+                """Whether there is nothing to wait for: it failed, or handed over to one that runs already."""
+                ended = process.poll()
+                return bool(ended) or (ended == 0 and runs_already)
+
+            exits = os.pidfd_open(process.pid)
+            try:
+                x.wait(lambda: bool(shown()) or is_over(), _START_LIMIT, exits)
+            finally:
+                os.close(exits)
+            ended = process.poll()
+            if ended == 0 and runs_already:
+                x.wait(lambda: bool(shown()), _HANDED_OVER)
+            # The program stays; a thread waits for its end, so that it leaves no zombie.
+            threading.Thread(target=process.wait, daemon=True, name=f"end of {process.pid}").start()
+            window = _window(x, shown())
+            if window is None and ended == 0:  # the one that runs already opened a tab; the one in front first
+                own = _windows_of(x, application)
+                window = next((each for each in own if each.active), own[-1] if own else None)
+            if window is None and ended:
+                raise ComputerError(f"{application.name} ended at once with {ended}. Start it in the shell to see why.")
+            if window is None:
+                raise ComputerError(
+                    f"{application.name} was started, but has shown no window in {_START_LIMIT:g} seconds."
+                )
+            number = window.id
+            x.wait(lambda: x.active_window() == number, _LIMIT)
+            return _window(x, number) or window
 
 
-class _Launch:
-    """A program that has been started, and the window that it opens."""
-
-    def __init__(self, x: Connection, application: Application, args: list[str]) -> None:
-        self._x, self._application = x, application
-        self._before, self._front = set(_clients(x)), x.active_window()
-        self._runs_already = bool(self._own_windows())
-        self._process = subprocess.Popen(
-            [*application.command, *args],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            cwd=os.path.expanduser("~"),
-        )
-
-    def window(self) -> Window:
-        """The window, once it is there; ComputerError if none comes."""
-        x, name = self._x, self._application.name
-        exits = os.pidfd_open(self._process.pid)
-        try:
-            x.wait(lambda: bool(self._shown()) or self._is_over(), _START_LIMIT, exits)
-        finally:
-            os.close(exits)
-        ended = self._process.poll()
-        if ended == 0 and self._runs_already:
-            x.wait(lambda: bool(self._shown()), _HANDED_OVER)
-        # The program stays; a thread waits for its end, so that it leaves no zombie.
-        threading.Thread(target=self._process.wait, daemon=True, name=f"end of {self._process.pid}").start()
-        found = self._shown() or (self._running_one() if ended == 0 else 0)
-        window = _window(x, found) if found else None
-        if window is None and ended:
-            raise ComputerError(f"{name} ended at once with {ended}. Start it in the shell to see why.")
-        if window is None:
-            raise ComputerError(f"{name} was started, but has shown no window in {_START_LIMIT:g} seconds.")
-        x.wait(lambda: x.active_window() == window.id, _LIMIT)
-        return _window(x, window.id) or window
-
-    def _shown(self) -> int:
-        """A new window; or one that came to the front, of a program that runs already."""
-        new = [window for window in _clients(self._x) if window not in self._before]
-        if new:
-            return new[-1]
-        active = self._x.active_window()
-        return active if self._process.poll() is not None and active != self._front else 0
-
-    def _is_over(self) -> bool:
-        """Whether there is nothing to wait for: it failed, or handed over to one that runs already."""
-        ended = self._process.poll()
-        return bool(ended) or (ended == 0 and self._runs_already)
-
-    def _running_one(self) -> int:
-        """The window of the program that runs already and opened a tab; the one in front first."""
-        own = self._own_windows()
-        return next((window.id for window in own if window.active), own[-1].id if own else 0)
-
-    def _own_windows(self) -> list[Window]:
-        """The windows whose class is, as far as one can tell, that of the application."""
-        command = os.path.basename(self._application.command[0])
-        names = [name.casefold() for name in (self._application.name, command) if len(name) > 2]
-        found = []
-        for window in _all(self._x):
-            kind = window.application.casefold()
-            if len(kind) > 2 and any(kind in name or name in kind for name in names):
-                found.append(window)
-        return found
+def _windows_of(x: Connection, application: Application) -> list[Window]:
+    """The windows whose class is, as far as one can tell, that of the application."""
+    command = os.path.basename(application.command[0])
+    names = [name.casefold() for name in (application.name, command) if len(name) > 2]
+    found = []
+    for window in _all(x):
+        kind = window.application.casefold()
+        if len(kind) > 2 and any(kind in name or name in kind for name in names):
+            found.append(window)
+    return found
 
 
 def _clients(x: Connection) -> list[int]:
@@ -291,49 +270,36 @@ def _all(x: Connection) -> list[Window]:
 
 def _window(x: Connection, number: int) -> Window | None:
     """What is known of a window; None if it has gone meanwhile."""
-    from Xlib.error import XError
-
     try:
         return x.describe(x.window(number))
     except XError:
         return None
 
 
-class ControlFrame:
-    """Four narrow windows at the edges of the screen that show that the model has the mouse; clicks pass through."""
+class X11ControlFrame(ControlFrame):
+    """Four narrow windows at the edges of the screen; clicks pass through them."""
 
     def __init__(self) -> None:
         self._x: Connection | None = None
         self._windows: list[Any] = []
 
     def show(self) -> bool:
-        """Draw it above everything else; whether it is there."""
-        if sys.platform in ("darwin", "win32") or not os.environ.get("DISPLAY"):
-            return False
         try:
             x = self._x = self._x or Connection()
-        except ComputerError:
-            return False
-        from Xlib.error import ConnectionClosedError, XError
-
-        try:
             if not self._windows:
                 self._draw(x)
             for window in self._windows:
-                window.configure(stack_mode=0)  # above
+                window.configure(stack_mode=X.Above)
             x.display.sync()
-        except (XError, ConnectionClosedError, OSError, AttributeError):  # the display is gone, or has no SHAPE
+        except (ComputerError, XError, ConnectionClosedError, OSError, AttributeError):  # no display, or no SHAPE
             self.hide()
             return False
         return True
 
     def hide(self) -> None:
-        """Remove it from the screen."""
         x, windows = self._x, self._windows
         self._x, self._windows = None, []
         if x is not None:
-            from Xlib.error import ConnectionClosedError
-
             with contextlib.suppress(ConnectionClosedError, OSError):  # the display may be gone
                 for window in windows:
                     window.destroy()
@@ -341,8 +307,6 @@ class ControlFrame:
             x.close()
 
     def _draw(self, x: Connection) -> None:
-        from Xlib.ext import shape
-
         size, width = x.root.get_geometry(), _CONTROL_WIDTH
         edges = (
             (0, 0, size.width, width),
