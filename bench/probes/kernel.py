@@ -22,8 +22,8 @@ def through():
 
 
 def past():
-    computer.shut_in()
-    language = computer._instance("shell")
+    computer.runtimes.apply_sandbox()
+    language = computer.runtimes.runtime("shell")
     timeline.before_block("shell", "true")
     for _ in language.run("true"):
         pass

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from interpreter.computer_api import Computer
     from interpreter.computer_api.code_calls import Use
     from interpreter.computer_api.os_mode import Limits
+    from interpreter.computer_api.runtime_pool import RuntimePool
     from interpreter.llm import Llm
     from interpreter.llm.computer_use import Screen
     from interpreter.messages import Chunk, Message
@@ -101,7 +102,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         self._turn_thread: threading.Thread | None = None  # whose it is
         self._starting = threading.RLock()
         self._thread_error: BaseException | None = None
-        self._apart: Computer | None = None  # where the shared computer has another sandbox
+        self._separate: RuntimePool | None = None  # where the shared computer has another sandbox
         self._told_apart = False
         if llm is not None:
             self.llm = llm
@@ -140,7 +141,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         if name == "timeline":
             from interpreter.session.checkpoints import Timeline
 
-            owner = self.computer._interpreter
+            owner = self.computer.interpreter
             self.timeline = Timeline(self) if owner in (self, None) else owner.timeline
             return self.timeline
         if name == "scanner":
@@ -166,9 +167,9 @@ class OpenInterpreter(InterpreterSettings, closed=True):
     def _join_session(self) -> Session:
         """The session of the computer: a new one, or that of the interpreter whose computer this is, too."""
         computer = self.computer
-        if computer._interpreter is None:
-            computer._interpreter = self
-        if computer._interpreter is self:
+        if computer.interpreter is None:
+            computer.interpreter = self
+        if computer.interpreter is self:
             from interpreter.session import Session
 
             session = Session(lambda: self.timeline, lambda: self.question_timeout)
@@ -181,7 +182,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
 
     def _execute(self, language: str, code: str) -> Generator[Chunk]:
         """Run a block of the model's: judged and asked about like any other."""
-        from interpreter.computer_api.running import block_chunks
+        from interpreter.computer_api.computer import block_chunks
         from interpreter.policy.approval import BlockApproval
         from interpreter.session import Block
 
@@ -194,21 +195,24 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         return redacted(text, self.llm.known_secrets())[0]
 
     @property
-    def runtimes(self) -> Computer:
-        """The computer that the blocks of this interpreter run on.
+    def runtimes(self) -> RuntimePool:
+        """The runtimes that this interpreter's blocks run in.
 
-        Where another interpreter shares its computer with this one and has another sandbox, that is one of its own.
+        If it shares the computer of an interpreter with another sandbox, these are separate ones.
         """
-        shared, owner = self.computer, self.computer._interpreter
+        computer, owner = self.computer, self.computer.interpreter
         if owner in (self, None) or owner.sandbox_now() == self.sandbox_now():
-            return shared
-        if self._apart is None:
-            self._apart = shared.apart(self)
-        return self._apart
+            return computer.runtimes
+        if self._separate is None:
+            from interpreter.computer_api.runtime_pool import RuntimePool
+
+            self._separate = RuntimePool(computer, self)
+            self._separate.context.cwd = computer.context.cwd
+        return self._separate
 
     def tell_apart(self) -> Iterator[Chunk]:
         """Say, once, that blocks run in runtimes of their own."""
-        if self._told_apart or self.runtimes is self.computer:
+        if self._told_apart or self.runtimes is self.computer.runtimes:
             return
         self._told_apart = True
         words = "This agent has another sandbox than the computer it shares, so its code runs in separate runtimes."
@@ -380,11 +384,11 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         self._do(Do("reset", self._reset, "a reset is running", recorded=False))
 
     def _reset(self) -> None:
-        is_owner = "computer" not in self.__dict__ or self.computer._interpreter in (self, None)
+        is_owner = "computer" not in self.__dict__ or self.computer.interpreter in (self, None)
         if "computer" in self.__dict__ and is_owner:
             self.computer.terminate()
-        if self._apart is not None:
-            self._apart.terminate()
+        if self._separate is not None:
+            self._separate.terminate()
         if "timeline" in self.__dict__ and is_owner:
             self.timeline.reset()
         if "journal" in self.__dict__:
@@ -523,7 +527,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
 
     # -- shown by a front end --------------------------------------------------------------------------------------
 
-    def _preview(self, language: str, code: str) -> Preview:
+    def dry_run(self, language: str, code: str) -> Preview:
         """Try a block out in a copy-on-write view of the workspace; NotPreviewableError where there is none."""
         from interpreter.session.preview import Preview
 

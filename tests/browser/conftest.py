@@ -35,4 +35,4 @@ def browser(computer: Any) -> Any:
 
 @pytest.fixture
 def workspace(computer: Any) -> Path:
-    return Path(computer._interpreter.workspace)
+    return Path(computer.interpreter.workspace)

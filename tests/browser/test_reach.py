@@ -91,7 +91,7 @@ def sandboxed(computer: Any, app: WebApp, workspace: Path) -> Iterator[Any]:
         bubblewrap.available()
     except SandboxUnavailableError as error:
         pytest.skip(str(error))
-    owner = computer._interpreter
+    owner = computer.interpreter
     computer.offline = False
     owner.sandbox, owner.sandbox_hosts = "workspace", [f"127.0.0.1:{app.server_port}"]
     proxy = Proxy(owner.sandbox_hosts, allow_private=True)

@@ -52,7 +52,7 @@ class World:
         computer = traveller.interpreter.computer
         python = {each.name: (each.type, each.preview) for each in computer.variables("python")["Python"]}
         # Not by way of the computer: this look is no block, and leaves no point.
-        shell = "".join(str(chunk.get("content")) for chunk in computer._instance("shell").run(SHELL_STATE))
+        shell = "".join(str(chunk.get("content")) for chunk in computer.runtimes.runtime("shell").run(SHELL_STATE))
         shared = computer.context
         # Nobody can be brought back to a folder that was deleted under their feet: where it was counts.
         cwd = nearest(shared.cwd)

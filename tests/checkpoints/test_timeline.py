@@ -321,7 +321,7 @@ def test_a_block_that_goes_on_in_the_background(traveller: Traveller) -> None:
     code = step(2) + "\nprint('here')\nimport time; time.sleep(60)"
     for chunk in traveller.interpreter.computer.run("python", code, stream=True):
         if "here" in str(chunk.get("content")):
-            traveller.interpreter.computer.detach()
+            traveller.interpreter.computer.runtimes.detach()
     assert len(traveller.interpreter.computer.jobs) == 1 and traveller.read("a") == "2"
     undone = traveller.interpreter.undo()
     assert traveller.read("a") == "1"

@@ -92,7 +92,7 @@ def test_a_worker_that_dies_in_a_call_takes_it_along(desk: Desk, language: str) 
 
     def kill() -> None:
         assert desk.gadget.entered.wait(60)
-        instance = desk.computer._instance(language)
+        instance = desk.computer.runtimes.runtime(language)
         instance.runtime.control.say("kill")  # type: ignore[attr-defined]
 
     killer = threading.Thread(target=kill)
@@ -121,7 +121,7 @@ def test_ending_all_sessions_in_the_middle_of_a_call(desk: Desk) -> None:
 def test_a_block_that_is_left_to_itself_goes_on_calling(desk: Desk) -> None:
     def detach() -> None:
         assert desk.gadget.entered.wait(60)
-        desk.computer.detach()
+        desk.computer.runtimes.detach()
         desk.gadget.released.set()
 
     helper = threading.Thread(target=detach)
@@ -271,7 +271,7 @@ def test_a_fork_of_the_interpreter_calls_its_own_computer(desk: Desk) -> None:
 
 def test_a_frame_for_no_call_changes_nothing(desk: Desk) -> None:
     desk.do("computer.gadget.width")
-    session = desk.computer._instance("python").runtime  # type: ignore[attr-defined]
+    session = desk.computer.runtimes.runtime("python").runtime  # type: ignore[attr-defined]
     session.send({"op": "reply", "call": 1, "value": "late"})
     session.send({"op": "reply", "call": 999, "value": "never asked"})
     assert desk.do("print(computer.gadget.width)").text == "7\n"

@@ -233,7 +233,7 @@ def test_a_job_in_the_background_calls_from_the_sandbox_that_it_began_in(
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "a.txt").write_text("old")
     desk.interpreter.workspace, desk.interpreter.sandbox = str(tmp_path / "work"), began
-    to_background = threading.Thread(target=lambda: desk.gadget.entered.wait(20) and desk.computer.detach())
+    to_background = threading.Thread(target=lambda: desk.gadget.entered.wait(20) and desk.computer.runtimes.detach())
     to_background.start()
     assert desk.do(f"KEY = {str(home / 'key')!r}\n{JOB}").ended == "background"
     to_background.join()
@@ -339,7 +339,7 @@ def test_a_block_that_is_only_tried_out_uses_nothing(desk: Desk) -> None:
 def test_tools_move_along_to_a_new_worker(desk: Desk) -> None:
     """Where a snapshot cannot go on by itself, variables are carried: names of tools among them."""
     desk.do("from computer import gadget\npress = gadget.press\nimport computer\nx = 5\npicture = gadget.picture()")
-    python = desk.computer._instance("python")
+    python = desk.computer.runtimes.runtime("python")
     session = python.runtime  # type: ignore[attr-defined]
     lost = session.snapshots.carry()
     assert lost == []

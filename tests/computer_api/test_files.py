@@ -271,7 +271,7 @@ def shut_in(tmp_path: Path, home: Path) -> Iterator[Any]:
     def start(kind: str, **settings: Any) -> Files:
         made.append(OpenInterpreter(sandbox=kind, workspace=str(tmp_path / "work"), **settings))
         try:
-            made[-1].computer.shut_in()
+            made[-1].computer.runtimes.apply_sandbox()
         except SandboxUnavailableError as error:
             pytest.skip(str(error))
         found: Files = made[-1].computer.files

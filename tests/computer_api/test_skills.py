@@ -224,7 +224,7 @@ def shut_in(tmp_path: Path, home: Path, no_strays: None) -> Iterator[At]:
     (tmp_path / "work").mkdir()
     made = At(sandbox="workspace", workspace=str(tmp_path / "work"))
     try:
-        made.interpreter.computer.shut_in()
+        made.interpreter.computer.runtimes.apply_sandbox()
     except SandboxUnavailableError as error:
         pytest.skip(str(error))
     yield made

@@ -190,7 +190,7 @@ def test_a_class_of_0_4_3_extends_nothing() -> None:
     assert interpreter.computer.run("old", "hi")[0]["content"] == "hi"
     assert analyze("old", "hi", ".", registry=interpreter.computer.registry).unknown
     interpreter.computer.languages = interpreter.computer.languages[-1:]
-    assert interpreter.computer.is_alive("old")
+    assert interpreter.computer.runtimes.is_alive("old")
 
 
 def test_a_notebook_runs_it_where_it_says_how() -> None:

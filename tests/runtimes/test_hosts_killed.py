@@ -25,11 +25,11 @@ def step():
         computer.run("python", "os._exit(1)")
     elif what < 0.65:
         computer.run("shell", "v=1; sleep 1000 & (setsid sleep 1000 &)")
-    elif what < 0.9 and computer.points("python"):
-        computer.restore("python", chance.choice(computer.points("python")))
+    elif what < 0.9 and computer.runtimes.points("python"):
+        computer.runtimes.restore("python", chance.choice(computer.runtimes.points("python")))
     elif len(others) < 3:
         others.append(OpenInterpreter().computer)
-        computer.split(others[-1])
+        computer.runtimes.split(others[-1])
     else:
         others.pop().terminate()
 while True:

@@ -159,11 +159,11 @@ def test_what_the_shell_exports_is_seen_by_later_blocks(computer: Computer) -> N
 
 
 def test_a_block_times_out(computer: Computer) -> None:
-    assert computer._interpreter is not None
-    computer._interpreter.block_timeout = 0.3
+    assert computer.interpreter is not None
+    computer.interpreter.block_timeout = 0.3
     last = list(computer.run("shell", "sleep 1000", stream=True))[-1]
     assert last["ended"] == "timed_out"
-    computer._interpreter.block_timeout = None
+    computer.interpreter.block_timeout = None
     assert text_of(computer.run("shell", "echo fine")) == "fine\n"
 
 
@@ -180,7 +180,7 @@ def test_a_block_in_the_background_goes_on_and_can_be_read_and_stopped(
     ended = None
     for chunk in computer.run(language, code, stream=True):
         if "begun" in str(chunk.get("content")):
-            computer.detach()
+            computer.runtimes.detach()
         ended = chunk.get("ended", ended)
     assert ended == "background"
     (job,) = computer.jobs
@@ -197,7 +197,7 @@ def test_the_process_that_runs_in_the_background_is_named(no_strays: None, compu
     for chunk in computer.run("shell", "echo begun; exec sleep 1000", stream=True):
         chunks.append(chunk)
         if "begun" in str(chunk.get("content")):
-            computer.detach()
+            computer.runtimes.detach()
     assert str(computer.jobs[0].pid) in "".join(str(chunk.get("content")) for chunk in chunks)
 
 

@@ -302,20 +302,20 @@ def test_directory_and_exports_follow(computer: Computer) -> None:
 
 def test_the_directory_of_one_language_is_that_of_its_state(computer: Computer) -> None:
     computer.run("python", "import os; os.chdir('/')")
-    state = computer.state("python")
+    state = computer.runtimes.state("python")
     assert state is not None
     computer.run("python", "os.chdir('/tmp')")
     assert text(computer, "shell", "pwd") == "/tmp\n"
-    computer.restore("python", state)
+    computer.runtimes.restore("python", state)
     assert text(computer, "shell", "pwd") == "/\n"
 
 
 def test_the_first_state_can_be_named_before_the_first_block(computer: Computer) -> None:
-    state = computer.state("python")
+    state = computer.runtimes.state("python")
     assert state is not None
     computer.run("python", "n = 1")
-    assert computer.points("python") == [state]
-    computer.restore("python", state)
+    assert computer.runtimes.points("python") == [state]
+    computer.runtimes.restore("python", state)
     assert text(computer, "python", "print('n' in globals())") == "False\n"
     assert {"Python", "Shell"} <= set(computer.mark().states)
 
@@ -323,9 +323,9 @@ def test_the_first_state_can_be_named_before_the_first_block(computer: Computer)
 @pytest.mark.needs("node")
 def test_javascript_says_that_it_cannot(computer: Computer) -> None:
     computer.run("javascript", "let n = 1")
-    assert computer.state("javascript") is None
+    assert computer.runtimes.state("javascript") is None
     with pytest.raises(NotRestorableError, match="run its blocks again"):
-        computer.restore("javascript", 1)
+        computer.runtimes.restore("javascript", 1)
 
 
 def test_a_death_between_blocks_costs_nothing(fresh: PythonRuntime) -> None:

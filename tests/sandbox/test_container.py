@@ -111,7 +111,7 @@ def test_listed_hosts_are_reached_through_the_proxy(inside: OpenInterpreter) -> 
 
     with serving(Shop) as port:
         inside.sandbox_hosts = [f"shop.example:{port}"]
-        inside.computer.shut_in()
+        inside.computer.runtimes.apply_sandbox()
         proxy: Any = inside.computer.context.containment.proxy  # type: ignore[union-attr]
         proxy._resolve, proxy._allow_private = lambda *_: ["127.0.0.1"], True
         asking = "import urllib.request as u; print('It is', u.urlopen('http://{host}:{port}').read())"

@@ -264,7 +264,7 @@ def test_a_host_is_reached_while_the_block_runs(chatting: Chatting) -> None:
         asking = f"import urllib.request as u; print('It is', u.urlopen('http://shop.example:{port}').read())"
         code = f"# needs: host shop.example:{port}\n{asking}"
         interpreter, _ = chatting(tool_call("python", code), text("So."), **AUTO)
-        interpreter.computer.shut_in()
+        interpreter.computer.runtimes.apply_sandbox()
         proxy: Any = interpreter.computer.context.containment.proxy  # type: ignore[union-attr]
         proxy._resolve, proxy._allow_private = lambda *_: ["127.0.0.1"], True
         converse(interpreter, ["block"])

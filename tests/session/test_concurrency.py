@@ -83,7 +83,7 @@ class Mix:
         return [self.cancelled, self.undo, self.shared, self.reader, *late, *left]
 
     def perform(self, language: str, code: str, said: str = "") -> Performance:
-        block = Block(self.interpreter.computer, language, code)
+        block = Block(self.interpreter.computer.runtimes, language, code)
         self.said[block.id] = said
         return self.interpreter.session.perform(block, self.interpreter.user)
 
@@ -265,16 +265,16 @@ def test_reads_are_answered_or_refused_while_a_block_runs(tmp_path: Path) -> Non
     computer.run("python", "x = 1")
     computer.run("shell", "y=2")
     block, _ = in_thread(computer.run, "python", ENDLESS["python"])
-    until(lambda: interpreter.session.lane.holder is not None and computer._active is not None, "the block")
+    until(lambda: interpreter.session.lane.holder is not None and computer.runtimes.active is not None, "the block")
     reads: list[Callable[[], Any]] = [
         computer.variables,
         lambda: computer.variables("python"),
         lambda: computer.variables("shell"),
         lambda: computer.look("python", "x"),
         lambda: computer.complete("python", "prin"),
-        lambda: computer.points("python"),
+        lambda: computer.runtimes.points("python"),
         computer.mark,
-        computer.describe_languages,
+        computer.runtimes.describe_languages,
         lambda: interpreter.checkpoints,
         lambda: interpreter.pending,
         interpreter.session.log.read,
@@ -292,7 +292,7 @@ def test_reads_are_answered_or_refused_while_a_block_runs(tmp_path: Path) -> Non
 def test_cancelling_from_many_threads_ends_each_action_once(tmp_path: Path) -> None:
     interpreter = OpenInterpreter(workspace=str(tmp_path))
     session = interpreter.session
-    blocks = [Block(interpreter.computer, "python", ENDLESS["python"]) for _ in range(6)]
+    blocks = [Block(interpreter.computer.runtimes, "python", ENDLESS["python"]) for _ in range(6)]
     running = [in_thread(session.perform(block, interpreter.user).result) for block in blocks]
     until(lambda: len(session.running) == 6, "the actions")
     cancelling = [in_thread(session.cancel, block) for block in blocks * 4]
@@ -309,8 +309,8 @@ def test_a_cancelled_block_does_not_take_the_next_one_with_it(tmp_path: Path) ->
     session = interpreter.session
     interpreter.computer.run("python", "import time")
     for number in range(30):
-        first = Block(interpreter.computer, "python", "time.sleep(0.01)")
-        second = Block(interpreter.computer, "python", "time.sleep(0.02)\nprint('whole')")
+        first = Block(interpreter.computer.runtimes, "python", "time.sleep(0.01)")
+        second = Block(interpreter.computer.runtimes, "python", "time.sleep(0.02)\nprint('whole')")
         threads = [in_thread(session.perform(first, interpreter.user).result)]
         until(lambda first=first: first.runtime is not None, "the first block")  # type: ignore[misc]
         threads.append(in_thread(session.perform(second, interpreter.user).result))

@@ -180,7 +180,7 @@ def test_a_block_in_the_background_keeps_the_permissions_of_who_ran_it(
     )
     for chunk in owner.computer.run("python", code, stream=True):
         if chunk.get("content") == "here\n":
-            owner.computer.detach()
+            owner.computer.runtimes.detach()
     chat(guest_of(owner, tool_call("python", "print('hi')"), text("So."), mode="plan"))
     flag.touch()
     until(lambda: out.exists() and out.read_text(), "the call of the block in the background", LIMIT)

@@ -113,7 +113,7 @@ class SystemPrompt:
                 system=f"{platform.system()} {platform.release()}",
                 user=user,
                 cwd=self._interpreter.computer.context.cwd,
-                languages=self._interpreter.computer.describe_languages(),
+                languages=self._interpreter.computer.runtimes.describe_languages(),
             )
         return self.rendered[SITUATION]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from interpreter.agent.blocks import PendingBlock
 from interpreter.agent.guards import BlockGuard, StuckDetector, failure_of, without_failures
 from interpreter.agent.prompt import NOTHING_CHANGED, file_change_note, is_missing_change
-from interpreter.computer_api.computer import unknown_language
+from interpreter.computer_api.runtime_pool import unknown_language
 from interpreter.errors import InterpreterError, LimitReachedError, ModelError, RepeatingReplyError
 from interpreter.llm.text_mode import PROSE_LANGUAGES
 from interpreter.messages import Chunk, Fold, Message, has_failed

@@ -121,7 +121,11 @@ class Rerun:
         """Run them: for each the code, then what its run publishes. Gives how many ran well."""
         interpreter, language = self._interpreter, self.language
         if language is not None:
-            end = Do("end_runtime", lambda: interpreter.computer.end(language.name), f"{language.name} is being ended")
+            end = Do(
+                "end_runtime",
+                lambda: interpreter.computer.runtimes.end(language.name),
+                f"{language.name} is being ended",
+            )
             yield from perform(interpreter, end)
         try:
             for block in self.blocks:

@@ -19,7 +19,7 @@ class OwnBlock(Block):
     """A block of the user's; if it is shared, the model sees it and its output."""
 
     def __init__(self, interpreter: OpenInterpreter, language: str, code: str, shared: bool) -> None:
-        super().__init__(interpreter.computer, language, code)
+        super().__init__(interpreter.runtimes, language, code)
         self._interpreter, self._shared = interpreter, shared
 
     def prepare(self) -> None:

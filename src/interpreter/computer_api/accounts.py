@@ -87,7 +87,7 @@ class Account:
                 raise AccountError(f'"{key}" in {name} cannot be {value!r:.60}.')
         offline = computer.offline
         if offline is None:
-            offline = computer._interpreter is not None and computer._interpreter.offline
+            offline = computer.interpreter is not None and computer.interpreter.offline
         return cls(name, values, offline)
 
     def get(self, key: str) -> str:

@@ -100,11 +100,11 @@ class Ai(Tool):
             )
 
     def _model(self, max_tokens: int | None = None) -> SideChat:
-        if self.computer._interpreter is None:
+        if self.computer.interpreter is None:
             raise ComputerError("There is no model to ask: this computer belongs to no interpreter.")
         from interpreter.llm import SideChat
 
-        return SideChat(self.computer._interpreter.llm, max_tokens)
+        return SideChat(self.computer.interpreter.llm, max_tokens)
 
 
 UNKNOWN_WINDOW = 8_000  # tokens, where nobody tells

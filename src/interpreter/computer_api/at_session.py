@@ -81,7 +81,7 @@ def surroundings(computer: Computer) -> SessionContext:
     """Those of the sessions; for code that calls, in the sandbox that it is in, though there may be another by now."""
     call = CALL.get()
     if call is None:
-        computer.shut_in()
+        computer.runtimes.apply_sandbox()
     shared = computer.context
     if call is None or call.containment is shared.containment:
         return shared

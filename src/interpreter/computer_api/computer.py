@@ -1,19 +1,24 @@
-"""The computer as its owner, the loop and the code see it: it runs blocks, and it has tools that code can call."""
+"""The computer: it runs code in live runtimes, and has tools that code can call."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import ExitStack
+import threading
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import ExitStack, closing
 from contextvars import ContextVar
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from interpreter.computer_api.languages import unknown_language
-from interpreter.computer_api.states import States
+from interpreter.computer_api.runtime_pool import Language, RuntimePool, as_generator
 from interpreter.computer_api.tool import TOOLS, make
-from interpreter.config.setting import copy_settings
-from interpreter.errors import UnknownSettingError
+from interpreter.config.settings import ComputerSettings
+from interpreter.errors import NotRestorableError, UnknownSettingError, UsageError
+from interpreter.messages import Chunk, Fold, Framer, Message
+from interpreter.runtimes import Registry
+from interpreter.runtimes.base import BaseLanguage
+from interpreter.session import Actor, Block, Performance, Session
+from interpreter.sigint import call_user_code, guarded
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
@@ -34,17 +39,24 @@ if TYPE_CHECKING:
     from interpreter.computer_api.sms import SMS
     from interpreter.computer_api.tool import Picture, Tool
     from interpreter.computer_api.vision import Vision
-    from interpreter.runtimes.calls import Call
+    from interpreter.runtimes.calls import Call, Tools
+    from interpreter.runtimes.context import OnInput, SessionContext
+    from interpreter.runtimes.live import Job
     from interpreter.runtimes.protocol import Frame
-
-__all__ = ["Computer", "unknown_language"]
+    from interpreter.runtimes.state import Completions, Mark, Restored, Value, Variable, Window
+    from interpreter.session.preview import Preview
 
 CALL: ContextVar[Call | None] = ContextVar("call", default=None)
 """The call of a block's code that this thread is answering."""
 
 
-class Computer(States, closed=True):
-    """The user's computer, as the loop, the library and the code itself see it."""
+class Computer(ComputerSettings, closed=True):
+    """The user's computer: it runs code in live runtimes, and has tools that code can call."""
+
+    interpreter: OpenInterpreter | None
+    """Whose computer it is."""
+    runtimes: RuntimePool
+    """The live runtimes of its languages."""
 
     if TYPE_CHECKING:  # in the order of TOOLS
         mouse: Mouse
@@ -64,9 +76,16 @@ class Computer(States, closed=True):
         files: Files
 
     def __init__(self, interpreter: OpenInterpreter | None = None) -> None:
-        super().__init__(interpreter)
+        self.interpreter = interpreter
+        self._lock = threading.RLock()
+        self._languages: list[Language] | None = None
+        self._known: tuple[Language, ...] = ()  # the list as it was when it was last read
+        self._registry = Registry(lambda: self.languages)
+        self.runtimes = RuntimePool(self)
+        self._session: Session | None = None
+        self._user: Actor | None = None
         self._tools: dict[str, Tool] = {}
-        self._answers = Answers(self)
+        self._code_calls = _CodeCalls(self)
 
     if not TYPE_CHECKING:
 
@@ -81,26 +100,158 @@ class Computer(States, closed=True):
                     raise UnknownSettingError(words) from error
                 raise
 
-    def _answering(self) -> Answers:
-        return self._answers
+    # -- languages and runtimes ------------------------------------------------------------------------------------
 
-    def apart(self, interpreter: OpenInterpreter) -> Computer:
-        """The same computer with runtimes of its own, for an interpreter that has another sandbox."""
-        other = Computer(interpreter)
-        copy_settings(self, other)
-        other.languages = self.languages
-        other._tools = self._tools
-        other.belong_to(self.session, interpreter.user)
-        other.context.cwd = self.context.cwd
-        return other
+    @property
+    def languages(self) -> list[Language]:
+        """The classes of the languages that blocks may use; assign or append your own."""
+        if self._languages is None:
+            from interpreter.runtimes import built_in_languages
+
+            self._languages = built_in_languages()
+        if (found := tuple(self._languages)) != self._known:
+            self._languages[:] = map(_completed, found)
+            self._known = tuple(self._languages)
+        return self._languages
+
+    @languages.setter
+    def languages(self, classes: list[Language]) -> None:
+        self._languages = list(map(_completed, classes))
+        self.runtimes.keep_only(self._languages)
+
+    @property
+    def terminal(self) -> Computer:
+        """0.4.3 kept its languages one level deeper; scripts still reach them there."""
+        return self
+
+    @property
+    def registry(self) -> Registry:
+        """Finds these languages by name, for parts that describe code without running it."""
+        return self._registry
+
+    def get_language(self, name: str) -> Language | None:
+        """The language with that name or alias, in any case."""
+        return self._registry.find(name)
+
+    @property
+    def context(self) -> SessionContext:
+        """What the runtimes share: the working directory, exported variables, settings."""
+        return self.runtimes.context
+
+    @property
+    def code_calls(self) -> Tools:
+        """Answers the calls that code makes to the tools of this computer."""
+        return self._code_calls
+
+    # -- running code ------------------------------------------------------------------------------------------------
+
+    @property
+    def session(self) -> Session:
+        """The session that this computer belongs to, which everything done on it goes through."""
+        if self._session is None:
+            joined = self.interpreter.session if self.interpreter is not None else Session()
+            with self._lock:
+                self._session = self._session or joined
+        return self._session
+
+    @property
+    def user(self) -> Actor:
+        """The actor of `run`: whoever holds this computer."""
+        if self._user is None:
+            owner = self.interpreter
+            with self._lock:
+                self._user = self._user or (owner.user if owner is not None else self.session.add_actor("user", None))
+        return self._user
+
+    def belong_to(self, session: Session, user: Actor) -> None:
+        """Be the computer of a session."""
+        self._session, self._user = session, user
+
+    def run(self, language: str, code: str, stream: bool = False, display: bool = False, wait: bool = True) -> Any:
+        """Run code; the messages it made, or with `stream` a generator of its chunks.
+
+        While another block of the session runs, this one waits, or raises BusyError if `wait` is false.
+        """
+        block = Block(self.runtimes, language, code)
+        performance = self.session.perform(block, self.user, wait)
+        if display:
+            from interpreter.frontend import show_events
+
+            chunks = _plain_chunks(show_events(self.interpreter, performance))
+        else:
+            chunks = block_chunks(performance)
+        # 0.4.3 had no chunks of this type, and scripts read them all
+        shown: Generator[Chunk] = (chunk for chunk in chunks if chunk["type"] != "status")
+        if not display:  # a terminal handles Ctrl-C itself
+            shown = guarded(shown, partial(self.session.cancel, block))
+        if stream:
+            return shown
+        with closing(shown):
+            return _collect(shown, self.context.max_output)
+
+    def exec(self, code: str) -> Any:
+        """Run a shell command."""
+        return self.run("shell", code)
+
+    def stream(self, language: str, code: str) -> Generator[Chunk]:
+        """Run code and yield its chunks; errors are part of the output."""
+        return block_chunks(self.session.perform(Block(self.runtimes, language, code), self.user))
+
+    def preview(self, language: str, code: str) -> Preview:
+        """A dry run of a block in a copy-on-write view of the workspace."""
+        if self.interpreter is None:
+            raise UsageError("A preview needs an interpreter, whose workspace it is a view of.")
+        return self.interpreter.dry_run(language, code)
+
+    def stop(self) -> None:
+        """End the running block; from any thread."""
+        active = self.runtimes.active
+        if active is not None:
+            active.stop()
 
     def terminate(self) -> None:
-        """End all sessions and everything they started, and what the tools have open."""
+        """End all runtimes and everything they started, and what the tools have open."""
         with ExitStack() as ending:  # what cannot be ended does not keep the rest
-            ending.callback(super().terminate)
+            ending.callback(self.runtimes.terminate)
             for tool in list(self._tools.values()):
-                if tool.computer is self:  # else they are those of the computer that this one was split off from
-                    ending.callback(tool._terminate)
+                ending.callback(tool._terminate)
+
+    @property
+    def on_input(self) -> OnInput | None:
+        """Asked when code wants input: `(prompt, is_password) -> answer`, None for end of file."""
+        ask = self.context.on_input
+        return ask.args[0] if isinstance(ask, partial) and ask.func is call_user_code else ask
+
+    @on_input.setter
+    def on_input(self, ask: OnInput | None) -> None:
+        self.context.on_input = None if ask is None else partial(call_user_code, ask)
+
+    @property
+    def jobs(self) -> list[Job]:
+        """The blocks that were moved to the background."""
+        return self.runtimes.jobs
+
+    # -- live variables ----------------------------------------------------------------------------------------------
+
+    def variables(self, language: str | None = None) -> dict[str, list[Variable]]:
+        """The live variables by language: of one, or of all that have any; BusyError while a block runs."""
+        return self.runtimes.variables(language)
+
+    def look(self, language: str, name: str, rows: Window = (0, 50), columns: Window = (0, 50)) -> Value:
+        """A live value: a window of a table, a picture, or text."""
+        return self.runtimes.look(language, name, rows, columns)
+
+    def complete(self, language: str, code: str, cursor: int | None = None) -> Completions:
+        """What could be typed at the cursor; nothing if the language is busy or has no runtime yet."""
+        return self.runtimes.complete(language, code, cursor)
+
+    def mark(self) -> Mark:
+        """This moment, to return to: the state of each language that can return, the directory, the exports."""
+        return self.runtimes.mark()
+
+    def go_back(self, mark: Mark) -> dict[str, Restored | NotRestorableError]:
+        """Return to a moment, earlier or later; for each language that was in another state, how that went."""
+        return self.runtimes.go_back(mark)
 
     # -- what is shown ---------------------------------------------------------------------------------------------
 
@@ -157,8 +308,8 @@ class Computer(States, closed=True):
                 setattr(self, name, value)
 
 
-class Answers:
-    """Answers what code calls; made in earnest at the first call."""
+class _CodeCalls:
+    """Answers what code calls; loaded at the first call."""
 
     def __init__(self, computer: Computer) -> None:
         self._computer = computer
@@ -174,3 +325,33 @@ class Answers:
 
     def stand_in(self, call: Callable[[str, str], Any]) -> Any:
         return self._answering.stand_in(call)
+
+
+def block_chunks(performance: Performance) -> Generator[Chunk]:
+    """The chunks of a block as `computer.run` streams them: without flags and role."""
+    return _plain_chunks(performance.chunks)
+
+
+def _plain_chunks(chunks: Iterable[Chunk]) -> Generator[Chunk]:
+    with closing(as_generator(chunks)) as framed:
+        for chunk in framed:
+            if not (chunk.get("start") or chunk.get("end")):
+                yield {key: value for key, value in chunk.items() if key != "role"}  # type: ignore[misc]
+
+
+def _collect(chunks: Iterator[Chunk], max_output: int) -> list[Message]:
+    """The messages of one block, without role."""
+    messages: list[Message] = []
+    fold, framer = Fold(lambda: messages, max_output), Framer()
+    for chunk in chunks:
+        for framed in framer.frame({**chunk, "role": "computer"}):
+            fold.add(framed)
+    fold.close()
+    for message in messages:
+        message.pop("role", None)
+    return [message for message in messages if message["content"] != "" or "ended" in message]
+
+
+def _completed(language: Language) -> Language:
+    """The class; one that does not extend BaseLanguage, as in 0.4.3, gets its defaults."""
+    return language if issubclass(language, BaseLanguage) else type(language.__name__, (language, BaseLanguage), {})

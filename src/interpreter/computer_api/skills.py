@@ -116,7 +116,7 @@ class Skills(Tool):
             from interpreter.runtimes.python.driver.skills import function
 
             return function(found.name, self._text(found.path))(*args, **kwargs)
-        if self.computer._active is not None:
+        if self.computer.runtimes.active is not None:
             raise ComputerError("A block is running. A skill runs in a block of its own.")
         call = f"computer.skills.run({found.name!r}, *{args!r}, **{kwargs!r})"
         return self.computer.run("python", call)
@@ -229,7 +229,7 @@ class Skills(Tool):
             return None
 
     def _workspace(self) -> str:
-        owner = self.computer._interpreter
+        owner = self.computer.interpreter
         return str(owner.workspace) if owner is not None else self.computer.context.cwd
 
 

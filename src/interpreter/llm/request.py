@@ -163,7 +163,7 @@ class RequestBuilder:
         """The languages to suggest. With a choice, small models use the shell for sums or read tables by hand."""
         if is_for_shell(words, folder):
             return "Python or bash"
-        has_pandas = names_table(words, folder) and self.computer.has_python_package("pandas")
+        has_pandas = names_table(words, folder) and self.computer.runtimes.has_python_package("pandas")
         return "Python (pandas)" if has_pandas else "Python"
 
 

@@ -14,7 +14,7 @@ from interpreter.messages import Chunk, Message
 from interpreter.session import APPROVE, EDIT, REFUSE, Block, Question
 
 if TYPE_CHECKING:
-    from interpreter.computer_api import Computer
+    from interpreter.computer_api.runtime_pool import RuntimePool
     from interpreter.policy.analysis import Effect, Effects
     from interpreter.policy.policy import Mode, Outcome, Policy, Sandboxing
     from interpreter.policy.policy_file import ProjectRules
@@ -55,7 +55,7 @@ class ApprovalContext(ModeSettings, Protocol):
     @property
     def cancelled(self) -> bool: ...
     @property
-    def runtimes(self) -> Computer: ...
+    def runtimes(self) -> RuntimePool: ...
     @property
     def scanner(self) -> Scanner: ...
     @property
@@ -164,17 +164,17 @@ class BlockApproval:
 
     def _is_sandboxable(self, pending: PendingBlock) -> bool:
         """Whether the block runs in a separate process: a custom language may do anything in ours."""
-        computer = self._context.runtimes
-        language = computer.get_language(pending.language)
-        return language is not None and language.variant(computer.context).sandboxable
+        runtimes = self._context.runtimes
+        language = runtimes.registry.find(pending.language)
+        return language is not None and language.variant(runtimes.context).sandboxable
 
     def _sandbox_request(self, pending: PendingBlock) -> SandboxRequest | None:
         """What the block asks its sandbox for."""
         if "need" not in pending.code or self._sandboxing(pending) is None:
             return None
-        computer = self._context.runtimes
-        computer.shut_in()
-        containment: Any = computer.context.containment
+        runtimes = self._context.runtimes
+        runtimes.apply_sandbox()
+        containment: Any = runtimes.context.containment
         return containment.request_of(pending.code) if containment is not None else None
 
     # -- asking ----------------------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ class BlockApproval:
         """Have this block and those after it run in a sandbox; an error, and nothing is changed, if there is none."""
         self._context.sandbox = "workspace"
         try:
-            self._context.runtimes.shut_in()
+            self._context.runtimes.apply_sandbox()
         except InterpreterError:
             self._context.sandbox = "off"
             raise

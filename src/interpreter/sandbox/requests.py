@@ -25,7 +25,7 @@ from interpreter.sandbox.proxy import is_listed, is_public
 from interpreter.sandbox.sandbox import LEADING_OUT, Access, Sandbox, full, is_harmless
 
 if TYPE_CHECKING:
-    from interpreter.computer_api.running import Running
+    from interpreter.computer_api.runtime_pool import RuntimePool
     from interpreter.messages import Chunk
     from interpreter.session import Block
 
@@ -70,10 +70,10 @@ class SandboxRequest:
     def not_given(self, why: str) -> str:
         return NOT_GIVEN.format(wanted=self, why=why)
 
-    def run(self, computer: Running, block: Block) -> Generator[Chunk]:
+    def run(self, runtimes: RuntimePool, block: Block) -> Generator[Chunk]:
         """Run the block with what was granted, and yield its chunks. Errors are part of the output."""
         try:
-            yield from _GrantedRun(computer, block, self).run()
+            yield from _GrantedRun(runtimes, block, self).run()
         except InterpreterError as error:
             yield notice(f"{error}\n")
 
@@ -180,10 +180,10 @@ def _may_be_public(host: str) -> bool:
 class _GrantedRun:
     """One run of a block in a sandbox that gives more: for this block, or from now on."""
 
-    def __init__(self, computer: Running, block: Block, request: SandboxRequest) -> None:
-        self._computer, self._block, self._wanted = computer, block, request.wanted
+    def __init__(self, runtimes: RuntimePool, block: Block, request: SandboxRequest) -> None:
+        self._runtimes, self._block, self._wanted = runtimes, block, request.wanted
         self._for_block = request.granted == "block"
-        self._shared = computer.context
+        self._shared = runtimes.context
 
     def run(self) -> Generator[Chunk]:
         narrow: Any = self._shared.containment
@@ -199,7 +199,7 @@ class _GrantedRun:
             self._end(before, heir=after)
             self._use(after)
             yield from _said(note)
-        yield from self._computer.run_now(self._block)
+        yield from self._runtimes.run_now(self._block)
 
     def _run_once(self, narrow: Any, moves: bool) -> Generator[Chunk]:
         """After the block, the sandbox is as it was."""
@@ -212,7 +212,7 @@ class _GrantedRun:
                 self._use(after)
                 yield from _said(note)
                 note = ""
-            with closing(self._computer.run_now(self._block)) as chunks:
+            with closing(self._runtimes.run_now(self._block)) as chunks:
                 for chunk in chunks:
                     yield from last
                     last = [chunk]
@@ -231,17 +231,17 @@ class _GrantedRun:
         self._shared.exported.update({name: os.environ.get(name) if given else None for name in names})
 
     def _language(self) -> LiveLanguage:
-        found = self._computer._instance(self._block.language)
+        found = self._runtimes.runtime(self._block.language)
         assert isinstance(found, LiveLanguage)  # others run in no sandbox
         return found
 
     def _copy(self, language: LiveLanguage) -> tuple[LiveLanguage, str]:
         """A session in the present sandbox with the same variables, and what the user should know about that."""
         try:
-            after, restored = language.split(self._computer)
+            after, restored = language.split(self._runtimes)
             return after, str(restored)
         except NotRestorableError:
-            return type(language)(self._computer), NEW_SESSION.format(name=language.name)
+            return type(language)(self._runtimes), NEW_SESSION.format(name=language.name)
 
     def _bring_back(self, before: LiveLanguage) -> str:
         """Move the variables to the sandbox of before; what the user should know about that."""
@@ -251,7 +251,7 @@ class _GrantedRun:
                 if type(before).take_back is not LiveLanguage.take_back and before.has_begun():
                     note = str(before.take_back(after))
                 else:
-                    kept, restored = after.split(self._computer)
+                    kept, restored = after.split(self._runtimes)
                     note = str(restored)
             except NotRestorableError:
                 note = LOST
@@ -268,7 +268,7 @@ class _GrantedRun:
         language.terminate()
 
     def _use(self, language: LiveLanguage) -> None:
-        self._computer._running[type(language)] = language
+        self._runtimes.use(language)
 
 
 def _said(note: str) -> Iterator[Chunk]:

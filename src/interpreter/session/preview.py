@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-from interpreter.computer_api.running import block_chunks
+from interpreter.computer_api.computer import block_chunks
 from interpreter.errors import UsageError
 from interpreter.runtimes.overlay import Overlay
 from interpreter.runtimes.seccomp_notify import Denied
@@ -61,7 +61,7 @@ class TryOut(Action):
         return "a preview is running"
 
     def run(self) -> Generator[Chunk]:
-        for chunk in self._computer.try_out(self._trial, self._code):
+        for chunk in self._computer.runtimes.run_dry(self._trial, self._code):
             self.outcome = chunk.get("ended", "done")
             yield chunk
 
@@ -92,7 +92,11 @@ class Preview:
         self._began = time.time_ns()
         self._over = False
         try:
-            made = Do("preview", lambda: interpreter.computer.trial(language, self._view), "a preview is being made")
+            made = Do(
+                "preview",
+                lambda: interpreter.computer.runtimes.start_dry_run(language, self._view),
+                "a preview is being made",
+            )
             self._trial: DryRun = interpreter.session.perform(made, interpreter.user).result()
         except BaseException:
             self._view.remove()
@@ -186,7 +190,7 @@ class Preview:
         if not self.can_apply:
             raise UsageError("There is nothing to apply: the block has not run to its end, or this is over.")
         interpreter = self._interpreter
-        block = Block(interpreter.computer, self.language, self.code)
+        block = Block(interpreter.computer.runtimes, self.language, self.code)
         block.replay = partial(self._apply, overwrite)
         return block_chunks(interpreter.session.perform(block, interpreter.user))
 

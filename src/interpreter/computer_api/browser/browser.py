@@ -261,7 +261,7 @@ class Browser(Tool):
         return self._holder.do(launch, act, limit)
 
     def _boundary(self) -> Boundary:
-        owner, offline = self.computer._interpreter, self.computer.offline
+        owner, offline = self.computer.interpreter, self.computer.offline
         if offline is None:
             offline = owner is not None and owner.offline
         workspace = os.path.realpath(owner.workspace if owner is not None else os.getcwd())

@@ -212,7 +212,7 @@ class Busy:
         terminal, keyboard, display = self._terminal, self.keyboard, self._terminal.display
         terminal.follow(self._interpreter)
         outer, terminal.busy = terminal.busy, self
-        keyboard.on_ctrl_b = self._interpreter.computer.detach
+        keyboard.on_ctrl_b = self._interpreter.computer.runtimes.detach
         keyboard.on_typed = display.typed
         before, display.on_change = display.on_change, keyboard.reschedule
         keyboard.start()
@@ -260,7 +260,7 @@ class Busy:
         """A block begins; None: in an unknown language, which ignores keys that it does not want."""
         self._terminal.display.running()
         if language is None or self._interpreter.computer.registry.describe(language).takes_keys:
-            self.keyboard.to_block = self._interpreter.computer.send_keys
+            self.keyboard.to_block = self._interpreter.computer.runtimes.send_keys
 
     def _resume(self) -> None:
         self._terminal.tty.resume_keys()

@@ -85,7 +85,7 @@ def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenIn
     child.computer.languages = parent.computer.languages
     for tool in parent.tools.others:
         child.tools.append(tool)
-    child.forked = Fork(parent, folder, record, record.items, parent.computer.split(child.computer))
+    child.forked = Fork(parent, folder, record, record.items, parent.computer.runtimes.split(child.computer.runtimes))
     child.computer.context.cwd = _moved(parent.computer.context.cwd, source, target)
     child.computer.context.exported = dict(parent.computer.context.exported)
     child.journal.fork_from(parent.journal)

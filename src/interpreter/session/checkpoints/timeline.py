@@ -634,8 +634,8 @@ class Timeline(Points):
     def _variables_outlook(self, mark: Mark, passed: Iterable[Point]) -> Iterable[VariablesOutlook]:
         computer = self._interpreter.computer
         for language, state in mark.states.items():
-            if computer.state(language) != state:
-                kept = state in computer.points(language)
+            if computer.runtimes.state(language) != state:
+                kept = state in computer.runtimes.points(language)
                 yield VariablesOutlook(language, None if kept else "that state is not kept any more")
         for name in dict.fromkeys(point.language for point in passed):
             found = computer.get_language(name) if name else None
@@ -663,7 +663,7 @@ class Timeline(Points):
             record = self._record()
             restore = record.undo if outlook.files.direction == "undo" else record.redo
             report = restore(outlook.files, overwrite, repositories)
-            self._interpreter.computer.forget_folders()
+            self._interpreter.computer.runtimes.forget_folders()
         self._arrive("files", outlook)
         if outlook.mark is not None:
             with Hold():  # the session and our record of it must change together

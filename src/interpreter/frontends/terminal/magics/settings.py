@@ -71,7 +71,7 @@ def sandbox(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> 
         Sandbox(argument)  # or an error that says what there is
         interpreter.sandbox = argument
         try:
-            interpreter.computer.shut_in()
+            interpreter.computer.runtimes.apply_sandbox()
         except InterpreterError:
             interpreter.sandbox = before
             raise

@@ -1,0 +1,397 @@
+"""The live runtimes of a computer: one per language, what they share, and the states they can return to."""
+
+from __future__ import annotations
+
+import inspect
+import threading
+import traceback
+from collections.abc import Generator, Iterable
+from contextlib import closing
+from functools import partial
+from typing import TYPE_CHECKING, Protocol
+
+from interpreter.errors import BusyError, InterpreterError, LanguageNotFound, NotPreviewableError, NotRestorableError
+from interpreter.messages import Chunk
+from interpreter.runtimes.base import BaseLanguage
+from interpreter.session import ANSWER, Answer, Block, Question
+from interpreter.sigint import call_user_code, iterate_user_code, wait_for_abandoned
+
+if TYPE_CHECKING:
+    from interpreter.computer_api.computer import Computer
+    from interpreter.runtimes import Registry
+    from interpreter.runtimes.context import SessionContext
+    from interpreter.runtimes.launch import Containment
+    from interpreter.runtimes.live import Job
+    from interpreter.runtimes.overlay import DryRun, Overlay
+    from interpreter.runtimes.state import Completions, Mark, Restored, Value, Variable, Window
+
+Language = type[BaseLanguage]
+Outcomes = dict[str, "Restored | NotRestorableError"]
+
+IN_SANDBOX = "A block in a sandbox cannot be previewed: no view of the files can be made in there."
+
+
+class Owner(Protocol):
+    """The interpreter whose permissions and limits hold in a pool."""
+
+    @property
+    def workspace(self) -> str: ...
+    @property
+    def block_timeout(self) -> float | None: ...
+    @property
+    def max_output(self) -> int: ...
+    @property
+    def cancelled(self) -> bool: ...
+    def containment_now(self, present: Containment | None) -> Containment | None:
+        """The sandbox that new runtimes start in."""
+
+
+class RuntimePool:
+    """The runtimes that one actor's blocks run in.
+
+    A computer has one. An interpreter that shares the computer but has another sandbox gets its own.
+    """
+
+    def __init__(self, computer: Computer, owner: Owner | None = None) -> None:
+        self._computer, self._owner = computer, owner
+        self._lock = threading.RLock()
+        self._running: dict[Language, BaseLanguage] = {}
+        self._context: SessionContext | None = None
+        self._left_sandboxes: list[Containment] = []  # runtimes may still be inside
+        self._dry_run: DryRun | None = None
+        self.active: BaseLanguage | None = None
+        """The runtime that is running a block."""
+
+    @property
+    def owner(self) -> Owner | None:
+        """Whose permissions and limits hold: those of the computer's interpreter, if it is not another one's pool."""
+        return self._owner if self._owner is not None else self._computer.interpreter
+
+    @property
+    def registry(self) -> Registry:
+        """Finds the languages by name."""
+        return self._computer.registry
+
+    # -- what the runtimes share -----------------------------------------------------------------------------------
+
+    @property
+    def context(self) -> SessionContext:
+        """What the runtimes share, with the settings as they are now."""
+        from interpreter.runtimes.context import SessionContext
+
+        computer, owner = self._computer, self.owner
+        if self._context is None:
+            self._context = SessionContext()
+            if owner is not None:
+                self._context.cwd = owner.workspace
+                self._context.cancelled = lambda: owner.cancelled
+        shared = self._context
+        shared.python, shared.shell, shared.shell_rc = computer.python, computer.shell, computer.shell_rc
+        shared.active_lines = computer.active_line_detection
+        shared.snapshots = computer.undo_snapshots
+        shared.tools, shared.emit_images = computer.code_calls, computer.emit_images
+        shared.skills = computer.skills.import_skills if computer.import_skills else None
+        if owner is not None:
+            shared.timeout = owner.block_timeout
+            shared.max_output = computer.max_output or owner.max_output
+        return shared
+
+    def apply_sandbox(self) -> None:
+        """Start new runtimes in the sandbox that the settings ask for, or in none."""
+        shared, owner = self.context, self.owner
+        if owner is None:
+            return
+        before, shared.containment = shared.containment, owner.containment_now(shared.containment)
+        if before is not None and before is not shared.containment:
+            self._left_sandboxes.append(before)
+            shared.exported.clear()  # such as LD_PRELOAD: programs outside would obey it
+
+    # -- runtimes by language --------------------------------------------------------------------------------------
+
+    def runtime(self, name: str) -> BaseLanguage:
+        """The runtime of a language, made on first use; LanguageNotFound for an unknown one."""
+        wait_for_abandoned()
+        language = self._computer.get_language(name)
+        if language is None:
+            raise LanguageNotFound(unknown_language(name, self._computer.languages))
+        return self._running.get(language) or self._make(language)
+
+    def _make(self, language: Language) -> BaseLanguage:
+        with self._lock:  # several threads may be the first
+            if language not in self._running:
+                variant = language.variant(self.context)
+                takes_computer = any(
+                    parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+                    for parameter in inspect.signature(variant).parameters.values()
+                )
+                given = self._computer if self._computer.runtimes is self else self
+                self._running[language] = variant(given) if takes_computer else variant()  # type: ignore[call-arg]
+            return self._running[language]
+
+    def use(self, runtime: BaseLanguage) -> None:
+        """Use this runtime for its language from now on."""
+        self._running[type(runtime)] = runtime
+
+    def keep_only(self, languages: Iterable[Language]) -> None:
+        """End the runtimes of all other languages."""
+        for dropped in set(self._running) - set(languages):
+            self._running.pop(dropped).terminate()
+
+    def describe_languages(self) -> str:
+        """The languages with the versions that run them, for the model."""
+        self.apply_sandbox()
+        described = []
+        for language in self._computer.languages:
+            name, version = language.name.lower(), self.runtime(language.name).version()
+            described.append(name if version == "" else f"{name} ({version or 'not installed'})")
+        return ", ".join(described)
+
+    def has_python_package(self, name: str) -> bool:
+        """Whether Python blocks can import a package, as far as is known without starting a runtime."""
+        from interpreter.runtimes.python.language import has_package, which_python
+
+        try:
+            return has_package(which_python(self.context.python, self.context.environment()), name)
+        except InterpreterError:
+            return False
+
+    def is_alive(self, name: str) -> bool:
+        """Whether a language has a runtime that keeps what its blocks have defined."""
+        from interpreter.runtimes.live import LiveLanguage
+
+        language = self._computer.get_language(name)
+        instance = self._running.get(language) if language is not None else None
+        if isinstance(instance, LiveLanguage):
+            return instance.runtime is not None and instance.runtime.alive
+        return instance is not None
+
+    # -- running a block: the kernel calls these ---------------------------------------------------------------------
+
+    def get_ready(self, block: Block) -> BaseLanguage:
+        """The runtime for a block; it starts while the session notes where the files are."""
+        runtime = self.runtime(block.language)
+        if any(isinstance(other, Block) and other.runtime is runtime for other in block.ancestors()):
+            raise BusyError(f"The {runtime.name} runtime is running the code that asks for this.")
+        self.apply_sandbox()
+        if block.replay is None:
+            self.end_dry_run()
+            self.warm(block.language)
+        return runtime
+
+    def execute(self, block: Block) -> Generator[Chunk]:
+        """Run a block; errors are part of its output."""
+        shared, session = self.context, self._computer.session
+        outer = self.active, shared.action, shared.ask, shared.cancelled
+        try:
+            shared.action, shared.ask = block, partial(session.ask_now, block)
+            if block.replay is not None:
+                running = block.replay()
+            elif block.sandbox_request is not None:
+                running = block.sandbox_request.run(self, block)
+            else:
+                running = self.run_now(block)
+            with session.questions.answerable(("text", "password"), self._ask_on_input), closing(running) as chunks:
+                yield from chunks
+        except InterpreterError as error:
+            yield _failure(f"{error}\n")
+        except Exception:  # noqa: BLE001 - a user's own language may raise anything, and the model should read it
+            yield _failure(traceback.format_exc())
+        finally:
+            self.active, shared.action, shared.ask, shared.cancelled = outer
+
+    def _ask_on_input(self, question: Question) -> Answer | None:
+        ask = self.context.on_input
+        if ask is None:
+            return None
+        return Answer(ANSWER, ask(question.subject.prompt, question.kind == "password"), by="on_input")
+
+    def run_now(self, block: Block) -> Generator[Chunk]:
+        """Run a block in the present runtime of its language."""
+        self.active = block.runtime = self.runtime(block.language)
+        self.active.on_end = block.mark_over
+        self.context.cancelled = block.is_cancelled
+        if self.active.handles_interrupts:
+            yield from self.active.run(block.code)
+        else:
+            yield from iterate_user_code(call_user_code(self.active.run, block.code))
+
+    def warm(self, language: str) -> None:
+        """Start a runtime ahead of its first block, without waiting for it."""
+        from interpreter.runtimes.live import LiveLanguage
+
+        if self._computer.get_language(language) is None:
+            return
+        instance = self.runtime(language)
+        if isinstance(instance, LiveLanguage):
+            with self._lock:  # a turn warms what it is about to need while another thread's block begins
+                self.apply_sandbox()
+                instance.start()
+
+    def send_keys(self, keys: bytes) -> None:
+        """Pass what the user typed to the shell block that is running."""
+        send = getattr(self.active, "send_keys", None)
+        if send is not None:
+            send(keys)
+
+    def detach(self) -> None:
+        """Move the running block to the background."""
+        detach = getattr(self.active, "detach", None)
+        if detach is not None:
+            detach()
+
+    @property
+    def jobs(self) -> list[Job]:
+        """The blocks that were moved to the background."""
+        return [job for language in self._running.values() for job in getattr(language, "jobs", ())]
+
+    def end(self, language: str) -> None:
+        """End the runtime of one language; its next block starts a new one."""
+        self.end_dry_run()
+        self.runtime(language).terminate()
+
+    def terminate(self) -> None:
+        """End all runtimes and everything they started."""
+        self.end_dry_run()
+        running, self._running = self._running, {}
+        for language in running.values():
+            language.terminate()
+        left, self._left_sandboxes = self._left_sandboxes, []
+        if self._context is not None and self._context.containment is not None:
+            left.append(self._context.containment)
+            self._context.containment = None
+            self._context.exported.clear()
+        for containment in left:
+            containment.close()
+
+    # -- dry runs ----------------------------------------------------------------------------------------------------
+
+    def can_dry_run(self, language: str) -> bool:
+        """Whether a runtime of that language can be copied for a dry run, as far as its class says."""
+        known = self._computer.get_language(language) is not None
+        return known and type(self.runtime(language)).dry_run is not BaseLanguage.dry_run
+
+    def start_dry_run(self, language: str, overlay: Overlay) -> DryRun:
+        """A copy of a runtime, in an overlay of the file system."""
+        self.apply_sandbox()
+        self.end_dry_run()
+        if self.context.containment is not None:
+            raise NotPreviewableError(IN_SANDBOX)
+        self._dry_run = self.runtime(language).dry_run(overlay)
+        return self._dry_run
+
+    def run_dry(self, dry_run: DryRun, code: str) -> Generator[Chunk]:
+        """Run a block in such a copy."""
+        self.active = dry_run.active
+        try:
+            with closing(as_generator(dry_run.run(code))) as chunks:
+                yield from chunks
+        finally:
+            self.active = None
+
+    def end_dry_run(self) -> None:
+        """Whatever runs next discards the dry run that was not applied."""
+        dry_run, self._dry_run = self._dry_run, None
+        if dry_run is not None:
+            dry_run.drop()
+
+    # -- variables and states ----------------------------------------------------------------------------------------
+
+    def variables(self, language: str | None = None) -> dict[str, list[Variable]]:
+        """The live variables by language: of one, or of all that have any; BusyError while a block runs."""
+        wait_for_abandoned()
+        if language is not None:
+            found = self._computer.get_language(language)
+            if found is None:
+                raise LanguageNotFound(unknown_language(language, self._computer.languages))
+            instance = self._running.get(found)
+            return {found.name: instance.variables() if instance else []}
+        listed = {each.name: instance.variables() for each, instance in list(self._running.items())}
+        return {name: variables for name, variables in listed.items() if variables}
+
+    def look(self, language: str, name: str, rows: Window = (0, 50), columns: Window = (0, 50)) -> Value:
+        """A live value: a window of a table, a picture, or text."""
+        return self.runtime(language).look(name, rows, columns)
+
+    def complete(self, language: str, code: str, cursor: int | None = None) -> Completions:
+        """What could be typed at the cursor; nothing if the language is busy or has no runtime yet."""
+        from interpreter.runtimes.state import Completions
+
+        found = self._computer.get_language(language)
+        instance = self._running.get(found) if found else None
+        at = len(code) if cursor is None else cursor
+        return instance.complete(code, at) if instance is not None else Completions(at)
+
+    def mark(self) -> Mark:
+        """This moment, to return to: the state of each language that can return, the directory, the exports."""
+        from interpreter.runtimes.state import Mark
+
+        shared = self.context
+        runtimes = {each.name: self._running.get(each) or self._make(each) for each in self._computer.languages}
+        states = {name: runtime.state for name, runtime in runtimes.items() if runtime.state is not None}
+        return Mark(states, shared.cwd, dict(shared.exported))
+
+    def go_back(self, mark: Mark) -> Outcomes:
+        """Return to a moment, earlier or later; for each language that was in another state, how that went."""
+        outcomes: Outcomes = {}
+        for name, state in mark.states.items():
+            try:
+                if state != self.state(name):
+                    outcomes[name] = self.restore(name, state)
+            except NotRestorableError as error:
+                outcomes[name] = error
+        self.context.return_to(mark.cwd, mark.exported)
+        return outcomes
+
+    def forget_folders(self) -> None:
+        """Files were restored: tell each runtime its folder again, which may be another one of that name now."""
+        from interpreter.runtimes.live import LiveLanguage
+
+        self.context.leave_lost_folder()
+        for instance in list(self._running.values()):
+            if isinstance(instance, LiveLanguage):
+                instance.forget_folder()
+
+    def state(self, language: str) -> int | None:
+        """The present state of one language; None if it cannot return to states."""
+        _ = self.context
+        return self.runtime(language).state
+
+    def points(self, language: str) -> list[int]:
+        """The states that a language can return to, the oldest first."""
+        return self.runtime(language).points()
+
+    def restore(self, language: str, state: int) -> Restored:
+        """Return to a state, or raise NotRestorableError. The present state can be returned to afterwards."""
+        _ = self.context
+        self.end_dry_run()
+        return self.runtime(language).restore(state)
+
+    def split(self, other: RuntimePool) -> Outcomes:
+        """Give another pool, whose runtimes have not started, the same variables; by language, how that went.
+
+        The directory and the exported variables are the same there too; the caller may change them before a block runs.
+        """
+        outcomes: Outcomes = {}
+        other.apply_sandbox()
+        other.context.return_to(self.context.cwd, self.context.exported)
+        for language, instance in list(self._running.items()):
+            try:
+                other._running[language], outcomes[language.name] = instance.split(other)
+            except NotRestorableError as error:
+                outcomes[language.name] = error
+        return outcomes
+
+
+def unknown_language(name: str, languages: list[Language]) -> str:
+    """The message about a language that is not available."""
+    known = ", ".join(language.name.lower() for language in languages)
+    return f"`{name}` is disabled or not supported here. Languages to use: {known}."
+
+
+def as_generator(chunks: Iterable[Chunk]) -> Generator[Chunk]:
+    """A user's language may return any iterable; a generator can be closed."""
+    yield from chunks
+
+
+def _failure(text: str) -> Chunk:
+    return {"type": "console", "format": "output", "content": text, "stream": "stderr"}
