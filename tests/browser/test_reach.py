@@ -127,7 +127,7 @@ def test_the_sandbox_and_its_list_hold_for_the_browser(
     browser.click("Send")
     browser.wait_for("Got it")
     assert app.uploaded == {"mine.txt": b"mine"}
-    sandboxed._interpreter.sandbox = "read-only"
+    sandboxed.interpreter.sandbox = "read-only"
     with pytest.raises(NotReachableError, match="read-only"):
         browser.download("The report")
 

@@ -90,7 +90,7 @@ def test_nothing_private_and_nothing_of_the_hosts_own_can_be_reached(desk: Desk)
         "gadget._at_once",
         "gadget.__class__",
         "run",
-        "_interpreter",
+        "interpreter",
         "gadget.echo.__func__",
     ):
         ran = desk.do(f"computer._ask({{'how': 'get', 'path': {path!r}}})")

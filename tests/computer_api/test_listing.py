@@ -51,9 +51,9 @@ def test_settings_as_data_and_back() -> None:
     one.emit_images, one.max_output = False, 99
     data = json.loads(json.dumps(one.to_dict()))
     assert data["emit_images"] is False
-    other.load_dict({**data, "nonsense": 1, "_interpreter": None})
+    other.load_dict({**data, "nonsense": 1, "interpreter": None})
     assert (other.emit_images, other.max_output) == (False, 99)
-    assert other._interpreter is not None
+    assert other.interpreter is not None
 
 
 def test_what_scripts_set_can_be_set() -> None:

@@ -343,7 +343,7 @@ def test_questions_of_several_actions_are_answered_separately(tmp_path: Path) ->
             yield question
             self.refused = question.answer is None or question.answer.choice != APPROVE
 
-    blocks = [Asks(interpreter.computer, "python", f"print({number})") for number in range(6)]
+    blocks = [Asks(interpreter.computer.runtimes, "python", f"print({number})") for number in range(6)]
     with session.questions.answerable(["block"]):
         threads = [in_thread(session.perform(block, interpreter.user).result) for block in blocks]
         until(lambda: len(session.questions.open) == 6, "the questions")
