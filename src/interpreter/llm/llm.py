@@ -44,7 +44,7 @@ from interpreter.llm.providers import (
     sees_images,
 )
 from interpreter.llm.reply_parser import Repetition, ReplyParser, thinks_first
-from interpreter.llm.request import ADDRESS, Computer, Memory, RequestBuilder, convert, request_params
+from interpreter.llm.request import ADDRESS, Memory, RequestBuilder, Runtimes, convert, request_params
 from interpreter.llm.responses import Responses
 from interpreter.llm.secrets import secret_values
 from interpreter.llm.tool_mode import ToolChat
@@ -85,7 +85,7 @@ class Agent(Protocol):
     def tools(self) -> Toolbox: ...
 
     @property
-    def computer(self) -> Computer: ...
+    def runtimes(self) -> Runtimes: ...
 
 
 class Llm(LlmSettings, closed=True):
@@ -248,7 +248,7 @@ class Llm(LlmSettings, closed=True):
 
     def known_secrets(self) -> dict[str, str]:
         """What must not leave this computer when code prints it, by what it is."""
-        return secret_values(self._agent.computer.context.environment(), [("API key", self.api_key)])
+        return secret_values(self._agent.runtimes.context.environment(), [("API key", self.api_key)])
 
     def _limits(self) -> Limits:
         """What a request has to fit into."""
@@ -264,7 +264,7 @@ class Llm(LlmSettings, closed=True):
             endpoint = self.endpoint
             return self._servers.count(endpoint, text) if endpoint is not None else None
 
-        return Limits(window, count, self._agent.computer, self.vision)
+        return Limits(window, count, self._agent.runtimes, self.vision)
 
     def _request(self, messages: Sequence[Message], cut: Cut | None = None) -> dict[str, Any]:
         # In OS mode, a model may have a computer tool of its provider; others act through code alone.
@@ -274,7 +274,7 @@ class Llm(LlmSettings, closed=True):
             self,
             self._settings,
             self._agent.tools,
-            self._agent.computer,
+            self._agent.runtimes,
             self.profile,
             self.memory,
             has_tools=self._has_tools,

@@ -66,8 +66,8 @@ class Memory:
 # -- the request -------------------------------------------------------------------------------------------------
 
 
-class Computer(Sessions, Protocol):
-    """What a request needs to know about the computer that the code runs on."""
+class Runtimes(Sessions, Protocol):
+    """What a request needs to know about the runtimes that the code runs in."""
 
     @property
     def context(self) -> Any: ...
@@ -82,7 +82,7 @@ class RequestBuilder:
     llm: LlmSettings
     agent: InterpreterSettings
     tools: Toolbox
-    computer: Computer
+    runtimes: Runtimes
     profile: ModelProfile
     memory: Memory
     has_tools: bool  # otherwise the model writes its code in fences
@@ -145,7 +145,7 @@ class RequestBuilder:
         if "{files}" in user_template:
             said = (m for m in reversed(messages) if m.get("role") == "user" and m.get("type") == "message")
             words = next((str(message.get("content", "")) for message in said), "")
-            folder = self.computer.context.cwd
+            folder = self.runtimes.context.cwd
             files = _redacted(peek(words, folder), forms, self.memory)
             user_template = user_template.replace("{languages}", self._languages(words, folder))
             user_template = user_template.replace("{files}", files).replace("\n\n\n\n", "\n\n")
@@ -163,7 +163,7 @@ class RequestBuilder:
         """The languages to suggest. With a choice, small models use the shell for sums or read tables by hand."""
         if is_for_shell(words, folder):
             return "Python or bash"
-        has_pandas = names_table(words, folder) and self.computer.runtimes.has_python_package("pandas")
+        has_pandas = names_table(words, folder) and self.runtimes.has_python_package("pandas")
         return "Python (pandas)" if has_pandas else "Python"
 
 

@@ -271,7 +271,9 @@ class PreviewQuestion:
     @property
     def is_possible(self) -> bool:
         """Not in a sandbox, and not in a language whose variables cannot be copied."""
-        return self._interpreter.sandbox_now() is None and self._interpreter.computer.runtimes.can_dry_run(self._pending.language)
+        return self._interpreter.sandbox_now() is None and self._interpreter.computer.runtimes.can_dry_run(
+            self._pending.language
+        )
 
     def ask(self) -> Answer | None:
         """Preview the block and ask; None if the question about the block itself is still open."""
