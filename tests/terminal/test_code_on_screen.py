@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpreter.frontends.terminal.render.ansi import without_styles
-from interpreter.frontends.terminal.render.code import CodeLines, CodeView
+from interpreter.frontends.terminal.render.code_block import CodeLines, CodeView
 from interpreter.frontends.terminal.render.theme import Theme
 
 PROGRAM = '''import os

@@ -12,8 +12,8 @@ from interpreter.frontends.terminal.render.ansi import (
     clip,
     without_styles,
 )
+from interpreter.frontends.terminal.render.code_block import with_linked_frame
 from interpreter.frontends.terminal.render.markdown import MarkdownView
-from interpreter.frontends.terminal.render.output import with_linked_frame
 from interpreter.frontends.terminal.render.theme import Theme, file_link, has_links, safe_address
 
 _LINK = re.compile(r"\x1b\]8;[^;]*;([^\x1b]*)\x1b\\(.*?)\x1b\]8;;\x1b\\")

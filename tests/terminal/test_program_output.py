@@ -16,7 +16,7 @@ from interpreter.frontends.terminal.render.ansi import (
     visible,
     without_styles,
 )
-from interpreter.frontends.terminal.render.output import (
+from interpreter.frontends.terminal.render.code_block import (
     HEAD,
     TAIL,
     OutputView,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from interpreter.frontends.terminal.render.ansi import without_styles
-from interpreter.frontends.terminal.render.output import shortened
+from interpreter.frontends.terminal.render.code_block import shortened
 from interpreter.frontends.terminal.render.theme import Theme
 from terminal.test_display import Stage, output, over
 

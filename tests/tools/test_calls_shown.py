@@ -15,7 +15,7 @@ from interpreter.frontends.terminal.render.display import Display
 from interpreter.frontends.terminal.render.plain import PlainDisplay
 from interpreter.frontends.terminal.render.screen import Screen
 from interpreter.frontends.terminal.render.theme import Theme
-from interpreter.frontends.terminal.replay import chunks_of
+from interpreter.frontends.terminal.turn import chunks_of
 from interpreter.messages import Chunk, Message
 from interpreter.session.journal.reader import (
     Said,

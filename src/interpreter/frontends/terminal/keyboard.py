@@ -1,4 +1,4 @@
-"""Keys during a turn: kept for the next prompt, or sent to the running block."""
+"""Keys during a turn: kept for the next prompt, or sent to the running block. Ctrl-C cancels."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal
+
+from interpreter.frontends.interrupts import Interrupts
 
 if TYPE_CHECKING:
+    from interpreter.api import OpenInterpreter
+    from interpreter.frontends.terminal.render.display import Display
+    from interpreter.frontends.terminal.render.plain import PlainDisplay
     from interpreter.frontends.terminal.tty import Tty
+    from interpreter.messages import Chunk
 
+QUIET = 0.8  # seconds without a key before a question may appear
 CTRL_B = b"\x02"
 _PASTE = re.compile(r"\x1b\[200~(.*?)\x1b\[201~", re.DOTALL)
 # Keys such as arrows; and answers of the terminal to queries that arrive late.
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|_G[^\x1b]*\x1b\\|\]1[01];[^\x07\x1b]*(?:\x07|\x1b\\)|.)?")
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*)?\Z|\x1b\[200~(?:(?!\x1b\[201~).)*\Z", re.DOTALL)
-
-
-class Clock(Protocol):
-    """Something that is drawn from time to time."""
-
-    def deadline(self) -> float | None: ...
-    def tick(self) -> None: ...
 
 
 class TypeAhead:
@@ -78,72 +79,168 @@ class TypeAhead:
         return text
 
 
-class Keyboard:
-    """A thread that reads keys and keeps the display's time while the main thread waits for chunks."""
+class TurnKeyboard:
+    """Keys and Ctrl-C during a turn. Keys are kept for the next prompt or go to the block that runs.
 
-    def __init__(self, tty: Tty, clock: Clock, typed: TypeAhead) -> None:
-        self._tty, self._clock, self._typed = tty, clock, typed
-        self.to_block: Callable[[bytes], None] | None = None  # where keys go while a shell block runs
-        self.on_ctrl_b: Callable[[], None] = lambda: None
-        self.on_typed: Callable[[str], None] = lambda text: None
+    A thread reads the keys and keeps the display's time while the main thread waits for chunks.
+    """
+
+    def __init__(
+        self,
+        tty: Tty,
+        display: Display | PlainDisplay,
+        typed: TypeAhead,
+        interpreter: OpenInterpreter,
+        marks: bool,
+    ) -> None:
+        self._tty, self._display, self._typed, self._interpreter = tty, display, typed, interpreter
+        self._marks = marks  # around a paste
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        self._takes_keys = in_main_thread and tty.in_foreground
+        self.interrupts = Interrupts(lambda: self._call(self._cancel), lambda: self._call(self._resume))
+        self._modes = ExitStack()
+        self._to_block: Callable[[bytes], None] | None = None  # where keys go while a shell block runs
         self._reading = threading.Lock()  # held by the thread that reads standard input
         self._listening = False
         self._stopping = False
         self._calls: list[Callable[[], None]] = []
         self._failure: Exception | None = None
         self._last_key = 0.0
-        self._until = math.inf  # when it wakes by itself
+        self._until = math.inf  # when the thread wakes by itself
         self._key_typed = threading.Condition()
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._wake_reader.setblocking(False)
         self._wake_writer.setblocking(False)
-        self._thread = threading.Thread(target=self._run, name="keyboard", daemon=True)
 
-    def start(self) -> None:
-        self._thread.start()
+    @contextmanager
+    def on(self) -> Iterator[None]:
+        """For the length of a turn."""
+        display = self._display
+        before, display.on_change = display.on_change, self._reschedule
+        thread = threading.Thread(target=self._run, name="keyboard", daemon=True)
+        thread.start()
+        try:
+            with self.interrupts.taken(), self._modes:
+                self._listen()
+                display.typed(self._typed.shown)
+                yield
+        finally:
+            display.on_change = before  # between turns, a question must not wake a thread that has stopped
+            self._stopping = True
+            self._wake()
+            thread.join()
+            self._wake_reader.close()
+            self._wake_writer.close()
+            if self._failure:
+                raise self._failure
 
-    def stop(self) -> None:
-        self._stopping = True
-        self.wake()
-        self._thread.join()
-        self._wake_reader.close()
-        self._wake_writer.close()
-        if self._failure:
-            raise self._failure
+    # -- who reads the keys --------------------------------------------------------------------------------
 
-    def listen(self, on: bool) -> None:
+    @contextmanager
+    def paused(self, state: Literal["asking", "elsewhere"], guarded: bool = False) -> Iterator[None]:
+        """A question reads the keys, or another program has the whole terminal.
+
+        `guarded`: wait until the user is not in the middle of typing.
+        """
+        if guarded and self._takes_keys:
+            with self._key_typed:
+                while (left := self._last_key + QUIET - time.monotonic()) > 0 and self._typed.open:
+                    self._key_typed.wait(left)
+        self._set_listening(False)
+        self._modes.close()
+        try:
+            with self.interrupts.state(state):
+                yield
+        finally:
+            self._listen()
+
+    def query(self, queries: str) -> list[bytes]:
+        """The terminal's answers. Keys that are typed meanwhile are handled after them."""
+        self._set_listening(False)
+        try:
+            answers, typed = self._tty.query(queries)
+        finally:
+            self._set_listening(True)
+        self._call(partial(self._take, typed))
+        return answers
+
+    def _listen(self) -> None:
+        if self._takes_keys:
+            self._modes.enter_context(self._tty.keys(self._marks))
+            self._set_listening(True)
+
+    def _set_listening(self, on: bool) -> None:
         """Read keys, or stop it; returns when no read is in progress any more."""
         with self._reading:
             self._listening = on
-        self.wake()
+        self._wake()
 
-    def call(self, function: Callable[[], None]) -> None:
-        """Call a function on the keyboard's thread; safe inside a signal handler."""
+    # -- where keys go -------------------------------------------------------------------------------------
+
+    def follow(self, chunk: Chunk) -> None:
+        """Send keys where they belong: to the block that runs, or to the next prompt."""
+        auto_run = self._interpreter.auto_run
+        if chunk["type"] == "code" and chunk.get("end") and chunk.get("role") == "assistant":
+            if auto_run and self._interpreter.safe_mode == "off":
+                self.block_runs(chunk.get("format", ""))
+        elif chunk["type"] == "status" and chunk.get("format") == "scan":
+            if auto_run and not chunk["content"]["asks"]:
+                self.block_runs(chunk["content"]["language"])
+        elif "ended" in chunk or (chunk.get("format") == "active_line" and chunk.get("content") is None):
+            self._to_block = None
+
+    def block_runs(self, language: str | None) -> None:
+        """A block begins; None: in an unknown language, which ignores keys that it does not want."""
+        self._display.running()
+        if language is None or self._interpreter.computer.registry.describe(language).takes_keys:
+            self._to_block = self._interpreter.computer.runtimes.send_keys
+
+    def _take(self, data: bytes) -> None:
+        """Handle keys that were typed."""
+        if CTRL_B in data:
+            data = data.replace(CTRL_B, b"")
+            self._call(self._interpreter.computer.runtimes.detach)
+        if self._to_block is not None:
+            keys = data.replace(b"\x1b[200~", b"").replace(b"\x1b[201~", b"")
+            self._call(partial(self._to_block, keys))
+            return
+        self._typed.feed(data)
+        with self._key_typed:
+            self._last_key = time.monotonic()
+            self._key_typed.notify_all()
+        self._display.typed(self._typed.shown)
+
+    def _resume(self) -> None:
+        self._tty.resume_keys()
+        self._display.resumed()
+
+    def _cancel(self) -> None:
+        self._display.stopping()
+        self._interpreter.cancel()
+
+    # -- the thread ----------------------------------------------------------------------------------------
+
+    def _call(self, function: Callable[[], None]) -> None:
+        """Call a function on the thread; safe inside a signal handler."""
         self._calls.append(function)
-        self.wake()
+        self._wake()
 
-    def wake(self) -> None:
+    def _wake(self) -> None:
         try:
             self._wake_writer.send(b"\0")
         except BlockingIOError:
             return  # it is awake
 
-    def reschedule(self) -> None:
-        """The clock's deadline may have changed."""
-        deadline = self._clock.deadline()
+    def _reschedule(self) -> None:
+        """The display's deadline may have changed."""
+        deadline = self._display.deadline()
         if deadline is not None and deadline < self._until:
-            self.wake()
-
-    def wait_until_quiet(self, seconds: float) -> None:
-        """Wait until the user is not in the middle of typing."""
-        with self._key_typed:
-            while (left := self._last_key + seconds - time.monotonic()) > 0 and self._typed.open:
-                self._key_typed.wait(left)
+            self._wake()
 
     def _run(self) -> None:
         while not self._stopping:
-            self._until = math.inf  # a change of the clock from here on has to wake us
-            deadline = self._clock.deadline()
+            self._until = math.inf  # a change of the display from here on has to wake us
+            deadline = self._display.deadline()
             self._until = math.inf if deadline is None else deadline
             timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
             sources = [self._wake_reader, *([self._tty.stdin] if self._listening else [])]
@@ -157,7 +254,7 @@ class Keyboard:
                     self._failure = error
             if self._tty.stdin in ready:
                 self._read()
-            self._clock.tick()
+            self._display.tick()
 
     def _read(self) -> None:
         with self._reading:
@@ -170,19 +267,4 @@ class Keyboard:
             if not data:
                 self._listening = False  # the terminal is gone
                 return
-        self.take(data)
-
-    def take(self, data: bytes) -> None:
-        """Handle keys that were typed."""
-        if CTRL_B in data:
-            data = data.replace(CTRL_B, b"")
-            self.call(self.on_ctrl_b)
-        if self.to_block is not None:
-            keys = data.replace(b"\x1b[200~", b"").replace(b"\x1b[201~", b"")
-            self.call(partial(self.to_block, keys))
-            return
-        self._typed.feed(data)
-        with self._key_typed:
-            self._last_key = time.monotonic()
-            self._key_typed.notify_all()
-        self.on_typed(self._typed.shown)
+        self._take(data)

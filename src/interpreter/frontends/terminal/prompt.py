@@ -16,15 +16,12 @@ from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import ANSI
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
-from prompt_toolkit.input import create_input
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
-from prompt_toolkit.output import ColorDepth, create_output
-from prompt_toolkit.output.vt100 import Vt100_Output
 from prompt_toolkit.styles import Style
 
 from interpreter.app.own_blocks import is_unfinished
 from interpreter.frontends.terminal.render.ansi import cells, clip
-from interpreter.frontends.terminal.tty import Tty
+from interpreter.frontends.terminal.tty import Tty, prompt_toolkit_options
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
@@ -119,26 +116,18 @@ def _ask(session: PromptSession[str], question: Any, **options: Any) -> str:
 
 
 def _session(tty: Tty, history: History, keys: KeyBindings, completer: Completer | None = None) -> PromptSession[str]:
-    # Cursor position requests are off: their answers would end up in what is typed ahead.
-    output = create_output(stdout=tty.stdout)
-    if isinstance(output, Vt100_Output):
-        output.enable_cpr = False
-        # Without an answer the line under the prompt would not be drawn.
-        output.get_rows_below_cursor_position = lambda: 1  # type: ignore[method-assign]
     return PromptSession(
         history=history,
         multiline=True,
         key_bindings=keys,
         prompt_continuation="  ",
-        input=create_input(tty.stdin),
-        output=output,
-        color_depth=None if tty.color else ColorDepth.DEPTH_1_BIT,
         enable_history_search=True,
         enable_suspend=True,
         completer=completer,
         complete_while_typing=False,
         complete_in_thread=True,
         style=_STYLE,
+        **prompt_toolkit_options(tty),
     )
 
 
@@ -203,19 +192,19 @@ class Suggestions(Completer):
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
         typed = document.text_before_cursor
-        offered = list(self._offered(typed.lstrip()))
+        text = typed.lstrip()
+        if text.startswith(">>>"):
+            found = self._code("python", text.removeprefix(">>>").lstrip(" "))
+        elif text.startswith(("!", "%%")):
+            found = self._shell(text.lstrip("!%").lstrip())
+        elif text.startswith("%"):
+            found = self._command(text[1:])
+        else:
+            found = self._files(text, only_paths=True)
+        offered = list(found)
         if len(offered) == 1 and typed.endswith(offered[0].text) and offered[0].start_position:
             return []  # it is there already
         return offered
-
-    def _offered(self, text: str) -> Iterable[Completion]:
-        if text.startswith(">>>"):
-            return self._code("python", text.removeprefix(">>>").lstrip(" "))
-        if text.startswith(("!", "%%")):
-            return self._shell(text.lstrip("!%").lstrip())
-        if text.startswith("%"):
-            return self._command(text[1:])
-        return self._files(text, only_paths=True)
 
     def _command(self, text: str) -> Iterator[Completion]:
         from interpreter.frontends.terminal.magics import COMMANDS

@@ -127,7 +127,7 @@ def age_in_words(seconds: float) -> str:
 def show(terminal: Terminal, interpreter: OpenInterpreter, session: Session) -> None:
     """The conversation so far, and what of it is gone."""
     from interpreter.app.conversations import blocks_to_rerun
-    from interpreter.frontends.terminal.replay import replay
+    from interpreter.frontends.terminal.turn import replay
 
     terminal.display.languages = interpreter.computer.registry
     replay(terminal, session.messages)

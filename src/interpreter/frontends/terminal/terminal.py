@@ -7,13 +7,11 @@ import select
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext
-from functools import partial
-from typing import TYPE_CHECKING, Literal, Protocol
+from contextlib import contextmanager, nullcontext
+from typing import TYPE_CHECKING, Protocol
 
 from interpreter.app.own_blocks import is_unfinished
-from interpreter.frontends.interrupts import Interrupts
-from interpreter.frontends.terminal.keyboard import Keyboard, TypeAhead
+from interpreter.frontends.terminal.keyboard import TurnKeyboard, TypeAhead
 from interpreter.frontends.terminal.render.ansi import wrapped
 from interpreter.frontends.terminal.render.plain import PlainDisplay
 from interpreter.frontends.terminal.tty import BACKGROUND, Tty, answers_queries
@@ -23,9 +21,6 @@ if TYPE_CHECKING:
     from interpreter.app.checkpoints import Forks
     from interpreter.errors import InterpreterError
     from interpreter.frontends.terminal.render.display import Display
-    from interpreter.messages import Chunk
-
-QUIET = 0.8  # seconds without a key before a question may appear
 
 
 class Terminal:
@@ -44,7 +39,7 @@ class Terminal:
         self.left = False  # the user has said that it is enough
         self.failed = False  # a turn ended with an error
         self.problem: InterpreterError | None = None  # the error, if it is one of ours
-        self.busy: Busy | None = None
+        self.busy: TurnKeyboard | None = None
         self._display: Display | PlainDisplay | None = None
         self._mute = not answers_queries(os.environ)
         self._background: str | None = None  # what has been found out about it
@@ -109,13 +104,7 @@ class Terminal:
                 answers, typed = self.tty.query(queries)
             self.typed.feed(typed)
         else:
-            keyboard = self.busy.keyboard
-            keyboard.listen(False)
-            try:
-                answers, typed = self.tty.query(queries)
-            finally:
-                keyboard.listen(True)
-            keyboard.call(partial(keyboard.take, typed))
+            answers = self.busy.query(queries)
         self._mute = not answers  # then it is never asked again
         return answers
 
@@ -193,82 +182,6 @@ def in_notebook() -> bool:
     """Whether a Jupyter kernel runs us: there is no terminal, but a person can be asked."""
     kernel = sys.modules.get("ipykernel.kernelapp")
     return kernel is not None and kernel.IPKernelApp.initialized()
-
-
-class Busy:
-    """The terminal during a turn: keys are kept or go to the block, Ctrl-C cancels, the spinner turns."""
-
-    def __init__(self, terminal: Terminal, interpreter: OpenInterpreter) -> None:
-        self._terminal, self._interpreter = terminal, interpreter
-        in_main_thread = threading.current_thread() is threading.main_thread()
-        self._takes_keys = in_main_thread and terminal.tty.in_foreground
-        self.keyboard = Keyboard(terminal.tty, terminal.display, terminal.typed)
-        self.interrupts = Interrupts(lambda: self.keyboard.call(self._cancel), lambda: self.keyboard.call(self._resume))
-        self._modes = ExitStack()
-
-    @contextmanager
-    def on(self) -> Iterator[Busy]:
-        """For the length of a turn."""
-        terminal, keyboard, display = self._terminal, self.keyboard, self._terminal.display
-        terminal.follow(self._interpreter)
-        outer, terminal.busy = terminal.busy, self
-        keyboard.on_ctrl_b = self._interpreter.computer.runtimes.detach
-        keyboard.on_typed = display.typed
-        before, display.on_change = display.on_change, keyboard.reschedule
-        keyboard.start()
-        try:
-            with self.interrupts.taken(), self._modes:
-                self._listen()
-                display.typed(terminal.typed.shown)
-                yield self
-        finally:
-            display.on_change = before  # between turns, a question must not wake a keyboard that has stopped
-            keyboard.stop()
-            terminal.busy = outer
-
-    @contextmanager
-    def paused(self, state: Literal["asking", "elsewhere"], guarded: bool = False) -> Iterator[None]:
-        """A question reads the keys, or another program has the whole terminal."""
-        if guarded and self._takes_keys:
-            self.keyboard.wait_until_quiet(QUIET)
-        self.keyboard.listen(False)
-        self._modes.close()
-        try:
-            with self.interrupts.state(state):
-                yield
-        finally:
-            self._listen()
-
-    def _listen(self) -> None:
-        if self._takes_keys:
-            self._modes.enter_context(self._terminal.tty.keys(marks=not self._terminal.plain))
-            self.keyboard.listen(True)
-
-    def follow(self, chunk: Chunk) -> None:
-        """Send keys where they belong: to the block that runs, or to the next prompt."""
-        auto_run = self._interpreter.auto_run
-        if chunk["type"] == "code" and chunk.get("end") and chunk.get("role") == "assistant":
-            if auto_run and self._interpreter.safe_mode == "off":
-                self.block_runs(chunk.get("format", ""))
-        elif chunk["type"] == "status" and chunk.get("format") == "scan":
-            if auto_run and not chunk["content"]["asks"]:
-                self.block_runs(chunk["content"]["language"])
-        elif "ended" in chunk or (chunk.get("format") == "active_line" and chunk.get("content") is None):
-            self.keyboard.to_block = None
-
-    def block_runs(self, language: str | None) -> None:
-        """A block begins; None: in an unknown language, which ignores keys that it does not want."""
-        self._terminal.display.running()
-        if language is None or self._interpreter.computer.registry.describe(language).takes_keys:
-            self.keyboard.to_block = self._interpreter.computer.runtimes.send_keys
-
-    def _resume(self) -> None:
-        self._terminal.tty.resume_keys()
-        self._terminal.display.resumed()
-
-    def _cancel(self) -> None:
-        self._terminal.display.stopping()
-        self._interpreter.cancel()
 
 
 class Reader(Protocol):

@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import TextIO
+from typing import Any, TextIO
 
 try:
     import termios
@@ -131,32 +131,20 @@ class Tty:
     @contextmanager
     def keys(self, marks: bool) -> Iterator[None]:
         """Keys are read one by one and not echoed; Ctrl-C and Ctrl-Z still work. `marks` surround a paste."""
-        fd = self.stdin.fileno()
-        before = termios.tcgetattr(fd)
-
-        def restore() -> None:
-            with suppress(OSError, ValueError, termios.error):  # the terminal may be gone
-                _set_mode(fd, before)
-                if marks:
-                    self.write(PASTE_OFF)
-
-        atexit.register(restore)
-        iflag, oflag, cflag, lflag, ispeed, ospeed, cc = before
+        iflag, oflag, cflag, lflag, ispeed, ospeed, cc = termios.tcgetattr(self.stdin.fileno())
         cc = list(cc)
         cc[termios.VMIN], cc[termios.VTIME] = 1, 0
         cc[termios.VQUIT] = b"\x00"
         lflag &= ~(termios.ICANON | termios.ECHO | termios.IEXTEN)
         # Without ICRNL, Enter differs from Ctrl-J.
         self._key_mode = [iflag & ~termios.ICRNL, oflag, cflag, lflag, ispeed, ospeed, cc]
-        _set_mode(fd, self._key_mode)
-        if marks:
-            self.write(PASTE_ON)
-        try:
-            yield
-        finally:
-            self._key_mode = None
-            restore()
-            atexit.unregister(restore)
+        with self._mode(self._key_mode, PASTE_OFF if marks else ""):
+            if marks:
+                self.write(PASTE_ON)
+            try:
+                yield
+            finally:
+                self._key_mode = None
 
     def resume_keys(self) -> None:
         """Set the mode again after a stop and a continue: a shell has had the terminal meanwhile."""
@@ -169,15 +157,29 @@ class Tty:
         if sys.platform == "win32":
             yield
             return
+        mode = termios.tcgetattr(self.stdin.fileno())
+        mode[3] &= ~termios.ECHO
+        with self._mode(mode):
+            yield
+
+    @contextmanager
+    def _mode(self, mode: list[object], after: str = "") -> Iterator[None]:
+        """Set a mode, and restore the old one and write `after`, at exit at the latest."""
         fd = self.stdin.fileno()
         before = termios.tcgetattr(fd)
-        mode = list(before)
-        mode[3] &= ~termios.ECHO
+
+        def restore() -> None:
+            with suppress(OSError, ValueError, termios.error):  # the terminal may be gone
+                _set_mode(fd, before)
+                self.write(after)
+
+        atexit.register(restore)
         _set_mode(fd, mode)
         try:
             yield
         finally:
-            _set_mode(fd, before)
+            restore()
+            atexit.unregister(restore)
 
     def query(self, queries: str, limit: float | None = None) -> tuple[list[bytes], bytes]:
         """The terminal's answers, none if it is mute, and keys that were typed meanwhile. Use it inside `keys`."""
@@ -195,6 +197,20 @@ class Tty:
                 break
             data += read
         return _ANSWER.findall(data), _BEGUN.sub(b"", _ANSWER.sub(b"", data))
+
+
+def prompt_toolkit_options(tty: Tty) -> dict[str, Any]:
+    """Input, output and colours for an application of prompt_toolkit."""
+    from prompt_toolkit.input import create_input
+    from prompt_toolkit.output import ColorDepth, create_output
+
+    output = create_output(stdout=tty.stdout)
+    if hasattr(output, "enable_cpr"):
+        output.enable_cpr = False  # answers to cursor position requests would end up in what is typed next
+        # Without an answer, the line under the prompt would not be drawn.
+        output.get_rows_below_cursor_position = lambda: 1  # type: ignore[method-assign]
+    color_depth = None if tty.color else ColorDepth.DEPTH_1_BIT
+    return {"input": create_input(tty.stdin), "output": output, "color_depth": color_depth}
 
 
 def answers_queries(environ: Mapping[str, str]) -> bool:

@@ -1,19 +1,24 @@
-"""One turn on a terminal: shows its chunks, asks its questions, and handles keys and interrupts."""
+"""Conversations on a terminal: a turn as it runs, with its questions, and the end of an earlier conversation."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
+from interpreter.app.own_blocks import SIGNS
 from interpreter.frontends.terminal.approval import PreviewQuestion, allow_call, approve, shown_in_preview
-from interpreter.frontends.terminal.terminal import Busy, Terminal
+from interpreter.frontends.terminal.keyboard import TurnKeyboard
+from interpreter.frontends.terminal.render.ansi import visible
+from interpreter.messages import group_of
 from interpreter.session import ANSWER, APPROVE, Answer, Event, Question
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.messages import Chunk
+    from interpreter.frontends.terminal.terminal import Terminal
+    from interpreter.messages import Chunk, Message
+
 
 INTERRUPTED = "Interrupted."
 _INPUT: tuple[Literal["text", "password"], ...] = ("text", "password")
@@ -50,28 +55,34 @@ def follow(
 
 
 @contextmanager
-def _busy(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Busy]:
+def _busy(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[TurnKeyboard]:
     """The terminal during a turn; the session's code may ask the person there."""
+    outer = terminal.busy
     try:
-        with Busy(terminal, interpreter).on() as busy:
-            shared = interpreter.computer.context
+        terminal.follow(interpreter)
+        busy = TurnKeyboard(terminal.tty, terminal.display, terminal.typed, interpreter, marks=not terminal.plain)
+        terminal.busy = busy
+        shared = interpreter.computer.context
+        # Input is typed in here, after `on_input`; calls, if code in this thread makes them.
+        handler = partial(_ask, terminal, interpreter, busy)
+        with busy.on(), interpreter.session.questions.answerable((*_INPUT, "call"), handler):
             shared.size, shared.colors = terminal.tty.size(), terminal.colors
             if terminal.tty.can_type:
                 shared.keyboard = terminal.tty.in_foreground
-            # Input is typed in here, after `on_input`; calls, if code in this thread makes them.
-            handler = partial(_ask, terminal, interpreter, busy)
-            try:
-                with interpreter.session.questions.answerable((*_INPUT, "call"), handler):
-                    yield busy
-            finally:
-                if terminal.tty.can_type:
-                    shared.keyboard = False
+            yield busy
     finally:
+        if terminal.tty.can_type:
+            interpreter.computer.context.keyboard = False
+        terminal.busy = outer
         terminal.display.finish()
 
 
 def _show(
-    terminal: Terminal, interpreter: OpenInterpreter, events: Iterator[Event], busy: Busy, own_blocks: bool = False
+    terminal: Terminal,
+    interpreter: OpenInterpreter,
+    events: Iterator[Event],
+    busy: TurnKeyboard,
+    own_blocks: bool = False,
 ) -> Iterator[Chunk]:
     reported = False
     try:
@@ -107,7 +118,7 @@ def _show(
         terminal.tell(INTERRUPTED)
 
 
-def _ask(terminal: Terminal, interpreter: OpenInterpreter, busy: Busy, question: Question) -> Answer | None:
+def _ask(terminal: Terminal, interpreter: OpenInterpreter, busy: TurnKeyboard, question: Question) -> Answer | None:
     """The person's answer; None if this terminal cannot give one."""
     if question.kind == "block":
         pending = question.subject
@@ -125,3 +136,75 @@ def _ask(terminal: Terminal, interpreter: OpenInterpreter, busy: Busy, question:
     except KeyboardInterrupt:
         interpreter.cancel()
         return None
+
+
+SCREENS = 3
+
+
+def replay(terminal: Terminal, messages: Sequence[Message]) -> None:
+    """Show the end of a conversation, and say how much is above it."""
+    display = terminal.display
+    columns, lines = terminal.tty.size()
+    start = first_shown(messages, columns, SCREENS * lines)
+    if start:
+        above = "1 earlier message is" if start == 1 else f"{start:,} earlier messages are"
+        display.line(f"{above} not shown here; %markdown writes the whole conversation to a file.")
+        display.finish()
+    for message, following in zip(messages[start:], [*messages[start + 1 :], None], strict=False):
+        role = message.get("role")
+        if role == "user":
+            display.finish()
+            terminal.tty.write(_typed(message, columns - 2))
+            display.begin()
+        elif role == "computer" and message.get("type") == "message":
+            display.line(str(message.get("content")))
+        else:
+            for chunk in chunks_of(message, is_last=following is None or following.get("role") != "computer"):
+                display.show(chunk)
+    display.finish()
+
+
+def first_shown(messages: Sequence[Message], columns: int, rows: int) -> int:
+    """Where to begin, so that the rest takes about so many rows. Code is not separated from its output."""
+    start = len(messages)
+    for message in reversed(messages):
+        content = message.get("content")
+        if message.get("type") == "image" or not isinstance(content, str):
+            rows -= 10
+        else:
+            rows -= 2 + sum(1 + len(line) // columns for line in content.split("\n"))
+        if rows < 0:
+            break
+        start -= 1
+    start = min(start, len(messages) - 1)
+    while start > 0 and messages[start].get("role") == "computer":
+        start -= 1
+    return max(start, 0)
+
+
+def _typed(message: Message, width: int) -> str:
+    """A message of the user, as it looked at the prompt."""
+    text = visible(str(message.get("content", "")))
+    if message.get("type") == "code":
+        text = SIGNS.get(message.get("format", ""), "") + text
+    elif message.get("type") == "image" and message.get("format") != "path":
+        text = "(an image)"
+    rows = [line[at : at + width] for line in text.split("\n") for at in range(0, len(line) or 1, width)]
+    return "> " + "\n  ".join(rows) + "\n"
+
+
+def chunks_of(message: Message, is_last: bool) -> Iterator[Chunk]:
+    """A stored message as the stream that it came from; `is_last`: it is the last output of its block."""
+    is_console = message.get("type") == "console"
+    flag = group_of(cast("Chunk", message))
+    yield {**flag, "start": True}
+    if message.get("content"):
+        content: Chunk = {**flag, "content": message["content"]}
+        if is_console:
+            content["format"] = "output"
+        yield content
+    if is_console and is_last:
+        how = {key: value for key, value in message.items() if key in ("exit_code", "ended", "truncated")}
+        over: Chunk = {"role": "computer", "type": "console", "format": "active_line", "content": None}
+        yield cast("Chunk", {**over, **how})
+    yield {**flag, "end": True}

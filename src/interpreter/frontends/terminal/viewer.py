@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from interpreter.errors import InterpreterError
 from interpreter.frontends.terminal.render.ansi import cells, clip, visible
+from interpreter.frontends.terminal.tty import prompt_toolkit_options
 from interpreter.runtimes.state import Table, Window
 
 if TYPE_CHECKING:
@@ -142,10 +143,8 @@ class TextView:
 def _run_full_screen(terminal: Terminal, view: TableView | TextView) -> None:
     """Show the view until the user leaves; the screen is then as it was."""
     from prompt_toolkit.application import Application
-    from prompt_toolkit.input import create_input
     from prompt_toolkit.layout import FormattedTextControl, HSplit, Layout
     from prompt_toolkit.layout import Window as Pane
-    from prompt_toolkit.output import ColorDepth, create_output
 
     def height() -> int:
         return max(2, terminal.tty.size()[1] - 1)
@@ -162,9 +161,7 @@ def _run_full_screen(terminal: Terminal, view: TableView | TextView) -> None:
         layout=Layout(panes),
         key_bindings=_view_keys(view, height),
         full_screen=True,
-        input=create_input(terminal.tty.stdin),
-        output=create_output(stdout=terminal.tty.stdout),
-        color_depth=None if terminal.tty.color else ColorDepth.DEPTH_1_BIT,
+        **prompt_toolkit_options(terminal.tty),
     ).run()
 
 

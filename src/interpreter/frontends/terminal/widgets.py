@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from interpreter.frontends.terminal.render.ansi import wrapped
-from interpreter.frontends.terminal.tty import Tty
+from interpreter.frontends.terminal.tty import Tty, prompt_toolkit_options
 
 if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+    from prompt_toolkit.layout import Window
 
     from interpreter.llm.local.weights import Progress as DownloadProgress
 
@@ -26,7 +28,6 @@ class Menu:
     def __init__(self, question: str, rows: Sequence[str], leaving: str = "", plain: bool = False) -> None:
         self._question, self._rows = question, rows
         self._leaving, self._plain = leaving, plain
-        self._marked = 0
 
     def choose(self) -> int:
         """The number of the chosen row; KeyboardInterrupt for Ctrl-C, Escape and an empty answer."""
@@ -42,9 +43,8 @@ class Menu:
         raise KeyboardInterrupt
 
     def _by_arrows(self) -> int:
-        from prompt_toolkit.application import Application, get_app
-        from prompt_toolkit.layout import HSplit, Layout, ScrollOffsets, Window
-        from prompt_toolkit.layout.controls import FormattedTextControl
+        from prompt_toolkit.application import get_app
+        from prompt_toolkit.layout import FormattedTextControl, ScrollOffsets, Window
 
         def columns() -> int:
             return get_app().output.get_size().columns
@@ -53,29 +53,20 @@ class Menu:
             hint = f" Arrow keys and Enter; Escape {self._leaving}." if self._leaving else ""
             return "\n".join(wrapped(f"{self._question}{hint}\n", columns() - 1))
 
-        def rows() -> StyleAndTextTuples:
-            lines = ("\n  ".join(wrapped(row, columns() - 2, hanging=2)) for row in self._rows)
-            return _marked_lines(lines, self._marked)
+        def draw(number: int) -> str:
+            return "\n  ".join(wrapped(self._rows[number], columns() - 2, hanging=2))
 
-        def move(by: int) -> None:
-            self._marked = max(0, min(self._marked + by, len(self._rows) - 1))
-
+        marked = _MarkedRows(range(len(self._rows)), draw)
+        all_rows = len(self._rows)
         steps = {"up": -1, "k": -1, "c-p": -1, "down": 1, "j": 1, "c-n": 1}
-        steps |= {"pageup": -len(self._rows), "home": -len(self._rows)}
-        steps |= {"pagedown": len(self._rows), "end": len(self._rows)}
-        window = Window(
-            FormattedTextControl(rows, focusable=True, show_cursor=False),
+        steps |= {"pageup": -all_rows, "home": -all_rows, "pagedown": all_rows, "end": all_rows}
+        rows = Window(
+            FormattedTextControl(marked.text, focusable=True, show_cursor=False),
             scroll_offsets=ScrollOffsets(top=1, bottom=1),
             dont_extend_height=True,
         )
         heading = Window(FormattedTextControl(question), dont_extend_height=True)
-        application: Application[int] = Application(
-            layout=Layout(HSplit([heading, window]), focused_element=window),
-            key_bindings=_list_keys(steps, move, lambda: self._marked, leave="<sigint>"),
-            erase_when_done=True,
-        )
-        application.ttimeoutlen = 0.05  # Escape alone is an answer
-        return application.run()
+        return _run([heading, rows], rows, marked.keys(steps, leave="<sigint>"))
 
 
 class Picker:
@@ -85,95 +76,83 @@ class Picker:
         """`rows` are searched, `draw(number, width)` is shown."""
         self._question, self._draw = question, draw
         self._texts = [row.lower() for row in rows]
-        self._shown = list(range(len(rows)))
-        self._marked = 0
-
-    def _search(self, words: str) -> None:
-        wanted = words.lower().split()
-        self._shown = [number for number, text in enumerate(self._texts) if all(word in text for word in wanted)]
-        self._marked = 0
-
-    def _move(self, by: int) -> None:
-        self._marked = max(0, min(self._marked + by, len(self._shown) - 1))
 
     def choose(self, tty: Tty) -> int:
         """The number of the chosen row; KeyboardInterrupt for Ctrl-C and Escape."""
-        from prompt_toolkit.application import Application
         from prompt_toolkit.buffer import Buffer
-        from prompt_toolkit.input import create_input
-        from prompt_toolkit.layout import HSplit, Layout, ScrollOffsets, Window
-        from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl
+        from prompt_toolkit.layout import BufferControl, FormattedTextControl, ScrollOffsets, Window
         from prompt_toolkit.layout.processors import BeforeInput
-        from prompt_toolkit.output import ColorDepth, create_output
-        from prompt_toolkit.output.vt100 import Vt100_Output
 
         width = tty.size()[0] - 3
+        marked = _MarkedRows(range(len(self._texts)), lambda number: self._draw(number, width))
 
-        def rows() -> StyleAndTextTuples:
-            lines = (self._draw(number, width) for number in self._shown)
-            return _marked_lines(lines, self._marked) or [("", "  Nothing has these words.\n")]
+        def search(buffer: Buffer) -> None:
+            wanted = buffer.text.lower().split()
+            marked.rows = [at for at, text in enumerate(self._texts) if all(word in text for word in wanted)]
+            marked.place = 0
 
-        output = create_output(stdout=tty.stdout)
-        if isinstance(output, Vt100_Output):
-            output.enable_cpr = False  # its answer would end up in what is typed next
-        typed = Buffer(multiline=False, on_text_changed=lambda buffer: self._search(buffer.text))
+        typed = Buffer(multiline=False, on_text_changed=search)
         line = Window(BufferControl(typed, input_processors=[BeforeInput("Search: ")]), height=1)
-        window = Window(FormattedTextControl(rows), scroll_offsets=ScrollOffsets(top=1, bottom=1))
-        words = Window(
+        rows = Window(FormattedTextControl(marked.text), scroll_offsets=ScrollOffsets(top=1, bottom=1))
+        heading = Window(
             FormattedTextControl(f"{self._question} {_PICKER_HELP}"), dont_extend_height=True, wrap_lines=True
         )
         steps = {"up": -1, "c-p": -1, "down": 1, "c-n": 1, "pageup": -10, "pagedown": 10}
-        application: Application[int] = Application(
-            layout=Layout(HSplit([words, line, window]), focused_element=line),
-            key_bindings=_list_keys(
-                steps, self._move, lambda: self._shown[self._marked] if self._shown else None, leave="c-d"
-            ),
-            erase_when_done=True,
-            input=create_input(tty.stdin),
-            output=output,
-            color_depth=None if tty.color else ColorDepth.DEPTH_1_BIT,
-        )
-        application.ttimeoutlen = 0.05  # Escape alone is an answer
-        return application.run()
+        keys = marked.keys(steps, leave="c-d")
+        return _run([heading, line, rows], line, keys, **prompt_toolkit_options(tty))
 
 
-def _marked_lines(lines: Iterable[str], marked: int) -> StyleAndTextTuples:
-    out: StyleAndTextTuples = []
-    for place, line in enumerate(lines):
-        if place == marked:
-            out.append(("[SetCursorPosition]", ""))
-        out.append(("bold" if place == marked else "", f"{'>' if place == marked else ' '} {line}\n"))
-    return out
+class _MarkedRows:
+    """Numbers of rows of which one is marked, and the keys that move the mark."""
+
+    def __init__(self, rows: Sequence[int], draw: Callable[[int], str]) -> None:
+        self.rows, self._draw = rows, draw
+        self.place = 0
+
+    def text(self) -> StyleAndTextTuples:
+        out: StyleAndTextTuples = []
+        for place, number in enumerate(self.rows):
+            if place == self.place:
+                out.append(("[SetCursorPosition]", ""))
+            sign, style = (">", "bold") if place == self.place else (" ", "")
+            out.append((style, f"{sign} {self._draw(number)}\n"))
+        return out or [("", "  Nothing has these words.\n")]
+
+    def keys(self, steps: dict[str, int], leave: str) -> KeyBindings:
+        """Keys that move by these steps, Enter to take, and Ctrl-C, Escape and `leave` to leave."""
+        from prompt_toolkit.key_binding import KeyBindings
+
+        keys = KeyBindings()
+
+        def move(event: KeyPressEvent, by: int) -> None:
+            self.place = max(0, min(self.place + by, len(self.rows) - 1))
+
+        for name, by in steps.items():
+            keys.add(name)(partial(move, by=by))
+
+        @keys.add("enter")
+        @keys.add("c-j")  # what Enter is if it was pressed before we had the terminal
+        def _take(event: KeyPressEvent) -> None:
+            if self.rows:
+                event.app.exit(result=self.rows[self.place])
+
+        @keys.add("c-c")
+        @keys.add(leave)
+        @keys.add("escape", eager=True)
+        def _leave(event: KeyPressEvent) -> None:
+            event.app.exit(exception=KeyboardInterrupt)
+
+        return keys
 
 
-def _list_keys(
-    steps: dict[str, int], move: Callable[[int], None], taken: Callable[[], int | None], leave: str
-) -> KeyBindings:
-    """Keys that move by these steps, Enter to take, and Ctrl-C, Escape and `leave` to leave."""
-    from prompt_toolkit.key_binding import KeyBindings
+def _run(windows: list[Window], focus: Window, keys: KeyBindings, **options: Any) -> int:
+    from prompt_toolkit.application import Application
+    from prompt_toolkit.layout import HSplit, Layout
 
-    keys = KeyBindings()
-
-    def mover(by: int) -> Callable[[KeyPressEvent], None]:
-        return lambda event: move(by)
-
-    for name, by in steps.items():
-        keys.add(name)(mover(by))
-
-    @keys.add("enter")
-    @keys.add("c-j")  # what Enter is if it was pressed before we had the terminal
-    def _take(event: KeyPressEvent) -> None:
-        number = taken()
-        if number is not None:
-            event.app.exit(result=number)
-
-    @keys.add("c-c")
-    @keys.add(leave)
-    @keys.add("escape", eager=True)
-    def _leave(event: KeyPressEvent) -> None:
-        event.app.exit(exception=KeyboardInterrupt)
-
-    return keys
+    layout = Layout(HSplit(windows), focused_element=focus)
+    application: Application[int] = Application(layout=layout, key_bindings=keys, erase_when_done=True, **options)
+    application.ttimeoutlen = 0.05  # Escape alone is an answer
+    return application.run()
 
 
 def show_download(name: str, steps: Iterable[DownloadProgress]) -> None:

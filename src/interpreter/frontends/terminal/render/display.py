@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from interpreter.frontends.terminal.render import notes
 from interpreter.frontends.terminal.render.ansi import clip, visible, wrapped
-from interpreter.frontends.terminal.render.code import CodeView
+from interpreter.frontends.terminal.render.code_block import CodeView, OutputView, shortened
 from interpreter.frontends.terminal.render.images import Pictures
 from interpreter.frontends.terminal.render.markdown import MarkdownView, ReasoningView
-from interpreter.frontends.terminal.render.output import OutputView, file_row, picture_rows, shortened, table_rows
-from interpreter.frontends.terminal.render.saved import save_text
+from interpreter.frontends.terminal.render.saved import save_image, save_text
 from interpreter.frontends.terminal.render.screen import SPINNER_DELAY, STALL_DELAY, TICK, Screen, Status
 from interpreter.frontends.terminal.render.theme import Theme
 from interpreter.runtimes import BUILT_IN
@@ -136,10 +135,11 @@ class Display:
             self.status.begin("scanning", now)
         elif form == "files":
             self._files = content
+        elif not (note := notes.status_note(form, content)):
+            return
         elif form == "call":
-            if action := notes.screen_action(content):
-                self._among_output([self.theme.paint(clip(visible(action), self.screen.width - 1), "hint")])
-        elif note := notes.status_note(form, content):
+            self._among_output([self.theme.paint(clip(visible(note), self.screen.width - 1), "hint")])
+        else:
             self.line(note, "error" if form == "scan" and content.get("asks") else "hint")
 
     # -- a running block -----------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ class Display:
             view = MarkdownView(self.theme, self.screen.width)
             self._among_output(view.feed(str(content)) + view.close())
         elif mime and chunk.get("recipient") == "user":
-            self._among_output([file_row(str(content), mime, self.theme)])
+            self._among_output([self._file_row(str(content), mime)])
         elif mime:
             self._put(output.feed(str(content)))
         elif chunk.get("also"):
@@ -207,14 +207,29 @@ class Display:
 
     def _attachment(self, kind: str, form: str, content: str) -> None:
         """A picture or a page: saved, and shown as well as this terminal can."""
+        theme = self.theme
         if kind == "image":
-            self._among_output(picture_rows(content, form, self.pictures, self.theme, *self.screen.size))
+            if form != "description" and (path := save_image(content, form)):
+                caption = theme.paint(notes.saved_to("image", theme.path(path)), "hint")
+                self._among_output(self.pictures.rows(path, *self.screen.size, caption))
             return
-        rows = table_rows(content, self.theme, self.screen.width) if form == "html" else None
-        if rows is None and self._text_form and not notes.is_mere_name(self._text_form):
-            self._show_text_form()
+        from interpreter.frontends.terminal.render.tables import fitted, table_in
+
+        table = table_in(content) if form == "html" else None
+        if table is not None:
+            rows, cut = fitted(table, self.screen.width - 1, theme)
+            if cut:
+                rows.append(theme.paint(f"Whole table: {theme.path(save_text(content, 'html'))}", "hint"))
+        else:
+            if self._text_form and not notes.is_mere_name(self._text_form):
+                self._show_text_form()
+            rows = [self._file_row(content, form)]
         self._text_form = ""
-        self._among_output(rows or [file_row(content, form, self.theme)])
+        self._among_output(rows)
+
+    def _file_row(self, content: str, kind: str) -> str:
+        """The path of something that only another program can show."""
+        return self.theme.paint(notes.saved_to(kind, self.theme.path(save_text(content, kind))), "hint")
 
     def _among_output(self, rows: list[str]) -> None:
         """Rows of ours in the middle of a block's output."""
@@ -374,7 +389,7 @@ class Display:
 
     def _spinner_delay(self) -> float:
         output = self._view if isinstance(self._view, OutputView) else None
-        if not self._body or (output and not output.line_open):
+        if not self._body or (output and not output.text.open):
             return SPINNER_DELAY
         # A line that a program has begun may be a question: the cursor stays at its end.
         return math.inf if output else STALL_DELAY

@@ -162,15 +162,6 @@ def png_size(data: bytes) -> tuple[int, int] | None:
     return (width, height) if width and height else None
 
 
-def file_size(path: str) -> tuple[int, int] | None:
-    """Width and height of a file's picture in pixels, if that is known without decoding it."""
-    try:
-        with open(path, "rb") as file:
-            return png_size(file.read(32))
-    except OSError:
-        return None
-
-
 # -- drawing -----------------------------------------------------------------------------------------------------
 
 
@@ -195,7 +186,11 @@ def _draw(data: bytes, graphics: Graphics, columns: int, lines: int) -> tuple[li
         _scaled(image, min(scale, 1.0)).save(file, "PNG")
         data, size = file.getvalue(), image.size
     width, height, _ = fitted(size, graphics.cell, columns, lines)
-    escapes = (kitty_escapes if graphics.protocol == "kitty" else _iterm_escapes)(data, width, height)
+    if graphics.protocol == "kitty":
+        escapes = kitty_escapes(data, width, height)
+    else:  # inline images of iTerm2 and WezTerm, in any format that the terminal knows
+        keys = f"inline=1;size={len(data)};width={width};height={height};preserveAspectRatio=1"
+        escapes = [f"\x1b]1337;File={keys}:{base64.standard_b64encode(data).decode()}\x07"]
     if graphics.through_tmux:
         escapes = ["\x1bPtmux;" + escape.replace("\x1b", "\x1b\x1b") + "\x1b\\" for escape in escapes]
     return escapes, height
@@ -235,12 +230,6 @@ def kitty_escapes(png: bytes, columns: int, rows: int) -> list[str]:
         f"\x1b_G{'q=2,' if number else keys}m={int(number < len(chunks) - 1)};{chunk}\x1b\\"
         for number, chunk in enumerate(chunks)
     ]
-
-
-def _iterm_escapes(data: bytes, columns: int, rows: int) -> list[str]:
-    """Inline images of iTerm2 and WezTerm, in any format that the terminal knows."""
-    keys = f"inline=1;size={len(data)};width={columns};height={rows};preserveAspectRatio=1"
-    return [f"\x1b]1337;File={keys}:{base64.standard_b64encode(data).decode()}\x07"]
 
 
 def sixel_escape(image: Image, colors: int) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from interpreter.frontends.terminal.render.ansi import visible
-from interpreter.frontends.terminal.render.code import CodeLines
+from interpreter.frontends.terminal.render.code_block import CodeLines
 from interpreter.frontends.terminal.render.notes import duration
 from interpreter.frontends.terminal.render.theme import Theme, safe_address
 from interpreter.runtimes import BUILT_IN, Registry
@@ -69,7 +69,7 @@ class MarkdownView:
 
     def settle(self) -> list[str]:
         """The rows of a long open paragraph that cannot change any more: full rows of plain words."""
-        pieces = [] if self._blocks.in_fence else self._blocks.preview(self._partial)
+        pieces = self._blocks.preview(self._partial)
         if len(pieces) != 1 or pieces[0].kind != "text":
             return []
         piece, source = pieces[0], "\n".join(pieces[0].lines)
@@ -95,10 +95,11 @@ class MarkdownView:
 
     def open_rows(self) -> list[str]:
         """The rows that may still change."""
-        if self._blocks.in_fence:
-            if not self._partial or self._blocks.may_end_fence(self._partial) or self._code is None:
-                return []
-            return [" " * self._code_indent + self._code.preview(self._partial)]
+        if fence := self._blocks.fence:
+            may_end = not self._partial.strip(f" {fence[0]}")
+            return (
+                [] if may_end or self._code is None else [" " * self._code_indent + self._code.preview(self._partial)]
+            )
         kept = self._last, self._code, self._code_indent, self._settled
         shown = self._drawn(self._blocks.preview(self._partial), unfinished=True)
         self._last, self._code, self._code_indent, self._settled = kept
@@ -228,22 +229,18 @@ class Blocks:
 
     def __init__(self) -> None:
         self.open: Piece | None = None
-        self._fence: tuple[str, int, int] | None = None  # character, length, indent
+        self.fence: tuple[str, int, int] | None = None  # character, length, indent
         self._gap = False
         self._in_list = False
-
-    @property
-    def in_fence(self) -> bool:
-        return self._fence is not None
 
     def feed(self, line: str) -> list[Piece]:
         """The pieces that this line finishes."""
         line = line.expandtabs(4).rstrip()
-        if self._fence:
-            char, length, indent = self._fence
+        if self.fence:
+            char, length, indent = self.fence
             stripped = line.strip()
             if len(stripped) >= length and not stripped.strip(char):
-                self._fence = None
+                self.fence = None
                 return [Piece("fence_end")]
             spaces = len(line) - len(line.lstrip())
             return [Piece("fence_line", [line[min(spaces, indent) :]])]
@@ -252,7 +249,7 @@ class Blocks:
             return self._close()
         if fence := _FENCE.match(line):
             done = self._close()
-            self._fence = (fence[2][0], len(fence[2]), len(fence[1]))
+            self.fence = (fence[2][0], len(fence[2]), len(fence[1]))
             language = (fence[3].split() or [""])[0]
             return [*done, self._new("fence", [language], len(fence[1]) if self._in_list else 0)]
         joined = self._join(self.open, line) if self.open else None
@@ -261,14 +258,14 @@ class Blocks:
     def finish(self) -> list[Piece]:
         """The text ends here."""
         done = self._close()
-        if self._fence:
-            self._fence = None
+        if self.fence:
+            self.fence = None
             done.append(Piece("fence_end"))
         return done
 
     def preview(self, line: str) -> list[Piece]:
         """The pieces if the text ended with this unfinished line."""
-        if self._fence:
+        if self.fence:
             return []
         ahead = copy.copy(self)
         ahead.open = copy.copy(self.open)
@@ -276,9 +273,6 @@ class Blocks:
             ahead.open.lines = list(ahead.open.lines)
         done = [] if _UNDECIDED.match(line) else ahead.feed(line)
         return done + ahead.finish()
-
-    def may_end_fence(self, line: str) -> bool:
-        return self._fence is not None and not line.strip(f" {self._fence[0]}")
 
     def _close(self) -> list[Piece]:
         piece, self.open = self.open, None

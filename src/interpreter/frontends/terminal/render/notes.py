@@ -32,18 +32,9 @@ def card(chunk: Mapping[str, Any]) -> str:
     lines = list(chunk.get("effects", ()))
     if chunk.get("reason"):
         lines.append(f"asked: {chunk['reason']}")
-    return "\n".join(filter(None, [*lines, sandbox_request(chunk)]))
-
-
-def sandbox_request(chunk: Mapping[str, Any]) -> str:
-    """What a block requests of its sandbox. Paths are resolved: the block's text may not show where they lead."""
-    wanted = chunk.get("widening")
-    return f"wants: {', '.join(wanted)}, which the sandbox does not give" if wanted else ""
-
-
-def figure(path: str, size: tuple[int, int] | None) -> str:
-    """A picture that cannot be seen here."""
-    return f"[figure: saved to {path}" + (f", {size[0]}x{size[1]}]" if size else "]")
+    if chunk.get("widening"):  # paths are resolved: the block's text may not show where they lead
+        lines.append(f"wants: {', '.join(chunk['widening'])}, which the sandbox does not give")
+    return "\n".join(filter(None, lines))
 
 
 def ending(chunk: dict[str, Any], elapsed: float, silent: bool, explained: bool) -> str:
@@ -106,6 +97,9 @@ def status_note(kind: str, content: dict[str, Any]) -> str:
             stop = content.get("stop")
             how = f"{stop} or the mouse in a corner stops it." if stop else "Ctrl-C stops it."
             return f"The model uses this screen now. {how}"
+        case "call" if content.get("acts"):  # code did or tried something on the screen
+            what, outcome = str(content.get("told", "")).removeprefix("computer."), content.get("outcome")
+            return what if outcome == "ok" else f"{what}: {outcome}"
         case "stopped":
             return f"Stopped by {content.get('by')}. Nothing more is done on the screen."
     return ""
@@ -129,14 +123,6 @@ def _scan_note(content: dict[str, Any]) -> str:
     elif not findings:
         lines.append(f"Scanned with {tools}: nothing found." if tools else "")
     return "\n".join(filter(None, [*lines, content.get("notice")]))
-
-
-def screen_action(content: dict[str, Any]) -> str:
-    """An action that code did or tried on the screen; empty for one that only looks."""
-    if not content.get("acts"):
-        return ""
-    what = str(content.get("told", "")).removeprefix("computer.")
-    return what if content.get("outcome") == "ok" else f"{what}: {content.get('outcome')}"
 
 
 # -- files -------------------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from interpreter.frontends.terminal.render import notes
@@ -77,7 +77,7 @@ class PlainDisplay:
                 self._say(f"{notes.retry_reason(details)}, trying again in {round(details.get('seconds', 0))} s")
             elif chunk.get("format") == "files":
                 self._files = notes.files_note(details, _WIDTH, hint="")
-            else:
+            elif chunk.get("format") != "call":
                 self.line(notes.status_note(chunk.get("format", ""), details))
         elif kind == "confirmation":
             self._end_section()
@@ -114,9 +114,12 @@ class PlainDisplay:
         self._silent = False
         if kind == "image":
             if form != "description" and (path := save_image(content, form)):
-                from interpreter.frontends.terminal.render.images import file_size
+                from interpreter.frontends.terminal.render.images import png_size
 
-                self._say(notes.figure(path, file_size(path)))
+                size = None
+                with suppress(OSError), open(path, "rb") as file:
+                    size = png_size(file.read(32))
+                self._say(f"[figure: saved to {path}" + (f", {size[0]}x{size[1]}]" if size else "]"))
             return
         # A table has been shown as text. Its page has what that may have left out.
         from interpreter.frontends.terminal.render.tables import table_in
@@ -172,21 +175,9 @@ class PlainDisplay:
 
     markdown = line
 
-    def begin(self, what: str = "thinking") -> None:
-        """A turn begins."""
-
     def finish(self) -> None:
         """The turn is over."""
         self._end_section()
-
-    def running(self) -> None:
-        """A block starts to run."""
-
-    def resumed(self) -> None:
-        """A shell has had the terminal meanwhile."""
-
-    def stopping(self) -> None:
-        """The turn is being cancelled."""
 
     @contextmanager
     def asking(self) -> Iterator[str]:
@@ -197,12 +188,7 @@ class PlainDisplay:
         yield ""
         self._line_begun = False
 
-    def typed(self, text: str) -> None:
-        """Type-ahead is not shown here."""
+    def _ignore(self, *arguments: object) -> None:
+        """Nothing here moves by itself or is drawn again."""
 
-    def deadline(self) -> float | None:
-        """Nothing here moves by itself."""
-        return None
-
-    def tick(self) -> None:
-        """Nothing to draw."""
+    begin = running = resumed = stopping = typed = tick = deadline = _ignore

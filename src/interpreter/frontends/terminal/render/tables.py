@@ -158,7 +158,8 @@ def fitted(table: Table, width: int, theme: Theme, all_rows: bool = False) -> tu
     grid = [[more if cell in _ELIDED else visible(cell) for cell in row] for row in [*table.header, *rows]]
     columns = list(zip(*grid, strict=True))
     levels = len(table.header)
-    numeric = [_is_numeric(column[levels:]) for column in columns]
+    values = [[value for value in column[levels:] if value not in _ELIDED] for column in columns]
+    numeric = [any(column) and all(map(_NUMBER.fullmatch, column)) for column in values]
     widths = _column_widths([max(map(cells, column)) for column in columns], width)
     kept = _fitting_columns(widths, table.index, width)
     missing = next((place for place, column in enumerate(kept) if column != place), len(kept))
@@ -198,11 +199,6 @@ def fitted(table: Table, width: int, theme: Theme, all_rows: bool = False) -> tu
     if notes:
         shown.append(theme.paint(f" {theme.symbol('dot')} ".join(notes), "hint"))
     return shown, bool(hidden_rows or hidden or is_cut)
-
-
-def _is_numeric(column: tuple[str, ...]) -> bool:
-    values = [value for value in column if value not in _ELIDED]
-    return any(values) and all(_NUMBER.fullmatch(value) for value in values)
 
 
 def _column_widths(wanted: list[int], width: int) -> list[int]:

@@ -11,10 +11,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
-
-if TYPE_CHECKING:
-    from interpreter.config.profiles import Profile
+from typing import NamedTuple
 
 USAGE = """\
 Usage: wtf [flags] [question]     explain the command that failed last, and offer a fix
@@ -111,9 +108,14 @@ def _explain(failure: Failure, arguments: list[str]) -> int:
     interpreter.auto_run = False
     interpreter.loop = False
     interpreter.conversation_history = False
-    model = _profile_model(profile)
-    if model and "llm.model" not in parsed.settings:
-        interpreter.llm.model = model
+    if profile is not None and not profile.is_python and "llm.model" not in parsed.settings:
+        import yaml
+
+        data = yaml.safe_load(profile.text)
+        settings = data.get("wtf") if isinstance(data, dict) else None  # only this program reads it
+        model = settings.get("model") if isinstance(settings, dict) else None
+        if isinstance(model, str):
+            interpreter.llm.model = model
     terminal = Terminal(plain=interpreter.plain_text_display)
     if not terminal.tty.can_type:
         terminal.tty.type_at_terminal()
@@ -124,18 +126,6 @@ def _explain(failure: Failure, arguments: list[str]) -> int:
     finally:
         if "computer" in vars(interpreter):
             interpreter.computer.terminate()
-
-
-def _profile_model(profile: Profile | None) -> str:
-    """`wtf: {model: ...}` of a profile, which only this program reads."""
-    if profile is None or profile.is_python:
-        return ""
-    import yaml
-
-    data = yaml.safe_load(profile.text)
-    settings = data.get("wtf") if isinstance(data, dict) else None
-    model = settings.get("model") if isinstance(settings, dict) else None
-    return model if isinstance(model, str) else ""
 
 
 def message_for(failure: Failure, question: str = "") -> str:

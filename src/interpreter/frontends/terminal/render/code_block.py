@@ -1,4 +1,7 @@
-"""A block's output under its code: streamed, folded when it is long, with shortened tracebacks and attachments."""
+"""A code block as it arrives: its code in colours, and its output below it.
+
+A finished line of code is never drawn again. Long output is folded, and tracebacks are shortened.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,133 @@ import os
 import re
 from collections import deque
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TextIO
+from functools import cache
+from typing import TYPE_CHECKING, Any, TextIO
 
-from interpreter.frontends.terminal.render.ansi import LINE_LIMIT, ProgramText, cells, clip, without_styles
-from interpreter.frontends.terminal.render.code import CodeLines
-from interpreter.frontends.terminal.render.notes import saved_to
-from interpreter.frontends.terminal.render.saved import output_file, save_image, save_text
+from interpreter.frontends.terminal.render.ansi import LINE_LIMIT, ProgramText, cells, clip, visible, without_styles
+from interpreter.frontends.terminal.render.saved import output_file
 from interpreter.frontends.terminal.render.theme import Theme, file_link
+from interpreter.runtimes import BUILT_IN, Registry
 
 if TYPE_CHECKING:
-    from interpreter.frontends.terminal.render.images import Pictures
+    from pygments.lexer import Lexer
+
+
+RULE = 72  # columns of the lines above and below a block
+_CONTEXT = 30  # lines that are read again inside a string or comment of several lines
+_TOKENS = {
+    "Comment": "comment",
+    "Keyword": "keyword",
+    "Keyword.Constant": "constant",
+    "Keyword.Type": "builtin",
+    "Operator.Word": "keyword",
+    "Literal.String": "string",
+    "Literal.Number": "number",
+    "Name.Function": "name",
+    "Name.Class": "name",
+    "Name.Tag": "keyword",
+    "Name.Attribute": "name",
+    "Name.Builtin": "builtin",
+    "Name.Exception": "builtin",
+    "Name.Decorator": "decorator",
+    "Name.Variable": "name",
+}
+
+
+class CodeLines:
+    """Colours the lines of one block in order."""
+
+    def __init__(self, language: str, theme: Theme, languages: Registry = BUILT_IN) -> None:
+        self._theme = theme
+        described = languages.describe(language)
+        self._lexer = _lexer(described.lexer or described.name.lower()) if theme.color else None
+        self._context: list[str] = []
+
+    def line(self, text: str) -> str:
+        """The next finished line."""
+        text = visible(text)
+        shown, inside = self._colored(text)
+        # Inside a long string, the lexer must see its first line to know that it is one.
+        context = [*self._context, text] if inside else []
+        self._context = context if len(context) <= _CONTEXT else context[:1] + context[2:]
+        return shown
+
+    def preview(self, text: str) -> str:
+        """The line that is still being written."""
+        return self._colored(visible(text))[0]
+
+    def _colored(self, text: str) -> tuple[str, bool]:
+        """The line in colours, and whether it ends inside a string or comment."""
+        if self._lexer is None:
+            return text, False
+        source = "\n".join([*self._context, text]) + "\n"
+        parts: list[str] = []
+        row, inside = 0, False
+        for kind, value in self._lexer.get_tokens(source):
+            style = _style_of(kind)
+            for number, piece in enumerate(value.split("\n")):
+                if number:
+                    row += 1
+                    inside = style in ("string", "comment")
+                if row == len(self._context) and piece:
+                    parts.append(self._theme.paint(piece, style))
+        return "".join(parts), inside
+
+
+@cache
+def _lexer(name: str) -> Lexer | None:
+    from pygments.lexers import get_lexer_by_name
+    from pygments.util import ClassNotFound
+
+    try:
+        return get_lexer_by_name(name, stripnl=False)
+    except ClassNotFound:
+        return None
+
+
+@cache
+def _style_of(kind: Any) -> str:
+    """The style of a token type, or of its nearest ancestor that has one."""
+    names = [str(each).removeprefix("Token.") for each in reversed(kind.split())]
+    return next((_TOKENS[name] for name in names if name in _TOKENS), "")
+
+
+class CodeView:
+    """A block of code between two rules, as it arrives."""
+
+    def __init__(self, language: str, theme: Theme, width: int, languages: Registry = BUILT_IN) -> None:
+        self._lines = CodeLines(language, theme, languages)
+        self._theme = theme
+        self.width = width
+        self._language = language
+        self._partial = ""
+        self._begun = False
+        self.source: list[str] = []
+
+    def feed(self, text: str) -> list[str]:
+        """The rows that are final now."""
+        *lines, self._partial = (self._partial + text).split("\n")
+        self.source += lines
+        return self._head() + [self._lines.line(line) for line in lines]
+
+    def open_rows(self) -> list[str]:
+        """The line that is still being written."""
+        return [self._lines.preview(self._partial)] if self._partial else []
+
+    def close(self) -> list[str]:
+        """The rest of the block, and the rule below it."""
+        rows = self.feed("\n") if self._partial else self._head()
+        rule = self._theme.symbol("rule") * min(self.width - 1, RULE)
+        return [*rows, self._theme.paint(rule, "rule")]
+
+    def _head(self) -> list[str]:
+        if self._begun:
+            return []
+        self._begun = True
+        rule = self._theme.symbol("rule")
+        title = f"{rule * 2} {self._language} " if self._language else ""
+        return [self._theme.paint((title + rule * RULE)[: min(self.width - 1, RULE)], "rule")]
+
 
 HEAD = 20  # rows shown as they come
 TAIL = 10  # lines kept from the end of folded output
@@ -30,7 +150,7 @@ class OutputView:
     def __init__(self, theme: Theme, width: int) -> None:
         self.width = width
         self._theme = theme
-        self._text = ProgramText(color=theme.color)
+        self.text = ProgramText(color=theme.color)
         self._used = 0
         self._seen: list[str] = []  # the raw text until it is folded
         self._file: TextIO | None = None
@@ -53,7 +173,7 @@ class OutputView:
         start = self._theme.start("stderr") if stderr else ""
         if start and "\r" not in text:  # a progress bar returns to the beginning of its line and is not tinted
             text = f"{start}{text}\x1b[39m"
-        return self._place(self._text.feed(text))
+        return self._place(self.text.feed(text))
 
     def open_rows(self) -> list[str]:
         """The rows that may still change."""
@@ -62,22 +182,17 @@ class OutputView:
             tail = list(self._tail)[-_OPEN_TAIL:]
             hidden = self._folded - len(tail)
             rows = [self._hint(hidden, None), *tail] if hidden else tail
-        return [*rows, self._text.open] if self._text.open else rows
-
-    @property
-    def line_open(self) -> bool:
-        """Whether the program is in the middle of a line."""
-        return bool(self._text.open)
+        return [*rows, self.text.open] if self.text.open else rows
 
     def take_line(self) -> str:
         """The open line, which the caller shows from now on."""
-        line = self._text.open
-        self._text.close()
+        line = self.text.open
+        self.text.close()
         return line
 
     def close(self, whole: str | None = None) -> list[str]:
         """The block is over; `whole` is the file with all its output, if there is one already."""
-        rows = self._place(self._text.close())
+        rows = self._place(self.text.close())
         if not self._file:
             return rows
         room = _LINE_ROWS * self.width
@@ -123,36 +238,6 @@ class OutputView:
         if path:
             text += f", all in {self._theme.path(path)}"
         return self._theme.paint(text, "hint")
-
-
-# -- attachments -------------------------------------------------------------------------------------------------
-
-
-def picture_rows(content: str, kind: str, pictures: Pictures, theme: Theme, columns: int, lines: int) -> list[str]:
-    """A picture, and below it the path of its file."""
-    path = save_image(content, kind) if kind != "description" else None
-    if path is None:
-        return []
-    caption = theme.paint(saved_to("image", theme.path(path)), "hint")
-    return pictures.rows(path, columns, lines, caption)
-
-
-def table_rows(html: str, theme: Theme, width: int) -> list[str] | None:
-    """The table that a page consists of, and the path of the page if it does not fit; None for any other page."""
-    from interpreter.frontends.terminal.render.tables import fitted, table_in
-
-    table = table_in(html)
-    if table is None:
-        return None
-    rows, cut = fitted(table, width - 1, theme)
-    if cut:
-        rows.append(theme.paint(f"Whole table: {theme.path(save_text(html, 'html'))}", "hint"))
-    return rows
-
-
-def file_row(content: str, kind: str, theme: Theme) -> str:
-    """The path of something that only another program can show."""
-    return theme.paint(saved_to(kind, theme.path(save_text(content, kind))), "hint")
 
 
 # -- tracebacks --------------------------------------------------------------------------------------------------
