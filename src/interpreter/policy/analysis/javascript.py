@@ -1,14 +1,15 @@
-"""What a JavaScript block would do: a modest look at the calls that its text names."""
+"""What a JavaScript block would do: the calls that its text names."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 
-from interpreter.policy.analysis import computer
 from interpreter.policy.analysis.effects import Effect
-from interpreter.policy.analysis.notes import HOLE, Doing, Notes
-from interpreter.policy.analysis.programs import Call
+from interpreter.policy.analysis.notes import HOLE, Doing, Notes, note_computer_call, sql_changes
+from interpreter.policy.analysis.programs import Call, analyze_command, analyze_shell_code
+from interpreter.policy.analysis.tables import javascript_calls, javascript_modules
 
 _TOKEN = re.compile(
     r"//[^\n]*|/\*.*?\*/"
@@ -19,30 +20,6 @@ _STRING = r"(?P<{0}>\"(?:[^\"\\\n]|\\.)*\"|'(?:[^'\\\n]|\\.)*'|`(?:[^`\\]|\\.)*`
 _FIRST = r"\s*\(\s*(?:" + _STRING.format("first") + r"(?=\s*[,)]))?"
 _SECOND = r"(?:\s*,\s*(?:" + _STRING.format("second") + r"|(?P<list>\[[^\]]*\])))?"
 _NAME = r"(?<![\w$])(?P<owner>(?:[\w$]+|[)\]}}/])?\s*\.\s*)?(?P<name>{0})"
-_FILES = {
-    "writeFile": "write", "writeFileSync": "write", "appendFile": "write", "appendFileSync": "write",
-    "createWriteStream": "write", "mkdir": "write", "mkdirSync": "write", "mkdtempSync": "write", "copyFile": "copy",
-    "copyFileSync": "copy", "cpSync": "copy", "rename": "move", "renameSync": "move", "symlinkSync": "copy",
-    "chmodSync": "write", "truncateSync": "write", "unlink": "delete", "unlinkSync": "delete", "rm": "tree",
-    "rmSync": "tree", "rmdir": "tree", "rmdirSync": "tree", "rimraf": "tree", "readFile": "read",
-    "readFileSync": "read", "readdir": "read", "readdirSync": "read", "createReadStream": "read",
-}  # fmt: skip
-_STARTS = ("exec", "execSync", "spawn", "spawnSync", "execFile", "execFileSync", "fork")
-_NETWORK = {
-    "fetch": "get", "WebSocket": "send", "EventSource": "get", "axios": "send", "got": "get", "sendMail": "send",
-    "createConnection": "send", "createServer": "send", "createSocket": "send", "XMLHttpRequest": "send",
-}  # fmt: skip
-_DATABASES = ("query", "insertOne", "insertMany", "updateOne", "updateMany", "deleteOne", "deleteMany", "$executeRaw")
-_UNKNOWN = ("eval", "Function", "runInThisContext", "runInNewContext", "runInContext", "binding", "dlopen", "Worker")
-_KNOWN_MODULES = frozenset(
-    "assert buffer child_process crypto dns events fs fs/promises http http2 https module net os path "
-    "perf_hooks process querystring readline readline/promises stream stream/promises string_decoder timers "
-    "timers/promises tty url util v8 zlib lodash axios node-fetch moment dayjs date-fns uuid csv-parse "
-    "csv-stringify cheerio mathjs chalk yaml xlsx".split()
-)
-_CALLS = re.compile(
-    _NAME.format("|".join(map(re.escape, [*_FILES, *_STARTS, *_NETWORK, *_DATABASES, *_UNKNOWN]))) + _FIRST + _SECOND
-)
 _HTTP = re.compile(r"\b(?P<owner>https?|axios|got|superagent|ky)\s*\.\s*(?P<name>\w+)" + _FIRST)
 _KILL = re.compile(r"\bprocess\s*\.\s*(kill|abort)\s*\(")
 _MODULE = re.compile(
@@ -58,17 +35,17 @@ _LONGEST = 100_000
 def analyze(code: str, notes: Notes, known: Mapping[str, tuple[Effect, ...]]) -> dict[str, tuple[Effect, ...]]:
     """Write down what a block would do."""
     notes.step("javascript", "the code itself", 1)
-    look_at_javascript(code, 1, notes)
+    analyze_javascript(code, 1, notes)
     return {}
 
 
-def look_at_javascript(code: str, line: int, notes: Notes) -> None:
+def analyze_javascript(code: str, line: int, notes: Notes) -> None:
     """Write down what the code would do, as far as it names it."""
     if len(code) > _LONGEST:
         return notes.not_known("javascript", "a very long program", line, "unparsed")
     text = _TOKEN.sub(lambda found: re.sub(r"[^\n]", " ", found[0]) if found[0].startswith("/") else found[0], code)
     lines = _Lines(text, line)
-    for found in _CALLS.finditer(text):
+    for found in _calls().finditer(text):
         _call(found, lines.of(found.start()), text, notes)
     for found in _HTTP.finditer(text):
         how = "get" if found["name"] in ("get", "head") else "send"
@@ -79,7 +56,7 @@ def look_at_javascript(code: str, line: int, notes: Notes) -> None:
         _step(found, lines.of(found.start()), notes).unknown(f"{found[0].strip()}: a way around names")
     for found in _COMPUTER.finditer(text):
         name = re.sub(r"\s", "", found["called"])
-        computer.note(notes.step("javascript", name, lines.of(found.start()), [name]), name)
+        note_computer_call(notes.step("javascript", name, lines.of(found.start()), [name]), name)
     for name, at in _modules(text):
         notes.step("javascript", f"require {name}", lines.of(at), ["require", name]).unknown(
             f"what the module {name} does"
@@ -100,6 +77,11 @@ class _Lines:
         return self.first + bisect_right(self.starts, place)
 
 
+@cache
+def _calls() -> re.Pattern[str]:
+    return re.compile(_NAME.format("|".join(map(re.escape, javascript_calls()))) + _FIRST + _SECOND)
+
+
 def _call(found: re.Match[str], line: int, text: str, notes: Notes) -> None:
     name = found["name"]
     if name == "exec" and found["owner"] and "child_process" not in text:
@@ -107,55 +89,42 @@ def _call(found: re.Match[str], line: int, text: str, notes: Notes) -> None:
     if name in ("rm", "rename", "query", "binding") and not found["owner"]:
         return
     doing = _step(found, line, notes)
-    first, second = _value(found["first"]), _value(found["second"])
-    if name in _FILES:
-        _file(_FILES[name], first, second, doing)
-    elif name in _STARTS:
-        _start(name, found, line, doing, notes)
-    elif name in _NETWORK:
-        sends = name == "fetch" and re.search(r"method\s*:\s*['\"`](?!GET|HEAD)", text, re.IGNORECASE)
-        doing.network(first.replace(HOLE, "") if first == HOLE else first, "send" if sends else _NETWORK[name])
-    elif name in _DATABASES:
-        from interpreter.policy.analysis.notes import changes
-
-        if HOLE in first or not first or changes(first):
-            doing.note("database", "a database", known=False, how="server")
-    else:
-        doing.unknown(f"{name}: code that is made when it runs")
+    values = [_value(found["first"]), _value(found["second"])]
+    for does in javascript_calls()[name]:
+        value = values[max(does.at, 0)]
+        match does.kind:
+            case "read":
+                doing.read(value)
+            case "write":
+                doing.write(value)
+            case "delete" | "tree":
+                doing.delete(value, tree=does.kind == "tree")
+            case "get" | "send":
+                sends = name == "fetch" and re.search(r"method\s*:\s*['\"`](?!GET|HEAD)", text, re.IGNORECASE)
+                doing.network("" if value == HOLE else value, "send" if sends else does.kind)
+            case "shell":
+                analyze_shell_code(value, line, notes)
+            case "start":
+                _start(name, found, line, doing, notes)
+            case "sql":
+                if HOLE in value or not value or sql_changes(value):
+                    doing.note("database", "a database", known=False, how="server")
+            case _:
+                doing.unknown(f"{name}: code that is made when it runs")
     if not doing.effects:
         doing.dropped = True
 
 
-def _file(does: str, first: str, second: str, doing: Doing) -> None:
-    match does:
-        case "write":
-            doing.write(first)
-        case "read":
-            doing.read(first)
-        case "copy":
-            doing.read(first)
-            doing.write(second)
-        case "move":
-            doing.delete(first)
-            doing.write(second)
-        case _:
-            doing.delete(first, tree=does == "tree")
-
-
 def _start(name: str, found: re.Match[str], line: int, doing: Doing, notes: Notes) -> None:
-    from interpreter.policy.analysis.programs import look_at, look_into
-
     first = _value(found["first"])
-    if name.startswith("exec") and "File" not in name:
-        look_into(first, line, notes)
-    elif HOLE in first or name == "fork":
+    if HOLE in first or name == "fork":
         doing.unknown("a program that is chosen when it runs")
-    else:
-        listed = [_value(each[0]) for each in re.finditer(_STRING.format("item"), found["list"] or "")]
-        words = [first, *(listed if found["list"] or not found["second"] else [HOLE])]
-        if found["list"] is not None and len(listed) < found["list"].count(",") + 1 and found["list"] != "[]":
-            words.append(HOLE)
-        look_at(Call(words, line, " ".join(words).replace(HOLE, "*")), notes)
+        return
+    listed = [_value(each[0]) for each in re.finditer(_STRING.format("item"), found["list"] or "")]
+    words = [first, *(listed if found["list"] or not found["second"] else [HOLE])]
+    if found["list"] is not None and len(listed) < found["list"].count(",") + 1 and found["list"] != "[]":
+        words.append(HOLE)
+    analyze_command(Call(words, line, " ".join(words).replace(HOLE, "*")), notes)
 
 
 def _modules(text: str) -> Iterator[tuple[str, int]]:
@@ -164,7 +133,7 @@ def _modules(text: str) -> Iterator[tuple[str, int]]:
         name = _value(told.strip() or None)
         if HOLE in name:
             yield "of a name that is made when it runs", found.start()
-        elif name.removeprefix("node:") not in _KNOWN_MODULES:
+        elif name.removeprefix("node:") not in javascript_modules():
             yield name, found.start()
 
 

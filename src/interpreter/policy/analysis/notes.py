@@ -6,11 +6,12 @@ import os
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
 from interpreter.config.homes import home, homes
 from interpreter.policy.analysis.effects import Effect, Kind, Place, Step
+from interpreter.policy.analysis.tables import python_calls
 
 HOLE = "\0"
 """Stands in a text for what is only known when the code runs; no path and no argument can have it."""
@@ -241,7 +242,7 @@ _CHANGING = re.compile(
 _TEXT = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
-def changes(sql: str) -> bool:
+def sql_changes(sql: str) -> bool:
     """True unless every statement clearly only asks."""
     statements = [part for part in _TEXT.sub("''", sql).split(";") if part.strip()]
     return not all(_only_asks(part) for part in statements)
@@ -251,3 +252,45 @@ def _only_asks(statement: str) -> bool:
     if re.match(r"\s*with\b", statement, re.IGNORECASE):
         return not _CHANGING.search(statement)
     return bool(_ASKING.match(statement)) and not _CHANGING.search(statement)
+
+
+# -- calls of the computer's tools --------------------------------------------------------------------------------
+
+ComputerEffect = Literal["looks", "acts", "sends", "unknown"]
+_ONLY_SHOWS = frozenset({"help", "view", "screenshot"})
+
+
+def computer_call_effect(name: str) -> ComputerEffect:
+    """What a call named like `computer.mouse.click` does to the world; not to be told for a name that is not there."""
+    from interpreter.computer_api.tool import TOOLS, kind_of
+
+    _, tool, *rest = [*name.split("."), ""]
+    if tool in _ONLY_SHOWS:
+        return "looks"
+    if tool not in TOOLS or name in python_calls():  # what the call is given decides
+        return "unknown"
+    try:
+        found: object = kind_of(tool)
+    except (ImportError, AttributeError):
+        return "unknown"
+    for part in filter(None, rest):
+        found = getattr(found, part, None)
+    if found is None or isinstance(found, property):
+        return "unknown"
+    return "sends" if getattr(found, "__sends__", False) else "acts" if getattr(found, "__acts__", False) else "looks"
+
+
+def is_computer_call(name: str) -> bool:
+    """Whether a dotted name may be one of the computer's."""
+    return name.startswith("computer.") and "()" not in name
+
+
+def note_computer_call(doing: Doing, name: str) -> None:
+    """Write down that the code calls it."""
+    how = computer_call_effect(name)
+    doing.note("computer", name, known=how != "unknown", how=how)
+
+
+def is_computer_shadowed(notes: Notes) -> bool:
+    """Whether a file of the project's own has the name, and so comes first."""
+    return any(os.path.exists(os.path.join(notes.places.workspace, name)) for name in ("computer.py", "computer"))

@@ -11,12 +11,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
-from interpreter.policy.analysis import computer
 from interpreter.policy.analysis.effects import Effect
-from interpreter.policy.analysis.notes import HOLE, Doing, Notes
+from interpreter.policy.analysis.notes import (
+    HOLE,
+    Doing,
+    Notes,
+    computer_call_effect,
+    is_computer_call,
+    is_computer_shadowed,
+    note_computer_call,
+)
 from interpreter.policy.analysis.python_calls import Called, apply
-from interpreter.policy.analysis.python_table import ALIASES, Does, calls, is_known_module, methods
 from interpreter.policy.analysis.python_values import Values
+from interpreter.policy.analysis.tables import Does, is_known_module, python_aliases, python_calls, python_methods
 
 _LINE = re.compile(r"(?P<indent>\s*)(?P<target>[\w., \[\]'\"]+=\s*)?(?P<mark>!!?|%)(?P<rest>[^\n]*)")
 # IPython takes these without a mark, too.
@@ -133,10 +140,10 @@ _COMMANDS = frozenset("pip conda mamba micromamba uv cd ls ll cat cp mv rm mkdir
 def analyze(code: str, notes: Notes, known: Known) -> dict[str, tuple[Effect, ...]]:
     """Write down what a block would do; returns what the functions would do that it defines."""
     notes.step("python", "the code itself", 1)
-    return look_at_python(code, 1, notes, known)
+    return analyze_python(code, 1, notes, known)
 
 
-def look_at_python(code: str, line: int, notes: Notes, known: Known | None = None) -> dict[str, tuple[Effect, ...]]:
+def analyze_python(code: str, line: int, notes: Notes, known: Known | None = None) -> dict[str, tuple[Effect, ...]]:
     """Write down what the code would do; returns what the functions would do that it defines."""
     if notes.too_deep or len(code) > _LONGEST:
         notes.not_known("python", "very long or deeply nested code", line, "unparsed")
@@ -221,11 +228,11 @@ class _Look:
     def _call(self, node: ast.Call) -> Iterator[ast.AST]:
         """What a call does; yields the parts that are still to be seen."""
         name = self.values.name(node.func)
-        effects = calls().get(name)
+        effects = python_calls().get(name)
         if self._is_the_computers(name):
             doing = self._step(node, name, node)
             if effects is None:
-                computer.note(doing, name)
+                note_computer_call(doing, name)
             else:
                 doing.note("computer", name, known=True, how="looks")
                 apply(effects, Called(name, node, self.values, doing, self.notes, id(node) in self.loops))
@@ -252,8 +259,8 @@ class _Look:
         root = base.partition(".")[0]
         if root in self.known and not self.values.bound(root):
             return None
-        if func.attr in methods() and ("()" in base or not base or not is_known_module(root)):
-            return methods()[func.attr]
+        if func.attr in python_methods() and ("()" in base or not base or not is_known_module(root)):
+            return python_methods()[func.attr]
         first = self.values.text(node.args[0]) if node.args else ""
         if func.attr in ("get", "head", "put", "delete", "request") and re.match(r"https?://", first):
             return (Does("get" if func.attr in ("get", "head") else "send", 0),)
@@ -284,7 +291,7 @@ class _Look:
         if root.id in self.known:
             doing = self._step(node, root.id)
             doing.effects += [replace(effect, line=doing.line) for effect in self.known[root.id]]
-        elif root is node.func and root.id not in _BUILTINS and root.id not in ALIASES:
+        elif root is node.func and root.id not in _BUILTINS and root.id not in python_aliases():
             self._step(node, root.id).unknown(f"what {root.id}() does, which another block defined")
 
     def _mention(self, node: ast.Name | ast.Attribute) -> None:
@@ -293,12 +300,12 @@ class _Look:
             self._step(node, node.attr).unknown(f"{node.attr}: a way around names")
             return
         name = self.values.name(node)
-        if self._is_the_computers(name) and computer.how_of(name) in ("acts", "sends"):
-            computer.note(self._step(node, name), name)
+        if self._is_the_computers(name) and computer_call_effect(name) in ("acts", "sends"):
+            note_computer_call(self._step(node, name), name)
             return
         if name == "os.environ" and id(node) not in self.asked:
             self._step(node, name).note("secret", "the environment")
-        effects = calls().get(name)
+        effects = python_calls().get(name)
         if effects and (
             isinstance(node, ast.Attribute) or node.id in self.values.imports or node.id in ("eval", "exec", "open")
         ):
@@ -306,10 +313,10 @@ class _Look:
 
     def _is_the_computers(self, name: str) -> bool:
         """Whether it is a tool of the computer that code finds, and not something of the user's own."""
-        return computer.is_call(name) and "computer" not in self.known and not computer.is_shadowed(self.notes)
+        return is_computer_call(name) and "computer" not in self.known and not is_computer_shadowed(self.notes)
 
     def _import(self, module: str, name: str, line: int) -> None:
-        if module.partition(".")[0] == "computer" and not computer.is_shadowed(self.notes):
+        if module.partition(".")[0] == "computer" and not is_computer_shadowed(self.notes):
             return
         if is_known_module(module) and not module.startswith("."):
             return
@@ -324,16 +331,16 @@ class _Look:
 
 
 def _magic(magic: Magic, offset: int, notes: Notes) -> None:
-    from interpreter.policy.analysis.programs import look_into
+    from interpreter.policy.analysis.programs import analyze_shell_code
 
     line = magic.line + offset
     name = magic.name.removeprefix("%")
     if not name:
-        look_into(re.sub(r"\{[^}]*\}", "${_}", magic.rest), line, notes)
+        analyze_shell_code(re.sub(r"\{[^}]*\}", "${_}", magic.rest), line, notes)
     elif name in _COMMANDS and not magic.name.startswith("%"):
-        look_into(f"{name} {magic.rest}", line, notes)
+        analyze_shell_code(f"{name} {magic.rest}", line, notes)
     elif name in _SHELL_MAGICS:
-        look_into(magic.body or magic.rest, line + bool(magic.body), notes)
+        analyze_shell_code(magic.body or magic.rest, line + bool(magic.body), notes)
     elif name in ("writefile", "save", "logstart", "notebook"):
         target = magic.rest.split()[-1] if magic.rest.split() else HOLE
         notes.step("python", f"%{name} {magic.rest}", line, [f"%{name}", target]).write(target)

@@ -7,10 +7,10 @@ import shlex
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from interpreter.policy.analysis.notes import HOLE, Doing, Notes, changes
-from interpreter.policy.analysis.programs import Call, look_at, look_into
-from interpreter.policy.analysis.python_table import Does, calls, is_known_module
+from interpreter.policy.analysis.notes import HOLE, Doing, Notes, sql_changes
+from interpreter.policy.analysis.programs import Call, analyze_command, analyze_shell_code
 from interpreter.policy.analysis.python_values import Values
+from interpreter.policy.analysis.tables import Does, is_known_module, python_calls
 
 
 class Called(NamedTuple):
@@ -57,7 +57,7 @@ def run(does: Does, called: Called) -> None:
     if (folder := called.keyword("cwd")) is not None:
         called.notes.places.move(called.values.text(folder))
     if _through_shell(called):
-        look_into(words[0] if words else called.values.text(argument), called.doing.line, called.notes)
+        analyze_shell_code(words[0] if words else called.values.text(argument), called.doing.line, called.notes)
     elif (program := called.keyword("executable")) is not None:
         _command([called.values.text(program), *(words or [HOLE, HOLE])[1:]], called)
     elif words is None:
@@ -83,18 +83,18 @@ def execute(does: Does, called: Called) -> None:
 
 
 def shell(does: Does, called: Called) -> None:
-    look_into(called.text(does), called.doing.line, called.notes)
+    analyze_shell_code(called.text(does), called.doing.line, called.notes)
 
 
 def code(does: Does, called: Called) -> None:
     """`exec` and `eval`: of a text that is written out, it can be looked at."""
-    from interpreter.policy.analysis.python import look_at_python
+    from interpreter.policy.analysis.python import analyze_python
 
     text = called.text(does)
     if HOLE in text or not isinstance(called.argument(does), ast.Constant):
         called.doing.unknown(f"{called.name}() of code that is made when it runs")
     else:
-        look_at_python(text, called.doing.line, called.notes)
+        analyze_python(text, called.doing.line, called.notes)
 
 
 def imported(does: Does, called: Called) -> None:
@@ -134,7 +134,7 @@ def _split(text: str, called: Called) -> None:
 
 def _command(words: list[str], called: Called) -> None:
     text = " ".join(words).replace(HOLE, "*")
-    look_at(Call(words, called.doing.line, text), called.notes)
+    analyze_command(Call(words, called.doing.line, text), called.notes)
 
 
 Handler = Callable[[Does, Called], None]
@@ -237,7 +237,7 @@ def _sql(does: Does, called: Called) -> None:
     text = called.text(does)
     # What it is must be written out; the rest may be filled in.
     told = called.node is not None and text.strip() and HOLE not in text.lstrip()[:6]
-    if not told or changes(text.replace(HOLE, " x ")):
+    if not told or sql_changes(text.replace(HOLE, " x ")):
         _database(does, called)
 
 
@@ -306,7 +306,7 @@ def _attribute(does: Does, called: Called) -> None:
             called.doing.unknown(f"{called.name}() changes what a name means")
     elif HOLE in wanted or wanted.startswith("__"):
         called.doing.unknown("getattr() of a name that is made when it runs")
-    elif effects := calls().get(f"{owner}.{wanted}"):
+    elif effects := python_calls().get(f"{owner}.{wanted}"):
         apply(effects, called._replace(name=f"{owner}.{wanted}", node=None))
 
 

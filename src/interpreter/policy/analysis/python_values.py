@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from interpreter.config.homes import home
 from interpreter.policy.analysis.notes import HOLE, Places
-from interpreter.policy.analysis.python_table import ALIASES, calls
+from interpreter.policy.analysis.tables import python_aliases, python_calls
 
 _DEEPEST = 12
 _JOINING = ("os.path.join", "pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath")
@@ -140,7 +140,7 @@ class Values:
         if name in self.defined:
             return ""
         everything = (f"{module}.{name}" for module in self.stars)
-        return next((full for full in everything if full in calls()), ALIASES.get(name, name))
+        return next((full for full in everything if full in python_calls()), python_aliases().get(name, name))
 
     def _text_of(self, name: str, depth: int) -> str:
         if name in self.iterated:

@@ -14,7 +14,7 @@ from interpreter.policy.analysis.notes import HOLE, Notes
 from interpreter.policy.analysis.programs import (
     TELLING,
     Call,
-    look_at,
+    analyze_command,
     note_changed,
     runs_an_index,
 )
@@ -181,11 +181,11 @@ _DEEPEST = 200
 
 def analyze(code: str, notes: Notes, known: Mapping[str, tuple[Effect, ...]]) -> dict[str, tuple[Effect, ...]]:
     """Write down what a block would do."""
-    look_at_shell(code, 1, notes)
+    analyze_shell(code, 1, notes)
     return {}
 
 
-def look_at_shell(code: str, line: int, notes: Notes) -> None:
+def analyze_shell(code: str, line: int, notes: Notes) -> None:
     """Write down what the code would do; `line` is that of its first line in the block."""
     if notes.too_deep or len(code) > _LONGEST or _depth(code) > _DEEPEST:
         return notes.not_known("shell", "very long or deeply nested code", line, "unparsed")
@@ -310,7 +310,7 @@ class Shell:
                 self._environment(child, line)
         text = " ".join([self.words.beginning(node), *map(self.words.text, self.more.get(node.id, ()))])
         call = Call(words, line, text, self.stdin.get(node.id), self.functions, self.pipes.to(node))
-        look_at(call, self.notes)
+        analyze_command(call, self.notes)
         self.variables["PWD"] = self.notes.places.cwd or HOLE
 
     def _redirect(self, node: Node) -> None:

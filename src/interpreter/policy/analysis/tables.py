@@ -1,0 +1,174 @@
+"""Reads the tables of what programs and functions do: tables/programs.txt, python.txt and javascript.txt."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+_FOLDER = Path(__file__).parent / "tables"
+
+
+def _rows(name: str) -> Iterator[tuple[str, str]]:
+    """The lines of a table as what stands before the colon and behind it; lines with more about a row are indented."""
+    for line in (_FOLDER / name).read_text(encoding="utf-8").splitlines():
+        if line.strip() and not line.startswith("#"):
+            left, colon, right = line.rpartition(": ")
+            if not colon:
+                left, right = (line if line.startswith((" ", "@")) else line.removesuffix(":")), ""
+            yield left, right
+
+
+# -- shell programs -------------------------------------------------------------------------------------------------
+
+
+class Rule(NamedTuple):
+    """One effect: `write`, or with what it happens to, `write node_modules`."""
+
+    kind: str
+    what: str = ""
+
+
+@dataclass
+class Program:
+    """A row of the table: what happens to the operands of a program, and what its options do."""
+
+    effects: tuple[Rule, ...]
+    options: dict[str, str] = field(default_factory=dict)
+    """Each with what it takes: nothing, `=` (a word) or `=?` (the rest of its own word)."""
+    adds: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
+    """What some options do."""
+    verbs: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
+    prefixes: frozenset[str] = frozenset()
+
+    @property
+    def starts_anything(self) -> bool:
+        """Whether it may do anything, whatever it is told to do."""
+        return not self.verbs and any(rule.kind == "start" for rule in self.effects)
+
+
+@cache
+def programs() -> dict[str, Program]:
+    """By name."""
+    found: dict[str, Program] = {}
+    row = Program(())
+    for left, right in _rows("programs.txt"):
+        words = left.split()
+        if left.startswith("@"):
+            continue
+        if not left.startswith(" "):
+            row = Program(_rules(right))
+            found |= dict.fromkeys(words, row)
+        elif words[0] == "verb":
+            row.verbs |= dict.fromkeys(words[1:], _rules(right))
+        elif words[0] == "prefix":
+            row.prefixes = frozenset(words[1:])
+        else:
+            options = dict(pair for word in words for pair in _options(word))
+            row.options |= options
+            if right:
+                row.adds |= dict.fromkeys(options, _rules(right))
+    return found
+
+
+@cache
+def shell_builtins() -> frozenset[str]:
+    return _directive("programs.txt", "@builtins")
+
+
+def _options(word: str) -> Iterator[tuple[str, str]]:
+    if word.startswith("-[") and word.endswith("]"):
+        yield from ((f"-{letter}", "") for letter in word[2:-1])
+        return
+    for mark in ("=?", "="):
+        if word.endswith(mark):
+            yield word.removesuffix(mark), mark
+            return
+    yield word, ""
+
+
+def _rules(text: str) -> tuple[Rule, ...]:
+    return tuple(Rule(kind, " ".join(what)) for kind, *what in map(str.split, filter(None, text.split(", "))))
+
+
+def _directive(name: str, word: str) -> frozenset[str]:
+    lines = (left.split() for left, _ in _rows(name) if left.startswith(f"{word} "))
+    return frozenset(item for line in lines for item in line[1:])
+
+
+# -- functions ------------------------------------------------------------------------------------------------------
+
+
+class Does(NamedTuple):
+    """One effect of a call, and the argument that says on what."""
+
+    kind: str
+    at: int = -1
+    """The position of the argument; -1: there is none."""
+    name: str = ""
+    """The same argument's keyword, or `self` for the object itself."""
+
+
+Calls = dict[str, tuple[Does, ...]]
+
+
+@cache
+def python_calls() -> Calls:
+    """By whole name; a call in a name is written `()`."""
+    return {name: does for name, does in _calls("python.txt").items() if not name.startswith(".")}
+
+
+@cache
+def python_methods() -> Calls:
+    """By the name of a method alone, of an object whose kind is not known."""
+    return {name[1:]: does for name, does in _calls("python.txt").items() if name.startswith(".")}
+
+
+@cache
+def python_aliases() -> dict[str, str]:
+    """What common short names stand for where nothing was imported."""
+    return dict(word.split("=", 1) for word in _directive("python.txt", "@alias"))
+
+
+@cache
+def is_known_module(name: str) -> bool:
+    """Is everything that matters about this module in the table?"""
+    root = name.partition(".")[0]
+    if root in _directive("python.txt", "@unsafe"):
+        return False
+    standard = root in sys.stdlib_module_names and not root.startswith("_")
+    return standard or root in _directive("python.txt", "@module") or root == "__future__"
+
+
+@cache
+def javascript_calls() -> Calls:
+    """By the name of the function alone."""
+    return _calls("javascript.txt")
+
+
+@cache
+def javascript_modules() -> frozenset[str]:
+    """Modules whose calls are all in the table, or harmless."""
+    return _directive("javascript.txt", "@module")
+
+
+@cache
+def _calls(name: str) -> Calls:
+    rows: Calls = {}
+    for left, right in _rows(name):
+        if not left.startswith("@"):
+            rows |= dict.fromkeys(left.split(), tuple(map(_does, filter(None, right.split(", ")))))
+    return rows
+
+
+def _does(text: str) -> Does:
+    kind, *places = text.split()
+    if not places:
+        return Does(kind)
+    if places[0] == "self":
+        return Does(kind, -1, "self")
+    at, _, name = places[0].partition(":")
+    return Does(kind, int(at), name)

@@ -1,0 +1,64 @@
+"""The tables of what programs and functions do: well-formed, and careful where they do not know an option."""
+
+from __future__ import annotations
+
+import pytest
+
+from interpreter.policy.analysis import analyze
+from interpreter.policy.analysis.programs import HANDLERS
+from interpreter.policy.analysis.python_calls import KINDS
+from interpreter.policy.analysis.tables import javascript_calls, programs, python_calls, python_methods
+from policy.seeing import WORKSPACE, seen
+
+OPERANDS = set(
+    "nothing read names write delete tree copy move filter prefix kill get send secret install remove system disk "
+    "database start code skip".split()
+)
+OPTIONS = set("read write run target host install also only no unknown".split())
+
+
+def test_every_row_uses_words_that_the_engine_knows() -> None:
+    for name, row in programs().items():
+        assert {rule.kind for rule in row.effects} <= OPERANDS, name
+        assert {rule.kind for verb in row.verbs.values() for rule in verb} <= OPERANDS, name
+        for rule in (rule for rules in row.adds.values() for rule in rules):
+            assert rule.kind in OPTIONS, name
+            assert rule.kind not in ("also", "only") or rule.what.split()[0] in OPERANDS, name
+        assert all(rule.what in HANDLERS for rule in row.effects if rule.kind == "code"), name
+
+
+def test_every_call_has_an_effect_that_the_engine_knows() -> None:
+    calls = [*python_calls().values(), *python_methods().values()]
+    assert {does.kind for effects in calls for does in effects} <= set(KINDS)
+    known = {"read", "write", "delete", "tree", "get", "send", "shell", "start", "sql", "unknown"}
+    assert {does.kind for effects in javascript_calls().values() for does in effects} <= known
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["ls --frobnicate", "cat -Q a", "grep --pre=x a b", "rg --pre ./x a", "sort --compress-program=./x a", "rm --x a",
+     "cp --x a b", "sed --x p a", "tar --x -tf a", "curl --x https://a.example", "man -P ./x ls", "date -s 12:00",
+     "tar -tf a -I ./x", "zip -T a b", "sort -Z a", "tail --x=1 a", "wc -w --x a", "tar tIf ./x a"],
+)  # fmt: skip
+def test_an_option_that_no_row_lists_may_do_anything(code: str) -> None:
+    assert analyze("shell", code, WORKSPACE).unknown
+
+
+@pytest.mark.parametrize(
+    ("code", "effects"),
+    [
+        ("uniq a b", {("read", "a"), ("write", "b")}),
+        ("split -l 5 a part-", {("read", "a"), ("read", "part-"), ("write", "part-*")}),
+        ("tree -L 2 -o list a", {("read", "a"), ("write", "list")}),
+        ("grep -f words a", {("read", "words"), ("read", "a")}),
+        ("npm install --registry https://r.example x", {("network", "r.example"), ("install", "x"), ("write", "node_modules")}),
+        ("docker image prune -f", {("kill", "containers (docker image prune)")}),
+        ("pacman -S x", {("install", "x")}),
+        ("pacman -Q", set()),
+        ("rsync -a -e 'rm x' a b", {("read", "a"), ("write", "b"), ("delete", "x")}),
+        ("strace -f rm x", {("delete", "x")}),
+        ("watch -d rm x", {("delete", "x")}),
+    ],
+)  # fmt: skip
+def test_what_options_and_verbs_do(code: str, effects: set[tuple[str, str]]) -> None:
+    assert seen("shell", code) == effects
