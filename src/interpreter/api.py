@@ -117,7 +117,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         if name == "llm":
             from interpreter.llm import Llm
 
-            self.llm = Llm(self, self)
+            self.llm = Llm(self)
             return self.llm
         if name == "computer":
             from interpreter.computer_api import Computer
@@ -432,7 +432,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         granted = [Access(kind, value) for kind, value in granted_access(self.workspace)]
         return Sandbox.from_settings(self).with_access(granted)
 
-    def _permit_call(self, use: Use, call: Any) -> str:
+    def permit_call(self, use: Use, call: Any) -> str:
         """Who lets a block's code call a tool of the computer; PermissionError if nobody does."""
         from interpreter.policy.call_approval import CallApproval
 

@@ -88,6 +88,8 @@ def test_nothing_private_and_nothing_of_the_hosts_own_can_be_reached(desk: Desk)
     for path in (
         "gadget.computer",
         "gadget._at_once",
+        "gadget.terminate",
+        "gadget.check_sending",
         "gadget.__class__",
         "run",
         "interpreter",

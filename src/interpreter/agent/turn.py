@@ -275,6 +275,9 @@ class Turn:
 
     # -- a tool call ---------------------------------------------------------------------------------------------
 
+    def _is_cancelled(self) -> bool:
+        return self.interpreter.cancelled
+
     def _call_tool(self, name: str, arguments: str, call: str | None) -> Generator[Step]:
         """Have a tool called, and its result recorded under the id of the call."""
         refusal = self.guard.refusal(name, arguments)
@@ -285,7 +288,7 @@ class Turn:
             return
         before = len(self.interpreter.messages)
         action = ToolCall(self.interpreter, name, arguments)
-        action.turn_cancelled = self.interpreter._cancel.is_set
+        action.turn_cancelled = self._is_cancelled
         yield from self._performed(action, {"call": call} if call is not None else {})
         results = self.interpreter.messages[before:]
         self.guard.ran(name, arguments, [result.get("content") for result in results], bool(failure_of(results)))
@@ -312,7 +315,7 @@ class Turn:
         approval = BlockApproval(interpreter)
         yield from interpreter.tell_apart()
         block = Block(interpreter.runtimes, language, code, approval)
-        block.turn_cancelled = interpreter._cancel.is_set
+        block.turn_cancelled = self._is_cancelled
         before = len(interpreter.messages)
         self._changed = None
         yield from self._performed(block)

@@ -102,7 +102,7 @@ class Calendar(Tool):
         with collections(account, CALENDARS) as calendars:
             return named(calendars, account.values.get("calendar"))[0].name
 
-    def _check_sending(self) -> None:
+    def check_sending(self) -> None:
         account = self._account()
         if account is not None and account.values.get("path"):
             local_collections(account, CALENDARS)

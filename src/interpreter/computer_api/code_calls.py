@@ -193,7 +193,7 @@ class Answering:
         """Who says that it may; PermissionError if it may not. What counts are the permissions of who runs the code."""
         owner = actor.settings
         if owner is not None:
-            return str(owner._permit_call(use, call))
+            return str(owner.permit_call(use, call))
         return asked_first(use, call.ask) if use.sends else "block"
 
 
@@ -213,7 +213,7 @@ def asked_first(use: Use, ask: Callable[[str], bool | None]) -> str:
     """
     sender = getattr(use.function, "__self__", None)
     if isinstance(sender, Tool):
-        sender._check_sending()
+        sender.check_sending()
     parts = [f"  {name}: {cut(shown(value), LONGEST_SHOWN)}" for name, value in use.given.items()]
     allowed = ask("\n".join([f"The code wants to send something with {use.name}:", *parts, "Send it?"]))
     if allowed is None:

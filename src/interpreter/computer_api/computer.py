@@ -214,7 +214,7 @@ class Computer(ComputerSettings, closed=True):
         with ExitStack() as ending:  # what cannot be ended does not keep the rest
             ending.callback(self.runtimes.terminate)
             for tool in list(self._tools.values()):
-                ending.callback(tool._terminate)
+                ending.callback(tool.terminate)
 
     @property
     def on_input(self) -> OnInput | None:
@@ -304,7 +304,7 @@ class Computer(ComputerSettings, closed=True):
     def load_dict(self, given: dict[str, Any]) -> None:
         """Take over the settings that `to_dict` gave, and of other entries those that are settings here."""
         for name, value in given.items():
-            if name in self._rows and not name.startswith("_"):
+            if name in self.setting_rows:
                 setattr(self, name, value)
 
 

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from interpreter.computer_api.tool import TOOLS, Tool, kind_of
+from interpreter.config.settings import ComputerSettings
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
@@ -21,7 +22,11 @@ TOP = ("help", "view", "screenshot")  # what the computer itself offers to code,
 def names(owner: Any) -> dict[str, Kind]:
     """The public names of the computer or of a tool, and what each is; nothing is called to find out."""
     if not isinstance(owner, Tool):
-        return {**dict.fromkeys(TOOLS, "part"), **dict.fromkeys(TOP, "method")} if hasattr(owner, "_rows") else {}
+        return (
+            {**dict.fromkeys(TOOLS, "part"), **dict.fromkeys(TOP, "method")}
+            if isinstance(owner, ComputerSettings)
+            else {}
+        )
     own: dict[str, Kind] = {}
     for name, value in vars(owner).items():
         if not name.startswith("_") and isinstance(value, (Tool, *PLAIN)):
@@ -30,11 +35,11 @@ def names(owner: Any) -> dict[str, Kind]:
 
 
 def of_class(kind: type) -> dict[str, Kind]:
-    """What a class of a tool defines, in the order in which it stands there."""
+    """What the class of a tool offers to code, in the order of its definition. What every tool has is for the host."""
     found: dict[str, Kind] = {}
     for base in reversed(kind.__mro__):
         for name, value in vars(base).items():
-            if base not in (object, Tool) and not name.startswith("_") and not isinstance(value, type):
+            if not (name.startswith("_") or isinstance(value, type) or hasattr(Tool, name)):
                 found[name] = "method" if _is_method(value) else "value"
     return found
 
@@ -139,7 +144,7 @@ def _marks(value: Any) -> str:
 
 def settings_of(computer: Computer) -> dict[str, Any]:
     """Its settings, those that JSON has a form for."""
-    found = {name: getattr(computer, name) for name, row in computer._rows.items() if not row.secret}
+    found = {name: getattr(computer, name) for name, row in computer.setting_rows.items() if not row.secret}
     return {name: value for name, value in found.items() if _is_json(value)}
 
 

@@ -113,7 +113,7 @@ class Mail(Tool):
         """A path as a file in AppleScript, quoted so that nothing in it is code."""
         return f"POSIX file {apple.quoted(file_path)}"
 
-    def _check_sending(self) -> None:
+    def check_sending(self) -> None:
         if (account := self._account()) is not None:
             server_of(account, "smtp")
             account.check_login()

@@ -40,7 +40,7 @@ class SMS(Tool):
         apple.send_message(to.strip(), message)
         return f"Messages was told to send it to {to.strip()}."
 
-    def _check_sending(self) -> None:
+    def check_sending(self) -> None:
         apple.program("Messages")
 
     def get(self, contact: str | None = None, limit: int = 10, substring: str | None = None) -> list[dict[str, Any]]:

@@ -30,10 +30,10 @@ class Tool:
     def __init__(self, computer: Computer) -> None:
         self.computer = computer
 
-    def _check_sending(self) -> None:
+    def check_sending(self) -> None:
         """Before the user is asked whether something may be sent: an error if it cannot be, which says what to do."""
 
-    def _terminate(self) -> None:
+    def terminate(self) -> None:
         """The computer ends: end what the tool has started."""
 
 

@@ -280,6 +280,11 @@ class SettingsGroup:
     def __dir__(self) -> Iterable[str]:
         return {*super().__dir__(), *self._rows}
 
+    @property
+    def setting_rows(self) -> Mapping[str, Setting]:
+        """The settings of this object, by attribute name."""
+        return self._rows
+
     def _is_free(self, name: str) -> bool:
         return name in self._declared or (not self._closed and not closest_setting(name, self._group, 0.8))
 

@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from interpreter.config.settings import InterpreterSettings, LlmSettings
 from interpreter.errors import (
@@ -94,8 +94,9 @@ class Llm(LlmSettings, closed=True):
     memory: Memory
     _writes_blocks = True  # code in fences is code to run
 
-    def __init__(self, settings: InterpreterSettings, agent: Agent) -> None:
-        self._settings, self._agent = settings, agent
+    def __init__(self, settings: InterpreterSettings, agent: Agent | None = None) -> None:
+        self._settings = settings
+        self._agent = agent if agent is not None else cast("Agent", settings)  # an OpenInterpreter is both
         self._completions: Completions | None = None
         self._connections = Connections()
         self._servers = LocalServers()

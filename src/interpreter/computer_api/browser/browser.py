@@ -71,7 +71,7 @@ class Browser(Tool):
         self._attached = ""
         self._holder.close()
 
-    def _terminate(self) -> None:
+    def terminate(self) -> None:
         self.quit()
 
     # -- pages -----------------------------------------------------------------------------------------------------

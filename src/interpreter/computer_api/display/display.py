@@ -329,7 +329,7 @@ class Display(Tool):
     def _view(self) -> View:
         return View(self._screen, self._text)
 
-    def _terminate(self) -> None:
+    def terminate(self) -> None:
         self._opened = None  # the connection closes with it
 
 

@@ -149,5 +149,5 @@ class Keyboard(Tool):
         with acting(self.computer) as device:
             device.key(key_name(key), False)
 
-    def _terminate(self) -> None:
+    def terminate(self) -> None:
         close_device(self.computer)

@@ -123,7 +123,7 @@ class Mouse(Tool):
             _put(device, x, y)
         return x, y
 
-    def _terminate(self) -> None:
+    def terminate(self) -> None:
         close_device(self.computer)
 
 
