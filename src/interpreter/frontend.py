@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def _terminal() -> Any:
-    return import_module("interpreter.frontends.terminal")
+    return import_module("interpreter.frontends.terminal.library")
 
 
 def show_chat(interpreter: OpenInterpreter, message: Any) -> Generator[Chunk]:

@@ -10,13 +10,13 @@ import pexpect
 import pytest
 
 from interpreter.config.settings import SETTINGS
-from interpreter.frontends.flags import COMMANDS, flags, parse, script
+from interpreter.frontends.flags import COMMANDS, completion_script, flags, parse
 from profiles.programs import folder, interpreter
 
 
 def in_bash(home: Path, *words: str) -> set[str]:
     file = home / "completion.bash"
-    file.write_text(script("bash"))
+    file.write_text(completion_script("bash"))
     ask = (
         f"source {file}; COMP_WORDS=({shlex.join(words)}); COMP_CWORD={len(words) - 1}; "
         'complete -p interpreter i >/dev/null && _interpreter && printf "%s\\n" "${COMPREPLY[@]}"'
@@ -28,7 +28,7 @@ def in_bash(home: Path, *words: str) -> set[str]:
 
 def in_fish(home: Path, line: str) -> set[str]:
     file = home / "completion.fish"
-    file.write_text(script("fish"))
+    file.write_text(completion_script("fish"))
     ask = f"source {file}; complete -C {shlex.quote(line)}"
     done = subprocess.run(["fish", "--no-config", "-c", ask], capture_output=True, text=True, timeout=60, cwd=home)
     assert done.stderr == ""
@@ -37,7 +37,7 @@ def in_fish(home: Path, line: str) -> set[str]:
 
 def after_tab(home: Path, line: str, added: str) -> None:
     """Type a line and Tab in a zsh at a terminal, and wait for what that adds."""
-    (home / "completion.zsh").write_text(script("zsh"))
+    (home / "completion.zsh").write_text(completion_script("zsh"))
     rc = "PS1='> '; autoload -U compinit; compinit -u; zstyle ':completion:*' list-prompt ''; LISTMAX=1000\n"
     (home / ".zshrc").write_text(rc + f"source {home / 'completion.zsh'}; echo ready\n")
     env = {"HOME": str(home), "ZDOTDIR": str(home), "TERM": "dumb", "PATH": "/usr/local/bin:/usr/bin:/bin"}
@@ -126,7 +126,7 @@ def test_zsh(profiles: Path, line: str, added: str) -> None:
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_program_prints_it(shell: str) -> None:
     done = interpreter("--completion", shell)
-    assert (done.returncode, done.stdout) == (0, script(shell) + "\n")
+    assert (done.returncode, done.stdout) == (0, completion_script(shell) + "\n")
 
 
 def test_a_shell_that_is_not_known() -> None:

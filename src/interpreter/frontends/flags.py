@@ -347,7 +347,7 @@ class Flag(NamedTuple):
     choices: tuple[str, ...] = ()
 
 
-def script(shell: str) -> str:
+def completion_script(shell: str) -> str:
     """The script for a shell."""
     return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell]()
 

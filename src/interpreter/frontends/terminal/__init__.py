@@ -1,10 +1,1 @@
-"""The terminal front end; its parts are loaded when they are needed."""
-
-from interpreter.frontends.terminal.library import (
-    local_setup,
-    show_chat,
-    show_events,
-    show_message,
-)
-
-__all__ = ["local_setup", "show_chat", "show_events", "show_message"]
+"""The terminal front end. `library.py` is what `chat(display=True)` uses, `chat.py` the chat of the program."""

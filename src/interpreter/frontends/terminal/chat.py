@@ -1,4 +1,4 @@
-"""The chat: prompt, turn, prompt, until the user leaves."""
+"""The chat: greet the user, then read a message and answer it, until the user leaves."""
 
 from __future__ import annotations
 
@@ -32,25 +32,46 @@ _MAGIC_SIGNS = ("%", "!", ">>>")
 _LEAVING = ("exit", "quit", "exit()", "quit()")
 _HOW_TO_LEAVE = "Press Ctrl-C again, or Ctrl-D, to leave."
 _FOR_THE_SHELL = re.compile(r"interpreter\s+--?\w|pip3?\s+install\s[^\n]*\bopen-interpreter\b")
+_NEEDED_SOON = (
+    "interpreter.agent.turn",
+    "interpreter.llm",
+    "interpreter.computer_api",
+    "rich.console",
+    "markdown_it",
+    "rich.table",
+    "pygments.lexers.python",
+    "httpx",
+)
+_NO_MODEL_HELP = """\
+Ways to a model:
+  export OPENAI_API_KEY=...     a key; other providers have their own variables
+  interpreter --setup           paste a key, or choose a model on this machine
+  interpreter --api_base http://localhost:8000/v1 --model NAME
+                                any server that speaks OpenAI's format"""
 
 
 def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk]:
     """Ask for messages and answer them; yields every chunk of every turn."""
-    tell_of_rules(terminal, interpreter)
+    try:
+        check_rules(interpreter)
+    except PolicyError as error:
+        terminal.tell(f"{error} No code runs until that is mended.", "error")
+        terminal.display.finish()
     terminal.forks = None
-    reader, warm_up = reader_for(terminal, interpreter), WarmUp()
-    reader.when_ready(warm_up.begin)
+    reader, warm_up = reader_for(terminal, interpreter), Thread(target=_warm_up, name="warm-up", daemon=True)
+    reader.when_ready(warm_up.start)
     while (text := _next_message(terminal, reader)) is not None:
-        warm_up.finish()
+        if warm_up.ident is not None:
+            warm_up.join()  # before anything imports the same modules
         if text.lstrip().startswith(_MAGIC_SIGNS):
             from interpreter.frontends.terminal import magics
 
-            with told(terminal, interpreter):
+            with _errors_shown(terminal, interpreter):
                 magics.run(terminal, interpreter, text.strip())
                 interpreter.journal.sync()  # what it changed in the conversation
             if terminal.left:
                 return
-            if (current := _current(terminal, interpreter)) is not interpreter:
+            if (current := _current_fork(terminal, interpreter)) is not interpreter:
                 interpreter = current
                 reader = reader_for(terminal, interpreter)
         elif _FOR_THE_SHELL.match(text.strip()):
@@ -63,20 +84,19 @@ def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk
             yield from answer(terminal, interpreter, text)
 
 
-def _current(terminal: Terminal, interpreter: OpenInterpreter) -> OpenInterpreter:
-    """The fork that the user is in now."""
+def _current_fork(terminal: Terminal, interpreter: OpenInterpreter) -> OpenInterpreter:
     return terminal.forks.current if terminal.forks is not None else interpreter
 
 
 def answer(terminal: Terminal, interpreter: OpenInterpreter, text: str, data: str = "") -> Iterator[Chunk]:
     """One turn; an error is shown, and the chat goes on."""
-    with told(terminal, interpreter):
+    with _errors_shown(terminal, interpreter):
         yield from show_turn(terminal, interpreter, send(terminal, interpreter, text, data))
 
 
 @contextmanager
-def told(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[None]:
-    """What goes wrong here is told once, in words, and does not end the chat."""
+def _errors_shown(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[None]:
+    """Errors in here are shown once, in words, and do not end the chat."""
     try:
         yield
     except KeyboardInterrupt:
@@ -91,7 +111,7 @@ def told(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[None]:
 
 
 def fault(error: Exception, debug: bool) -> str:
-    """An error that nobody expected, in a line, or whole for those who want to see it."""
+    """An unexpected error in a line, or with `debug` its traceback."""
     if debug:
         from traceback import format_exception
 
@@ -137,14 +157,6 @@ def _next_message(terminal: Terminal, reader: Reader) -> str | None:
                 return None
 
 
-WAYS = """\
-Ways to a model:
-  export OPENAI_API_KEY=...     a key; other providers have their own variables
-  interpreter --setup           paste a key, or choose a model on this machine
-  interpreter --api_base http://localhost:8000/v1 --model NAME
-                                any server that speaks OpenAI's format"""
-
-
 def greet(terminal: Terminal, interpreter: OpenInterpreter) -> None:
     """A line or two at the start of a chat."""
     from interpreter.policy.approval import mode_of
@@ -156,17 +168,12 @@ def greet(terminal: Terminal, interpreter: OpenInterpreter) -> None:
         f"{asked[0].upper()}{asked[1:]}. %help lists the commands, Ctrl-D leaves."
     )
     if interpreter.os:
-        _tell_of_the_screen(terminal, interpreter)
+        try:
+            interpreter.computer.display.size()
+            terminal.display.line("OS mode: the model sees the screen, and code can use mouse and keyboard.")
+        except InterpreterError as error:
+            terminal.display.line(f"OS mode cannot begin. {error}", "error")
     terminal.display.finish()
-
-
-def tell_of_rules(terminal: Terminal, interpreter: OpenInterpreter) -> None:
-    """A mistake in the rules, before somebody has written a message."""
-    try:
-        check_rules(interpreter)
-    except PolicyError as error:
-        terminal.tell(f"{error} No code runs until that is mended.", "error")
-        terminal.display.finish()
 
 
 def check_rules(interpreter: OpenInterpreter) -> None:
@@ -179,83 +186,19 @@ def check_rules(interpreter: OpenInterpreter) -> None:
         Policy.load(interpreter.workspace)
 
 
-def _tell_of_the_screen(terminal: Terminal, interpreter: OpenInterpreter) -> None:
-    """OS mode, or why there can be none here, before somebody has written a message."""
-    try:
-        interpreter.computer.display.size()
-    except InterpreterError as error:
-        terminal.display.line(f"OS mode cannot begin. {error}", "error")
-    else:
-        terminal.display.line("OS mode: the model sees the screen, and code can use mouse and keyboard.")
-
-
-def ask_for_key(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
-    """Let the user type a key for the model they named, and keep it if they like; False to leave."""
-    try:
-        key = terminal.ask("API key, hidden while you type (Enter to leave): ", password=True)
-    except KeyboardInterrupt:
-        return False
-    if not key or not key.strip():
-        return False
-    interpreter.llm.api_key = key.strip()
-    _offer_to_keep(interpreter, key.strip())
-    return True
-
-
-def _offer_to_keep(interpreter: OpenInterpreter, key: str) -> None:
-    from interpreter.frontends.terminal import setup
-    from interpreter.frontends.terminal import setup as local
-    from interpreter.llm.providers import ROWS, identify
-
-    row = ROWS.get(identify(interpreter.llm.model)[0])
-    if row is not None and row.key_variables and local.can_ask():
-        setup.offer_to_keep(row, key, interpreter.plain_text_display)
-
-
 def explained(error: InterpreterError) -> str:
-    """An error's words, and for a model that cannot be asked what was found and what to do."""
-    if isinstance(error, MissingKeyError | ProviderNotFoundError) and not isinstance(error, LiteLLMMissingError):
-        return "\n".join([str(error), found_keys(), WAYS])
-    return str(error)
-
-
-def found_keys() -> str:
-    """The keys in the environment, by name alone."""
+    """The text of an error. If the model cannot be asked, it adds the keys that were found, and what to do."""
+    if not isinstance(error, MissingKeyError | ProviderNotFoundError) or isinstance(error, LiteLLMMissingError):
+        return str(error)
     from interpreter.llm.providers import PROVIDERS
 
     names = [name for row in PROVIDERS for name in row.key_variables if os.environ.get(name)]
-    return f"Keys in the environment: {', '.join(dict.fromkeys(names)) or 'none'}."
+    found = f"Keys in the environment: {', '.join(dict.fromkeys(names)) or 'none'}."
+    return "\n".join([str(error), found, _NO_MODEL_HELP])
 
 
-_NEEDED_SOON = (
-    "interpreter.agent.turn",
-    "interpreter.llm",
-    "interpreter.computer_api",
-    "rich.console",
-    "markdown_it",
-    "rich.table",
-    "pygments.lexers.python",
-    "httpx",
-)
-
-
-class WarmUp:
-    """Imports in the background; `finish` before anything else imports the same, or two halves may meet."""
-
-    def __init__(self) -> None:
-        self._thread = Thread(target=self._load, name="warm-up", daemon=True)
-        self._begun = False
-
-    def begin(self) -> None:
-        self._begun = True
-        self._thread.start()
-
-    def finish(self) -> None:
-        if self._begun:
-            self._thread.join()
-
-    @staticmethod
-    def _load() -> None:
-        for name in _NEEDED_SOON:
-            with suppress(ImportError):  # it fails again where it is needed, and is told there
-                import_module(name)
+def _warm_up() -> None:
+    """Load what the first answer needs while the user is still typing."""
+    for name in _NEEDED_SOON:
+        with suppress(ImportError):  # it fails again where it is needed, and is reported there
+            import_module(name)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from interpreter.frontends.terminal.terminal import Terminal
+from interpreter.frontends.terminal.tty import Tty
+from interpreter.frontends.terminal.turn import show_block, show_turn
+
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.frontends.terminal.terminal import Terminal
     from interpreter.messages import Chunk
     from interpreter.session import Event
 
@@ -16,8 +19,6 @@ _terminals: dict[bool, Terminal] = {}
 
 def show_chat(interpreter: OpenInterpreter, message: Any = None) -> Iterator[Chunk]:
     """Chat in the terminal, or show the answer to one message; yields every chunk."""
-    from interpreter.frontends.terminal.turn import show_turn
-
     if message is None:
         from interpreter.frontends.terminal.chat import converse
 
@@ -28,8 +29,6 @@ def show_chat(interpreter: OpenInterpreter, message: Any = None) -> Iterator[Chu
 
 def show_events(interpreter: OpenInterpreter | None, events: Iterator[Event]) -> Iterator[Chunk]:
     """Show the events of a block while they pass."""
-    from interpreter.frontends.terminal.turn import show_block
-
     if interpreter is None:
         from interpreter.api import OpenInterpreter
 
@@ -44,19 +43,15 @@ def show_message(interpreter: OpenInterpreter, markdown: str) -> None:
 
 def local_setup(interpreter: OpenInterpreter) -> None:
     """Ask which local model to use."""
-    from interpreter.frontends.terminal import setup as local
+    from interpreter.frontends.terminal import setup
 
-    local.local_setup(interpreter)
+    setup.local_setup(interpreter)
 
 
 def _terminal(interpreter: OpenInterpreter) -> Terminal:
-    """The terminal of this process, plain or not; what was typed ahead is kept between turns."""
-    from interpreter.frontends.terminal.terminal import Terminal
-    from interpreter.frontends.terminal.tty import Tty
-
-    plain = interpreter.plain_text_display
+    """The terminal of this process, plain or not; it keeps what was typed ahead between turns."""
+    plain, tty = interpreter.plain_text_display, Tty()
     known = _terminals.get(plain)
-    tty = Tty()
     if known is None or known.tty.stdout is not tty.stdout or known.tty.stdin is not tty.stdin:
         _terminals[plain] = known = Terminal(plain, tty)
     return known

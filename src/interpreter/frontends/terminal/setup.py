@@ -1,4 +1,4 @@
-"""Which model answers: the one that is named, the one that a key or the last choice tells, or one chosen now."""
+"""Choosing a model: a provider's key, a server on this machine, or the built-in engine (`--setup`, `--local`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interpreter.app.attachments import existing
-from interpreter.app.models import use_server_model
+from interpreter.app.models import remember, use_server_model
 from interpreter.errors import DownloadError, LocalServerError, ModelError, NoModelError
 from interpreter.frontends.terminal.render.ansi import wrapped
 from interpreter.frontends.terminal.tty import Tty
@@ -26,7 +26,10 @@ from interpreter.frontends.terminal.widgets import (
 from interpreter.llm import ollama
 from interpreter.llm.local import engine, servers, weights
 from interpreter.llm.providers import (
+    ROWS,
     STARTING_MODELS,
+    Provider,
+    identify,
     keys_file,
     keys_in_environment,
     provider_of,
@@ -37,7 +40,6 @@ from interpreter.llm.providers import (
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.frontends.terminal.terminal import Terminal
-    from interpreter.llm.providers import Provider
 
 
 _NO_MODEL = "No model is set up yet. Choose one; the next start takes it without asking."
@@ -60,66 +62,15 @@ No model is set up, and there is no terminal to choose one at. One of these help
   a choice for all later starts: `interpreter` in a terminal, once"""
 
 
-def ready(terminal: Terminal, interpreter: OpenInterpreter, anew: bool = False) -> bool:
-    """See to it that there is a model to ask; False if the user would rather leave."""
-    from interpreter.app.models import is_model_named
-
-    if not anew and (is_model_named(interpreter) or _is_found(terminal, interpreter)):
-        return True
-
+def choose_model(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
+    """Let the user choose a model, and remember it; False if they would rather leave."""
     if not can_ask():
         raise NoModelError(NOBODY_TO_ASK)
-    return _choose(terminal, interpreter)
-
-
-def remember_local(interpreter: OpenInterpreter) -> None:
-    """`--local`: choose a model on this machine, and keep the choice."""
-    from interpreter.app.models import remember
-
-    taken = local_setup(interpreter)
-    remember(interpreter, taken.program)
-
-
-def _is_found(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
-    """Whether the environment or the last choice tell what to ask; a line says what that is."""
-    from interpreter.app import models
-
-    if models.model_problem(interpreter) is None:
-        return True
-    if (variable := models.choose_by_key(interpreter)) is not None:
-        terminal.tell(f"{variable} is set, so the model is {interpreter.llm.model}. --model names another.")
-        return True
-    return _by_memory(terminal, interpreter)
-
-
-def _by_memory(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
-    from interpreter.app import models
-
-    chosen = models.recall(interpreter)
-    if chosen is None:
-        return False
-    problem = chosen.problem
-    try:
-        if problem and chosen.program:
-            return start_again(interpreter, chosen.program, chosen.model)
-    except LocalServerError as error:
-        problem = str(error)
-    if not problem and (refused := models.use_remembered(interpreter, chosen)) is not None:
-        problem = str(refused).rstrip(".")
-    if problem:
-        terminal.tell(f"The model chosen last, {chosen.model}, cannot be used: {problem}.")
-        return False
-    terminal.tell(f"Chosen last: {chosen.model}. `interpreter --setup` changes it.")
-    return True
-
-
-# -- choosing ------------------------------------------------------------------------------------------------
-
-
-def _choose(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
-    from interpreter.app.models import remember
-
-    print("\n".join(_first_words(min(terminal.tty.size()[0] - 1, _WIDEST))))
+    width = min(terminal.tty.size()[0] - 1, _WIDEST)
+    rows = wrapped(_NO_MODEL, width)
+    for kind, told in _KINDS.items():
+        rows += wrapped(f"  {kind:<9} {told}", width, hanging=10 if width >= _WIDEST else 2)
+    print("\n".join(rows + wrapped(_CAUTION, width)))
     for row, variable in keys_in_environment(os.environ):
         print(fitting(f"{variable} is set: --model {starting_model(row) or f'{row.prefix}/NAME'} uses it."))
     print()
@@ -133,12 +84,22 @@ def _choose(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
     return True
 
 
-def _first_words(width: int) -> list[str]:
-    """What there is to choose from, in one screen."""
-    rows = wrapped(_NO_MODEL, width)
-    for kind, told in _KINDS.items():
-        rows += wrapped(f"  {kind:<9} {told}", width, hanging=10 if width >= _WIDEST else 2)
-    return rows + wrapped(_CAUTION, width)
+# -- a key ---------------------------------------------------------------------------------------------------------
+
+
+def ask_for_key(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
+    """Let the user type a key for the model they named, and keep it if they like; False to leave."""
+    try:
+        key = terminal.ask("API key, hidden while you type (Enter to leave): ", password=True)
+    except KeyboardInterrupt:
+        return False
+    if not key or not key.strip():
+        return False
+    interpreter.llm.api_key = key.strip()
+    row = ROWS.get(identify(interpreter.llm.model)[0])
+    if row is not None and row.key_variables and can_ask():
+        _offer_to_keep(row, key.strip(), interpreter.plain_text_display)
+    return True
 
 
 _PASTE = "Paste the key of a provider"
@@ -158,12 +119,10 @@ class _PastedKey:
         row = provider_of(key) or self._whose()
         model = starting_model(row)
         interpreter.llm.model, interpreter.llm.api_base, interpreter.llm.api_key = model, None, key
-        self.is_kept = offer_to_keep(row, key, self._terminal.plain)
+        self.is_kept = _offer_to_keep(row, key, self._terminal.plain)
         print(fitting(f"Using {model} with this key. --model names another model."))
 
     def _whose(self) -> Provider:
-        from interpreter.llm.providers import ROWS
-
         rows = [ROWS[prefix] for prefix in STARTING_MODELS]
         labels = [f"{row.prefix}  ({row.key_variables[0]})" for row in rows]
         try:
@@ -172,7 +131,7 @@ class _PastedKey:
             raise NoModelError("The key is not used.") from None
 
 
-def offer_to_keep(row: Provider, key: str, plain: bool) -> bool:
+def _offer_to_keep(row: Provider, key: str, plain: bool) -> bool:
     """Keep a key for the next start if the user says so; in a file of theirs, and nowhere else."""
     answers = ["No: for this session alone", f"Yes: in {keys_file()}, which only you can read"]
     try:
@@ -351,10 +310,8 @@ def _use_builtin(interpreter: OpenInterpreter, what: weights.Weights | Path) -> 
         _check_online(interpreter)
         _install_engine()
     if isinstance(what, weights.Weights) and not weights.is_here(what):
-        from interpreter.llm.local.weights import download
-
         _check_online(interpreter)
-        show_download(what.file, download(what, weights.models_folder()))
+        show_download(what.file, weights.download(what, weights.models_folder()))
     name = weights.model_string(what)
     file = weights.file_of(name.removeprefix(weights.PREFIX))
     print(f"Loading {file.name} ...")

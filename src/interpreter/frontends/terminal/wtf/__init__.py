@@ -80,7 +80,7 @@ def _run(arguments: list[str]) -> int:
         return 0
     piped = ""
     if sys.stdin is not None and not sys.stdin.isatty():
-        from interpreter.frontends.cli import piped_text
+        from interpreter.frontends.start import piped_text
 
         piped = piped_text()
     failure = last_failure(os.environ, piped)
@@ -96,9 +96,9 @@ def _run(arguments: list[str]) -> int:
 
 def _explain(failure: Failure, arguments: list[str]) -> int:
     """Ask the model, and run what it proposes if the user says yes. Nothing is kept."""
-    from interpreter.frontends.cli import configured
     from interpreter.frontends.flags import parse
-    from interpreter.frontends.headless.run import Said, say
+    from interpreter.frontends.headless.run import Said
+    from interpreter.frontends.start import configured, say
     from interpreter.frontends.terminal.terminal import Terminal
 
     has_flags = bool(arguments) and arguments[0].startswith("-")

@@ -1,0 +1,337 @@
+"""What a command line starts: a chat, the answer to one message as text, or as JSON events."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stdout
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import interpreter as package
+from interpreter.api import OpenInterpreter
+from interpreter.app import models
+from interpreter.config.setting import apply, headless_defaults
+from interpreter.errors import InterpreterError, LocalServerError, MissingKeyError, ProfileError, UsageError
+from interpreter.frontends import exit_codes
+from interpreter.frontends.headless.run import Events, OutputSchema, Run, Said, say_as_events
+from interpreter.frontends.terminal import chat, sessions
+from interpreter.frontends.terminal.terminal import Terminal
+from interpreter.frontends.terminal.tty import Tty
+
+if TYPE_CHECKING:
+    from interpreter.config.profiles import Profile
+    from interpreter.frontends.flags import Parsed
+    from interpreter.messages import Chunk
+
+UNATTENDED = "Not run: nobody was there to say yes. Use -y to run code without asking."
+UNATTENDED_SAFE_MODE = "Not run: safe_mode wants somebody to say yes to this code, with -y too, and nobody was there."
+
+LONGEST_INPUT = 10_000_000  # characters: more is no message
+_SILENCE = 2.0  # seconds before we say that we wait
+_WAITING = "Reading standard input until its end. (If nothing is to come, start with </dev/null.)"
+
+_SHORTCUTS = ("fast", "codestral", "llama3", "groq", "assistant")
+_VARIED = ("codestral", "llama3")  # those with a form for the screen and one for images
+_LOCAL_VISION = "--vision: with --local, images are not described for a model that cannot look at them."
+
+
+def start(parsed: Parsed) -> int:
+    """Do what the command line asks for; the exit code."""
+    schema_file = parsed.actions.get("output_schema")
+    if "json" in parsed.actions:
+        return _start_events(parsed, schema_file)
+    schema = OutputSchema(schema_file) if schema_file is not None else None
+    interpreter, profile = configured(parsed)
+    # With a schema, standard output is for the value that fits it.
+    tty = Tty(stdout=sys.stderr) if schema else None
+    terminal = Terminal(plain=interpreter.plain_text_display or "stdin" in parsed.actions, tty=tty)
+    try:
+        if "debug_config" in parsed.actions:
+            from interpreter.frontends.commands import setting_lines
+
+            print("\n".join(setting_lines(interpreter, profile)))
+            return 0
+        session = sessions.take_up(terminal, interpreter, parsed.actions)
+        if session is None and sessions.FLAGS & parsed.actions.keys():
+            return 0
+        message = _message(parsed, terminal, "--output_schema" if schema else None)
+        if not _model_ready(parsed, terminal, interpreter):
+            return 1
+        if message is not None:
+            chat.check_rules(interpreter)
+            return say(terminal, interpreter, message, schema)
+        error = models.model_problem(interpreter)
+        if error is not None:
+            terminal.error(chat.explained(error))
+            if not isinstance(error, MissingKeyError):
+                return 1
+            from interpreter.frontends.terminal.setup import ask_for_key
+
+            if not ask_for_key(terminal, interpreter):
+                return 1
+        chat.greet(terminal, interpreter)
+        if session is not None:
+            sessions.show(terminal, interpreter, session)
+        for _ in chat.converse(terminal, interpreter):
+            pass
+        return 0
+    finally:
+        _end(interpreter)
+
+
+def _start_events(parsed: Parsed, schema_file: str | None) -> int:
+    """`--json`: whatever happens is an event on standard output."""
+
+    def write(line: str) -> None:
+        sys.stdout.write(line)
+        sys.stdout.flush()
+
+    events, interpreter = Events(write), None
+    try:
+        schema = OutputSchema(schema_file) if schema_file is not None else None
+        terminal = Terminal(plain=True, tty=Tty(stdout=sys.stderr))
+        with redirect_stdout(sys.stderr):  # a profile may print what it likes
+            interpreter, _ = configured(parsed)
+        sessions.take_up(terminal, interpreter, parsed.actions)
+        message = _message(parsed, terminal, "--json")
+        assert message is not None
+        with redirect_stdout(sys.stderr):
+            _model_ready(parsed, terminal, interpreter)
+        chat.check_rules(interpreter)
+        return say_as_events(interpreter, message, schema, events, partial(chat.send, terminal, interpreter))
+    except InterpreterError as error:
+        events.error(error)
+        raise
+    finally:
+        if interpreter is not None:
+            _end(interpreter)
+
+
+def _end(interpreter: OpenInterpreter) -> None:
+    if "computer" in vars(interpreter):
+        interpreter.computer.terminate()
+    if "journal" in vars(interpreter):
+        interpreter.journal.close()
+
+
+def say(terminal: Terminal, interpreter: OpenInterpreter, said: Said, schema: OutputSchema | None = None) -> int:
+    """Answer a message on the terminal; with a schema, standard output gets the JSON value alone."""
+    run = Run(interpreter)
+
+    def speak(words: str, data: str) -> Iterator[Chunk]:
+        yield from chat.answer(terminal, interpreter, words, data)
+        run.error, run.interrupted = terminal.problem, terminal.interrupted
+        if terminal.failed and run.error is None:
+            run.error = InterpreterError()
+
+    code = run.go(speak, said, schema)
+    if terminal.unanswered:
+        run.not_approved = True
+        print(UNATTENDED_SAFE_MODE if interpreter.auto_run else UNATTENDED, file=sys.stderr)
+    if run.mismatch:
+        print(f"The answer does not fit the schema: {run.mismatch}", file=sys.stderr)
+    if schema is not None and code == exit_codes.DONE:
+        print(json.dumps(run.result, ensure_ascii=False, indent=2))
+    return run.code
+
+
+# -- the message ---------------------------------------------------------------------------------------------------
+
+
+def _message(parsed: Parsed, terminal: Terminal, needed_by: str | None) -> Said | None:
+    """The words of the command line, what is piped in, or both; None starts a chat."""
+    if terminal.tty.can_type:
+        words = parsed.message
+        if words is None and "stdin" in parsed.actions:
+            words = sys.stdin.readline().rstrip("\n")
+        if words is None and needed_by:
+            raise UsageError(f"{needed_by} needs a message: as words, or on standard input.")
+        return Said(words) if words is not None else None
+    text = piped_text()
+    if parsed.message is None and not text:
+        raise UsageError("There is no message: standard input is empty.")
+    terminal.tty.type_at_terminal()
+    return Said(text) if parsed.message is None else Said(parsed.message, text)
+
+
+def piped_text() -> str:
+    """All of standard input, where it is a file or a pipe."""
+    if sys.stdin is None:
+        return ""
+    mode = os.fstat(sys.stdin.fileno()).st_mode
+    if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)):
+        return ""
+    # Text and nothing but text reaches the model: what is not UTF-8 becomes a mark.
+    sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
+    if not select.select([sys.stdin], [], [], _SILENCE)[0]:
+        print(_WAITING, file=sys.stderr, flush=True)
+    text = sys.stdin.read(LONGEST_INPUT + 1)
+    if len(text) > LONGEST_INPUT:
+        words = f"Standard input is longer than {LONGEST_INPUT:,} characters: name the file in your message instead."
+        raise UsageError(words)
+    return text.strip()
+
+
+# -- the model -----------------------------------------------------------------------------------------------------
+
+
+def _model_ready(parsed: Parsed, terminal: Terminal, interpreter: OpenInterpreter) -> bool:
+    """See to it that there is a model to ask; False if the user would rather leave."""
+    if not {"local", "setup"} & parsed.actions.keys() and (
+        models.is_model_named(interpreter) or _find_model(terminal, interpreter)
+    ):
+        return True
+    from interpreter.frontends.terminal import setup
+
+    if "local" in parsed.actions:
+        models.remember(interpreter, setup.local_setup(interpreter).program)
+        return True
+    return setup.choose_model(terminal, interpreter)
+
+
+def _find_model(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
+    """Use the model that a key in the environment or the last choice suggests; a line says which one that is."""
+    if models.model_problem(interpreter) is None:
+        return True
+    if (variable := models.choose_by_key(interpreter)) is not None:
+        terminal.tell(f"{variable} is set, so the model is {interpreter.llm.model}. --model names another.")
+        return True
+    chosen = models.recall(interpreter)
+    if chosen is None:
+        return False
+    problem = chosen.problem
+    try:
+        if problem and chosen.program:
+            from interpreter.frontends.terminal.setup import start_again
+
+            return start_again(interpreter, chosen.program, chosen.model)
+    except LocalServerError as error:
+        problem = str(error)
+    if not problem and (refused := models.use_remembered(interpreter, chosen)) is not None:
+        problem = str(refused).rstrip(".")
+    if problem:
+        terminal.tell(f"The model chosen last, {chosen.model}, cannot be used: {problem}.")
+        return False
+    terminal.tell(f"Chosen last: {chosen.model}. `interpreter --setup` changes it.")
+    return True
+
+
+# -- settings and profiles -----------------------------------------------------------------------------------------
+
+
+def configured(parsed: Parsed) -> tuple[OpenInterpreter, Profile | None]:
+    """An interpreter with the settings of a profile, the environment and the command line; and that profile."""
+    interpreter = OpenInterpreter()
+    package.interpreter = interpreter  # the one of this process, for what a profile imports
+    interpreter.in_terminal_interface = True
+    if not sys.stdin.isatty() and not sys.stdout.isatty():
+        apply(interpreter, headless_defaults(), "default")
+    # Before the profile, which sees them; the weaker source gives way, whichever speaks first.
+    apply(interpreter, parsed.settings, "flag")
+    profile = _load_profile(interpreter, parsed)
+    if parsed.shortcut:
+        interpreter.custom_instructions = _shortcut_instructions()
+    if interpreter.verbose:
+        from interpreter.frontends.commands import changed_settings
+
+        print("\n".join(changed_settings(interpreter)), file=sys.stderr)
+    return interpreter, profile
+
+
+def _shortcut_instructions() -> str:
+    """The instructions for `i want ...`: do one thing quickly. They list the folder."""
+    words = (Path(__file__).parent / "shortcut.md").read_text(encoding="utf-8").strip()
+    names = sorted(os.listdir())
+    listed = "\n".join(names[:100]) or "(nothing)"
+    more = f"\n(and {len(names) - 100} more)" if len(names) > 100 else ""
+    return f"{words}\n\nIn {os.getcwd()}:\n{listed}{more}"
+
+
+def _load_profile(interpreter: OpenInterpreter, parsed: Parsed) -> Profile | None:
+    """Load the profile that the command line names, or else the user's default one; print its notices."""
+    from interpreter.config.profiles.profile import default_file
+
+    name = _named_profile(parsed)
+    file = default_file() if name is None else name
+    notices = [_LOCAL_VISION] if {"local", "vision"} <= parsed.actions.keys() else []
+    profile = None
+    if file is not None:
+        from interpreter.config.profiles import load
+
+        profile = load(interpreter, str(file), accept=partial(_accepted, "trust_profile" in parsed.actions))
+        notices += profile.notices
+        later = [words for words in profile.later if not any(words in told for told in parsed.notices)]
+        # Everybody's old default profile asks for the computer API: no reason to say so at every start.
+        if later and name is not None:
+            notices.append(f"The profile {Path(profile.place.address).stem} asks for more: {'; '.join(later)}.")
+    for notice in notices:
+        print(notice, file=sys.stderr)
+    return profile
+
+
+def _named_profile(parsed: Parsed) -> str | None:
+    """The profile that flags name; `--codestral --vision` together name one."""
+    actions, with_os = parsed.actions, parsed.settings.get("os") is True
+    given = [f"--{name}" for name in (*_SHORTCUTS, "profile") if name in actions]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} each name a profile: use one of them.")
+    if not given:
+        flag = "vision" if "vision" in actions else "os" if with_os else None
+        return None if "local" in actions else flag
+    name = given[0][2:]
+    if name == "profile":
+        return str(actions["profile"])
+    if name in _VARIED and with_os:
+        return f"{name}-os"
+    return f"{name}-vision" if name in _VARIED and "vision" in actions else name
+
+
+def _accepted(is_trusted: bool, profile: Profile) -> bool:
+    """Whether a profile from the net may be used: unless it is trusted, show all of it and ask."""
+    if is_trusted:
+        return True
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise ProfileError(
+            f"The profile {profile.place.address} was not loaded: nobody is here to look at it. Save it as a file and "
+            "name that, or say --trust_profile."
+        )
+    print(described(profile))
+    answer = Terminal(plain=True).ask("Load it? (y/n) ")
+    return (answer or "").strip().lower() in ("y", "yes")
+
+
+def described(profile: Profile) -> str:
+    """Everything that a profile would do."""
+    from interpreter.frontends.terminal.render.ansi import visible
+
+    lines = [f"The profile {profile.place.address}"]
+    if profile.place.address.lower().startswith("http://"):
+        lines[0] += " (not encrypted on its way)"
+    if profile.is_python:
+        lines += ["is a program. It would run as you, with all that you may do:", "", profile.code.rstrip(), ""]
+    else:
+        lines += ["sets:", *(f"  {line}" for line in _profile_settings(profile))]
+    if profile.code and not profile.is_python:
+        lines += ["and runs this program as you, with all that you may do:", "", profile.code.rstrip(), ""]
+    if profile.variables:
+        lines.append(f"It reads the environment variables {', '.join(profile.variables)}.")
+    return "\n".join(visible(line) for text in lines for line in text.split("\n"))
+
+
+def _profile_settings(profile: Profile) -> list[str]:
+    """The settings as the file has them: the value of a variable is not shown."""
+    rows = profile.text.split("\n")
+    lines = []
+    for name, value in profile.settings.items():
+        at = profile.lines.get(name)
+        written = rows[at - 1].partition(":")[2].strip() if profile.variables and at else ""
+        lines.append(f"{name} = {written if '$' in written else repr(value)}")
+    if profile.languages is not None:
+        lines.append(f"computer.languages = {list(profile.languages)}")
+    return lines or ["(nothing)"]
