@@ -13,7 +13,7 @@ from interpreter.runtimes.protocol import Frame
 from interpreter.sigint import interrupt_user_code
 
 if TYPE_CHECKING:
-    from interpreter.runtimes.runtime import Runtime
+    from interpreter.runtimes.launch import Containment
 
 NO_TOOLS = "There is no computer to call here."
 OVER = "Only a running block can use the computer, and the one that this belongs to has ended."
@@ -141,19 +141,19 @@ def raise_in(thread: int, error: type[BaseException] | None) -> None:
 class Call:
     """A running call."""
 
-    def __init__(self, runtime: Runtime, frame: Frame, block: Block | None) -> None:
+    def __init__(self, calls: Calls, frame: Frame, block: Block | None) -> None:
         self.path: str = frame["path"]
         self.how: str = frame["how"]
         self.args: list[Any] = frame.get("args") or []
         self.kwargs: dict[str, Any] = frame.get("kwargs") or {}
         self.number: int = frame["call"]
-        self.language = runtime.name
-        self.containment = runtime.launch.containment  # the one it was started in, whatever there is by now
+        self.language = calls.language
+        self.containment = calls.containment
         self.is_contained = self.containment is not None
         self.interrupt = Interrupt()
         self.over = False  # its reply is not expected any more
         self.about: Frame = {}  # what the record says of it, once that is known
-        self.action = runtime.calls.action
+        self.action = calls.action
         self.origin: object = block  # the same for all calls of one block
         self.block = block.number if block is not None else 0
         self._block = block
@@ -193,12 +193,13 @@ class Call:
 
 
 class Calls:
-    """The calls of one runtime."""
+    """The calls of one runtime, whose driver gets the replies through `send`."""
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, language: str, containment: Containment | None, send: Callable[[Frame], None]) -> None:
+        self.language, self._send = language, send
+        self.containment = containment  # the sandbox the runtime was started in, even if there is another by now
         self.tools: Tools | None = None
         self.action: Any = None  # the session's action that makes them
-        self._runtime = runtime
         self._running: dict[int, Call] = {}
         self._turns: dict[tuple[int, str], threading.Lock] = {}  # by block and tool
         self._lock = threading.Lock()
@@ -208,7 +209,7 @@ class Calls:
     def made(self, frame: Frame, block: Block | None) -> None:
         """A call has arrived."""
         is_over = block is None or block.finished
-        call = Call(self._runtime, frame, block)
+        call = Call(self, frame, block)
         if self.tools is None or (is_over and call.how not in HARMLESS):
             self._reply(call, failure(OVER if self.tools else NO_TOOLS))
             return
@@ -218,7 +219,7 @@ class Calls:
         if not is_free:
             self._reply(call, failure(TOO_MANY))
             return
-        name = f"{self._runtime.name} calls {call.path}"
+        name = f"{self.language} calls {call.path}"
         threading.Thread(target=self._run, args=(call, self.tools), name=name, daemon=True).start()
 
     def called_off(self, number: int) -> None:
@@ -270,7 +271,7 @@ class Calls:
             return self._turns.setdefault((call.block, call.path.partition(".")[0]), threading.Lock())
 
     def _reply(self, call: Call, reply: Frame) -> None:
-        self._runtime.send({"op": "reply", "call": call.number, **reply})
+        self._send({"op": "reply", "call": call.number, **reply})
 
 
 def failure(words: str) -> Frame:

@@ -73,7 +73,7 @@ class Runtime:
         self.inherits = False  # it began with the variables of another one
         self.first: Runtime = self  # the one that this runtime, and maybe others before it, split off from; or itself
         self.parts: set[SplitOff] = set()  # what split off from this one
-        self.calls = Calls(self)
+        self.calls = Calls(name, launch.containment, self.send)
         self.snapshots = Snapshots(self)
         self._blocks: OrderedDict[int, Block] = OrderedDict()
         self._ending = threading.Lock()  # held to record the worker's end, and to begin a block
