@@ -12,9 +12,9 @@ import pytest
 
 from export.told import declined, drawn, failed, printed, ran, user
 from interpreter.errors import ExportError
-from interpreter.export import Conversation
+from interpreter.export import Conversation, Program
 from interpreter.export.script.dependencies import Installed, installed_for
-from interpreter.export.script.program import Program, make_program
+from interpreter.export.script.program import make_program
 from interpreter.session.journal.reader import Entry
 
 INSTALLED = Installed(

@@ -15,7 +15,7 @@ from interpreter.session import Do, Question
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.export.script.program import Program
+    from interpreter.export import Program
     from interpreter.export.script.verify import Report
     from interpreter.session import Event
     from interpreter.session.journal.reader import Entry

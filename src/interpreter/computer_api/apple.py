@@ -68,7 +68,7 @@ end ourMoment
 
 
 def has_apple_script() -> bool:
-    """Whether this is macOS, as far as it matters here."""
+    """Whether AppleScript can be run, as on macOS."""
     return shutil.which("osascript") is not None
 
 
@@ -399,7 +399,7 @@ return ""
 
 
 def contacts(name: str) -> list[tuple[str, list[str], list[str]]]:
-    """Name, phone numbers and mail addresses of people whose name has a word of this one; without it, of all."""
+    """Name, phone numbers and mail addresses of people whose name shares a word; without a name, of all."""
     conditions = " or ".join(f"name contains {quoted(word)}" for word in name.split())
     people = f"(every person whose {conditions})" if conditions else "people"
     found = records(CARDS.format(people=people), "Contacts")

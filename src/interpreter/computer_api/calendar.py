@@ -1,7 +1,7 @@
 """`computer.calendar`: the user's appointments, in Calendar on macOS, on a CalDAV server or in files.
 
-Events are iCalendar text, read and written with the packages of the extra `calendar`. Times are told in the time of
-this machine.
+Events are iCalendar text, read and written with the packages of the extra `calendar`. Times are in the time zone
+of this machine.
 """
 
 from __future__ import annotations

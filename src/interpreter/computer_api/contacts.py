@@ -72,7 +72,7 @@ class Contacts(Tool):
         raise NotFoundError(f"Nobody in the contacts is called {name!r}." + (f" Close: {close}." if close else ""))
 
     def _cards(self, name: str = "") -> list[Card]:
-        """The cards; on macOS, of those with a word of the name in theirs."""
+        """The cards; on macOS, only those of people whose name shares a word with this one."""
         account = Account.of(self.computer, "contacts_account", KEYS)
         if account is not None:
             with collections(account, ADDRESS_BOOKS) as books:

@@ -229,7 +229,7 @@ def find_mails(imap: imaplib.IMAP4, count: int, number: int, unread: bool, searc
 
 
 def fetch_mail(imap: imaplib.IMAP4, number: int) -> dict[str, Any] | None:
-    """One mail, or None if it is gone meanwhile; it is not marked as read."""
+    """One mail, or None if it no longer exists; it stays unread."""
     status, parts = imap.fetch(str(number), f"(UID FLAGS RFC822.SIZE BODY.PEEK[]<0.{MAX_MAIL_BYTES}>)")
     texts = [part[1] for part in parts if isinstance(part, tuple)]
     if status != "OK" or not texts:

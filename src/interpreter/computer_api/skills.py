@@ -156,7 +156,7 @@ class Skills(Tool):
         return {**self._keep(own, source), "tested": last is not None}
 
     def _keep(self, name: str, source: str) -> dict[str, Any]:
-        """Write the file, instead of one that is there."""
+        """Write the file; an existing one is replaced."""
         self._check_keeping(name, replace=True)
         folder = Path(self.path)
         folder.mkdir(parents=True, exist_ok=True)

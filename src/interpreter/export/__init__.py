@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from interpreter.errors import ExportError
 from interpreter.llm.secrets import redacted
@@ -20,9 +20,6 @@ from interpreter.messages import Message
 from interpreter.runtimes import BUILT_IN, Registry, resolve
 from interpreter.session.journal.reader import Block, Entry, Said, ToolCall
 from interpreter.sigint import Hold
-
-if TYPE_CHECKING:
-    from interpreter.export.script.program import Program
 
 NAME_LENGTH = 40
 TITLE_LENGTH = 80
@@ -45,6 +42,18 @@ class Conversation:
     environment: Mapping[str, str] = field(default_factory=dict)
     everything: bool = False
     """For a program: keep all blocks that succeeded, not only those that the result needs."""
+
+
+@dataclass
+class Program:
+    """The source, and how many of the conversation's blocks are in it."""
+
+    text: str
+    blocks: int
+    kept: int
+    pictures: list[Message] = field(default_factory=list)
+    """What its blocks had drawn."""
+    notes: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -99,7 +108,7 @@ def file_name(title: str) -> str:
 
 
 def choose_path(asked: str, folder: str, title: str, suffix: str, force: bool = False) -> Path:
-    """Where to write; a name of our own gets a number if it is taken, a given one is refused."""
+    """Where to write; a generated name gets a number if it is taken, a given one is refused."""
     base = Path(folder)
     path = base / Path(asked).expanduser() if asked else base / (file_name(title) + suffix)
     if asked and (path.is_dir() or asked.endswith(("/", os.sep))):
@@ -157,7 +166,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 def without_secrets(entries: Iterable[Entry], values: Mapping[str, str]) -> list[Entry]:
-    """The entries with a note in the place of each secret, in words, code and outputs alike."""
+    """The entries with a note in the place of each secret, in text, code and outputs."""
 
     def clean(message: Message) -> Message:
         text = message.get("content")

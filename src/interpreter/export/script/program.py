@@ -9,29 +9,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from interpreter.errors import ExportError
-from interpreter.export import Conversation, Document
+from interpreter.export import Conversation, Document, Program
 from interpreter.export.notebook import leaves_state, shell_function
 from interpreter.export.script.analysis import names_of
 from interpreter.export.script.dependencies import Imports, Installed, dependencies_of, installed_for
 from interpreter.export.script.steps import Edit, Step, edited, is_show, quoted, steps_of, throws_result_away, without
-from interpreter.messages import Message
 
 _ALWAYS_THERE = frozenset(dir(builtins)) | {"display", "get_ipython", "__name__", "__file__", "__doc__"}
 _DRAWING = frozenset({"matplotlib", "seaborn", "pandas", "plotnine"})
 _SHOWS = re.compile(r"\.show\(")
 _WIDTH = 100
-
-
-@dataclass
-class Program:
-    """The source, and how many of the conversation's blocks are in it."""
-
-    text: str
-    blocks: int
-    kept: int
-    pictures: list[Message] = field(default_factory=list)
-    """What its blocks had drawn."""
-    notes: list[str] = field(default_factory=list)
 
 
 def program(conversation: Conversation) -> Document:
@@ -155,7 +142,7 @@ class _Walk:
         return bool((names.binds | names.may_bind | changed) & (needed | self._late))
 
     def _look_at_failed(self, at: int, needed: set[str]) -> None:
-        """A failed step may have bound names that later ones read: those that nobody else can have bound."""
+        """A failed step may have bound names that later ones read: those that no other step can have bound."""
         step = self._steps[at]
         earlier = {name for name in step.names.writes | step.names.reads if self._first.get(name, at) < at}
         missing = ((step.names.binds | step.names.may_bind) & (needed | self._late)) - earlier
@@ -291,7 +278,7 @@ class _Writing:
         return bool(names_of([node]).may_bind & self._read)
 
     def _with_figures(self, step: Step, code: str) -> str:
-        """Figures were shown at the end of a block; a program has to say so."""
+        """Figures were shown at the end of a block; a program has to show them itself."""
         if not step.shows_picture or _SHOWS.search(code):
             return code
         packages = {module.partition(".")[0] for module in self._modules.values()}

@@ -44,7 +44,7 @@ class Step:
     imports: set[str] = field(default_factory=set)
     functions: dict[str, Names] = field(default_factory=dict)
     modules: dict[str, str] = field(default_factory=dict)
-    """Those that it names, of its own and of the steps before, like the functions."""
+    """Modules that it names, imported by itself or by earlier steps; the same for functions."""
 
     @property
     def failed(self) -> bool:
@@ -170,7 +170,7 @@ def is_show(node: ast.stmt) -> bool:
 
 
 def throws_result_away(step: Step) -> bool:
-    """Whether it calls something for what it does: a function of a module, or one that nobody knows."""
+    """Whether it calls something for what it does: a function of a module, or an unknown one."""
     for node in (part for statement in step.body for part in ast.walk(statement)):
         if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
             continue
@@ -228,23 +228,23 @@ def _translations(tree: ast.Module, plain: Plain) -> Iterator[Edit]:
         if not isinstance(node, ast.Call):
             continue
         match node.func:
-            case ast.Attribute(value=ast.Call(func=ast.Name(id="get_ipython")), attr=way):
+            case ast.Attribute(value=ast.Call(func=ast.Name(id="get_ipython")), attr=method):
                 words = [part.value for part in node.args if isinstance(part, ast.Constant)]
-                yield Edit.of(node, _translated(way, [str(word) for word in words], plain, id(node) in statements))
+                yield Edit.of(node, _translated(method, [str(word) for word in words], plain, id(node) in statements))
             case ast.Name(id="display"):
                 yield Edit.of(node.func, "print")
 
 
-def _translated(way: str, words: list[str], plain: Plain, whole: bool) -> str:
+def _translated(method: str, words: list[str], plain: Plain, whole: bool) -> str:
     """The same in plain Python; `whole` if it may be any statements, not only an expression."""
-    match way, words:
+    match method, words:
         case "system" | "getoutput", [command]:
-            return _shell(command, plain, captured=way == "getoutput")
+            return _shell(command, plain, captured=method == "getoutput")
         case "run_line_magic", [name, argument]:
             return _line_magic(name, argument, plain, whole)
         case "run_cell_magic", [name, argument, body]:
             return _cell_magic(name, argument, body, plain)
-    plain.dropped.append(" ".join([way, *words]).strip())
+    plain.dropped.append(" ".join([method, *words]).strip())
     return "None"
 
 

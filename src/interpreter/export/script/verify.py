@@ -68,7 +68,7 @@ class Verification:
     environment: Mapping[str, str] | None = None
 
     def run(self) -> Report:
-        """Try without the session's results; if that fails, with them, and say so."""
+        """Try without the session's results; if that fails, with them, which the report notes."""
         results: list[str] = []
         if self.since is not None:
             began = self.since * 1e9
@@ -83,7 +83,7 @@ class Verification:
         return report
 
     def _attempt(self, leave_out: Sequence[str]) -> tuple[Report, list[str]]:
-        """One run, and which of the files that were there it wrote anew."""
+        """One run, and which existing files it wrote again."""
         with tempfile.TemporaryDirectory(prefix="open-interpreter-verify-", ignore_cleanup_errors=True) as place:
             copy, figures = Path(place) / "folder", Path(place) / "figures"
             copy.mkdir()

@@ -1,4 +1,4 @@
-"""What is done to files where the session is: on Python 3.8 and later, with the standard library alone.
+"""Work on files at the session: on Python 3.8 and later, with the standard library alone.
 
-In a sandbox these run inside, in a process of their own, so that the host never opens a path for the code in there.
+With a sandbox they run in a separate process inside it, so that the host never opens a path for code in there.
 """

@@ -203,7 +203,7 @@ def _source(node: ast.AST) -> str:
 
 
 def defined_without_source(module: str) -> List[Definition]:
-    """What a module of Python's own tells of itself, which was written in C."""
+    """What a module written in C defines, from its own docstrings."""
     loaded = import_module(module)
     found = []
     for name in dir(loaded):

@@ -38,7 +38,7 @@ NOT_FOUND = "Original text not found."
 def read(
     folder: str, path: str, start: Optional[int], end: Optional[int], numbers: bool, most: Optional[int] = None
 ) -> str:
-    """The lines from `start` to `end`, both counted from 1 and included; what is left out is said at the end."""
+    """The lines from `start` to `end`, both counted from 1 and included; the end says which lines are left out."""
     content = Text(content_of(folder, path), path).content.replace("\r\n", "\n")
     lines = content.split("\n")
     if lines and lines[-1] == "":
@@ -227,7 +227,7 @@ def full(folder: str, path: str) -> str:
 
 
 def content_of(folder: str, path: str) -> bytes:
-    """What a file holds; errors that say what is there instead."""
+    """What a file holds; the errors suggest similar names."""
     place = full(folder, path)
     if os.path.isdir(place):
         raise IsADirectoryError(f"{path} is a folder. To look into it: computer.files.search('*', {path!r})")
