@@ -190,9 +190,12 @@ class UserStop:
         """No action is under way, however those that began have ended."""
         self._actions = 0
 
-    def _in_corner(self) -> None:
-        """If the model put the mouse there, it means nothing; during an action, the action checks itself."""
-        if not self._actions and position_of(self._computer) != self._left_at:
+    def _in_corner(self, x: int, y: int) -> None:
+        """If the model put the mouse there, it means nothing; during an action, the action checks itself.
+
+        It runs in the thread that watches for the stop key, so it asks nothing that could make that thread wait.
+        """
+        if not self._actions and (x, y) != self._left_at:
             self._stop(BY_CORNER)
 
 

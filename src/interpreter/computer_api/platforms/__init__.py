@@ -420,7 +420,7 @@ def open_clipboard() -> SystemClipboard:
 
 
 def open_stop_key(
-    keys: tuple[str, ...], stopped: Callable[[], None], in_corner: Callable[[], None] | None = None
+    keys: tuple[str, ...], stopped: Callable[[], None], in_corner: Callable[[int, int], None] | None = None
 ) -> StopKey:
     """A watcher that calls `stopped` on the keys, and `in_corner` (X11 only) when the pointer is moved to a corner."""
     return cast(StopKey, _back_end("stop_key")(keys, stopped, in_corner))

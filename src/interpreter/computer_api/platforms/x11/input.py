@@ -358,11 +358,11 @@ def _wait_for_sleep(pid: int) -> None:
 class X11StopKey:
     """A thread that sees every key pressed on the display, also while a menu has grabbed the keyboard.
 
-    With `in_corner`, it also sees the pointer where it is in a corner.
+    With `in_corner`, it also reports the pointer's position when that is in a corner.
     """
 
     def __init__(
-        self, keys: tuple[str, ...], stopped: Callable[[], None], in_corner: Callable[[], None] | None
+        self, keys: tuple[str, ...], stopped: Callable[[], None], in_corner: Callable[[int, int], None] | None
     ) -> None:
         self._keys, self._stopped, self._in_corner = keys, stopped, in_corner
         self._thread: threading.Thread | None = None
@@ -427,4 +427,4 @@ class X11StopKey:
                 across = min(event.root_x, screen.width_in_pixels - 1 - event.root_x)
                 down = min(event.root_y, screen.height_in_pixels - 1 - event.root_y)
                 if max(across, down) <= _CORNER:
-                    self._in_corner()
+                    self._in_corner(event.root_x, event.root_y)
