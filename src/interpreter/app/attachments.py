@@ -36,10 +36,8 @@ class Outgoing:
 
     messages: tuple[Message, ...]
     attached: tuple[Attachment, ...] = ()
-    missing: tuple[str, ...] = ()
-    """Named like files, but not there."""
-    hides_images: bool = False
-    """The model cannot see images: it gets their paths."""
+    missing: tuple[str, ...] = ()  # named like files, but not there
+    hides_images: bool = False  # the model cannot see images: it gets their paths
 
 
 def prepare(interpreter: OpenInterpreter, text: str, data: str = "") -> Outgoing:

@@ -14,7 +14,8 @@ from interpreter.errors import ConversationFileError, LanguageNotFound
 from interpreter.policy.approval import BlockApproval
 from interpreter.session import Block as RunBlock
 from interpreter.session import Do, Event, Ids, Publisher
-from interpreter.session.journal.reader import Block, entries_from_messages
+from interpreter.session.journal import find, last_in, listed
+from interpreter.session.journal.reader import Block, entries_from_messages, entries_from_session
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
@@ -37,8 +38,6 @@ _RERUN = "The user has run {done} of the {all} blocks that had run well again, s
 
 def list_conversations(interpreter: OpenInterpreter, words: str = "") -> list[Summary]:
     """The saved conversations, newest first, whose title or folder has all these words."""
-    from interpreter.session.journal import listed
-
     wanted = words.lower().split()
     rows = listed(interpreter.journal.root)
     return [row for row in rows if all(word in f"{row.title} {row.facts.folder}".lower() for word in wanted)]
@@ -46,15 +45,11 @@ def list_conversations(interpreter: OpenInterpreter, words: str = "") -> list[Su
 
 def find_conversation(interpreter: OpenInterpreter, beginning: str) -> Summary:
     """The conversation whose id begins like this, or a conversation file of Open Interpreter 0.4.3."""
-    from interpreter.session.journal import find
-
     return find(interpreter.journal.root, beginning)
 
 
 def last_conversation(interpreter: OpenInterpreter) -> Summary:
     """The newest conversation in this workspace."""
-    from interpreter.session.journal import last_in
-
     return last_in(interpreter.journal.root, os.path.abspath(interpreter.workspace))
 
 
@@ -87,8 +82,6 @@ def branch(interpreter: OpenInterpreter, title: str = "") -> Generator[Event, No
 
 def blocks_to_rerun(session: Session) -> list[Block]:
     """The blocks of a conversation that ran well: together they built its variables."""
-    from interpreter.session.journal.reader import entries_from_session
-
     return [entry for entry in entries_from_session(session) if isinstance(entry, Block) and _ran_well(entry)]
 
 

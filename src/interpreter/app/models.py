@@ -17,7 +17,10 @@ from interpreter.llm.providers import (
     PROVIDERS,
     ROWS,
     Provider,
+    check_offline,
+    identify,
     keys_in_environment,
+    resolve,
     saved_key_for,
     selects_provider,
     starting_model,
@@ -43,10 +46,8 @@ class Available:
     """A model: what `llm.model` takes, and what is known about it."""
 
     model: str
-    window: int | None = None
-    """In tokens."""
-    price: Price | None = None
-    """None if it is free or not known."""
+    window: int | None = None  # in tokens
+    price: Price | None = None  # None if it is free or not known
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,7 @@ class Source:
     name: str
     models: tuple[Available, ...] = ()
     """Higher numbers first: they are mostly the newer models. None if a provider keeps the list to itself."""
-    api_base: str | None = None
-    """Where a server is, for models whose name does not tell."""
+    api_base: str | None = None  # where a server is, for models whose name does not tell
     key: str = ""
     """The variable that has the provider's key."""
     problem: str | None = None
@@ -66,11 +66,20 @@ class Source:
 
 def usable_models(words: Sequence[str], environ: Mapping[str, str], offline: bool = False) -> Iterator[Source]:
     """What can be used now, with all of these words in its name."""
-    from interpreter.llm.local import servers
+    from interpreter.llm.local import engine, servers, weights
 
     for server in servers.find(environ=environ):
-        yield from _on_server(server, words)
-    yield from _built_in(words)
+        models = [model for model in server.models if _has(server.model_string(model), words)]
+        windows = servers.contexts_of(server, models)
+        found = tuple(Available(server.model_string(each), size) for each, size in zip(models, windows, strict=True))
+        if found or (server.problem and not words):
+            base = server.api_base if server.kind.prefix == "openai/" and found else None
+            yield Source("server", server.kind.title, found, base, problem=server.problem)
+    if engine.is_installed():
+        names = [weights.model_string(row) for row in weights.WEIGHTS if weights.is_here(row)]
+        names += map(weights.model_string, weights.own_files())
+        if found := tuple(Available(name, engine.CONTEXT) for name in names if _has(name, words)):
+            yield Source("builtin", "Built-in", found)
     for row in PROVIDERS if not offline else ():
         if not row.is_local and row.prefix != "cohere_chat" and (key := _key_of(row, environ)):
             found = _at_provider(row, words)
@@ -83,28 +92,6 @@ def models_without_key(words: Sequence[str], environ: Mapping[str, str]) -> Iter
     for row in PROVIDERS:
         if row.key_variables and not _key_of(row, environ) and (found := _at_provider(row, words)):
             yield Source("provider", row.prefix, found, key=row.key_variables[0])
-
-
-def _on_server(server: Server, words: Sequence[str]) -> Iterator[Source]:
-    from interpreter.llm.local import servers
-
-    models = [model for model in server.models if _has(server.model_string(model), words)]
-    windows = servers.contexts_of(server, models)
-    found = tuple(Available(server.model_string(model), window) for model, window in zip(models, windows, strict=True))
-    if found or (server.problem and not words):
-        base = server.api_base if server.kind.prefix == "openai/" and found else None
-        yield Source("server", server.kind.title, found, base, problem=server.problem)
-
-
-def _built_in(words: Sequence[str]) -> Iterator[Source]:
-    from interpreter.llm.local import engine, weights
-
-    if not engine.is_installed():
-        return
-    names = [weights.model_string(row) for row in weights.WEIGHTS if weights.is_here(row)]
-    names += map(weights.model_string, weights.own_files())
-    if found := tuple(Available(name, engine.CONTEXT) for name in names if _has(name, words)):
-        yield Source("builtin", "Built-in", found)
 
 
 def _at_provider(row: Provider, words: Sequence[str]) -> tuple[Available, ...]:
@@ -132,8 +119,6 @@ def _has(name: str, words: Sequence[str]) -> bool:
 
 def model_problem(interpreter: OpenInterpreter) -> ModelError | None:
     """Why the model cannot even be asked, as far as the settings tell."""
-    from interpreter.llm.providers import check_offline, resolve
-
     llm = interpreter.llm
     if getattr(llm.completions, "__self__", None) is not llm:
         return None  # somebody's own way to a model
@@ -151,18 +136,17 @@ def is_model_named(interpreter: OpenInterpreter) -> bool:
     given = sources(interpreter.llm)
     named = any(given[f"llm.{name}"] != "default" for name in ("model", "api_base", "api_key"))
     if named and interpreter.llm.api_base is None and interpreter.llm.api_key is None:
-        row = _provider_of(interpreter.llm.model)
+        row = ROWS.get(identify(interpreter.llm.model)[0])
         if row is not None and not any(map(os.environ.get, row.key_variables)):
-            use_kept_key(interpreter, row)
+            _use_saved_key(interpreter, row)
     return named
 
 
-def use_kept_key(interpreter: OpenInterpreter, row: Provider) -> bool:
+def _use_saved_key(interpreter: OpenInterpreter, row: Provider) -> None:
     """Use the key that the user keeps for this provider, if there is one."""
     key = saved_key_for(row)
     if key is not None:
         apply(interpreter, {"llm.api_key": key}, "default")
-    return key is not None
 
 
 def choose_by_key(interpreter: OpenInterpreter) -> str | None:
@@ -188,12 +172,6 @@ def use_server_model(interpreter: OpenInterpreter, server: Server, model: Model)
     if server.kind.prefix == "openai/" and llm.api_key is None:
         llm.api_key = "local"  # or OpenAI's own key would go to this server
     return window
-
-
-def _provider_of(model: str) -> Provider | None:
-    from interpreter.llm.providers import identify
-
-    return ROWS.get(identify(model)[0])
 
 
 # -- the last choice ---------------------------------------------------------------------------------------------
@@ -248,11 +226,11 @@ def use_remembered(interpreter: OpenInterpreter, chosen: Remembered) -> ModelErr
     """Use the last choice; if that does not work, why not, and nothing is changed."""
     before = {"llm.model": interpreter.llm.model, "llm.api_base": None, "llm.api_key": None}
     apply(interpreter, {"llm.model": chosen.model, "llm.api_base": chosen.api_base}, "default")
-    row = _provider_of(chosen.model)
+    row = ROWS.get(identify(chosen.model)[0])
     if chosen.api_base and chosen.model.startswith("openai/"):
         apply(interpreter, {"llm.api_key": "local"}, "default")  # or OpenAI's own key would go to this server
     elif row is not None:
-        use_kept_key(interpreter, row)
+        _use_saved_key(interpreter, row)
     error = model_problem(interpreter)
     if error is not None:
         apply(interpreter, before, "default")

@@ -1,4 +1,4 @@
-"""The command line: its flags come from the table of settings, its words are a message."""
+"""The flags of the command line: the parser, `--help` and shell completion, all made from the table of settings."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ class Command(NamedTuple):
     name: str
     help: str
     short: str = ""
-    value: str = ""
-    """Name of the value it takes, or the words to choose from; in brackets where it may be left out."""
+    value: str = ""  # its name, or the words to choose from; in brackets where it may be left out
     later: str = ""
 
     @property
@@ -70,21 +69,16 @@ COMMANDS = (
 class Parsed(NamedTuple):
     """What a command line says."""
 
-    settings: dict[str, Any]
-    """By dotted name, only what was given."""
-    actions: dict[str, Any]
-    """The commands given: True, or the value of those that take one."""
+    settings: dict[str, Any]  # by dotted name, only what was given
+    actions: dict[str, Any]  # the commands given: True, or the value of those that take one
     message: str | None
-    shortcut: bool
-    """The words came first (`i want a venv`): answer quickly."""
-    notices: tuple[str, ...]
-    """Lines to show, about flags that do nothing or not yet what they say."""
+    shortcut: bool  # the words came first (`i want a venv`): answer quickly
+    notices: tuple[str, ...]  # lines to show, about flags that do nothing or not yet what they say
 
 
 class _Option(NamedTuple):
     target: Setting | Command
-    switch: bool | None
-    """What the flag switches to; None if it takes a value."""
+    switch: bool | None  # what the flag switches to; None if it takes a value
     value_optional: bool = False
 
 
@@ -106,10 +100,8 @@ def parse(argv: Sequence[str], prog: str = "interpreter") -> Parsed:
     settings: dict[str, Any] = {}
     actions: dict[str, Any] = {}
     for flag, option, text in found:
-        if isinstance(option.target, Setting):
-            settings[option.target.name] = _setting_value(flag, option, text)
-        else:
-            actions[option.target.name] = True if text is None else _chosen(flag, option.target, text)
+        into = settings if isinstance(option.target, Setting) else actions
+        into[option.target.name] = _value(flag, option, text)
     shortcut = bool(words) and (prog == "i" or (at == 0 and words[0] == argv[0]))
     message = " ".join(["I", *words] if shortcut else words) or None
     return Parsed(settings, actions, message, shortcut, tuple(dict.fromkeys(_notices(found))))
@@ -165,15 +157,12 @@ def _take(argv: Sequence[str], at: int) -> tuple[list[_Found], int]:
         # `--offline true` is what old pages show; `--auto_run false` must not run by itself.
         given = isinstance(option.target, Setting) and (following or "").lower() in ("true", "false")
         return [_Found(word, option, following if given else None)], at + 1 + given
-    if following is None or (_looks_like_flag(following) and not _is_negative_number(following)):
+    is_number = following is not None and following[1:].replace(".", "", 1).isdigit()  # such as -1
+    if following is None or (_looks_like_flag(following) and not is_number):
         if option.value_optional:
             return [_Found(word, option, None)], at + 1
         raise UsageError(f"{word} needs a value.")
     return [_Found(word, option, following)], at + 2
-
-
-def _is_negative_number(word: str) -> bool:
-    return word[1:].replace(".", "", 1).isdigit()
 
 
 def _lookup(word: str) -> _Option | None:
@@ -209,8 +198,15 @@ def _options() -> dict[str, _Option]:
     """Every spelling of every flag; long ones with underscores only."""
     options: dict[str, _Option] = {}
     for row in SETTINGS:
-        if row.flag or row.no_flag:
-            options |= _setting_options(row)
+        if not (row.flag or row.no_flag):
+            continue
+        flag = row.flag or f"--{row.leaf}"
+        is_switch = row.kind == "bool"
+        options[flag] = _Option(row, True if is_switch else None)
+        if is_switch:
+            options[f"--no_{flag[2:]}"] = _Option(row, False)
+        if row.short:
+            options[row.short] = _Option(row, bool(row.flag) if is_switch else None)
     for command in COMMANDS:
         option = _Option(command, None if command.value else True, command.value.startswith("["))
         options |= {spelling: option for spelling in (command.flag, command.short) if spelling}
@@ -219,32 +215,20 @@ def _options() -> dict[str, _Option]:
     return options
 
 
-def _setting_options(row: Setting) -> dict[str, _Option]:
-    flag = row.flag or f"--{row.leaf}"
-    if row.kind != "bool":
-        return {spelling: _Option(row, None) for spelling in (flag, row.short) if spelling}
-    options = {flag: _Option(row, True), f"--no_{flag[2:]}": _Option(row, False)}
-    if row.short:
-        options[row.short] = _Option(row, bool(row.flag))
-    return options
-
-
-def _setting_value(flag: str, option: _Option, text: str | None) -> Any:
+def _value(flag: str, option: _Option, text: str | None) -> Any:
+    """The value of a setting, or of a command: True if it takes none."""
     row = option.target
-    assert isinstance(row, Setting)
     if text is None:
-        return option.switch
+        return True if isinstance(row, Command) else option.switch
+    if isinstance(row, Command):
+        if row.choices and text not in row.choices:
+            raise UsageError(f"{flag} takes {' or '.join(row.choices)}, not {text!r}.")
+        return text
     try:
         value = parse_value(row, text, flag)
     except SettingError as error:
         raise UsageError(str(error)) from None
     return value if option.switch is None else value == option.switch
-
-
-def _chosen(flag: str, command: Command, text: str) -> str:
-    if command.choices and text not in command.choices:
-        raise UsageError(f"{flag} takes {' or '.join(command.choices)}, not {text!r}.")
-    return text
 
 
 def _notices(found: Sequence[_Found]) -> Iterator[str]:
@@ -268,8 +252,11 @@ def _unknown(word: str) -> UsageError:
     return UsageError(f"There is no flag {word}. {advice}")
 
 
+# -- help ----------------------------------------------------------------------------------------------------------
+
 _COLUMN = 30
 _WIDTH = 80
+_VALUE_NAMES = {"int": "N", "float": "NUMBER", "path": "PATH"}
 
 _USAGE = """\
 Usage: interpreter [flags]                start a chat
@@ -307,100 +294,28 @@ def help_text() -> str:
 
 
 def _help_lines(row: Setting | Command) -> list[str]:
-    left = "  " + _spelling(row)
-    right = wrap(_explanation(row), _WIDTH - _COLUMN, break_long_words=False, break_on_hyphens=False)
-    first = [left] if len(left) > _COLUMN - 2 else [left.ljust(_COLUMN) + right.pop(0)]
-    return first + [" " * _COLUMN + line for line in right]
-
-
-def _explanation(row: Setting | Command) -> str:
+    left = "  " + ", ".join(filter(None, (row.short, row.flag or getattr(row, "no_flag", ""))))
     words = row.help.replace("`", "")
+    if isinstance(row, Command):
+        left = f"{left} {row.value}".rstrip()
+    elif row.kind == "bool":
+        left += f" | {row.no_flag}" if row.flag and row.no_flag else ""
+    else:
+        left += " " + ("|".join(row.choices) or _VALUE_NAMES.get(row.kind, "TEXT"))
     if not row.flag:
         words = f"Do not {words[0].lower()}{words[1:]}"
     if isinstance(row, Setting) and row.kind != "bool" and isinstance(row.default, int | float | str):
         words += f" Default: {row.default}." if row.default != "" else ""
-    return f"{words} (Not there yet.)" if row.later else words
+    words += " (Not there yet.)" if row.later else ""
+    right = wrap(words, _WIDTH - _COLUMN, break_long_words=False, break_on_hyphens=False)
+    first = [left] if len(left) > _COLUMN - 2 else [left.ljust(_COLUMN) + right.pop(0)]
+    return first + [" " * _COLUMN + line for line in right]
 
 
-def _spelling(row: Setting | Command) -> str:
-    names = ", ".join(filter(None, (row.short, row.flag or getattr(row, "no_flag", ""))))
-    if isinstance(row, Command):
-        return f"{names} {row.value}".rstrip()
-    if row.kind == "bool":
-        return f"{names} | {row.no_flag}" if row.flag and row.no_flag else names
-    value = "|".join(row.choices) or {"int": "N", "float": "NUMBER", "path": "PATH"}.get(row.kind, "TEXT")
-    return f"{names} {value}"
-
+# -- completion ----------------------------------------------------------------------------------------------------
 
 PROGRAMS = ("interpreter", "i")
-FILES, FOLDERS, PROFILES, ANY = "files", "folders", "profiles", "any"
 _FOLDERS = ("workspace",)
-
-
-class Flag(NamedTuple):
-    """One flag with its spellings, its explanation, and what may follow it."""
-
-    names: tuple[str, ...]
-    help: str
-    takes: str = ""
-    """Empty for a switch; a kind above, or `choices`."""
-    choices: tuple[str, ...] = ()
-
-
-def completion_script(shell: str) -> str:
-    """The script for a shell."""
-    return {"bash": _bash, "zsh": _zsh, "fish": _fish}[shell]()
-
-
-def flags() -> Iterator[Flag]:
-    """All flags, as they are offered."""
-    for row in SETTINGS:
-        if row.flag or row.no_flag:
-            yield from _of_setting(row)
-    for command in COMMANDS:
-        names = tuple(filter(None, (command.flag, command.short)))
-        yield Flag(names, _line(command.help), _takes_of(command), command.choices)
-
-
-def _of_setting(row: Setting) -> Iterator[Flag]:
-    positive = tuple(filter(None, (row.flag, row.short if row.flag else "")))
-    negative = tuple(filter(None, (row.no_flag, "" if row.flag else row.short)))
-    if row.kind != "bool":
-        takes = "choices" if row.choices else FOLDERS if row.leaf in _FOLDERS else FILES if row.kind == "path" else ANY
-        yield Flag(positive, _line(row.help), takes, row.choices)
-        return
-    if positive:
-        yield Flag(positive, _line(row.help))
-    if negative or row.flag:
-        yield Flag(negative or (f"--no-{row.flag[2:]}",), f"Not: {_line(row.help)}")
-
-
-def _takes_of(command: Command) -> str:
-    if command.choices:
-        return "choices"
-    if command.name in ("profile", "reset_profile"):
-        return PROFILES
-    return FILES if command.value == "FILE" else ANY if command.value else ""
-
-
-def _line(text: str) -> str:
-    """The first sentence, without marks that a shell would take for its own."""
-    return text.replace("`", "").replace('"', "").partition(". ")[0].rstrip(".").replace("'", "").replace("$", "")
-
-
-def _profiles_folder() -> str:
-    if sys.platform == "darwin":
-        return "$HOME/Library/Application Support/open-interpreter/profiles"
-    return "${XDG_CONFIG_HOME:-$HOME/.config}/open-interpreter/profiles"
-
-
-def _builtin() -> str:
-    from interpreter.config.profiles import builtin_names
-
-    return " ".join(builtin_names())
-
-
-# -- bash ----------------------------------------------------------------------------------------------------------
 
 _BASH = r"""# Completion for bash. In ~/.bashrc: source <(interpreter --completion bash)
 _interpreter() {
@@ -423,40 +338,6 @@ _interpreter() {
 complete -o default -F _interpreter @PROGRAMS@
 """
 
-
-def _bash() -> str:
-    found = list(flags())
-    names = [name for flag in found for name in flag.names]
-    dashed = [_dashed(name) for name in names if "_" in name]
-    cases = [f"        {'|'.join(flag.names)}) {_bash_values(flag)} ;;" for flag in found if flag.takes]
-    return (
-        _BASH.replace("@CASES@", "\n".join(cases))
-        .replace("@FLAGS@", " ".join(names))
-        .replace("@DASHED@", " ".join(dashed))
-        .replace("@PROGRAMS@", " ".join(PROGRAMS))
-        .rstrip()
-    )
-
-
-def _bash_values(flag: Flag) -> str:
-    match flag.takes:
-        case "choices":
-            return f'COMPREPLY=($(compgen -W "{" ".join(flag.choices)}" -- "$cur")); return'
-        case "folders":
-            return "compopt -o dirnames +o default 2>/dev/null; return"
-        case "profiles":
-            listed = f'own=$(cd "{_profiles_folder()}" 2>/dev/null && ls)'
-            return f'{listed}; COMPREPLY=($(compgen -W "{_builtin()} $own" -f -- "$cur")); return'
-        case _:
-            return "return"  # bash's own: files
-
-
-def _dashed(name: str) -> str:
-    return "--" + name[2:].replace("_", "-")
-
-
-# -- zsh -----------------------------------------------------------------------------------------------------------
-
 _ZSH = r"""#compdef @PROGRAMS@
 # Completion for zsh. In ~/.zshrc, after compinit: source <(interpreter --completion zsh)
 _interpreter_profiles() {
@@ -473,34 +354,6 @@ _interpreter() {
 compdef _interpreter @PROGRAMS@
 """
 
-
-def _zsh() -> str:
-    lines = [f"        {spec} \\" for flag in flags() for spec in _zsh_specs(flag)]
-    return (
-        _ZSH.replace("@FLAGS@", "\n".join(lines))
-        .replace("@BUILTIN@", _builtin())
-        .replace("@FOLDER@", _profiles_folder())
-        .replace("@PROGRAMS@", " ".join(PROGRAMS))
-        .rstrip()
-    )
-
-
-def _zsh_specs(flag: Flag) -> Iterator[str]:
-    words = flag.help.replace("[", "(").replace("]", ")").replace(":", "\\:")
-    action = {
-        "choices": f":value:({' '.join(flag.choices)})",
-        FILES: ":file:_files",
-        FOLDERS: ":folder:_files -/",
-        PROFILES: ":profile:_interpreter_profiles",
-        ANY: ":value: ",
-    }.get(flag.takes, "")
-    for name in flag.names:
-        yield f"'{name}[{words}]{action}'"
-
-
-# -- fish ----------------------------------------------------------------------------------------------------------
-
-
 _FISH = r"""# Completion for fish: interpreter --completion fish > ~/.config/fish/completions/interpreter.fish
 function __interpreter_profiles
     set -l config $HOME/.config
@@ -511,35 +364,108 @@ function __interpreter_profiles
 end
 """
 
+# What completes the value of a flag, by what it takes.
+_VALUES = {
+    "bash": {
+        "choices": 'COMPREPLY=($(compgen -W "{choices}" -- "$cur")); return',
+        "folders": "compopt -o dirnames +o default 2>/dev/null; return",
+        "profiles": 'own=$(cd "{folder}" 2>/dev/null && ls); '
+        'COMPREPLY=($(compgen -W "{builtin} $own" -f -- "$cur")); return',
+        "files": "return",  # bash's own
+        "any": "return",
+    },
+    "zsh": {
+        "choices": ":value:({choices})",
+        "folders": ":folder:_files -/",
+        "profiles": ":profile:_interpreter_profiles",
+        "files": ":file:_files",
+        "any": ":value: ",
+    },
+    "fish": {
+        "choices": "-x -a '{choices}' ",
+        "folders": "-x -a '(__fish_complete_directories)' ",
+        "profiles": "-r -F -a '{builtin} (__interpreter_profiles)' ",
+        "files": "-r -F ",
+        "any": "-x ",
+    },
+}
 
-def _fish() -> str:
-    # fish has no ${NAME:-otherwise}.
-    folder = _profiles_folder().replace("${XDG_CONFIG_HOME:-$HOME/.config}", "$config")
+
+class Flag(NamedTuple):
+    """One flag with its spellings, its explanation, and what may follow it."""
+
+    names: tuple[str, ...]
+    help: str
+    takes: str = ""  # a key of _VALUES; empty for a switch
+    choices: tuple[str, ...] = ()
+
+
+def flags() -> Iterator[Flag]:
+    """All flags, as completion offers them."""
+    for row in SETTINGS:
+        if not (row.flag or row.no_flag):
+            continue
+        positive = tuple(filter(None, (row.flag, row.short if row.flag else "")))
+        negative = tuple(filter(None, (row.no_flag, "" if row.flag else row.short)))
+        words = _first_sentence(row.help)
+        if row.kind != "bool":
+            kind = "folders" if row.leaf in _FOLDERS else "files" if row.kind == "path" else "any"
+            yield Flag(positive, words, "choices" if row.choices else kind, row.choices)
+            continue
+        if positive:
+            yield Flag(positive, words)
+        if negative or row.flag:
+            yield Flag(negative or (f"--no-{row.flag[2:]}",), f"Not: {words}")
+    for command in COMMANDS:
+        takes = "choices" if command.choices else "files" if command.value == "FILE" else "any" if command.value else ""
+        takes = "profiles" if command.name in ("profile", "reset_profile") else takes
+        names = tuple(filter(None, (command.flag, command.short)))
+        yield Flag(names, _first_sentence(command.help), takes, command.choices)
+
+
+def _first_sentence(text: str) -> str:
+    """Without characters that mean something to a shell."""
+    return text.replace("`", "").replace('"', "").partition(". ")[0].rstrip(".").replace("'", "").replace("$", "")
+
+
+def completion_script(shell: str) -> str:
+    """`--completion`: a script that completes flags and their values in this shell."""
+    from interpreter.config.profiles import builtin_names
+
+    folder = "${XDG_CONFIG_HOME:-$HOME/.config}/open-interpreter/profiles"
+    if sys.platform == "darwin":
+        folder = "$HOME/Library/Application Support/open-interpreter/profiles"
+    names = " ".join(builtin_names())
+    found = []
+    for flag in flags():
+        template = _VALUES[shell][flag.takes] if flag.takes else ""
+        found.append((flag, template.format(choices=" ".join(flag.choices), folder=folder, builtin=names)))
+    if shell == "bash":
+        return _bash_script(found)
+    if shell == "fish":
+        # fish has no ${NAME:-otherwise}.
+        return _fish_script(found, folder.replace("${XDG_CONFIG_HOME:-$HOME/.config}", "$config"))
+    lines = []
+    for flag, value in found:
+        words = flag.help.replace("[", "(").replace("]", ")").replace(":", "\\:")
+        lines += [f"        '{name}[{words}]{value}' \\" for name in flag.names]
+    script = _ZSH.replace("@FLAGS@", "\n".join(lines)).replace("@BUILTIN@", names).replace("@FOLDER@", folder)
+    return script.replace("@PROGRAMS@", " ".join(PROGRAMS)).rstrip()
+
+
+def _bash_script(found: list[tuple[Flag, str]]) -> str:
+    names = [name for flag, _ in found for name in flag.names]
+    dashed = ["--" + name[2:].replace("_", "-") for name in names if "_" in name]
+    cases = [f"        {'|'.join(flag.names)}) {value} ;;" for flag, value in found if flag.takes]
+    script = _BASH.replace("@CASES@", "\n".join(cases)).replace("@FLAGS@", " ".join(names))
+    return script.replace("@DASHED@", " ".join(dashed)).replace("@PROGRAMS@", " ".join(PROGRAMS)).rstrip()
+
+
+def _fish_script(found: list[tuple[Flag, str]], folder: str) -> str:
     lines = [_FISH.replace("@FOLDER@", folder)]
     for program in PROGRAMS:
-        for flag in flags():
-            spelled = " ".join(_fish_name(name) for name in flag.names)
-            lines.append(f"complete -c {program} {spelled} {_fish_values(flag)}-d '{flag.help}'")
+        for flag, value in found:
+            kinds = ["l" if name.startswith("--") else "s" if len(name) == 2 else "o" for name in flag.names]
+            spelled = " ".join(f"-{kind} {name.lstrip('-')}" for kind, name in zip(kinds, flag.names, strict=True))
+            lines.append(f"complete -c {program} {spelled} {value}-d '{flag.help}'")
     return "\n".join(lines)
-
-
-def _fish_name(name: str) -> str:
-    if name.startswith("--"):
-        return f"-l {name[2:]}"
-    return f"-s {name[1:]}" if len(name) == 2 else f"-o {name[1:]}"
-
-
-def _fish_values(flag: Flag) -> str:
-    match flag.takes:
-        case "choices":
-            return f"-x -a '{' '.join(flag.choices)}' "
-        case "folders":
-            return "-x -a '(__fish_complete_directories)' "
-        case "files":
-            return "-r -F "
-        case "profiles":
-            return f"-r -F -a '{_builtin()} (__interpreter_profiles)' "
-        case "any":
-            return "-x "
-        case _:
-            return ""

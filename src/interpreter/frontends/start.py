@@ -20,7 +20,7 @@ from interpreter.config.setting import apply, headless_defaults
 from interpreter.errors import InterpreterError, LocalServerError, MissingKeyError, ProfileError, UsageError
 from interpreter.frontends import exit_codes
 from interpreter.frontends.headless.run import Events, OutputSchema, Run, Said, say_as_events
-from interpreter.frontends.terminal import chat, sessions
+from interpreter.frontends.terminal import chat
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.tty import Tty
 
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from interpreter.config.profiles import Profile
     from interpreter.frontends.flags import Parsed
     from interpreter.messages import Chunk
+    from interpreter.session.journal import Session
 
+_RESUMING = frozenset({"conversations", "resume", "continue"})
 UNATTENDED = "Not run: nobody was there to say yes. Use -y to run code without asking."
 UNATTENDED_SAFE_MODE = "Not run: safe_mode wants somebody to say yes to this code, with -y too, and nobody was there."
 
@@ -57,8 +59,8 @@ def start(parsed: Parsed) -> int:
 
             print("\n".join(setting_lines(interpreter, profile)))
             return 0
-        session = sessions.take_up(terminal, interpreter, parsed.actions)
-        if session is None and sessions.FLAGS & parsed.actions.keys():
+        session = _resume(parsed, terminal, interpreter)
+        if session is None and _RESUMING & parsed.actions.keys():
             return 0
         message = _message(parsed, terminal, "--output_schema" if schema else None)
         if not _model_ready(parsed, terminal, interpreter):
@@ -77,6 +79,8 @@ def start(parsed: Parsed) -> int:
                 return 1
         chat.greet(terminal, interpreter)
         if session is not None:
+            from interpreter.frontends.terminal import sessions
+
             sessions.show(terminal, interpreter, session)
         for _ in chat.converse(terminal, interpreter):
             pass
@@ -98,7 +102,7 @@ def _start_events(parsed: Parsed, schema_file: str | None) -> int:
         terminal = Terminal(plain=True, tty=Tty(stdout=sys.stderr))
         with redirect_stdout(sys.stderr):  # a profile may print what it likes
             interpreter, _ = configured(parsed)
-        sessions.take_up(terminal, interpreter, parsed.actions)
+        _resume(parsed, terminal, interpreter)
         message = _message(parsed, terminal, "--json")
         assert message is not None
         with redirect_stdout(sys.stderr):
@@ -111,6 +115,17 @@ def _start_events(parsed: Parsed, schema_file: str | None) -> int:
     finally:
         if interpreter is not None:
             _end(interpreter)
+
+
+def _resume(parsed: Parsed, terminal: Terminal, interpreter: OpenInterpreter) -> Session | None:
+    """Resume the conversation that the command line names; None if it names none, or the user picked none."""
+    if not _RESUMING & parsed.actions.keys():
+        return None
+    from interpreter.app import conversations, result_of
+    from interpreter.frontends.terminal import sessions
+
+    row = sessions.named(terminal, interpreter, parsed.actions)
+    return result_of(conversations.resume(interpreter, row)) if row is not None else None
 
 
 def _end(interpreter: OpenInterpreter) -> None:

@@ -1,15 +1,19 @@
-"""Earlier conversations: choosing one, taking it up, and running again what built its variables."""
+"""Saved conversations: choosing one, resuming it, and running its blocks again."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from interpreter.app import conversations, result_of
 from interpreter.errors import ConversationNotFoundError, UsageError
-from interpreter.frontends.terminal.turn import show_block
+from interpreter.frontends.terminal.render.ansi import cells, clip, visible
+from interpreter.frontends.terminal.turn import replay, show_block
+from interpreter.frontends.terminal.widgets import Picker
+from interpreter.llm.usage import in_dollars
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
@@ -17,82 +21,55 @@ if TYPE_CHECKING:
     from interpreter.session import Event
     from interpreter.session.journal import Session, Summary
 
-FLAGS = frozenset({"conversations", "resume", "continue"})
 _WIDE = 100  # columns
-
-
-def take_up(terminal: Terminal, interpreter: OpenInterpreter, actions: Mapping[str, Any]) -> Session | None:
-    """Take up the conversation that the command line names; None if it names none, or the user chose none."""
-    from interpreter.app import conversations, result_of
-
-    row = named(terminal, interpreter, actions) if FLAGS & actions.keys() else None
-    return None if row is None else result_of(conversations.resume(interpreter, row))
+_NUMBERED = 20  # rows that can be chosen by number
 
 
 def named(terminal: Terminal, interpreter: OpenInterpreter, actions: Mapping[str, Any]) -> Summary | None:
-    """The conversation that flags or a command name, else one that the user picks."""
-    from interpreter.app.conversations import find_conversation, last_conversation
-
+    """The conversation that flags or a command name, else one that the user picks; None if they pick none."""
     if "continue" in actions:
-        return last_conversation(interpreter)
+        return conversations.last_conversation(interpreter)
     wanted = actions.get("resume")
-    return find_conversation(interpreter, wanted) if isinstance(wanted, str) else pick(terminal, interpreter)
-
-
-def pick(terminal: Terminal, interpreter: OpenInterpreter) -> Summary | None:
-    """Let the user choose a conversation; None if they would rather not."""
-    from interpreter.app.conversations import list_conversations
-
+    if isinstance(wanted, str):
+        return conversations.find_conversation(interpreter, wanted)
     if not (terminal.tty.can_type and terminal.tty.can_show):
         raise UsageError("Choosing a conversation needs a terminal. `--resume ID` and `--continue` do without one.")
-    rows = list_conversations(interpreter)
+    rows = conversations.list_conversations(interpreter)
     if not rows:
         raise ConversationNotFoundError(f"There is no conversation in {interpreter.journal.root} yet.")
+    if terminal.plain:
+        return _pick_by_number(terminal, rows[:_NUMBERED])
+    searched = [f"{row.title} {row.facts.folder} {row.facts.model} {row.id}" for row in rows]
+    picker = Picker("Which conversation?", searched, lambda number, width: drawn(rows[number], width))
     try:
-        return rows[_pick_by_number(terminal, rows) if terminal.plain else _pick_by_arrows(terminal, rows)]
+        return rows[picker.choose(terminal.tty)]
     except KeyboardInterrupt:
         return None
 
 
-def _pick_by_arrows(terminal: Terminal, rows: Sequence[Summary]) -> int:
-    from interpreter.frontends.terminal.widgets import Picker
-
-    searched = [f"{row.title} {row.facts.folder} {row.facts.model} {row.id}" for row in rows]
-    picker = Picker("Which conversation?", searched, lambda number, width: drawn(rows[number], width))
-    return picker.choose(terminal.tty)
-
-
-def _pick_by_number(terminal: Terminal, rows: Sequence[Summary]) -> int:
+def _pick_by_number(terminal: Terminal, rows: list[Summary]) -> Summary | None:
     width = terminal.tty.size()[0] - 6
-    for number, row in enumerate(rows[:20], 1):
+    for number, row in enumerate(rows, 1):
         terminal.display.line(f"{number:>3}. {drawn(row, width)}")
-    answer = terminal.ask("Which one? Its number, or Enter to leave: ")
-    if not answer or not answer.strip().isdigit() or not 0 < int(answer) <= min(len(rows), 20):
-        raise KeyboardInterrupt
-    return int(answer) - 1
+    try:
+        answer = (terminal.ask("Which one? Its number, or Enter to leave: ") or "").strip()
+    except KeyboardInterrupt:
+        return None
+    return rows[int(answer) - 1] if answer.isdigit() and 0 < int(answer) <= len(rows) else None
 
 
 def drawn(row: Summary, width: int) -> str:
     """A row of the list: title, age, folder, model, cost."""
     facts, wide = row.facts, width >= _WIDE
+    usage, age = facts.usage, f"{age_in_words(row.age):>7}"
+    has_cost = usage.requests and (usage.cost or not usage.unpriced_tokens)
     folder, model = _short(facts.folder, 24 if wide else 14), _short(facts.model, 24 if wide else 12)
-    columns = [f"{age_in_words(row.age):>7}", folder, model, _cost(row)]
-    rest = "  ".join(columns)
-    room = width - len(rest) - 2
+    rest = "  ".join([age, folder, model, f"{in_dollars(usage.cost) if has_cost else '':>8}"])
+    title, room = row.title, width - len(rest) - 2
     if room < 16:
-        return _fitted(f"{row.title}  {columns[0].strip()}", width)
-    return f"{_fitted(row.title, room)}  {rest}"
-
-
-def _fitted(text: str, width: int) -> str:
-    from interpreter.frontends.terminal.render.ansi import (
-        cells,
-        clip,
-        visible,
-    )
-
-    text = clip(visible(text), width)
-    return text + " " * (width - cells(text))
+        title, rest, room = f"{row.title}  {age.strip()}", "", width
+    title = clip(visible(title), room)
+    return title + " " * (room - cells(title)) + (f"  {rest}" if rest else "")
 
 
 def _short(path: str, width: int) -> str:
@@ -100,15 +77,6 @@ def _short(path: str, width: int) -> str:
     home = os.path.expanduser("~")
     path = "~" + path[len(home) :] if path == home or path.startswith(home + os.sep) else path
     return f"{path if len(path) <= width else '...' + path[3 - width :]:<{width}}"
-
-
-def _cost(row: Summary) -> str:
-    from interpreter.llm.usage import in_dollars
-
-    usage = row.facts.usage
-    if not usage.requests or (usage.unpriced_tokens and not usage.cost):
-        return f"{'':>8}"
-    return f"{in_dollars(usage.cost):>8}"
 
 
 def age_in_words(seconds: float) -> str:
@@ -121,21 +89,18 @@ def age_in_words(seconds: float) -> str:
     return time.strftime("%Y-%m", time.localtime(time.time() - seconds))
 
 
-# -- taken up ----------------------------------------------------------------------------------------------------
+# -- resumed -------------------------------------------------------------------------------------------------------
 
 
 def show(terminal: Terminal, interpreter: OpenInterpreter, session: Session) -> None:
     """The conversation so far, and what of it is gone."""
-    from interpreter.app.conversations import blocks_to_rerun
-    from interpreter.frontends.terminal.turn import replay
-
     terminal.display.languages = interpreter.computer.registry
     replay(terminal, session.messages)
     if session.torn:
         terminal.display.line("The program was ended in the middle of writing: the last piece is missing.")
     if session.damaged:
         terminal.display.line(f"{session.damaged} lines of the journal could not be read and are left out.", "error")
-    if blocks := blocks_to_rerun(session):
+    if blocks := conversations.blocks_to_rerun(session):
         what = "the block that built them" if len(blocks) == 1 else f"the {len(blocks)} blocks that built them"
         terminal.display.line(f"The variables of before are gone. F5 (or %rerun) runs {what} again.")
     terminal.display.finish()
@@ -146,13 +111,10 @@ def rerun(terminal: Terminal, interpreter: OpenInterpreter, language: str = "") 
 
     With a language only its own, in a new session: so it has the variables of before, where there is no other return.
     """
-    from interpreter.app import result_of
-    from interpreter.app.conversations import Rerun
-
     if language and interpreter.computer.get_language(language) is None:
         terminal.display.line(f"{language} is no language here, so nothing is run again.")
         return
-    again = Rerun(interpreter, language)
+    again = conversations.Rerun(interpreter, language)
     if not again.blocks:
         result_of(again.events())
         begun = f"The {again.language.name} session begins anew. " if again.language is not None else ""

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -54,6 +54,12 @@ _CAUTION = (
     "from all files but those of the folder that you start in, and from the network: recommended."
 )
 _WIDEST = 79
+
+OLLAMA = "ollama"
+# Offered for Ollama besides what it has; any other name can be typed.
+SUGGESTED = ("qwen2.5-coder:7b", "llama3.1", "codestral", "gemma2", "mistral-nemo", "phi3")
+_QUESTION = "Which model?"
+_LEAVES = "leaves"
 
 NOBODY_TO_ASK = """\
 No model is set up, and there is no terminal to choose one at. One of these helps:
@@ -147,13 +153,7 @@ def _offer_to_keep(row: Provider, key: str, plain: bool) -> bool:
     return path is not None
 
 
-OLLAMA = "ollama"
-
-# Offered for Ollama besides what it has; any other name can be typed.
-SUGGESTED = ("qwen2.5-coder:7b", "llama3.1", "codestral", "gemma2", "mistral-nemo", "phi3")
-
-_QUESTION = "Which model?"
-_LEAVES = "leaves"
+# -- a list of what there is ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -163,57 +163,18 @@ class Choice:
     label: str
     take: Callable[..., None]
     is_ready: bool = False
-    program: str = ""
-    """What has to be started first, if anything: `ollama`, or the path of a llamafile."""
-
-
-def local_setup(interpreter: OpenInterpreter) -> Choice:
-    """Let the user choose a model on this machine; without anybody to ask, take the only one there is."""
-    return choose(interpreter) if can_ask() else _take_only_one(interpreter)
+    program: str = ""  # what has to be started first, if anything: `ollama`, or the path of a llamafile
 
 
 def can_ask() -> bool:
-    """Whether somebody sees a list and can choose from it."""
+    """Whether there is a terminal to choose at."""
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def choose(interpreter: OpenInterpreter, others: Sequence[Choice] = ()) -> Choice:
-    """What the user takes from the list, in which `others` stand behind the servers that run."""
-    while True:
-        found = servers.find()
-        for server in found:
-            if server.problem:
-                print(fitting(server.problem))
-        choices = [*_served(found), *others, *_startable(found), *_builtin()]
-        plain = interpreter.plain_text_display
-        taken = choices[Menu(_QUESTION, [choice.label for choice in choices], _LEAVES, plain).choose()]
-        try:
-            with _unseen_keys(plain):
-                taken.take(interpreter)
-            return taken
-        except (ModelError, DownloadError) as error:
-            print(f"{fitting(str(error))}\n")  # and the list again: another choice may work
-
-
-def start_again(interpreter: OpenInterpreter, program: str, model: str) -> bool:
-    """Start a program as an earlier choice did, and use that model; False if it is not there any more."""
-    for choice in _startable([]):
-        if choice.program == program:
-            choice.take(interpreter, model)
-            return True
-    return False
-
-
-def _unseen_keys(plain: bool) -> AbstractContextManager[None]:
-    """Keys that are pressed meanwhile are for the next list: not echoed, and Enter stays what it is.
-
-    Not where a line is read as the terminal lets it be edited: it would have no end.
-    """
-    tty = Tty()
-    return tty.keys(marks=False) if tty.in_foreground and tty.can_draw and not plain else nullcontext()
-
-
-def _take_only_one(interpreter: OpenInterpreter) -> Choice:
+def local_setup(interpreter: OpenInterpreter) -> Choice:
+    """Let the user choose a model on this machine; without a terminal, take the only one there is."""
+    if can_ask():
+        return choose(interpreter)
     found = servers.find()
     choices = [*_served(found), *_startable(found), *_builtin()]
     ready = [choice for choice in choices if choice.is_ready]
@@ -230,10 +191,42 @@ def _take_only_one(interpreter: OpenInterpreter) -> Choice:
     )
 
 
+def choose(interpreter: OpenInterpreter, others: Sequence[Choice] = ()) -> Choice:
+    """What the user takes from the list, in which `others` stand behind the servers that run."""
+    while True:
+        found = servers.find()
+        for server in found:
+            if server.problem:
+                print(fitting(server.problem))
+        choices = [*_served(found), *others, *_startable(found), *_builtin()]
+        plain = interpreter.plain_text_display
+        taken = choices[Menu(_QUESTION, [choice.label for choice in choices], _LEAVES, plain).choose()]
+        tty = Tty()
+        # Keys pressed meanwhile are for the next list: not echoed, and Enter stays what it is. Not where a line is
+        # read as the terminal lets it be edited: it would have no end.
+        hides_keys = tty.in_foreground and tty.can_draw and not plain
+        try:
+            with tty.keys(marks=False) if hides_keys else nullcontext():
+                taken.take(interpreter)
+            return taken
+        except (ModelError, DownloadError) as error:
+            print(f"{fitting(str(error))}\n")  # and the list again: another choice may work
+
+
+def start_again(interpreter: OpenInterpreter, program: str, model: str) -> bool:
+    """Start a program as an earlier choice did, and use that model; False if it is not there any more."""
+    for choice in _startable([]):
+        if choice.program == program:
+            choice.take(interpreter, model)
+            return True
+    return False
+
+
 def _served(found: list[servers.Server]) -> Iterator[Choice]:
     for server in found:
         for model in server.models:
-            yield Choice(_model_label(server, model), _use_server_model(server, model), is_ready=True)
+            take = partial(_use_server_model, server=server, model=model)
+            yield Choice(_model_label(server, model), take, is_ready=True)
         if server.kind.name == OLLAMA:
             yield Choice("Get another model for Ollama", partial(_get_for_ollama, server=server))
 
@@ -261,16 +254,13 @@ def _builtin() -> Iterator[Choice]:
     yield Choice("built-in  A GGUF file of yours", _ask_for_file)
 
 
-# -- taking a choice -----------------------------------------------------------------------------------------
+# -- taking a choice -----------------------------------------------------------------------------------------------
 
 
-def _use_server_model(server: servers.Server, model: servers.Model) -> Callable[[OpenInterpreter], None]:
-    def use(interpreter: OpenInterpreter) -> None:
-        window = use_server_model(interpreter, server, model)
-        told = f", window {window:,} tokens." if window else "."
-        print(fitting(f"Using {model.name} at {server.kind.title}{told}"))
-
-    return use
+def _use_server_model(interpreter: OpenInterpreter, server: servers.Server, model: servers.Model) -> None:
+    window = use_server_model(interpreter, server, model)
+    size = f", window {window:,} tokens." if window else "."
+    print(fitting(f"Using {model.name} at {server.kind.title}{size}"))
 
 
 def _get_for_ollama(interpreter: OpenInterpreter, server: servers.Server) -> None:
@@ -284,7 +274,7 @@ def _get_for_ollama(interpreter: OpenInterpreter, server: servers.Server) -> Non
     _check_online(interpreter)
     pulled = ollama.pull(server.kind.address, name)
     show_download(name, (weights.Progress(step.done, step.total, "") for step in pulled))
-    _use_server_model(server, servers.Model(name))(interpreter)
+    _use_server_model(interpreter, server, servers.Model(name))
 
 
 def _start(interpreter: OpenInterpreter, wanted: str = "", *, start: Callable[[], engine.StartedServer]) -> None:
@@ -296,11 +286,11 @@ def _start(interpreter: OpenInterpreter, wanted: str = "", *, start: Callable[[]
         raise LocalServerError(f"{started.kind.title} was started and does not tell its models.")
     known = [model for model in server.models if server.model_string(model) == wanted] or server.models
     if len(known) == 1:
-        _use_server_model(server, known[0])(interpreter)
+        _use_server_model(interpreter, server, known[0])
     elif known:
         labels = [_model_label(server, model) for model in server.models]
         number = Menu(_QUESTION, labels, _LEAVES, interpreter.plain_text_display).choose()
-        _use_server_model(server, server.models[number])(interpreter)
+        _use_server_model(interpreter, server, server.models[number])
     else:
         _get_for_ollama(interpreter, server)
 
@@ -343,9 +333,6 @@ def _ask_for_file(interpreter: OpenInterpreter) -> None:
     if path is None or not os.path.isfile(path):
         raise LocalServerError(f"There is no file {given!r}.")
     _use_builtin(interpreter, Path(path))
-
-
-# -- words ---------------------------------------------------------------------------------------------------
 
 
 def _model_label(server: servers.Server, model: servers.Model) -> str:

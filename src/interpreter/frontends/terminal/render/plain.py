@@ -72,7 +72,7 @@ class PlainDisplay:
         elif kind == "decision":
             self._say(notes.decision(chunk.get("format", ""), chunk.get("content") or {}))
         elif kind == "status":
-            details = chunk["content"]
+            details = chunk.get("content") or {}
             if chunk.get("format") == "retry":
                 self._say(f"{notes.retry_reason(details)}, trying again in {round(details.get('seconds', 0))} s")
             elif chunk.get("format") == "files":
