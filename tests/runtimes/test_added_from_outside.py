@@ -213,4 +213,4 @@ def test_the_model_is_told_what_its_code_defined() -> None:
         {"role": "computer", "type": "console", "format": "output", "content": ""},
     ]
     interpreter.computer.run("moon", "x")
-    assert "The moon session is still alive, with f." in note_about(blocks, [1, 2], interpreter.computer, 4000)
+    assert "The moon session is still alive, with f." in note_about(blocks, [1, 2], interpreter.computer.runtimes, 4000)
