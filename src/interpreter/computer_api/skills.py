@@ -113,7 +113,7 @@ class Skills(Tool):
         if found.kind == "instructions":
             return self._text(found.path)
         if self.computer.python == "in-process" and not called_from_sandbox():
-            from interpreter.runtimes.python.driver.skills import function
+            from interpreter.runtimes.python.driver.computer import function
 
             return function(found.name, self._text(found.path))(*args, **kwargs)
         if self.computer.runtimes.active is not None:

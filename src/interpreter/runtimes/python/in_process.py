@@ -21,13 +21,10 @@ from interpreter.runtimes.calls import CallRequest, Interrupt, Request
 from interpreter.runtimes.context import SessionContext
 from interpreter.runtimes.live import HasContext
 from interpreter.runtimes.python.driver import inspection
-from interpreter.runtimes.python.driver.active_lines import ActiveLines
 from interpreter.runtimes.python.driver.bare import Bare
-from interpreter.runtimes.python.driver.commands import shell_program
-from interpreter.runtimes.python.driver.event_loop import EventLoop
-from interpreter.runtimes.python.driver.figures import Figures
+from interpreter.runtimes.python.driver.displays import Figures
+from interpreter.runtimes.python.driver.execution import ActiveLines, EventLoop, outcome, shell_program
 from interpreter.runtimes.python.driver.streams import Input, Output, make_input
-from interpreter.runtimes.python.driver.tracebacks import outcome
 from interpreter.runtimes.state import (
     Completions,
     Restored,

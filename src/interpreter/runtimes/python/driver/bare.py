@@ -11,10 +11,10 @@ import sys
 import time
 from functools import partial
 
-from . import commands, displays
-from .active_lines import first_line
+from . import displays
+from . import execution as commands
+from .execution import exit_code, first_line, formatted
 from .imports import trusted_import
-from .tracebacks import exit_code, formatted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from types import CodeType
     from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Protocol, Tuple, Union
 
-    from .active_lines import ActiveLines
-    from .event_loop import EventLoop
-    from .figures import Figures
+    from .displays import Figures
+    from .execution import ActiveLines, EventLoop
 
     class Outlet(Protocol):
         """What a block says goes here."""

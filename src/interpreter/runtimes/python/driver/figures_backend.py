@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.backend_bases import FigureManagerBase
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-from .figures import Figures
+from .displays import Figures
 
 
 class FigureManager(FigureManagerBase):

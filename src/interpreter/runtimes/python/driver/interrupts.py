@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 from _thread import get_ident
 
-from .tracebacks import OURS
+from .execution import OURS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

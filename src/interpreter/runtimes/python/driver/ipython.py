@@ -18,14 +18,14 @@ from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from .active_lines import first_line
-from .commands import run_command
 from .displays import sendable
-from .tracebacks import (
+from .execution import (
     OURS,
     clean,
     exit_code,
+    first_line,
     formatted,
+    run_command,
 )
 
 TYPE_CHECKING = False
@@ -33,10 +33,9 @@ if TYPE_CHECKING:
     from types import CodeType, ModuleType
     from typing import Any, ContextManager, Dict, Iterator, List, Optional, Tuple
 
-    from .active_lines import ActiveLines
-    from .event_loop import EventLoop
-    from .figures import Figures
-    from .report import Report
+    from .channel import Report
+    from .displays import Figures
+    from .execution import ActiveLines, EventLoop
 
 if IPython.version_info[:2] < (7, 20):
     raise ImportError("IPython is too old")

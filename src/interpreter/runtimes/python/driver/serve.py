@@ -8,17 +8,14 @@ import os
 import sys
 import types
 
-from .active_lines import ActiveLines
-from .channel import Channel
+from .channel import Channel, Report
 from .computer import install
-from .event_loop import EventLoop
-from .figures import Figures
+from .displays import Figures
+from .execution import ActiveLines, EventLoop, formatted, outcome
 from .imports import ImportWatch
 from .interrupts import Interrupts
-from .report import Report
 from .snapshots import Snapshots
 from .streams import Input, Output, make_getpass, make_input, plain_output
-from .tracebacks import formatted, outcome
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +23,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict, List, Optional, Set
 
     from .channel import Frame
-    from .splitting import Origin
+    from .snapshots import Origin
     from .view import View
 
 
@@ -187,7 +184,7 @@ class Worker:
 
     def carry(self, frame: Frame) -> None:
         """Put the variables into a file, or take them from one: where a snapshot cannot go on by itself."""
-        from . import carrying
+        from . import pickling as carrying
 
         namespace, path = self._main.__dict__, str(frame["path"])
         try:
@@ -222,7 +219,7 @@ class Worker:
             except OSError as error:
                 self.report.stream("stderr", "The working directory stays as it was: %s\n" % error)
         if frame.get("skills"):
-            from .skills import have
+            from .computer import have
 
             have(self.report.call, frame["skills"])
 
