@@ -113,9 +113,9 @@ class Skills(Tool):
         if found.kind == "instructions":
             return self._text(found.path)
         if self.computer.python == "in-process" and not called_from_sandbox():
-            from interpreter.runtimes.python.driver.computer import function
+            from interpreter.runtimes.python.driver.computer import skill_function
 
-            return function(found.name, self._text(found.path))(*args, **kwargs)
+            return skill_function(found.name, self._text(found.path))(*args, **kwargs)
         if self.computer.runtimes.active is not None:
             raise ComputerError("A block is running. A skill runs in a block of its own.")
         call = f"computer.skills.run({found.name!r}, *{args!r}, **{kwargs!r})"

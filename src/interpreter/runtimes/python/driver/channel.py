@@ -1,4 +1,9 @@
-"""The line to the host: JSON frames, one per line, each written whole; descriptors come with some of them."""
+"""The connection to the host, and what a block reports over it while it runs.
+
+Frames are JSON, one per line, each written whole; some come with file descriptors. Standard output, of the block
+and of its children, goes through the block's pipe; everything else is a frame. Before a frame is sent, the host is
+asked to read what is still in the pipes, so that the order is kept.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +22,7 @@ from json.encoder import encode_basestring
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Optional
-
-
-if TYPE_CHECKING:
-    from typing import Any, Callable, Deque, Dict, List, Optional
+    from typing import Any, Callable, Deque, Dict
 
     from .interrupts import Interrupts
 
@@ -30,13 +31,18 @@ if TYPE_CHECKING:
 READ_SIZE = 65536
 MOST_DESCRIPTORS = 8
 CLOSE_ON_EXEC = getattr(_socket, "MSG_CMSG_CLOEXEC", 0)
+LONGEST_PIECE = 256 * 1024  # characters in one frame
+DESCRIPTORS = {"stdout": 1, "stderr": 2}
+FORKED = "A process that was forked has no line to the computer: use `computer` in the block's own process."
+NO_BLOCK = "Only a running block can use the computer, and the one that this belongs to has ended."
+NO_LINE = "The computer cannot be reached from here."
 
 
 class Channel:
-    """Any thread may send; one at a time receives, as a rule the main one."""
+    """Any thread may send; one at a time receives, usually the main one."""
 
     def __init__(self, fd: int, interrupts: Interrupts) -> None:
-        self._fd = fd
+        self.fd = fd
         self._socket = _socket.socket(fileno=fd)
         self._socket.setblocking(True)
         self._interrupts = interrupts
@@ -45,11 +51,11 @@ class Channel:
         self._receiving = RLock()
         self._outgoing: Deque[bytes] = deque()
         self._writing = False
-        self._unfinished: List[bytes] = []
+        self._unfinished: list[bytes] = []
         self._frames: Deque[Frame] = deque()
         self._descriptors: Deque[int] = deque()
-        self._replies: Dict[int, Reply] = {}  # those that are waited for
-        self._wanted = 0  # how often the main thread waits, in signal handlers too, until another has stopped reading
+        self._replies: dict[int, Reply] = {}  # those that a thread waits for
+        self._wanted = 0  # how many times the main thread, signal handlers included, waits for another to stop reading
         self._readable = select.poll()
         self._readable.register(fd, select.POLLIN)
 
@@ -57,226 +63,197 @@ class Channel:
         self.write(encoded(frame))
 
     def write(self, frame: bytes) -> None:
-        """Send the bytes of a whole frame; an interrupt waits until it is out."""
+        """Send the bytes of a whole frame; interrupts are deferred until they are written."""
         with self._interrupts, self._lock:
             self._outgoing.append(frame)
             if self._writing:
-                return  # a finalizer or a signal handler, in the middle of this thread's writing
+                return  # a finalizer or a signal handler, while this thread writes
             self._writing = True
             try:
                 while self._outgoing:
-                    self._write_out(self._outgoing.popleft())
+                    data = memoryview(self._outgoing.popleft())
+                    while data:
+                        data = data[os.write(self.fd, data) :]
             except OSError:
                 self._outgoing.clear()  # the host is gone, and the supervisor is about to end us
             finally:
                 self._writing = False
 
-    def _write_out(self, data: bytes) -> None:
-        sent = os.write(self._fd, data)
-        while sent < len(data):
-            sent += os.write(self._fd, memoryview(data)[sent:])
-
-    def receive(self) -> Optional[Frame]:
-        """For the main thread: the next frame; None when the host is gone."""
-        with self._interrupts, Reading(self):
-            return self._receive(self._wait)
-
-    def wait_for(self, op: str) -> Optional[Frame]:
-        """For the main thread: the next frame of this kind; others keep for later."""
-        with self._interrupts, Reading(self):
-            return self._wait_for(op, self._wait)
+    def receive(self, op: str | None = None) -> Frame | None:
+        """For the main thread: the next frame, or the next of this kind. None when the host is gone."""
+        with self._interrupts:
+            self._take_turn()
+            try:
+                return self._next(op, self._wait)
+            finally:
+                self._leave_turn()
 
     def sync(self) -> None:
-        """Have the host read what is in the block's pipes; not from a thread while the main one receives."""
-        if self._is_in_the_middle():
+        """Have the host read the block's pipes; skipped in a thread while the main one receives."""
+        if self._is_occupied():
             return
         with self._interrupts:
-            if self.take_turn():
+            if self._take_turn():
                 try:
                     self.send({"event": "sync"})
-                    self._wait_for("synced", self._readable.poll)
+                    self._next("synced", self._readable.poll)
                 finally:
-                    self.leave_turn()
+                    self._leave_turn()
 
-    # -- whose turn it is to read ----------------------------------------------------------------------------
+    def expect(self, number: int) -> None:
+        """Announce that a thread will wait for the reply of this number."""
+        self._replies[number] = Reply()
 
-    def _is_in_the_middle(self) -> bool:
-        """Whether this is a finalizer or a signal handler, while its thread waits for an answer or writes a frame."""
-        return is_owned(self._receiving) or is_owned(self._lock)
+    def forget(self, number: int) -> None:
+        self._replies.pop(number, None)
 
-    def take_turn(self) -> bool:
-        """Read from now on: the main thread as soon as another one has stopped, others only if nobody does."""
+    def wait_for_reply(self, number: int) -> Frame | None:
+        """For any thread: the expected reply; None when the host is gone. The main thread can be interrupted here."""
+        reply = self._replies[number]
+        with self._interrupts:
+            while not reply.is_there:
+                if self._is_occupied():
+                    return None
+                if not self._take_turn():
+                    reply.lock.acquire()
+                    continue
+                try:
+                    while not reply.is_there and not (self._wanted and get_ident() != self._main):
+                        self._wait()
+                        if not self._read():
+                            for each in self._replies.values():
+                                each.arrive(None)  # the host is gone
+                finally:
+                    self._leave_turn()
+        return reply.frame
+
+    def has_input(self) -> bool:
+        """Whether the host has sent something that is not read yet."""
+        return bool(self._frames or self._readable.poll(0))
+
+    def take_descriptors(self, count: int) -> list[int]:
+        """The oldest descriptors that came with frames, at most this many."""
+        return [self._descriptors.popleft() for _ in range(min(count, len(self._descriptors)))]
+
+    def renew(self, fd: int) -> None:
+        """In a snapshot that resumes: use a new connection to the host."""
+        os.dup2(fd, self.fd, inheritable=False)
+        os.close(fd)
+        for other in self.take_descriptors(len(self._descriptors)):
+            os.close(other)
+        for held in (self._frames, self._unfinished, self._outgoing, self._replies):
+            held.clear()
+        self._lock, self._receiving, self._writing, self._wanted = RLock(), RLock(), False, 0
+
+    def leave(self) -> None:
+        """In a process that the user's code forked: it must not use this connection."""
+        self._lock = RLock()
+        self._outgoing.clear()
+        self._socket.close()
+
+    # -- reading, one thread at a time -----------------------------------------------------------------------
+
+    def _is_occupied(self) -> bool:
+        """Whether this is a finalizer or a signal handler, while its thread waits for an answer or writes a frame.
+
+        A lock knows its owner from the moment that it is taken, when a signal handler may run.
+        """
+        return bool(self._receiving._is_owned() or self._lock._is_owned())  # type: ignore[attr-defined]
+
+    def _take_turn(self) -> bool:
+        """Start reading: the main thread as soon as another one has stopped, others only if no thread reads."""
         is_main = get_ident() == self._main
         if (is_main or not self._wanted) and self._receiving.acquire(False):
             return True
         if not is_main:
             return False
         self._wanted += 1
-        self.send({"event": "turn"})  # what comes back wakes the one that reads
+        self.send({"event": "turn"})  # the answer wakes the thread that reads
         self._receiving.acquire()
         self._wanted -= 1
         return True
 
-    def leave_turn(self) -> None:
-        """Another one that waits for a reply reads on."""
+    def _leave_turn(self) -> None:
+        """Let another thread that waits for a reply read."""
         self._receiving.release()
         if not self._wanted:
             for reply in list(self._replies.values()):
                 reply.wake()
 
-    def expect(self, number: int) -> None:
-        """There will be a reply of this number, or the host is gone."""
-        self._replies[number] = Reply()
-
-    def forget(self, number: int) -> None:
-        self._replies.pop(number, None)
-
-    def wait_for_reply(self, number: int) -> Optional[Frame]:
-        """For any thread: what was expected; None when the host is gone. An interrupt may strike the main one here."""
-        reply = self._replies[number]
-        with self._interrupts:
-            while not reply.is_there:
-                if self._is_in_the_middle():
-                    return None
-                if not self.take_turn():
-                    reply.wait()
-                    continue
-                try:
-                    self._read_until(reply)
-                finally:
-                    self.leave_turn()
-        return reply.frame
-
-    def _read_until(self, reply: Reply) -> None:
-        while not reply.is_there and not (self._wanted and get_ident() != self._main):
-            self._wait()
-            if not self._read():
-                for each in self._replies.values():
-                    each.come(None)  # the host is gone
-
-    def _sorted(self, frames: List[Frame]) -> None:
-        """Replies find their own way; other frames keep until they are asked for."""
-        for frame in frames:
-            if frame.get("op") == "reply":
-                reply = self._replies.get(frame.get("call", 0))
-                if reply is not None:  # else nobody waits for it any more
-                    reply.come(frame)
-            elif frame.get("op") != "turn":
-                self._frames.append(frame)
-
     def _wait(self) -> None:
-        self._interrupts.wait(self._readable.poll)  # an interrupt cuts in here, where nothing is lost
+        self._interrupts.wait(self._readable.poll)  # an interrupt may be raised here, where nothing is lost
 
-    def _wait_for(self, op: str, wait: Callable[[], Any]) -> Optional[Frame]:
-        others: List[Frame] = []
+    def _next(self, op: str | None, wait: Callable[[], Any]) -> Frame | None:
+        """The next frame, or the next of this kind; other frames are kept for later."""
+        others: list[Frame] = []
         try:
             while True:
-                frame = self._receive(wait)
-                if frame is None or frame.get("op") == op:
+                while not self._frames:
+                    wait()
+                    if not self._read():
+                        return None
+                frame = self._frames.popleft()
+                if op is None or frame.get("op") == op:
                     return frame
                 others.append(frame)
         finally:
             self._frames.extendleft(reversed(others))
 
-    def _receive(self, wait: Callable[[], Any]) -> Optional[Frame]:
-        while not self._frames:
-            wait()
-            if not self._read():
-                return None
-        return self._frames.popleft()
-
     def _read(self) -> bool:
-        space = _socket.CMSG_SPACE(MOST_DESCRIPTORS * array.array("i").itemsize)
+        """Read what is there, and hand out replies; False when the host is gone."""
         try:
-            data, ancillary, _, _ = self._socket.recvmsg(READ_SIZE, space, CLOSE_ON_EXEC)
+            data, ancillary, _, _ = self._socket.recvmsg(READ_SIZE, DESCRIPTOR_SPACE, CLOSE_ON_EXEC)
         except OSError:
             return False
-        for level, kind, payload in ancillary:
-            if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
-                numbers = array.array("i")
-                numbers.frombytes(payload[: len(payload) - len(payload) % numbers.itemsize])
-                self._descriptors.extend(numbers)
-        if b"\n" in data:
-            whole, _, rest = data.rpartition(b"\n")
-            lines = b"".join([*self._unfinished, whole]).split(b"\n")
-            self._unfinished = [rest]
-            self._sorted([json.loads(line) for line in lines if line])
-        else:
+        self._descriptors.extend(received_descriptors(ancillary))
+        if b"\n" not in data:
             self._unfinished.append(data)
-        return bool(data)
-
-    def is_waited_for(self) -> bool:
-        """Whether the host has said something that is not read yet."""
-        return bool(self._frames or self._readable.poll(0))
-
-    def take_descriptors(self, count: int) -> List[int]:
-        """The oldest descriptors that came along, at most so many."""
-        return [self._descriptors.popleft() for _ in range(min(count, len(self._descriptors)))]
-
-    @property
-    def fd(self) -> int:
-        return self._fd
-
-    def renew(self, fd: int) -> None:
-        """In a snapshot that goes on: the line to the host is another one now."""
-        os.dup2(fd, self._fd, inheritable=False)
-        os.close(fd)
-        for other in self.take_descriptors(len(self._descriptors)):
-            os.close(other)
-        self._frames.clear()
-        self._unfinished.clear()
-        self._outgoing.clear()
-        self._replies.clear()
-        self._lock, self._receiving, self._writing, self._wanted = RLock(), RLock(), False, 0
-
-    def leave(self) -> None:
-        """In a process that the user's code forked: this line is not ours there."""
-        self._lock = RLock()
-        self._outgoing.clear()
-        self._socket.close()
-
-
-class Reading:
-    """`with Reading(channel):` is when the main thread reads."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-
-    def __enter__(self) -> None:
-        self._channel.take_turn()
-
-    def __exit__(self, *_: object) -> None:
-        self._channel.leave_turn()
+            return bool(data)
+        whole, _, rest = data.rpartition(b"\n")
+        lines = b"".join([*self._unfinished, whole]).split(b"\n")
+        self._unfinished = [rest]
+        for frame in [json.loads(line) for line in lines if line]:
+            if frame.get("op") == "reply":
+                reply = self._replies.get(frame.get("call", 0))
+                if reply is not None:  # else the wait was interrupted
+                    reply.arrive(frame)
+            elif frame.get("op") != "turn":
+                self._frames.append(frame)
+        return True
 
 
 class Reply:
-    """What a thread waits for."""
+    """A reply that a thread waits for."""
 
     def __init__(self) -> None:
         self.is_there = False
-        self.frame: Optional[Frame] = None
-        self._lock = allocate_lock()
-        self._lock.acquire()
+        self.frame: Frame | None = None
+        self.lock = allocate_lock()
+        self.lock.acquire()
 
-    def come(self, frame: Optional[Frame]) -> None:
+    def arrive(self, frame: Frame | None) -> None:
         if not self.is_there:
             self.frame, self.is_there = frame, True
             self.wake()
 
     def wake(self) -> None:
-        """It is there, or there is nobody who reads."""
+        """Wake the thread: the reply is there, or no thread reads."""
         try:
-            self._lock.release()
+            self.lock.release()
         except RuntimeError:
             pass  # it was not asleep
 
-    def wait(self) -> None:
-        self._lock.acquire()
+
+DESCRIPTOR_SPACE = _socket.CMSG_SPACE(MOST_DESCRIPTORS * array.array("i").itemsize)
 
 
-def is_owned(lock: RLock) -> bool:
-    """Whether this thread has it: known from the moment that it is taken, when a signal handler may cut in."""
-    return bool(lock._is_owned())  # type: ignore[attr-defined]
+def received_descriptors(ancillary: Any) -> list[int]:
+    """The descriptors that came with a message."""
+    numbers = array.array("i")
+    for level, kind, payload in ancillary:
+        if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
+            numbers.frombytes(payload[: len(payload) - len(payload) % numbers.itemsize])
+    return list(numbers)
 
 
 def encoded(frame: Frame) -> bytes:
@@ -284,44 +261,34 @@ def encoded(frame: Frame) -> bytes:
 
 
 def to_bytes(text: str) -> bytes:
-    """UTF-8, with what is no character (half a surrogate pair) replaced."""
+    """UTF-8, with lone surrogates replaced."""
     try:
         return text.encode()
     except UnicodeEncodeError:
         return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace").encode()
 
 
-LONGEST_PIECE = 256 * 1024  # characters in one frame
-DESCRIPTORS = {"stdout": 1, "stderr": 2}
-NOTHING = bytes(4)
-FORKED = "A process that was forked has no line to the computer: use `computer` in the block's own process."
-NO_BLOCK = "Only a running block can use the computer, and the one that this belongs to has ended."
-NO_LINE = "The computer cannot be reached from here."
-
-
 class Report:
-    """Speaks for the block that runs; between blocks, for the one that ran last."""
+    """Reports for the block that runs; between blocks, for the one that ran last."""
 
     def __init__(self, channel: Channel) -> None:
         self.number = 0
-        self.forked = False  # this is a process that the user's code forked: it has no line to the host
+        self.forked = False  # this is a process that the user's code forked, without a connection to the host
         self.flush: Callable[[], None] = lambda: None  # sends the unfinished lines of the calling thread
         self._channel = channel
         self._calls = count(1)  # to the computer's tools
         self._main = get_ident()
-        self._pipes: List[int] = []  # where children write; empty between blocks
+        self._pipes: list[int] = []  # where children write; empty between blocks
         self._null = clear_of_streams(os.open(os.devnull, os.O_RDWR))
 
-    # -- from block to block ---------------------------------------------------------------------------------
-
-    def begin(self, number: int, pipes: List[int]) -> None:
-        """From now on standard output and error, of children too, are these pipes."""
+    def begin(self, number: int, pipes: list[int]) -> None:
+        """Direct standard output and error, of children too, to these pipes."""
         self.number, self._pipes = number, [clear_of_streams(pipe) for pipe in pipes]
         for pipe, target in zip(self._pipes, DESCRIPTORS.values()):
             os.dup2(pipe, target)
 
     def end(self, done: Frame) -> None:
-        """Let go of the block's pipes, so that they close when its last child does."""
+        """Release the block's pipes, so that they close when its last child ends."""
         pipes, self._pipes = self._pipes, []
         for target in DESCRIPTORS.values():
             os.dup2(self._null, target)
@@ -330,22 +297,22 @@ class Report:
         self._channel.send({"event": "done", "block": self.number, **done})
 
     def leave(self) -> None:
-        """In a process that the user's code forked: output goes to the descriptors from now on."""
+        """In a process that the user's code forked: write to the descriptors from now on."""
         self.forked = True
         self._channel.leave()
 
-    # -- what a block says -----------------------------------------------------------------------------------
-
     def stream(self, name: str, text: str) -> None:
         if self.forked:
-            write_to_descriptor(DESCRIPTORS[name], text)
+            data = to_bytes(text)
+            while data:
+                data = data[os.write(DESCRIPTORS[name], data) :]
             return
         for start in range(0, len(text), LONGEST_PIECE):
             piece = to_bytes(encode_basestring(text[start : start + LONGEST_PIECE]))
             prefix = b'{"event":"stream","block":%d,"name":"%s","text":' % (self._number(), name.encode())
             self._send(prefix + piece + b"}\n")
 
-    def display(self, data: Dict[str, Any], display_id: Optional[str] = None, update: bool = False) -> None:
+    def display(self, data: dict[str, Any], display_id: str | None = None, update: bool = False) -> None:
         self.flush()
         if self.forked:
             self.stream("stdout", "%s\n" % data.get("text/plain", ""))
@@ -362,21 +329,21 @@ class Report:
     def active_line(self, line: int) -> None:
         self._send(b'{"event":"active_line","block":%d,"line":%d}\n' % (self.number, line))
 
-    def ask(self, prompt: str, password: bool = False) -> Optional[str]:
+    def ask(self, prompt: str, password: bool = False) -> str | None:
         """The user's answer; None for end of file. Only the main thread of a running block can ask."""
         if self.forked or not self._pipes or get_ident() != self._main:
             return None
         self.flush()
         self._send(encoded({"event": "input_request", "block": self.number, "prompt": prompt, "password": password}))
         while True:
-            frame = self._channel.wait_for("input")
+            frame = self._channel.receive("input")
             if frame is None:
                 return None
             if frame.get("block") == self.number:  # else the answer to a question that was interrupted
                 return None if frame.get("eof") else str(frame.get("text", ""))
 
     def call(self, what: Frame) -> Any:
-        """Have the computer's tools do something, from any thread of a running block: what came of it."""
+        """Call one of the computer's tools, from any thread of a running block, and return its result."""
         from . import parcels
 
         number = self._number()
@@ -387,10 +354,9 @@ class Report:
         given: Frame = {name: parcels.packed(what[name]) for name in ("args", "kwargs") if name in what}
         self.flush()
         call = next(self._calls)
-        frame: Frame = {"event": "call", "block": number, "call": call, **what, **given}
         self._channel.expect(call)
         try:
-            self._send(encoded(frame))
+            self._send(encoded({"event": "call", "block": number, "call": call, **what, **given}))
             reply = self._channel.wait_for_reply(call)
         except BaseException:
             self._channel.send({"event": "call_off", "block": number, "call": call})
@@ -403,21 +369,17 @@ class Report:
             raise parcels.unpacked_error(reply["error"]) from None
         return parcels.unpacked(reply.get("value"))
 
-    # -- order -----------------------------------------------------------------------------------------------
-
     def _send(self, frame: bytes) -> None:
-        if not self.forked:
-            if self._something_in_pipes():
-                self._channel.sync()
-            self._channel.write(frame)
-
-    def _something_in_pipes(self) -> bool:
-        waiting = bytearray(NOTHING)
+        """Send a frame, after the host has read what is in the pipes."""
+        if self.forked:
+            return
+        waiting = bytearray(4)
         for pipe in self._pipes:
             fcntl.ioctl(pipe, termios.FIONREAD, waiting)
-            if waiting != NOTHING:
-                return True
-        return False
+            if any(waiting):
+                self._channel.sync()
+                break
+        self._channel.write(frame)
 
     # -- threads ---------------------------------------------------------------------------------------------
 
@@ -440,15 +402,9 @@ class Report:
 
 
 def clear_of_streams(fd: int) -> int:
-    """The descriptor itself, or another for it where user code has left the number of a stream free."""
+    """The descriptor, moved above 2 if the user's code has left the number of a stream free."""
     if fd > 2:
         return fd
     moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
     os.close(fd)
     return moved
-
-
-def write_to_descriptor(fd: int, text: str) -> None:
-    data = to_bytes(text)
-    while data:
-        data = data[os.write(fd, data) :]

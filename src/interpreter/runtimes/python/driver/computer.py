@@ -1,6 +1,7 @@
-"""`computer` in the user's code: its tools are the host's, and each use of one is a call to there.
+"""`computer` in the user's code, and the user's skills: the tools are the host's, and each use of one is a call.
 
-It is found like a builtin, and can be imported; a variable or a module of the user's own of that name comes first.
+`computer` is found like a builtin and can be imported; a variable or module that the user has given that name
+comes first. The code of a skill comes from the host and runs here, in the session.
 """
 
 from __future__ import annotations
@@ -8,20 +9,23 @@ from __future__ import annotations
 import builtins
 import linecache
 import sys
+from functools import partial
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Optional
+    from typing import Any, Callable, Dict, Iterable
 
     Ask = Callable[[Dict[str, Any]], Any]
-    """Has the host do something: what `Report.call` does."""
+    """Calls the host: `Report.call`."""
 
 NAME = "computer"
+SKILL_MODULE = "skill_"  # the beginning of the name of a skill's module
 
 
 class Part(ModuleType):
-    """The computer, or one of its tools: what it has is known to the host."""
+    """The computer, or one of its tools; the host knows its attributes."""
 
     def __init__(self, ask: Ask, path: str) -> None:
         super().__init__("%s.%s" % (NAME, path) if path else NAME)
@@ -32,10 +36,10 @@ class Part(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        if name == "ComputerError" and not self._path:
-            from .parcels import ComputerError
+        from . import parcels
 
-            return ComputerError
+        if name == "ComputerError" and not self._path:
+            return parcels.ComputerError
         kind = self._known().get(name)
         path = self._below(name)
         if kind is None:
@@ -43,49 +47,46 @@ class Part(ModuleType):
         if kind == "part":
             return self._tool(name)
         if kind == "method":
-            method = self.__dict__[name] = here(self._ask, path) or Method(self._ask, path)
+            local = LOCAL_METHODS.get(path)
+            method = self.__dict__[name] = partial(local, self._ask) if local else Method(self._ask, path)
             return method
         value = self._ask({"how": "get", "path": path})
-        from .parcels import PART
-
-        return Part(self._ask, path) if value is PART else value
+        return Part(self._ask, path) if value is parcels.PART else value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name.startswith("_"):  # what an import says of its module
+        if name.startswith("_"):  # an import sets these on its module
             self.__dict__[name] = value
             return
-        known = self._known().get(name)
-        if known == "part":
-            if isinstance(value, Part):  # what an import does
-                self.__dict__[name] = value
-                return
-            raise AttributeError("%r.%s cannot be replaced." % (self, name))
-        if known is None:
+        kind = self._known().get(name)
+        if kind is None:
             raise AttributeError(self._missing(name))
-        self._ask({"how": "set", "path": self._below(name), "args": [value]})
+        if kind != "part":
+            self._ask({"how": "set", "path": self._below(name), "args": [value]})
+        elif isinstance(value, Part):  # an import does this
+            self.__dict__[name] = value
+        else:
+            raise AttributeError("%r.%s cannot be replaced." % (self, name))
 
-    def __dir__(self) -> List[str]:
+    def __dir__(self) -> list[str]:
         return sorted(self._known())
 
     def __repr__(self) -> str:
         return NAME + ("." + self._path if self._path else "")
 
-    def _tool(self, name: str) -> Part:
-        """The tool of that name, whether or not there is one."""
+    def _tool(self, name: str) -> Any:
+        """The tool of that name; the host is not asked whether it exists."""
         if name not in self.__dict__:
             self.__dict__[name] = Part(self._ask, self._below(name))
-        found: Part = self.__dict__[name]
-        return found
+        return self.__dict__[name]
 
     def _below(self, name: str) -> str:
         return "%s.%s" % (self._path, name) if self._path else name
 
-    def _known(self) -> Dict[str, str]:
-        """The names that are there, and what each is; asked for once."""
+    def _known(self) -> Any:
+        """The kind of each attribute, by name; the host is asked once."""
         if self._names is None:
             self.__dict__["_names"] = self._ask({"how": "names", "path": self._path})
-        names: Dict[str, str] = self._names
-        return names
+        return self._names
 
     def _missing(self, name: str) -> str:
         from difflib import get_close_matches
@@ -114,27 +115,30 @@ class Method:
         return found_again, (self._path,)
 
 
+def found_again(path: str) -> Any:
+    """For pickle: the method of this process's computer."""
+    return Method(builtins.computer._ask, path)  # type: ignore[attr-defined]
+
+
 class Finder:
-    """Finds `computer` and its tools for import, after everybody else has looked."""
+    """Finds `computer` and its tools for import, after all other finders."""
 
     def __init__(self, computer: Part) -> None:
         self._computer = computer
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Optional[ModuleSpec]:
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         if name == NAME:
             return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
-        is_ours = name.startswith(NAME + ".") and sys.modules.get(NAME) is self._computer
-        if is_ours and self._may_be_there(name[len(NAME) + 1 :]):
-            return ModuleSpec(name, self)  # type: ignore[arg-type]
-        return None
-
-    def _may_be_there(self, name: str) -> bool:
+        if not name.startswith(NAME + ".") or sys.modules.get(NAME) is not self._computer:
+            return None
         from .parcels import ComputerError
 
+        tool = name[len(NAME) + 1 :]
         try:
-            return self._computer._known().get(name) == "part"
+            is_tool = self._computer._known().get(tool) == "part"
         except ComputerError:
-            return name.isidentifier()  # variables are being unpacked, and the host cannot be asked
+            is_tool = tool.isidentifier()  # variables are being unpacked, and the host cannot be asked
+        return ModuleSpec(name, self) if is_tool else None  # type: ignore[arg-type]
 
     def create_module(self, spec: ModuleSpec) -> Any:
         return self._computer if spec.name == NAME else self._computer._tool(spec.name.rpartition(".")[2])
@@ -143,33 +147,11 @@ class Finder:
         """There is nothing to run."""
 
 
-def here(ask: Ask, path: str) -> Any:
-    """The method, if it runs in this process; else None."""
-    if not path.startswith("skills."):
-        return None
-    from functools import partial
-
-    return partial(HERE[path], ask) if path in HERE else None
-
-
-def found_again(path: str) -> Any:
-    """For pickle: the method of another process's computer."""
-    return Method(builtins.computer._ask, path)  # type: ignore[attr-defined]
-
-
 def install(ask: Ask) -> None:
-    """Have it where the user's code finds it."""
+    """Make `computer` available to the user's code."""
     computer = Part(ask, "")
     builtins.computer = computer  # type: ignore[attr-defined]
     sys.meta_path.append(Finder(computer))
-
-
-if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, List
-
-    Ask = Callable[[Dict[str, Any]], Any]
-
-MODULE = "skill_"  # the beginning of the name of a skill's module
 
 
 class Skill:
@@ -179,7 +161,7 @@ class Skill:
         self._ask, self.__name__ = ask, name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return run(self._ask, self.__name__, *args, **kwargs)
+        return run_skill(self._ask, self.__name__, *args, **kwargs)
 
     def __repr__(self) -> str:
         return "<skill %s>" % self.__name__
@@ -188,31 +170,31 @@ class Skill:
         return getattr, (builtins, self.__name__)
 
 
-def run(ask: Ask, skill: str, *args: Any, **kwargs: Any) -> Any:
-    """Call a skill with what is in reach here; instructions are given back."""
-    told = ask({"how": "call", "path": "skills.code", "args": [skill], "kwargs": {}})
-    if told["kind"] != "function":
-        return told["text"]
-    return function(str(told["name"]), str(told["text"]))(*args, **kwargs)
+def run_skill(ask: Ask, skill: str, *args: Any, **kwargs: Any) -> Any:
+    """Call a skill in this process; one that is instructions returns its text."""
+    found = ask({"how": "call", "path": "skills.code", "args": [skill], "kwargs": {}})
+    if found["kind"] != "function":
+        return found["text"]
+    return skill_function(str(found["name"]), str(found["text"]))(*args, **kwargs)
 
 
-def function(name: str, text: str) -> Any:
-    """What the text defines under that name; it is run again only if it has changed."""
-    module = sys.modules.get(MODULE + name)
+def skill_function(name: str, text: str) -> Any:
+    """The function that the text defines under that name; it runs again only if it has changed."""
+    module = sys.modules.get(SKILL_MODULE + name)
     if module is None or getattr(module, "__text__", None) != text:
-        module = ModuleType(MODULE + name)
+        module = ModuleType(SKILL_MODULE + name)
         file = "<skill %s>" % name
         linecache.cache[file] = (len(text), None, text.splitlines(True), file)
         module.__dict__.update(__text__=text, __file__=file)
         exec(compile(text, file, "exec"), module.__dict__)
-        sys.modules[MODULE + name] = module
+        sys.modules[SKILL_MODULE + name] = module
     if not hasattr(module, name):
         raise AttributeError("The skill %s defines no function of that name." % name)
     return getattr(module, name)
 
 
-def have(ask: Ask, names: Iterable[str]) -> List[str]:
-    """Have skills like builtins: what is defined under such a name comes first."""
+def define_skills(ask: Ask, names: Iterable[str]) -> list[str]:
+    """Make skills available like builtins, except for names that are taken; the names that are available."""
     known = [name for name, value in vars(builtins).items() if isinstance(value, Skill)]
     wanted = [name for name in names if name in known or not hasattr(builtins, name)]
     for name in set(known) - set(wanted):
@@ -222,10 +204,10 @@ def have(ask: Ask, names: Iterable[str]) -> List[str]:
     return wanted
 
 
-def import_skills(ask: Ask) -> List[str]:
-    """Have all there are; their names."""
-    return have(ask, ask({"how": "call", "path": "skills.import_skills", "args": [], "kwargs": {}}))
+def import_skills(ask: Ask) -> list[str]:
+    """Define all the skills that there are; their names."""
+    return define_skills(ask, ask({"how": "call", "path": "skills.import_skills", "args": [], "kwargs": {}}))
 
 
-# Of what the host has, this runs here.
-HERE: "Dict[str, Callable[..., Any]]" = {"skills.run": run, "skills.import_skills": import_skills}
+# Methods that run in this process.
+LOCAL_METHODS: Dict[str, Callable[..., Any]] = {"skills.run": run_skill, "skills.import_skills": import_skills}

@@ -1,4 +1,4 @@
-"""What a snapshot does with the descriptors it inherited, so that nobody notices that it is there."""
+"""What a snapshot does with the descriptors it inherited, so that it does not disturb other processes."""
 
 from __future__ import annotations
 
@@ -9,21 +9,20 @@ import stat
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Collection, List, Optional
+    from typing import Collection
 
 OPEN_FLAGS = os.O_ACCMODE | os.O_APPEND | os.O_NONBLOCK
 A_PATH = getattr(os, "O_PATH", 0)
-FOLDERS = ("/proc/self/fd", "/dev/fd")
 
 
-def let_go(kept: Collection[int], ours: Collection[int]) -> List[str]:
-    """Replace every pipe, socket and terminal but the kept ones; what of it was not ours, in words.
+def let_go(kept: Collection[int], ours: Collection[int]) -> list[str]:
+    """Replace every pipe, socket and terminal but the kept ones; descriptions of those that were not ours.
 
-    Else a pipe that the worker closes would never reach its end, and a port never be free. Files are opened anew:
-    so their locks are the worker's alone, and their positions are those of now.
+    Otherwise a pipe that the worker closes would never reach its end, and a port would never be free. Files are
+    opened again: so their locks belong to the worker alone, and their positions are those of now.
     """
     null = os.open(os.devnull, os.O_RDWR)
-    lost: List[str] = []
+    lost: list[str] = []
     for fd in open_descriptors():
         if fd in kept or fd == null:
             continue
@@ -34,15 +33,15 @@ def let_go(kept: Collection[int], ours: Collection[int]) -> List[str]:
                     lost.append(described(kind, fd))
                 os.dup2(null, fd, os.get_inheritable(fd))
             elif kind == stat.S_IFREG:
-                open_anew(fd, null)
+                reopen(fd, null)
         except OSError:
-            continue  # the folder's own, gone by now; or a device that does not like to be asked
+            continue  # that of the listing, closed by now; or a device that does not allow this
     os.close(null)
     return lost
 
 
 def has_others(ours: Collection[int]) -> bool:
-    """Whether anything is open that two processes cannot well share, or a file."""
+    """Whether a file is open, or anything that two processes cannot share."""
     for fd in open_descriptors():
         if fd not in ours:
             try:
@@ -54,8 +53,8 @@ def has_others(ours: Collection[int]) -> bool:
     return False
 
 
-def open_descriptors() -> List[int]:
-    for folder in FOLDERS:
+def open_descriptors() -> list[int]:
+    for folder in ("/proc/self/fd", "/dev/fd"):
         try:
             return [int(name) for name in os.listdir(folder)]
         except OSError:
@@ -64,11 +63,12 @@ def open_descriptors() -> List[int]:
 
 
 def is_shared(kind: int, fd: int) -> bool:
-    """Whether two processes that have it get in each other's way; kind 0 is the likes of epoll and eventfd."""
+    """Whether two processes that have it disturb each other; kind 0 is epoll, eventfd and the like."""
     return kind in (stat.S_IFIFO, stat.S_IFSOCK, 0) or (kind == stat.S_IFCHR and os.isatty(fd))
 
 
-def open_anew(fd: int, null: int) -> None:
+def reopen(fd: int, null: int) -> None:
+    """Give a descriptor its own open file, at the same position; a locked file that cannot be opened is dropped."""
     flags = fcntl.fcntl(fd, fcntl.F_GETFL)
     if A_PATH and flags & A_PATH:
         return
@@ -76,21 +76,16 @@ def open_anew(fd: int, null: int) -> None:
     try:
         own = os.open("/proc/self/fd/%d" % fd, flags & OPEN_FLAGS | os.O_CLOEXEC)
     except OSError:
-        if is_locked(fd):
-            os.dup2(null, fd, inheritable)
+        try:
+            with open("/proc/self/fdinfo/%d" % fd, "rb") as file:
+                if b"\nlock:" in file.read():  # the lock would last as long as any copy of the descriptor
+                    os.dup2(null, fd, inheritable)
+        except OSError:
+            pass  # unknown
         return
     os.lseek(own, position, os.SEEK_SET)
     os.dup2(own, fd, inheritable)
     os.close(own)
-
-
-def is_locked(fd: int) -> bool:
-    """Whether the open file holds a lock, which would last as long as any copy of it."""
-    try:
-        with open("/proc/self/fdinfo/%d" % fd, "rb") as file:
-            return b"\nlock:" in file.read()
-    except OSError:
-        return False
 
 
 def described(kind: int, fd: int) -> str:
@@ -99,18 +94,15 @@ def described(kind: int, fd: int) -> str:
     if kind != stat.S_IFSOCK:
         return "a terminal"
     copy = _socket.socket(fileno=os.dup(fd))
-    here, there = address(copy, "getsockname"), address(copy, "getpeername")
-    copy.close()
-    if there:
-        return "the connection to %s" % there
-    return "the socket at %s" % here if here else "a socket"
-
-
-def address(connection: _socket.socket, which: str) -> Optional[str]:
     try:
-        found = getattr(connection, which)()
-    except OSError:
-        return None
-    if isinstance(found, tuple):
-        return "%s:%s" % found[:2]
-    return os.fsdecode(found) or None
+        for name, address_of in (("the connection to", copy.getpeername), ("the socket at", copy.getsockname)):
+            try:
+                found = address_of()
+            except OSError:
+                continue
+            address = "%s:%s" % found[:2] if isinstance(found, tuple) else os.fsdecode(found)
+            if address:
+                return "%s %s" % (name, address)
+    finally:
+        copy.close()
+    return "a socket"

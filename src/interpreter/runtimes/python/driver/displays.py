@@ -1,4 +1,4 @@
-"""From an object to the forms in which it can be shown, without IPython."""
+"""The forms in which a value can be shown, by MIME type, and matplotlib figures as images."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from binascii import b2a_base64
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Callable, Dict, List, Optional, Sequence, Set
+    from typing import Any, Callable, Sequence
 
     from .imports import ImportWatch
-
 
 METHODS = {
     "text/html": "_repr_html_",
@@ -25,23 +24,21 @@ METHODS = {
     "application/json": "_repr_json_",
     "application/javascript": "_repr_javascript_",
 }
+BACKEND = "module://%s.figures_backend" % __name__.rpartition(".")[0]
+WINDOWLESS = ("agg", "cairo", "pdf", "pgf", "ps", "svg", "template", BACKEND)
 
 
-def bundle_of(value: Any, png_of_figure: Callable[[Any], Optional[bytes]]) -> Dict[str, Any]:
-    """All forms of a value, by MIME type; `text/plain` is always among them."""
-    data: Dict[str, Any] = {"text/plain": plain(value)}
+def bundle_of(value: Any, png_of_figure: Callable[[Any], bytes | None]) -> dict[str, Any]:
+    """All forms of a value; `text/plain` is always among them."""
+    data: dict[str, Any] = {"text/plain": plain(value)}
     if isinstance(value, type):
         return data
     offered = called(value, "_repr_mimebundle_", include=None, exclude=None)
-    if isinstance(offered, tuple):
-        offered = offered[0]
     if isinstance(offered, dict):
         data.update(offered)
     else:
         for mime, method in METHODS.items():
             form = called(value, method)
-            if isinstance(form, tuple):
-                form = form[0]  # (data, metadata)
             if form is not None:
                 data[mime] = form
     if is_figure(value):
@@ -49,26 +46,23 @@ def bundle_of(value: Any, png_of_figure: Callable[[Any], Optional[bytes]]) -> Di
     return sendable(data)
 
 
+def called(value: Any, method: str, **arguments: Any) -> Any:
+    """The data that a rich representation method returns; None if it is missing or fails."""
+    try:
+        function: Callable[..., Any] | None = getattr(value, method, None)
+        has_everything = getattr(value, "_no_value_has_this_attribute_", None) is not None  # a mock or a proxy
+        if not callable(function) or has_everything:
+            return None
+        found = function(**arguments)
+    except Exception:  # noqa: BLE001 -- a broken picture of a value must not hide the value
+        return None
+    return found[0] if isinstance(found, tuple) else found  # (data, metadata)
+
+
 def is_figure(value: Any) -> bool:
     """Whether this is a matplotlib figure; matplotlib is not imported to find out."""
     names = [(base.__module__, base.__name__) for base in type(value).__mro__]
     return ("matplotlib.figure", "Figure") in names
-
-
-def called(value: Any, method: str, **arguments: Any) -> Any:
-    """What a rich representation method gives; None if it is not there or fails."""
-    try:
-        function: Optional[Callable[..., Any]] = getattr(value, method, None)
-        if not callable(function) or looks_magic(value):
-            return None
-        return function(**arguments)
-    except Exception:  # noqa: BLE001 -- a broken picture of a value must not hide the value
-        return None
-
-
-def looks_magic(value: Any) -> bool:
-    """Whether a value claims to have every attribute, as mocks and proxies do."""
-    return getattr(value, "_no_value_has_this_attribute_", None) is not None
 
 
 def plain(value: Any) -> str:
@@ -78,8 +72,8 @@ def plain(value: Any) -> str:
         return "<%s object whose repr() raised %s: %s>" % (type(value).__name__, type(error).__name__, error)
 
 
-def sendable(data: Dict[str, Any]) -> Dict[str, Any]:
-    """The same bundle as text: bytes decoded or in base64, and nothing that JSON cannot hold."""
+def sendable(data: dict[str, Any]) -> dict[str, Any]:
+    """The same bundle as text: bytes decoded or in base64, without what JSON cannot hold."""
     whole = {mime: as_text(mime, form) for mime, form in data.items() if form is not None}
     if all(isinstance(form, str) for form in whole.values()):
         return whole
@@ -98,28 +92,28 @@ def as_text(mime: str, form: Any) -> Any:
     return b2a_base64(form, newline=False).decode()
 
 
-BACKEND = "module://%s.figures_backend" % __name__.rpartition(".")[0]
-WINDOWLESS = ("agg", "cairo", "pdf", "pgf", "ps", "svg", "template", BACKEND)
-
-
 class Figures:
-    """The open figures of the session."""
+    """The open matplotlib figures: shown as images by plt.show() and at the end of a block, then closed."""
 
-    current: Optional[Figures] = None  # the one that our backend shows through
+    current: Figures | None = None  # the one that our backend shows through
 
-    def __init__(self, display: Callable[[Dict[str, Any]], None]) -> None:
+    def __init__(self, display: Callable[[dict[str, Any]], None]) -> None:
         self._display = display
-        self._shown: Set[int] = set()
+        self._shown: set[int] = set()
 
     def choose_backend(self, watch: ImportWatch) -> None:
         """Have matplotlib use our backend from the moment it is imported, without importing it."""
+
+        def use_backend(matplotlib: ModuleType) -> None:
+            matplotlib.rcParams["backend"] = BACKEND
+
         Figures.current = self
         watch.on_import("matplotlib", use_backend)
 
     def begin(self) -> None:
         self._shown.clear()
 
-    def png(self, figure: Any) -> Optional[bytes]:
+    def png(self, figure: Any) -> bytes | None:
         """A figure as an image, if it is not empty; it is not shown again at the end of the block."""
         self._shown.add(id(figure))
         if not (figure.axes or figure.lines or figure.texts or figure.images or figure.patches):
@@ -131,8 +125,7 @@ class Figures:
     def show(self, figure: Any) -> None:
         image = self.png(figure)
         if image is not None:
-            encoded = b2a_base64(image, newline=False).decode()
-            self._display({"image/png": encoded, "text/plain": repr(figure)})
+            self._display(sendable({"image/png": image, "text/plain": repr(figure)}))
 
     def show_open(self, older: Sequence[Any] = ()) -> None:
         """Show the figures that are open, except for these older ones, and close them."""
@@ -145,8 +138,8 @@ class Figures:
             for figure in figures:
                 sys.modules["matplotlib.pyplot"].close(figure)
 
-    def open(self) -> List[Any]:
-        """Figures that pyplot holds, unless they have windows of their own."""
+    def open(self) -> list[Any]:
+        """The figures that pyplot holds, unless they have their own windows."""
         helpers = sys.modules.get("matplotlib._pylab_helpers")
         if helpers is None or "matplotlib.pyplot" not in sys.modules:
             return []
@@ -154,7 +147,3 @@ class Figures:
         if figures and sys.modules["matplotlib"].get_backend().lower() not in WINDOWLESS:
             return []
         return figures
-
-
-def use_backend(matplotlib: ModuleType) -> None:
-    matplotlib.rcParams["backend"] = BACKEND

@@ -1,4 +1,4 @@
-"""The event loop behind top-level await: one for the whole session, running while a block awaits."""
+"""What both engines need to run a block: the event loop, active lines, shell commands, and the form of errors."""
 
 from __future__ import annotations
 
@@ -7,43 +7,56 @@ import re
 import sys
 import time
 import traceback
-import types
+from types import TracebackType
 
 from .imports import trusted_import
+from .interrupts import OURS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import asyncio
     from types import CodeType, FrameType
-    from typing import Any, Callable, Coroutine, Dict, List, Match, Optional, Sequence, Set, Tuple
+    from typing import Any, Callable, Coroutine, Iterator, Match, Sequence
 
     from .interrupts import Interrupts
 
+TOOL_IDS = (4, 3)  # of sys.monitoring; Python reserves the others
+HITS_PER_LINE = 1000  # after this many hits a line is no longer traced, so it costs nothing
+BURST = 50.0  # this many lines may be reported at once
+PER_SECOND = 50.0  # and this many a second on average
+VARIABLE = r"\{([^{}]+)\}|\$(\w+)"
+
 
 class EventLoop:
-    """Tasks that a block leaves behind go on whenever a later block awaits."""
+    """The event loop behind top-level await. Tasks that a block leaves behind continue when a later block awaits."""
 
-    def __init__(self, interrupts: Optional[Interrupts] = None) -> None:
+    def __init__(self, interrupts: Interrupts | None = None) -> None:
         self._interrupts = interrupts
-        self._loop: Optional[asyncio.AbstractEventLoop] = None
-        self.interrupted = False  # the block that awaits was cancelled by an interrupt
+        self._loop: Any = None
+        self.interrupted = False  # an interrupt cancelled the block that awaits
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine to its end; an interrupt cancels it, so that it can clean up."""
         asyncio = trusted_import("asyncio")
-        if asyncio._get_running_loop() is not None:  # only where the caller's own process runs the block
+        if asyncio._get_running_loop() is not None:  # only for Python in the caller's process
             coroutine.close()
             raise RuntimeError("await at the top level cannot be used here: an event loop is already running")
-        loop = self._current()
-        task = loop.create_task(coroutine)
+        if self._loop is None or self._loop.is_closed():
+            self._loop = asyncio.new_event_loop()
+        if self._interrupts is not None:
+            asyncio.set_event_loop(self._loop)
+        task = self._loop.create_task(coroutine)
         self.interrupted = False
         if self._interrupts is not None:
             self._interrupts.cancel = lambda frame: self._cancel(task, frame)
         try:
-            return loop.run_until_complete(task)
+            return self._loop.run_until_complete(task)
         except BaseException as error:
-            if not task.done():  # the interrupt struck inside a step
-                self._finish(task)
+            if not task.done():  # the interrupt was raised inside a step
+                task.cancel()
+                try:
+                    self._loop.run_until_complete(task)
+                except asyncio.CancelledError:
+                    self.interrupted = True
             if self.was_interrupted(error):
                 raise KeyboardInterrupt from None
             raise
@@ -51,14 +64,33 @@ class EventLoop:
             if self._interrupts is not None:
                 self._interrupts.cancel = None
 
-    def descriptors(self) -> List[int]:
-        """What the loop itself has open."""
+    def _cancel(self, task: Any, frame: FrameType | None) -> bool:
+        """Handle an interrupt by cancelling a task that waits; False if the user's code gets the exception instead.
+
+        An exception within asyncio's code could lose a task for good.
+        """
+        asyncio = trusted_import("asyncio")
+        if self._loop is None or not self._loop.is_running() or self.interrupted:
+            return False
+        in_asyncio = frame is not None and frame.f_code.co_filename.startswith(os.path.dirname(asyncio.__file__))
+        if asyncio.current_task(self._loop) is not None and not in_asyncio:
+            return False
+        self.interrupted = True
+        self._loop.call_soon_threadsafe(task.cancel)
+        return True
+
+    def was_interrupted(self, error: BaseException) -> bool:
+        """Whether this is the cancellation that an interrupt caused."""
+        return self.interrupted and isinstance(error, trusted_import("asyncio").CancelledError)
+
+    def descriptors(self) -> list[int]:
+        """The descriptors that the loop itself has open."""
         ends = [getattr(self._loop, name, None) for name in ("_ssock", "_csock")]
         return [end.fileno() for end in ends if end is not None]
 
     def renew(self) -> None:
-        """In a snapshot that goes on: what the loop waits with was let go of; its tasks stay."""
-        loop: Any = self._loop
+        """In a snapshot that resumes: replace the descriptors that were released; the tasks stay."""
+        loop = self._loop
         if loop is None or loop.is_closed():
             return
         try:
@@ -73,62 +105,17 @@ class EventLoop:
         if self._loop is not None:
             self._loop.close()
 
-    def was_interrupted(self, error: BaseException) -> bool:
-        """Whether this is the cancellation that an interrupt asked for."""
-        return self.interrupted and isinstance(error, trusted_import("asyncio").CancelledError)
-
-    def _current(self) -> asyncio.AbstractEventLoop:
-        asyncio = trusted_import("asyncio")
-        if self._loop is None or self._loop.is_closed():
-            self._loop = asyncio.new_event_loop()
-        if self._interrupts is not None:
-            asyncio.set_event_loop(self._loop)
-        assert self._loop is not None
-        return self._loop
-
-    def _cancel(self, task: asyncio.Task[Any], frame: Optional[FrameType]) -> bool:
-        """Take an interrupt: cancel what waits; the user's code in the middle of a step gets the exception.
-
-        An exception within asyncio's own code could lose a task for ever.
-        """
-        asyncio = trusted_import("asyncio")
-        if self._loop is None or not self._loop.is_running() or self.interrupted:
-            return False
-        asyncios_own = os.path.dirname(asyncio.__file__)
-        in_asyncio = frame is not None and frame.f_code.co_filename.startswith(asyncios_own)
-        if asyncio.current_task(self._loop) is not None and not in_asyncio:
-            return False
-        self.interrupted = True
-        self._loop.call_soon_threadsafe(task.cancel)
-        return True
-
-    def _finish(self, task: asyncio.Task[Any]) -> None:
-        asyncio = trusted_import("asyncio")
-        task.cancel()
-        try:
-            assert self._loop is not None
-            self._loop.run_until_complete(task)
-        except asyncio.CancelledError:
-            self.interrupted = True
-
-
-TOOL_IDS = (4, 3)  # those that Python leaves to everybody
-HITS_PER_LINE = 1000  # a line that was hit so often is no news, and from then on costs nothing
-BURST = 50.0  # so many lines may be told at once
-PER_SECOND = 50.0  # and so many a second on average
-
 
 class ActiveLines:
-    """Follows the top level of one block at a time."""
+    """Reports which top-level line of a block is running: by sys.monitoring, or statement by statement without it."""
 
     def __init__(self, tell: Callable[[int], None]) -> None:
         self.enabled = True
         self._tell = tell
-        self._offset = 0
-        self._first = self._last = 0
-        self._hits: Dict[Tuple[int, int], int] = {}
+        self._offset = self._first = self._last = 0
+        self._hits: dict[tuple[int, int], int] = {}
         self._allowance, self._asked = BURST, 0.0
-        self._monitoring = getattr(sys, "monitoring", None)
+        self._monitoring: Any = getattr(sys, "monitoring", None)
         self._tool = -1
 
     def begin(self, offset: int = 0) -> None:
@@ -142,64 +129,56 @@ class ActiveLines:
         if not self.enabled:
             return
         self._first = line
-        if self._tool < 0 and self._monitoring is not None:
-            self._take_tool()
-        if self._tool >= 0 and self._monitoring is not None:
-            self._monitoring.set_local_events(self._tool, code, self._monitoring.events.LINE)
-        else:
-            self._at(line, first=True)
-
-    def _take_tool(self) -> None:
-        monitoring: Any = self._monitoring
-        for tool in TOOL_IDS:
-            if monitoring.get_tool(tool) is None:
+        monitoring = self._monitoring
+        if monitoring is not None and self._tool < 0:
+            tool = next((each for each in TOOL_IDS if monitoring.get_tool(each) is None), None)
+            if tool is None:
+                monitoring = self._monitoring = None  # other tools use them all
+            else:
                 monitoring.use_tool_id(tool, "interpreter active lines")
                 monitoring.register_callback(tool, monitoring.events.LINE, self._on_line)
                 self._tool = tool
-                return
-        self._monitoring = None  # others have them all
+        if monitoring is not None:
+            monitoring.set_local_events(self._tool, code, monitoring.events.LINE)
+        else:
+            self._at(line, first=True)
 
     def _on_line(self, code: CodeType, line: int) -> Any:
         place = (id(code), line)
         hits = self._hits[place] = self._hits.get(place, 0) + 1
-        if hits > HITS_PER_LINE or line < self._first:  # coroutines begin in a line that is none
-            return self._monitoring.DISABLE if self._monitoring else None
+        if hits > HITS_PER_LINE or line < self._first:  # coroutines begin at a line that does not exist
+            return self._monitoring.DISABLE
         self._at(line, first=hits == 1)
         return None
 
     def _at(self, line: int, first: bool) -> None:
         if line == self._last:
             return
-        if not first and not self._may_tell():
-            return
+        if not first:
+            now = time.monotonic()
+            self._allowance = min(BURST, self._allowance + (now - self._asked) * PER_SECOND)
+            self._asked = now
+            if self._allowance < 1:
+                return
+            self._allowance -= 1
         self._last = line
         self._tell(line + self._offset)
-
-    def _may_tell(self) -> bool:
-        now = time.monotonic()
-        self._allowance = min(BURST, self._allowance + (now - self._asked) * PER_SECOND)
-        self._asked = now
-        if self._allowance < 1:
-            return False
-        self._allowance -= 1
-        return True
 
 
 def first_line(statement: Any) -> int:
     """Where a statement begins, its decorators included."""
-    lines: List[int] = [statement.lineno, *(each.lineno for each in getattr(statement, "decorator_list", ()))]
-    return min(lines)
+    return int(min([statement.lineno, *(each.lineno for each in getattr(statement, "decorator_list", ()))]))
 
 
-VARIABLE = r"\{([^{}]+)\}|\$(\w+)"
+# -- shell commands -------------------------------------------------------------------------------------------------
 
 
 def run_command(command: str) -> int:
-    """Run a command whose output goes where the block's own goes; its exit code, negative for a signal."""
+    """Run a command that writes to the block's own output; its exit code, negative for a signal."""
     return int(trusted_import("subprocess").call(command, shell=True, executable=shell_program()))
 
 
-def command_output(command: str) -> List[str]:
+def command_output(command: str) -> list[str]:
     """The lines that a command writes, errors included."""
     subprocess = trusted_import("subprocess")
     both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
@@ -207,17 +186,16 @@ def command_output(command: str) -> List[str]:
     return str(ran.stdout.decode("utf-8", "replace")).splitlines()
 
 
-def shell_program() -> Optional[str]:
-    """The user's shell where it is bash or zsh, else bash, else what the system has."""
+def shell_program() -> Any:
+    """The user's shell if it is bash or zsh, else bash, else None for the system's default."""
     wanted = os.environ.get("SHELL", "")
     if os.path.basename(wanted) in ("bash", "zsh") and os.path.exists(wanted):
         return wanted
-    found: Optional[str] = trusted_import("shutil").which("bash")
-    return found
+    return trusted_import("shutil").which("bash")
 
 
-def expand(command: str, namespace: Dict[str, Any]) -> str:
-    """Put the values of `{expressions}` and `$names` into a command; what is not one stays as it is."""
+def expand(command: str, namespace: dict[str, Any]) -> str:
+    """Put the values of `{expressions}` and `$names` into a command; anything else stays as it is."""
 
     def value(match: Match[str]) -> str:
         expression, name = match.groups()
@@ -231,40 +209,38 @@ def expand(command: str, namespace: Dict[str, Any]) -> str:
     return re.sub(VARIABLE, value, command)
 
 
-OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# -- errors ---------------------------------------------------------------------------------------------------------
 
 
-def clean(error: BaseException, hidden: Sequence[str] = (OURS,), longest: int = 0) -> BaseException:
-    """Take the frames of files in these folders, and the middle of very long tracebacks, out of an error."""
-    seen: Set[int] = set()
-    todo: List[Optional[BaseException]] = [error]
+def error_chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, those that led to it, and those that it groups."""
+    todo: list[Any] = [error]
+    seen: set[int] = set()
     while todo:
-        current = todo.pop()
-        if current is None or id(current) in seen:
-            continue
-        seen.add(id(current))
-        current.__traceback__ = shortened(current.__traceback__, tuple(hidden), longest)
-        todo += [current.__cause__, current.__context__, *getattr(current, "exceptions", ())]
-    return error
+        current = todo.pop(0)
+        if isinstance(current, BaseException) and id(current) not in seen:
+            seen.add(id(current))
+            todo += [current.__cause__, current.__context__, *getattr(current, "exceptions", ())]
+            todo.append(current.__dict__.get("reason"))  # of a URLError
+            yield current
 
 
-def shortened(
-    whole: Optional[types.TracebackType], hidden: Tuple[str, ...], longest: int
-) -> Optional[types.TracebackType]:
-    entries: List[types.TracebackType] = []
-    entry = whole
-    while entry is not None:
-        entries.append(entry)
-        entry = entry.tb_next
-    kept = [entry for entry in entries if not entry.tb_frame.f_code.co_filename.startswith(hidden)]
-    if longest and len(kept) > longest:
-        kept = kept[: longest // 2] + kept[-longest // 2 :]
-    if len(kept) == len(entries):
-        return whole
-    rebuilt: Optional[types.TracebackType] = None
-    for entry in reversed(kept):
-        rebuilt = types.TracebackType(rebuilt, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
-    return rebuilt
+def clean(error: BaseException, hidden: Sequence[str] = (OURS,), longest: int = 0) -> None:
+    """Remove the frames of files in these folders, and the middle of very long tracebacks."""
+    for current in error_chain(error):
+        entries: list[TracebackType] = []
+        entry = current.__traceback__
+        while entry is not None:
+            entries.append(entry)
+            entry = entry.tb_next
+        kept = [entry for entry in entries if not entry.tb_frame.f_code.co_filename.startswith(tuple(hidden))]
+        if longest and len(kept) > longest:
+            kept = kept[: longest // 2] + kept[-longest // 2 :]
+        if len(kept) < len(entries):
+            rebuilt: TracebackType | None = None
+            for entry in reversed(kept):
+                rebuilt = TracebackType(rebuilt, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+            current.__traceback__ = rebuilt
 
 
 def formatted(error: BaseException, hidden: Sequence[str] = (OURS,), block_names: str = "") -> str:
@@ -279,7 +255,7 @@ def formatted(error: BaseException, hidden: Sequence[str] = (OURS,), block_names
     return "".join(traceback.format_exception(type(error), error, error.__traceback__))
 
 
-def outcome(error: Optional[BaseException]) -> Tuple[str, int]:
+def outcome(error: BaseException | None) -> tuple[str, int]:
     """How a block ended: its status and its exit code."""
     if error is None:
         return "ok", 0
@@ -295,3 +271,25 @@ def exit_code(error: SystemExit) -> int:
     if error.code is None:
         return 0
     return error.code & 0xFF if isinstance(error.code, int) else 1
+
+
+def refusals(error: BaseException | None) -> list[dict[str, Any]]:
+    """The system errors in an error's chain, with the paths they concern."""
+    found: list[dict[str, Any]] = []
+    for _, current in zip(range(64), error_chain(error)):
+        if isinstance(current, OSError) and isinstance(current.errno, int):
+            names = [
+                os.path.abspath(os.fsdecode(name))
+                for name in (current.filename, current.filename2)
+                if isinstance(name, (str, bytes, os.PathLike))
+            ]
+            kind = type(current).__name__
+            found += [{"number": current.errno, "path": path, "kind": kind} for path in names or [""]]
+    return found[:8]
+
+
+def working_directory() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:
+        return None  # it was removed

@@ -1,4 +1,4 @@
-"""Imports of our own that the user's files cannot disturb, and notice of imports that concern us."""
+"""Imports that the user's files cannot shadow, and callbacks when a module is imported."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import sys
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Callable, Dict, Optional
+    from typing import Any, Callable
 
 
 def trusted_import(name: str) -> Any:
-    """Import a module for ourselves: never a file of that name in the working directory."""
+    """Import a module for the driver: never a file of that name in the working directory."""
     if name in sys.modules:
         return importlib.import_module(name)
     kept = sys.path[:]
@@ -25,10 +25,10 @@ def trusted_import(name: str) -> Any:
 
 
 class ImportWatch:
-    """Calls back once when a module has been imported, whoever imports it."""
+    """Calls back once when a module has been imported."""
 
     def __init__(self) -> None:
-        self._actions: Dict[str, Callable[[ModuleType], None]] = {}
+        self._actions: dict[str, Callable[[ModuleType], None]] = {}
 
     def on_import(self, name: str, action: Callable[[ModuleType], None]) -> None:
         if name in sys.modules:
@@ -38,7 +38,7 @@ class ImportWatch:
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
 
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Optional[Any]:
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         action = self._actions.pop(name, None)
         if action is None:
             return None
@@ -46,15 +46,12 @@ class ImportWatch:
             sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
         if spec is not None and spec.loader is not None:
-            after_execution(spec.loader, action)
+            loader: Any = spec.loader
+            execute = loader.exec_module
+
+            def exec_module(module: ModuleType) -> None:
+                execute(module)
+                action(module)
+
+            loader.exec_module = exec_module
         return spec
-
-
-def after_execution(loader: Any, action: Callable[[ModuleType], None]) -> None:
-    execute = loader.exec_module
-
-    def exec_module(module: ModuleType) -> None:
-        execute(module)
-        action(module)
-
-    loader.exec_module = exec_module

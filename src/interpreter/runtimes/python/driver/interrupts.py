@@ -1,43 +1,44 @@
-"""What SIGINT does: KeyboardInterrupt in the user's code, and nothing anywhere else."""
+"""What SIGINT does: it raises KeyboardInterrupt in the user's code, and nowhere else."""
 
 from __future__ import annotations
 
+import os
 import signal
 from _thread import get_ident
-
-from .execution import OURS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
-    from typing import Any, Callable, Optional
+    from typing import Any, Callable
 
-    Cancel = Callable[[Optional[FrameType]], bool]
+OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # the folder of our own code
 
 
 class Interrupts:
-    """Belongs to the main thread, like signals do; `with interrupts:` puts them off until the end."""
+    """Interrupts of the main thread; `with interrupts:` defers them until the end of the block."""
 
     def __init__(self) -> None:
-        self.cancel: Optional[Cancel] = None  # may take an interrupt, which is then no exception
+        self.cancel: Callable[[FrameType | None], bool] | None = (
+            None  # may handle an interrupt itself
+        )
         self.user_code = UserCode(self)
-        self._running = True  # a block is running; at the start one is on its way
-        self._armed = 0  # within the block, the user's own code is: how many times one within the other
-        self._held = 0  # our own code is doing something that must not be cut in two
-        self._waiting = False  # an interrupt came where it could not strike
-        self._window = False  # it is held, and yet may strike: our code waits, and is ready for it
-        self._struck = True  # it has struck our own code: once in a block, and not before the first
+        self._running = True  # a block is running; at the start one is about to come
+        self._armed = 0  # how deeply calls of the user's code are nested; 0 outside of it
+        self._held = 0  # our own code is doing something that must not be interrupted
+        self._waiting = False  # an interrupt came and was deferred
+        self._window = False  # interrupts are deferred, but our code waits and is ready for one
+        self._struck = True  # an interrupt was raised in our own code: once in a block, and not before the first
         self._main = get_ident()
         self._handler = self._handle
 
     def install(self) -> None:
-        """Put our handler in place, also after user code has put in its own."""
+        """Install our handler, also after the user's code has installed another."""
         if signal.getsignal(signal.SIGINT) is not self._handler:
             signal.signal(signal.SIGINT, self._handler)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
     def leave(self) -> None:
-        """In a process that the user's code forked: Ctrl-C means there what it means everywhere."""
+        """In a process that the user's code forked: Ctrl-C has its usual meaning there."""
         if signal.getsignal(signal.SIGINT) is self._handler:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -47,11 +48,11 @@ class Interrupts:
         self._running, self._struck = True, False
 
     def end(self) -> None:
-        """The block is over, and an interrupt that did not find its way into it with it."""
+        """The block is over; a deferred interrupt is dropped."""
         self._running = self._waiting = False
         self._armed = 0
 
-    def _handle(self, signum: int, frame: Optional[FrameType]) -> None:
+    def _handle(self, signum: int, frame: FrameType | None) -> None:
         if not self._running:
             return
         if not self._may_strike(frame):
@@ -62,8 +63,8 @@ class Interrupts:
             return
         raise KeyboardInterrupt
 
-    def _may_strike(self, frame: Optional[FrameType]) -> bool:
-        """Whether it is the user's code that is cut in two, or ours, which a second interrupt may do once."""
+    def _may_strike(self, frame: FrameType | None) -> bool:
+        """Whether an interrupt may be raised here: in the user's code, or as a second one, once, in ours."""
         if self._held and not self._window:
             return False
         is_ours = not self._window and frame is not None and frame.f_code.co_filename.startswith(OURS)
@@ -74,7 +75,7 @@ class Interrupts:
         return strikes
 
     def arm(self) -> None:
-        """The user's code starts: an interrupt that waited for it strikes now."""
+        """The user's code starts: a deferred interrupt is raised now."""
         self._armed += 1
         if self._waiting:
             self._armed -= 1
@@ -96,7 +97,7 @@ class Interrupts:
             self._handle(signal.SIGINT, None)
 
     def wait(self, wait: Callable[[], Any]) -> None:
-        """Call something that waits, and let an interrupt end it even where interrupts are put off."""
+        """Call something that waits, and let an interrupt end it even while interrupts are deferred."""
         if get_ident() != self._main:
             wait()
             return
@@ -110,7 +111,7 @@ class Interrupts:
 
 
 class UserCode:
-    """`with interrupts.user_code:` is where the user's code runs, and where an interrupt may strike."""
+    """`with interrupts.user_code:` is where the user's code runs, and where an interrupt may be raised."""
 
     def __init__(self, interrupts: Interrupts) -> None:
         self._interrupts = interrupts

@@ -19,19 +19,13 @@ from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
 from .displays import sendable
-from .execution import (
-    OURS,
-    clean,
-    exit_code,
-    first_line,
-    formatted,
-    run_command,
-)
+from .execution import clean, exit_code, first_line, formatted, run_command
+from .interrupts import OURS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import CodeType, ModuleType
-    from typing import Any, ContextManager, Dict, Iterator, List, Optional, Tuple
+    from typing import Any, ContextManager, Iterator
 
     from .channel import Report
     from .displays import Figures
@@ -73,51 +67,51 @@ class IPythonEngine:
         for name in ("bash", "sh"):
             shell.register_magic_function(partial(shell.script, name), "cell", name)
         self._transforms = self._transforms_now()
+        self.tell = shell.tell
 
-    def run(self, code: str, colors: bool = False) -> Optional[BaseException]:
-        """Run a block, telling what it says; the error that ended it, if one did."""
+    def run(self, code: str, colors: bool = False) -> BaseException | None:
+        """Run a block; the error that ended it, if any."""
         shell = self._shell
         wanted = "linux" if colors else "nocolor"
         if shell.colors.lower() != wanted:
             shell.colors = wanted
-        self._lines.begin(offset=leading_empty_lines(code))
+        empty = (count for count, line in enumerate(code.splitlines()) if line.strip())
+        self._lines.begin(offset=next(empty, 0))  # IPython removes empty lines at the top
         shell.depth = 0
         result = shell.run_cell(code, store_history=True)
-        shell.forget_outputs()
-        error: Optional[BaseException] = result.error_before_exec or result.error_in_exec
+        outputs = getattr(shell.history_manager, "outputs", None)
+        if outputs:
+            outputs.clear()  # IPython 9 would keep all output in memory
+        error: BaseException | None = result.error_before_exec or result.error_in_exec
         return error
 
     def warm(self) -> None:
-        """Read a block, and run nothing: after a fork, what that writes to is copied now, while nobody waits."""
-        if self._transforms_now() == self._transforms:  # the user's own are not called for nothing
+        """Parse a block without running it: after a fork, this copies the memory it writes to while there is time."""
+        if self._transforms_now() == self._transforms:  # not with transforms that the user has added
             try:
                 self._shell.compile.ast_parse(self._shell.transform_cell("0"), "<warm>")
-            except Exception:  # noqa: BLE001 -- the user put something else into the place of what it needs
+            except Exception:  # noqa: BLE001 -- the user has replaced something that it needs
                 return
 
-    def _transforms_now(self) -> List[Any]:
+    def _transforms_now(self) -> list[Any]:
         of, more = self._shell.input_transformer_manager, self._shell.input_transformers_post
         return [*of.cleanup_transforms, *of.line_transforms, *of.token_transformers, *more]
 
     @property
-    def hidden(self) -> Dict[str, Any]:
-        """Names that are in the namespace and not the user's."""
-        found: Dict[str, Any] = self._shell.user_ns_hidden
-        return found
-
-    def tell(self, error: BaseException) -> None:
-        self._shell.tell(error)
+    def hidden(self) -> Any:
+        """Names in the namespace that are not the user's."""
+        return self._shell.user_ns_hidden
 
 
 class Publisher(DisplayPublisher):  # type: ignore[misc]
-    """display() and its like."""
+    """display() and similar functions."""
 
     def publish(
         self,
-        data: Dict[str, Any],
-        metadata: Optional[Dict[str, Any]] = None,
+        data: dict[str, Any],
+        metadata: dict[str, Any] | None = None,
         *_: Any,
-        transient: Optional[Dict[str, Any]] = None,
+        transient: dict[str, Any] | None = None,
         update: bool = False,
         **__: Any,
     ) -> None:
@@ -133,7 +127,7 @@ class ResultHook(DisplayHook):  # type: ignore[misc]
     def write_output_prompt(self) -> None:
         """There are no prompts here."""
 
-    def write_format_data(self, format_dict: Dict[str, Any], md_dict: Any = None) -> None:
+    def write_format_data(self, format_dict: dict[str, Any], md_dict: Any = None) -> None:
         Shell.report.display(sendable(format_dict))
 
     def finish_displayhook(self) -> None:
@@ -141,7 +135,7 @@ class ResultHook(DisplayHook):  # type: ignore[misc]
 
 
 class Shell(InteractiveShell):  # type: ignore[misc]
-    """The shell of IPython, speaking through the driver."""
+    """IPython's shell, with its output sent through the driver."""
 
     report: Report
     lines: ActiveLines
@@ -150,31 +144,31 @@ class Shell(InteractiveShell):  # type: ignore[misc]
 
     def __init__(self, **arguments: Any) -> None:
         self.depth = 0  # of run_cell() within run_cell()
-        self._starts: List[int] = []  # where the statements begin that are still to run
+        self._starts: list[int] = []  # the first lines of the statements that are still to run
         super().__init__(displayhook_class=ResultHook, display_pub_class=Publisher, **arguments)
-        self.InteractiveTB.tb_offset = 0  # our frames are taken out by name
+        self.InteractiveTB.tb_offset = 0  # our frames are removed by name
         self.loop_runner = self.loop.run
 
-    # -- no traces on the disk -------------------------------------------------------------------------------
+    # -- nothing on disk --------------------------------------------------------------------------------
 
-    profile_dir = traitlets.Any()  # a folder that IPython would make, were it a real one
+    profile_dir = traitlets.Any()  # IPython would create the folder of a real one
 
     def init_ipython_dir(self, ipython_dir: Any) -> None:
-        """No folder: nothing is kept between sessions."""
+        """No folder, since nothing is kept between sessions."""
 
     def init_profile_dir(self, profile_dir: Any) -> None:
         self.profile_dir = SimpleNamespace(location=os.devnull)
-        self.db: Dict[str, Any] = {}
+        self.db: dict[str, Any] = {}
 
     def init_user_ns(self) -> None:
         super().init_user_ns()
-        kept = {"exit": builtins.exit, "quit": builtins.quit, "open": open}  # Python's own do what is wanted here
+        kept = {"exit": builtins.exit, "quit": builtins.quit, "open": open}  # Python's versions, not IPython's
         self.user_ns.update(kept)
         self.user_ns_hidden.update(kept)
 
     # -- running ---------------------------------------------------------------------------------------------
 
-    async def run_ast_nodes(self, nodelist: List[Any], *arguments: Any, **options: Any) -> Any:
+    async def run_ast_nodes(self, nodelist: list[Any], *arguments: Any, **options: Any) -> Any:
         if self.depth == 0:
             self._starts = [first_line(node) for node in nodelist]
         return await super().run_ast_nodes(nodelist, *arguments, **options)
@@ -191,24 +185,21 @@ class Shell(InteractiveShell):  # type: ignore[misc]
                 else:
                     exec(code_obj, self.user_global_ns, self.user_ns)
         except BaseException as error:  # noqa: BLE001 -- whatever the user's code raises, SystemExit too
-            self._failed(error, result)
+            if self.loop.was_interrupted(error):
+                error = KeyboardInterrupt().with_traceback(error.__traceback__)
+            if result is not None:
+                result.error_in_exec = error
+            self.tell(error)
             return True
         finally:
             self.depth -= 1
         return False
 
-    def _failed(self, error: BaseException, result: Any) -> None:
-        if self.loop.was_interrupted(error):
-            error = KeyboardInterrupt().with_traceback(error.__traceback__)
-        if result is not None:
-            result.error_in_exec = error
-        self.tell(error)
-
     def tell(self, error: BaseException) -> None:
-        """Say what went wrong."""
+        """Report an error to the user."""
         if isinstance(error, KeyboardInterrupt):
             self.report.flush()
-            plain = formatted(error, HIDDEN)  # the host waits, and IPython takes its time
+            plain = formatted(error, HIDDEN)  # the host waits, and IPython is slow
             self.report.stream("stderr", OF_A_BLOCK.sub(r"Cell In[\1], line \2", plain))
         elif not isinstance(error, SystemExit):
             self.showtraceback((type(error), error, error.__traceback__), running_compiled_code=True)
@@ -221,7 +212,7 @@ class Shell(InteractiveShell):  # type: ignore[misc]
         self.user_ns["_exit_code"] = run_command(self.var_expand(cmd, depth=1))
 
     def script(self, program: str, line: str, cell: str) -> None:
-        """`%%bash`: like `!cmd`; IPython's own would leave a thread behind."""
+        """`%%bash`: like `!cmd`; IPython's version would leave a thread behind."""
         if line.strip():
             self.run_cell_magic("script", program + " " + line, cell)
             return
@@ -232,38 +223,28 @@ class Shell(InteractiveShell):  # type: ignore[misc]
 
     # -- tracebacks ------------------------------------------------------------------------------------------
 
-    def _get_exc_info(self, exc_tuple: Any = None) -> Tuple[Any, Any, Any]:
+    def _get_exc_info(self, exc_tuple: Any = None) -> tuple[Any, Any, Any]:
         _, value, traceback = super()._get_exc_info(exc_tuple)
         if isinstance(value, BaseException):
             value.__traceback__ = traceback
             clean(value, HIDDEN, LONGEST_TRACEBACK)
             traceback = value.__traceback__
-        found: Tuple[Any, Any, Any] = super()._get_exc_info((type(value), value, traceback))
+        found: tuple[Any, Any, Any] = super()._get_exc_info((type(value), value, traceback))
         return found
 
-    def _showtraceback(self, etype: Any, evalue: Any, stb: List[str]) -> None:
+    def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
         self.report.flush()
         self.report.stream("stderr", self.InteractiveTB.stb2text(stb) + "\n")
 
-    # -- IPython 9 would keep all output and every traceback in memory ---------------------------------------
+    # -- IPython 9 would keep output and tracebacks in memory -----------------------------------------------
 
     @contextmanager
     def _tee(self, channel: str) -> Iterator[None]:
         yield
 
-    def _format_exception_for_storage(self, exception: BaseException, **_: Any) -> Dict[str, Any]:
+    def _format_exception_for_storage(self, exception: BaseException, **_: Any) -> dict[str, Any]:
         return {"ename": type(exception).__name__, "evalue": str(exception), "traceback": []}
-
-    def forget_outputs(self) -> None:
-        outputs = getattr(self.history_manager, "outputs", None)
-        if outputs:
-            outputs.clear()
-
-
-def leading_empty_lines(code: str) -> int:
-    """How many lines IPython takes away at the top."""
-    return next((count for count, line in enumerate(code.splitlines()) if line.strip()), 0)
 
 
 def no_matplotlib(line: str) -> None:
-    """`%matplotlib`: figures are shown as they are."""
+    """`%matplotlib`: does nothing, since figures are always shown as images."""

@@ -1,4 +1,4 @@
-"""What the user's code sees as sys.stdout, sys.stderr and sys.stdin."""
+"""The objects that are sys.stdout, sys.stderr and sys.stdin for the user's code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from _thread import get_ident
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, List, Optional
+    from typing import Any, Callable, Optional
 
     Send = Callable[[str], None]
     Ask = Callable[..., Optional[str]]
@@ -17,14 +17,14 @@ HELD_AT_MOST = 8192  # characters of a line that is not finished
 
 
 def plain_output(name: str, fd: int) -> io.TextIOWrapper:
-    """A stream that writes to a descriptor line by line, as Python's own does to a terminal."""
+    """A stream that writes to a descriptor line by line, as Python does to a terminal."""
     raw = io.FileIO(fd, "w", closefd=False)
     raw.name = "<%s>" % name
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding="utf-8", errors="backslashreplace", line_buffering=True)
 
 
 class Output(io.TextIOBase):
-    """Sends what is written line by line in frames; unfinished lines of threads are kept apart."""
+    """Sends its text line by line; each thread has its own unfinished line."""
 
     encoding = "utf-8"
     errors = "replace"
@@ -36,7 +36,7 @@ class Output(io.TextIOBase):
         self.name = "<%s>" % name
         self.buffer = BinaryOutput(self)
         self._fd, self._send = fd, send
-        self._unfinished: Dict[int, str] = {}
+        self._unfinished: dict[int, str] = {}
 
     def write(self, text: str) -> int:
         if not isinstance(text, str):
@@ -49,17 +49,13 @@ class Output(io.TextIOBase):
             self._unfinished[thread] = whole
         return len(text)
 
-    def writelines(self, lines: Iterable[Any]) -> None:
-        for line in lines:
-            self.write(line)
-
     def flush(self) -> None:
         rest = self._unfinished.pop(get_ident(), None)
         if rest:
             self._send(rest)
 
     def flush_everything(self) -> None:
-        """At the end of a block: the unfinished lines of all threads, and half a character too."""
+        """At the end of a block: send the unfinished lines of all threads, and an incomplete character."""
         self.buffer.finish()
         for thread in list(self._unfinished):
             rest = self._unfinished.pop(thread, None)
@@ -69,24 +65,18 @@ class Output(io.TextIOBase):
     def fileno(self) -> int:
         return self._fd
 
-    def isatty(self) -> bool:
-        return False
-
-    def readable(self) -> bool:
-        return False
-
     def writable(self) -> bool:
         return True
 
     def reconfigure(self, **_: object) -> None:
-        """Accepted, since scripts ask for UTF-8 and line buffering: both are a given here."""
+        """Accepted, because scripts request UTF-8 and line buffering, which is how it works anyway."""
 
     def close(self) -> None:
-        self.flush()  # the session goes on, so the stream does
+        self.flush()  # the stream is still needed in later blocks
 
 
 class BinaryOutput(io.BufferedIOBase):
-    """The bytes side of an output; what is no UTF-8 is replaced."""
+    """The bytes side of an output; invalid UTF-8 is replaced."""
 
     def __init__(self, text: Output) -> None:
         self._text = text
@@ -107,9 +97,6 @@ class BinaryOutput(io.BufferedIOBase):
 
     def fileno(self) -> int:
         return self._text.fileno()
-
-    def isatty(self) -> bool:
-        return False
 
     def writable(self) -> bool:
         return True
@@ -142,24 +129,16 @@ class Input(io.TextIOBase):
     def read(self, size: Optional[int] = -1) -> str:
         if size is not None and size >= 0:
             return self.readline(size)
-        lines: List[str] = []
-        while True:
-            line = self.readline()
-            if not line:
-                return "".join(lines)
-            lines.append(line)
+        return "".join(iter(self.readline, ""))
 
     def fileno(self) -> int:
         return 0
-
-    def isatty(self) -> bool:
-        return False
 
     def readable(self) -> bool:
         return True
 
     def close(self) -> None:
-        """Nothing: `exit()` closes sys.stdin, and the session goes on."""
+        """Does nothing: `exit()` closes sys.stdin, which later blocks still need."""
 
 
 class BinaryInput(io.BufferedIOBase):
@@ -181,14 +160,14 @@ class BinaryInput(io.BufferedIOBase):
         return True
 
     def close(self) -> None:
-        """As for the text side."""
+        """Does nothing, like the text side."""
 
 
 def make_input(ask: Ask) -> Callable[..., str]:
     """A replacement for the built-in input()."""
 
     def input(prompt: object = "", /) -> str:  # noqa: A001
-        """Read a line from the user; EOFError when there is nobody to ask."""
+        """Read a line from the user; EOFError if no answer is possible."""
         answer = ask(str(prompt))
         if answer is None:
             raise EOFError("input() found nobody to ask")
@@ -201,7 +180,7 @@ def make_getpass(ask: Ask) -> Callable[..., str]:
     """A replacement for getpass.getpass()."""
 
     def getpass(prompt: str = "Password: ", stream: object = None, **_: object) -> str:
-        """Read a line from the user that is not shown; EOFError when there is nobody to ask."""
+        """Read a line from the user that is not shown; EOFError if no answer is possible."""
         answer = ask(prompt, True)
         if answer is None:
             raise EOFError("getpass() found nobody to ask")
