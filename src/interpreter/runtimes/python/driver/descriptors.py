@@ -1,4 +1,4 @@
-"""What a snapshot does with the descriptors it inherited, so that it does not disturb other processes."""
+"""What a process has open, and what a snapshot does with it so that it does not disturb other processes."""
 
 from __future__ import annotations
 
@@ -60,6 +60,13 @@ def open_descriptors() -> list[int]:
         except OSError:
             continue
     return list(range(256))
+
+
+def working_directory() -> str | None:
+    try:
+        return os.getcwd()
+    except OSError:
+        return None  # it was removed
 
 
 def is_shared(kind: int, fd: int) -> bool:

@@ -286,10 +286,3 @@ def refusals(error: BaseException | None) -> list[dict[str, Any]]:
             kind = type(current).__name__
             found += [{"number": current.errno, "path": path, "kind": kind} for path in names or [""]]
     return found[:8]
-
-
-def working_directory() -> str | None:
-    try:
-        return os.getcwd()
-    except OSError:
-        return None  # it was removed

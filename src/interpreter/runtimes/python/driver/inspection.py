@@ -1,4 +1,4 @@
-"""Answers questions between blocks: which variables exist, what one looks like, and what could be typed next."""
+"""Answers questions between blocks: which variables exist, what one looks like, and how code could be completed."""
 
 from __future__ import annotations
 
@@ -17,13 +17,36 @@ from .imports import trusted_import
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+    from typing import Any, Callable, Dict, List, Sequence, Tuple
 
     from .channel import Frame
 
+    Part = Tuple[List[Any], List[Any], List[List[Any]]]
+    """A window of a table: the labels of its rows, the names of its columns, and the cells of each column."""
+    Page = Dict[str, Any]
+
+MOST_VARIABLES = 500
+SECONDS = 1.5  # after this, variables are listed without a preview
+LONGEST = 100  # characters of a preview
+LONGEST_INT = 256  # bits
+SIZED = (str, bytes, bytearray, list, tuple, dict, set, frozenset, range, memoryview)
+# Libraries whose attributes are cheap and without effect.
+KNOWN = frozenset({"numpy", "pandas", "polars", "torch", "xarray", "jax", "jaxlib", "scipy", "collections"})
+MOST_ROWS, MOST_COLUMNS = 500, 60
+LONGEST_CELL = 200
+LONGEST_TEXT = 200_000
+MOST_ELEMENTS = 2000
+PICTURES = ("image/png", "image/jpeg", "image/svg+xml")
+PICTURE_METHODS = ("_repr_png_", "_repr_jpeg_", "_repr_svg_", "_repr_mimebundle_")
+MOST_COMPLETIONS = 200
+NAME = r"(?P<path>(?:[^\W\d]\w*\s*\.\s*)*)(?P<part>(?:[^\W\d]\w*)?)\Z"
+KEY = r"(?P<path>[^\W\d]\w*(?:\.[^\W\d]\w*)*)\[(?P<quote>['\"])(?P<part>[^'\"\\\n]*)\Z"
+MISSING = object()
+LAZY = ("pandas",)  # its columns are attributes that only getattr() finds, without effect
+
 
 def answer(
-    frame: Frame, namespace: Dict[str, Any], hidden: Dict[str, Any], png: Callable[[Any], Optional[bytes]]
+    frame: Frame, namespace: dict[str, Any], hidden: dict[str, Any], png: Callable[[Any], bytes | None]
 ) -> Frame:
     """The answer to one frame."""
     if frame["op"] == "complete":
@@ -38,55 +61,43 @@ def answer(
     return {"type": type_name(value), **page}
 
 
-MOST = 500  # variables
-SECONDS = 1.5  # after which the rest is only named
-LONGEST = 100  # characters of a preview
-LONGEST_INT = 256  # bits
-SIZED = (str, bytes, bytearray, list, tuple, dict, set, frozenset, range, memoryview)
-# Libraries whose attributes are cheap and without effect.
-KNOWN = frozenset({"numpy", "pandas", "polars", "torch", "xarray", "jax", "jaxlib", "scipy", "collections"})
+# -- the list of variables ------------------------------------------------------------------------------------------
 
 
-def listed(namespace: Dict[str, Any], hidden: Dict[str, Any]) -> Dict[str, Any]:
-    """What the user's code has named, in the order in which it did; `more` counts what is left out."""
+def listed(namespace: dict[str, Any], hidden: dict[str, Any]) -> dict[str, Any]:
+    """The user's variables, in the order in which they were defined; `more` counts those that are left out."""
     names = [name for name, value in list(namespace.items()) if is_the_users(name, value, hidden)]
     preview = Preview()
     end = time.monotonic() + SECONDS
     rows = []
-    for name in names[:MOST]:
+    for name in names[:MOST_VARIABLES]:
+        value = namespace[name]
         preview.late = preview.late or time.monotonic() > end
-        rows.append(described(name, namespace[name], preview))
-    return {"variables": rows, "more": max(0, len(names) - MOST)}
+        row: dict[str, Any] = {"name": name, "type": type_name(value)}
+        shape, size = shape_of(value), size_of(value)
+        if shape:
+            row["shape"] = shape
+        if size is not None:
+            row["size"] = size
+        row["preview"] = preview.of(value)
+        rows.append(row)
+    return {"variables": rows, "more": max(0, len(names) - MOST_VARIABLES)}
 
 
-def is_the_users(name: str, value: Any, hidden: Dict[str, Any]) -> bool:
+def is_the_users(name: str, value: Any, hidden: dict[str, Any]) -> bool:
     if name.startswith("_") or isinstance(value, (ModuleType, Method)) or (name in hidden and hidden[name] is value):
         return False
     if isinstance(value, (FunctionType, type)):
-        return getattr(value, "__module__", None) == "__main__"  # what was imported is known by its module
+        return getattr(value, "__module__", None) == "__main__"  # others are imported
     return True
-
-
-def described(name: str, value: Any, preview: Preview) -> Dict[str, Any]:
-    row: Dict[str, Any] = {"name": name, "type": type_name(value)}
-    shape = shape_of(value)
-    if shape:
-        row["shape"] = shape
-    size = size_of(value)
-    if size is not None:
-        row["size"] = size
-    row["preview"] = preview.of(value)
-    return row
 
 
 def type_name(value: Any) -> str:
     kind = type(value)
     if isinstance(value, type):
         return "class"
-    return kind.__name__ if is_known(value) or kind.__module__ in ("builtins", "__main__") else full_name(kind)
-
-
-def full_name(kind: type) -> str:
+    if is_known(value) or kind.__module__ in ("builtins", "__main__"):
+        return kind.__name__
     return "%s.%s" % (kind.__module__.partition(".")[0], kind.__name__)
 
 
@@ -95,55 +106,48 @@ def is_known(value: Any) -> bool:
 
 
 def shape_of(value: Any) -> str:
-    """As `3 × 4` for what has dimensions, as `7` for what has a length; else nothing."""
+    """`3 × 4` for a value with dimensions, `7` for one with a length, otherwise an empty text."""
     try:
         shape = value.shape if is_known(value) else None
         if isinstance(shape, tuple):
             return " × ".join(str(int(side)) for side in shape)
         if isinstance(value, SIZED) or is_known(value):
             return str(len(value))
-    except Exception:  # noqa: BLE001 -- no shape to tell
+    except Exception:  # noqa: BLE001 -- it has no shape
         return ""
     return ""
 
 
-def size_of(value: Any) -> Optional[int]:
-    """Bytes, where that is cheap to say; of a container without what is in it."""
+def size_of(value: Any) -> int | None:
+    """The bytes that a value takes, if that is cheap to find out; of a container, without its elements."""
     try:
-        if is_known(value):
-            return known_size(value)
-        return sys.getsizeof(value) if type(value).__module__ == "builtins" else None
-    except Exception:  # noqa: BLE001 -- no size to tell
+        if not is_known(value):
+            return sys.getsizeof(value) if type(value).__module__ == "builtins" else None
+        if getattr(value, "memory_usage", None) is not None:
+            used = value.memory_usage()
+            return int(used.sum() if hasattr(used, "sum") else used)
+        if hasattr(value, "element_size"):
+            return int(value.element_size() * value.nelement())
+        if hasattr(value, "estimated_size"):
+            return int(value.estimated_size())
+        size = getattr(value, "nbytes", None)
+        return int(size) if size is not None else sys.getsizeof(value)
+    except Exception:  # noqa: BLE001 -- it has no size
         return None
 
 
-def known_size(value: Any) -> Optional[int]:
-    usage = getattr(value, "memory_usage", None)
-    if usage is not None:
-        used = usage()
-        return int(used.sum() if hasattr(used, "sum") else used)
-    if hasattr(value, "element_size"):
-        return int(value.element_size() * value.nelement())
-    if hasattr(value, "estimated_size"):
-        return int(value.estimated_size())
-    size = getattr(value, "nbytes", None)
-    return int(size) if size is not None else sys.getsizeof(value)
-
-
 class Preview:
-    """A line about a value, made from a few of its elements, however many it has."""
+    """A line about a value, made from a few of its elements."""
 
     def __init__(self) -> None:
         short = trusted_import("reprlib").Repr()
         short.maxlevel, short.maxdict, short.maxother, short.maxstring = 3, 4, LONGEST, LONGEST - 20
-        for kind in (bytes, bytearray):
-            setattr(short, "repr_" + kind.__name__, lambda value, level: repr(value[:40]) + "..." * (len(value) > 40))
-        short.repr_int = lambda value, level: whole_number(value)
-        short.repr_ndarray = lambda value, level: array_line(value)
-        short.repr_DataFrame = lambda value, level: columns_line(value)
-        short.repr_Series = lambda value, level: array_line(value)
+        short.repr_bytes = short.repr_bytearray = bytes_line
+        short.repr_int = int_line
+        short.repr_ndarray = short.repr_Series = array_line
+        short.repr_DataFrame = columns_line
         self._short = short
-        self.late = False  # no time for more
+        self.late = False  # there is no time for more
 
     def of(self, value: Any) -> str:
         if self.late:
@@ -155,26 +159,31 @@ class Preview:
             text = "<repr() takes too long>"
         except Exception as error:  # noqa: BLE001 -- whatever a user's __repr__ raises
             text = "<repr() raised %s>" % type(error).__name__
-        line = " ".join(str(text).split())
-        return line if len(line) <= LONGEST else line[: LONGEST - 3] + "..."
+        return shortened(str(text), LONGEST)
 
 
-def whole_number(value: int) -> str:
+def shortened(text: str, longest: int) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= longest else line[: longest - 3] + "..."
+
+
+def bytes_line(value: bytes, level: int) -> str:
+    return repr(value[:40]) + "..." * (len(value) > 40)
+
+
+def int_line(value: int, level: int) -> str:
     return repr(value) if value.bit_length() <= LONGEST_INT else "<%d bits>" % value.bit_length()
 
 
-def array_line(value: Any) -> str:
+def array_line(value: Any, level: int) -> str:
     """The first elements of an array or a series."""
-    few: List[Any] = list((value.iloc if hasattr(value, "iloc") else value.flat)[:6])
+    few: list[Any] = list((value.iloc if hasattr(value, "iloc") else value.flat)[:6])
     more = ", ..." if value.size > len(few) else ""
-    return "%s [%s%s]" % (value.dtype, ", ".join(map(element, few)), more)
+    elements = ["%.6g" % each if isinstance(each, float) else str(each)[:40] for each in few]
+    return "%s [%s%s]" % (value.dtype, ", ".join(elements), more)
 
 
-def element(value: Any) -> str:
-    return "%.6g" % value if isinstance(value, float) else str(value)[:40]
-
-
-def columns_line(frame: Any) -> str:
+def columns_line(frame: Any, level: int) -> str:
     names = [str(name) for name in list(frame.columns[:12])]
     return ", ".join(names) + (", ..." if len(frame.columns) > len(names) else "")
 
@@ -189,23 +198,14 @@ def signature(value: Any) -> str:
         return value.__name__
 
 
-if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
-
-    Page = Dict[str, Any]
-
-MOST_ROWS, MOST_COLUMNS = 500, 60
-LONGEST_CELL = 200
-LONGEST_TEXT = 200_000
-MOST_ELEMENTS = 2000
-PICTURES = ("image/png", "image/jpeg", "image/svg+xml")
+# -- one variable ---------------------------------------------------------------------------------------------------
 
 
 class NotAName(Exception):
-    """What was asked for is no name, attribute or element."""
+    """The request is not a name, attribute or element."""
 
 
-def found(namespace: Dict[str, Any], path: str) -> Any:
+def found(namespace: dict[str, Any], path: str) -> Any:
     """The value of `a`, `a.b` or `a["b"][0]`; nothing is called, and nothing else is evaluated."""
     try:
         tree = ast.parse(path.strip(), mode="eval").body
@@ -214,7 +214,7 @@ def found(namespace: Dict[str, Any], path: str) -> Any:
     return value_of(tree, namespace)
 
 
-def value_of(node: Any, namespace: Dict[str, Any]) -> Any:
+def value_of(node: Any, namespace: dict[str, Any]) -> Any:
     if isinstance(node, ast.Name):
         if node.id in namespace:
             return namespace[node.id]
@@ -234,95 +234,81 @@ def value_of(node: Any, namespace: Dict[str, Any]) -> Any:
     raise NotAName
 
 
-def page_of(value: Any, rows: Sequence[int], columns: Sequence[int], png: Callable[[Any], Optional[bytes]]) -> Page:
-    """What is shown of a value; of a table, these rows and columns."""
-    shown = table(value)
-    if shown is not None:
-        return shown.page(within(rows, MOST_ROWS), within(columns, MOST_COLUMNS))
-    if not isinstance(value, (str, bytes, type)):
-        pictures = displays.bundle_of(value, png) if may_be_picture(value) else {}
+def page_of(value: Any, rows: Sequence[int], columns: Sequence[int], png: Callable[[Any], bytes | None]) -> Page:
+    """How a value is shown: as a table with these rows and columns, a picture, or text."""
+    page = table_page(value, rows, columns)
+    if page is not None:
+        return page
+    is_picture = displays.is_figure(value) or any(hasattr(type(value), method) for method in PICTURE_METHODS)
+    if is_picture and not isinstance(value, (str, bytes, type)):
+        pictures = displays.bundle_of(value, png)
         if any(mime in pictures for mime in PICTURES):
             return {"kind": "picture", "data": pictures}
-    return {"kind": "text", "text": cut(text_of(value))}
+    text = text_of(value)
+    if len(text) > LONGEST_TEXT:
+        text = "%s\n... and %d characters more" % (text[:LONGEST_TEXT], len(text) - LONGEST_TEXT)
+    return {"kind": "text", "text": text}
 
 
-def may_be_picture(value: Any) -> bool:
-    methods = ("_repr_png_", "_repr_jpeg_", "_repr_svg_", "_repr_mimebundle_")
-    return displays.is_figure(value) or any(hasattr(type(value), method) for method in methods)
-
-
-def within(asked: Sequence[int], most: int) -> Tuple[int, int]:
-    start = max(0, int(asked[0]))
-    return start, min(int(asked[1]), start + most)
-
-
-# -- tables ------------------------------------------------------------------------------------------------------
-
-
-class Table:
-    """Something with rows and columns; `part` gives the labels and the columns' cells of a window of it."""
-
-    def __init__(self, rows: int, columns: int, part: Callable[..., Tuple[List[Any], List[Any], List[List[Any]]]]):
-        self._rows, self._columns, self._part = rows, columns, part
-
-    def page(self, rows: Tuple[int, int], columns: Tuple[int, int]) -> Page:
-        index, header, cells = self._part(rows[0], min(rows[1], self._rows), columns[0], min(columns[1], self._columns))
-        return {
-            "kind": "table",
-            "rows": self._rows,
-            "columns": self._columns,
-            "index": [cell(label) for label in index],
-            "header": [cell(name) for name in header],
-            "numeric": [all(is_number(value) for value in column) for column in cells],
-            "cells": [[cell(value) for value in column] for column in cells],
-        }
-
-
-def table(value: Any) -> Optional[Table]:
-    """The value as a table, if it is one; a library is recognised by name, and never imported to find out."""
+def table_page(value: Any, rows: Sequence[int], columns: Sequence[int]) -> Page | None:
+    """A window of a table; None for other values. A library is recognised by name, and never imported to find out."""
     root, name = type(value).__module__.partition(".")[0], type(value).__name__
-    if (root, name) == ("pandas", "DataFrame"):
-        return Table(len(value), len(value.columns), lambda *window: pandas_part(value, *window))
+    part: Callable[..., Part]
     if (root, name) == ("pandas", "Series"):
-        return table(value.to_frame())
-    if (root, name) == ("polars", "DataFrame"):
-        return Table(value.height, value.width, lambda *window: polars_part(value, *window))
-    if root == "numpy" and name in ("ndarray", "matrix") and value.ndim in (1, 2) and value.size > 1:
-        grid = value.reshape(-1, 1) if value.ndim == 1 else value
-        return Table(grid.shape[0], grid.shape[1], lambda *window: numpy_part(grid, *window))
-    if isinstance(value, list) and len(value) > 1 and all(isinstance(row, dict) and row for row in value[:50]):
-        return records(value)
-    return None
+        value, name = value.to_frame(), "DataFrame"
+    if (root, name) == ("pandas", "DataFrame"):
+        height, width, part = len(value), len(value.columns), pandas_part
+    elif (root, name) == ("polars", "DataFrame"):
+        height, width, part = value.height, value.width, polars_part
+    elif root == "numpy" and name in ("ndarray", "matrix") and value.ndim in (1, 2) and value.size > 1:
+        value = value.reshape(-1, 1) if value.ndim == 1 else value
+        height, width, part = value.shape[0], value.shape[1], numpy_part
+    elif isinstance(value, list) and len(value) > 1 and all(isinstance(row, dict) and row for row in value[:50]):
+        height, width, part = len(value), len(record_names(value)), records_part
+    else:
+        return None
+    top, left = max(0, int(rows[0])), max(0, int(columns[0]))
+    bottom, right = min(int(rows[1]), top + MOST_ROWS, height), min(int(columns[1]), left + MOST_COLUMNS, width)
+    index, header, cells = part(value, top, bottom, left, right)
+    return {
+        "kind": "table",
+        "rows": height,
+        "columns": width,
+        "index": [cell(label) for label in index],
+        "header": [cell(name) for name in header],
+        "numeric": [all(is_number(value) for value in column) for column in cells],
+        "cells": [[cell(value) for value in column] for column in cells],
+    }
 
 
-def pandas_part(frame: Any, top: int, bottom: int, left: int, right: int) -> Tuple[List[Any], List[Any], List[Any]]:
+def pandas_part(frame: Any, top: int, bottom: int, left: int, right: int) -> Part:
     part = frame.iloc[top:bottom, left:right]
     cells = [part.iloc[:, column].tolist() for column in range(part.shape[1])]
     return list(part.index), list(part.columns), cells
 
 
-def polars_part(frame: Any, top: int, bottom: int, left: int, right: int) -> Tuple[List[Any], List[Any], List[Any]]:
+def polars_part(frame: Any, top: int, bottom: int, left: int, right: int) -> Part:
     names = frame.columns[left:right]
     part = frame.slice(top, max(0, bottom - top)).select(names)
     return list(range(top, bottom)), names, [part[name].to_list() for name in names]
 
 
-def numpy_part(grid: Any, top: int, bottom: int, left: int, right: int) -> Tuple[List[Any], List[Any], List[Any]]:
+def numpy_part(grid: Any, top: int, bottom: int, left: int, right: int) -> Part:
     part = grid[top:bottom, left:right]
     return list(range(top, bottom)), list(range(left, right)), part.T.tolist()
 
 
-def records(value: List[Any]) -> Table:
-    names: Dict[str, None] = {}
-    for row in value[:200]:
+def records_part(records: list[Any], top: int, bottom: int, left: int, right: int) -> Part:
+    header = record_names(records)[left:right]
+    rows = [row if isinstance(row, dict) else {} for row in records[top:bottom]]
+    return list(range(top, bottom)), header, [[row.get(name, "") for row in rows] for name in header]
+
+
+def record_names(records: list[Any]) -> list[Any]:
+    names: dict[Any, None] = {}
+    for row in records[:200]:
         names.update(dict.fromkeys(row))
-
-    def part(top: int, bottom: int, left: int, right: int) -> Tuple[List[Any], List[Any], List[Any]]:
-        header = list(names)[left:right]
-        rows = [row if isinstance(row, dict) else {} for row in value[top:bottom]]
-        return list(range(top, bottom)), header, [[row.get(name, "") for row in rows] for name in header]
-
-    return Table(len(value), len(names), part)
+    return list(names)
 
 
 def is_number(value: Any) -> bool:
@@ -335,34 +321,22 @@ def cell(value: Any) -> str:
     if isinstance(value, float):
         return "%.6g" % value
     text = value if isinstance(value, str) else displays.plain(value) if isinstance(value, (list, dict)) else str(value)
-    line = " ".join(text[: LONGEST_CELL * 2].split())
-    return line if len(line) <= LONGEST_CELL else line[: LONGEST_CELL - 3] + "..."
-
-
-# -- text --------------------------------------------------------------------------------------------------------
+    return shortened(text[: LONGEST_CELL * 2], LONGEST_CELL)
 
 
 def text_of(value: Any) -> str:
+    """The source of a function, class or module; a container pretty-printed, its first elements if it is large."""
     if isinstance(value, str):
         return value
     if isinstance(value, (FunctionType, type, ModuleType)):
-        return source_of(value)
-    if isinstance(value, (list, tuple, set, frozenset, dict)):
-        return elements_of(value)
-    return displays.plain(value)
-
-
-def source_of(value: Any) -> str:
-    inspect = trusted_import("inspect")
-    try:
-        return str(inspect.getsource(value))
-    except (OSError, TypeError):
-        about = inspect.getdoc(value) or ""
-        return "%s\n\n%s" % (displays.plain(value), about) if about else displays.plain(value)
-
-
-def elements_of(value: Any) -> str:
-    """Pretty-printed; of very many elements only the first."""
+        inspect = trusted_import("inspect")
+        try:
+            return str(inspect.getsource(value))
+        except (OSError, TypeError):
+            about = inspect.getdoc(value) or ""
+            return "%s\n\n%s" % (displays.plain(value), about) if about else displays.plain(value)
+    if not isinstance(value, (list, tuple, set, frozenset, dict)):
+        return displays.plain(value)
     pretty = trusted_import("pprint").pformat
     if len(value) <= MOST_ELEMENTS:
         return str(pretty(value, width=100, compact=True))
@@ -371,21 +345,11 @@ def elements_of(value: Any) -> str:
     return "%s\n... and %d more" % (shown, len(value) - MOST_ELEMENTS)
 
 
-def cut(text: str) -> str:
-    if len(text) <= LONGEST_TEXT:
-        return text
-    return "%s\n... and %d characters more" % (text[:LONGEST_TEXT], len(text) - LONGEST_TEXT)
+# -- completions ----------------------------------------------------------------------------------------------------
 
 
-MOST_COMPLETIONS = 200
-NAME = r"(?P<path>(?:[^\W\d]\w*\s*\.\s*)*)(?P<part>(?:[^\W\d]\w*)?)\Z"
-KEY = r"(?P<path>[^\W\d]\w*(?:\.[^\W\d]\w*)*)\[(?P<quote>['\"])(?P<part>[^'\"\\\n]*)\Z"
-MISSING = object()
-LAZY = ("pandas",)  # its columns are attributes that only getattr() finds, without effect
-
-
-def completions(namespace: Dict[str, Any], code: str, cursor: int) -> Dict[str, Any]:
-    """Where the word begins that could be completed, and with what: (text, kind)."""
+def completions(namespace: dict[str, Any], code: str, cursor: int) -> dict[str, Any]:
+    """Where the word at the cursor begins, and its completions: (text, kind)."""
     before = code[:cursor]
     key = re.search(KEY, before)
     if key is not None:
@@ -394,34 +358,30 @@ def completions(namespace: Dict[str, Any], code: str, cursor: int) -> Dict[str, 
     if match is None or before[: match.start()].endswith((".", "'", '"')):
         return {"start": cursor, "matches": []}
     part, path = match["part"], match["path"]
+    found: dict[str, str] = {}
     if path:
         owner = resolved(namespace, [name.strip() for name in path.split(".")[:-1]])
-        found: Iterable[Tuple[str, str]] = [] if owner is MISSING else attributes(owner, part)
+        found = {} if owner is MISSING else attributes(owner, part)
     else:
-        found = names(namespace, part)
-    matches = [[text, kind] for text, kind in found if text.startswith(part)]
+        if part:
+            found.update(dict.fromkeys(keyword.kwlist, "keyword"))
+            found.update((name, kind_of(value)) for name, value in vars(builtins).items())
+        found.update((name, kind_of(value)) for name, value in list(namespace.items()) if part or name[:1] != "_")
+    matches = [[text, kind] for text, kind in found.items() if text.startswith(part)]
     matches.sort(key=lambda match: (match[0].startswith("_"), match[0].startswith("__"), match[0].lower()))
     return {"start": cursor - len(part), "matches": matches[:MOST_COMPLETIONS]}
 
 
-def names(namespace: Dict[str, Any], part: str) -> List[Tuple[str, str]]:
-    found = dict.fromkeys(keyword.kwlist, "keyword") if part else {}
-    if part:
-        found.update((name, kind_of(value)) for name, value in vars(builtins).items())
-    found.update((name, kind_of(value)) for name, value in list(namespace.items()) if part or name[:1] != "_")
-    return [(name, kind) for name, kind in found.items() if name.startswith(part)]
-
-
-def attributes(owner: Any, part: str) -> List[Tuple[str, str]]:
+def attributes(owner: Any, part: str) -> dict[str, str]:
     try:
-        listed = [name for name in dir(owner) if isinstance(name, str) and name.isidentifier()]
+        names = [name for name in dir(owner) if isinstance(name, str) and name.isidentifier()]
     except Exception:  # noqa: BLE001 -- whatever a user's __dir__ raises
-        return []
-    shown = [name for name in listed if name.startswith(part) and (part or name[0] != "_")]
-    return [(name, kind_of(static(owner, name))) for name in shown[: MOST_COMPLETIONS * 2]]
+        return {}
+    shown = [name for name in names if name.startswith(part) and (part or name[0] != "_")]
+    return {name: kind_of(static(owner, name)) for name in shown[: MOST_COMPLETIONS * 2]}
 
 
-def keys(namespace: Dict[str, Any], match: Any) -> Dict[str, Any]:
+def keys(namespace: dict[str, Any], match: Any) -> dict[str, Any]:
     """The keys of a mapping or the columns of a table, after an opening quote."""
     owner = resolved(namespace, match["path"].split("."))
     columns = getattr(owner, "columns", ()) if type(owner).__module__.startswith(("pandas", "polars")) else ()
@@ -431,37 +391,29 @@ def keys(namespace: Dict[str, Any], match: Any) -> Dict[str, Any]:
     return {"start": match.start("part"), "matches": [[key, "key"] for key in plain[:MOST_COMPLETIONS]]}
 
 
-def resolved(namespace: Dict[str, Any], path: List[str]) -> Any:
-    """The value at the end of a dotted path; MISSING if finding it would run code."""
+def resolved(namespace: dict[str, Any], path: list[str]) -> Any:
+    """The value at the end of a dotted path; MISSING if finding it would run code that the user has written."""
     value = namespace.get(path[0], getattr(builtins, path[0], MISSING))
     for name in path[1:]:
         if value is MISSING:
             break
-        value = harmless(value, name)
-    return value
-
-
-def harmless(owner: Any, name: str) -> Any:
-    if isinstance(owner, ModuleType):
-        return vars(owner).get(name, MISSING)
-    found = static(owner, name)
-    lazy = found is MISSING and type(owner).__module__.startswith(LAZY)
-    if lazy or (found is not MISSING and not isinstance(found, property) and not has_getter(found)):
+        if isinstance(value, ModuleType):
+            value = vars(value).get(name, MISSING)
+            continue
+        found = static(value, name)
+        runs_code = isinstance(found, property) or isinstance(getattr(type(found), "__get__", None), FunctionType)
+        is_lazy = found is MISSING and type(value).__module__.startswith(LAZY)
+        if runs_code or (found is MISSING and not is_lazy):
+            return MISSING
         try:
-            return getattr(owner, name)
+            value = getattr(value, name)
         except Exception:  # noqa: BLE001 -- whatever it raises, there is nothing to offer
             return MISSING
-    return MISSING
+    return value
 
 
 def static(owner: Any, name: str) -> Any:
     return trusted_import("inspect").getattr_static(owner, name, MISSING)
-
-
-def has_getter(found: Any) -> bool:
-    """Whether reading the attribute would call something that the user has written."""
-    get = getattr(type(found), "__get__", None)
-    return isinstance(get, FunctionType)
 
 
 def kind_of(value: Any) -> str:

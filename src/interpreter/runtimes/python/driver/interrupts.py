@@ -18,9 +18,7 @@ class Interrupts:
     """Interrupts of the main thread; `with interrupts:` defers them until the end of the block."""
 
     def __init__(self) -> None:
-        self.cancel: Callable[[FrameType | None], bool] | None = (
-            None  # may handle an interrupt itself
-        )
+        self.cancel: Callable[[FrameType | None], bool] | None = None  # may handle an interrupt itself
         self.user_code = UserCode(self)
         self._running = True  # a block is running; at the start one is about to come
         self._armed = 0  # how deeply calls of the user's code are nested; 0 outside of it

@@ -10,7 +10,7 @@ import sys
 from signal import SIGKILL
 from types import CellType, FunctionType, MappingProxyType, ModuleType
 
-from .execution import working_directory
+from .descriptors import working_directory
 from .imports import trusted_import
 from .inspection import type_name
 

@@ -10,8 +10,9 @@ import types
 
 from .channel import Channel, Report
 from .computer import define_skills, install
+from .descriptors import working_directory
 from .displays import Figures
-from .execution import ActiveLines, EventLoop, formatted, outcome, refusals, working_directory
+from .execution import ActiveLines, EventLoop, formatted, outcome, refusals
 from .imports import ImportWatch
 from .interrupts import Interrupts
 from .snapshots import Snapshots

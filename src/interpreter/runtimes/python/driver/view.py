@@ -1,6 +1,6 @@
-"""A view of the file system in which this process can write, and nothing is written: overlays, all else read-only.
+"""A view of the file system in which a dry run can write without changing anything: overlays, all else read-only.
 
-The host says on a line of its own what to mount, and gets the descriptor at which it is asked what may be done.
+The host sends what to mount over its own connection, and receives the descriptor that asks it about system calls.
 """
 
 from __future__ import annotations
@@ -8,79 +8,92 @@ from __future__ import annotations
 import _socket
 import array
 import ctypes
+import errno
 import fcntl
 import json
 import os
 import stat
 
-from .descriptors import A_PATH, OPEN_FLAGS, open_descriptors
+from .descriptors import A_PATH, OPEN_FLAGS, open_descriptors, working_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Collection, Dict, Iterator, List, Optional, Tuple
+    from typing import Any, Collection, Iterator
 
+NEW_MOUNTS, NEW_USER = 0x00020000, 0x10000000
+SLAVE, BIND, RECURSIVE = 1 << 19, 1 << 12, 1 << 14
+DETACH = 2
+HERE, ALL_BELOW = -100, 0x8000
+MOUNT_SETATTR = 442  # the same on every machine
+READ_ONLY = 1
+CAP_SYS_ADMIN = 21
+CAPABILITY_VERSION = 0x20080522
+SECCOMP = {"x86_64": 317, "aarch64": 277}
+SET_MODE_FILTER, NEW_LISTENER = 1, 1 << 3
+DELETED = " (deleted)"
+READ, WRITE, EXECUTE = 1, 2, 4
+PRIVATE, FIXED, ANONYMOUS = 0x02, 0x10, 0x20
+PIECE = 1024 * 1024
+MOST_SHARED = 1024 * 1024 * 1024
 
-READ_SIZE = 65536
-READ_ONLY_SYSTEM = 30
+libc = ctypes.CDLL(None, use_errno=True)
+libc.mmap.restype = ctypes.c_void_p
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 
 
 class NoView(Exception):
-    """The view cannot be had; in words for the user."""
+    """The view is not possible; the text is for the user."""
 
 
 class View:
-    """The view that this process is in, and the way out of it."""
+    """The view that this process is in."""
 
-    def __init__(self, plan: Dict[str, Any]) -> None:
+    def __init__(self, plan: dict[str, Any]) -> None:
         self._plan = plan
-        self._mounted: List[str] = []
-        self._closed: List[str] = []
-        self.layers: Dict[str, str] = {}  # by the path of each folder, where what is written in it goes
-        self.lost: List[str] = []
+        self._mounted: list[str] = []
+        self._closed: list[str] = []
+        self.layers: dict[str, str] = {}  # by folder: where its writes go
+        self.lost: list[str] = []
         self._resolve: Any = _socket.getaddrinfo
-        self._hosts: List[str] = []  # that a block wanted to know the addresses of
+        self._hosts: list[str] = []  # that a block tried to resolve
 
-    def enter(self, ours: Collection[int]) -> Optional[int]:
-        """Go in; the descriptor at which the host is asked, if there is none yet."""
-        here, opened = current_folder(), names(ours)
+    def enter(self, ours: Collection[int]) -> int | None:
+        """Enter the view; the descriptor that asks the host, unless there is one already."""
+        roots, shared = self._plan["roots"], self._plan["shared"]
+        folder, opened = working_directory() or "/", open_paths(ours)
         before = capabilities()[0]
-        user = own_mounts()
+        is_user_namespace = unshare_mounts()
         writable = writable_mounts()
-        opened_now = {
-            path: os.open(path, os.O_PATH | os.O_DIRECTORY) for path in self._folders()
-        }  # as they are outside
+        paths = [*(root["path"] for root in roots), *shared, *(base for root in roots for base in root["bases"])]
+        outside = {path: os.open(path, os.O_PATH | os.O_DIRECTORY) for path in paths}  # before they are covered
         try:
-            for root in self._plan["roots"]:
-                self._overlay(root, opened_now)
-            for path in self._plan["shared"]:
-                mount(by_number(opened_now[path]), path, None, BIND)
+            for root in roots:
+                self._overlay(root, outside)
+            for path in shared:
+                mount(by_number(outside[path]), path, None, BIND)
                 self._mounted.append(path)
         finally:
-            for fd in opened_now.values():
+            for fd in outside.values():
                 os.close(fd)
         set_writable("/", False, below=True)
         self._closed = writable
         for path in self._mounted:
             set_writable(path, True)
         self.lost = isolate(opened, list(self.layers))
-        os.chdir(here)
+        os.chdir(folder)
         listener = install_filter(bytes.fromhex(self._plan["filter"]), self._plan["machine"])
         _socket.getaddrinfo = self._note_host
-        # In a user namespace of our own we have all capabilities: they are kept for later, and not in effect.
-        set_capabilities(0 if user else before, capabilities()[1])
+        # In our own user namespace we have all capabilities: they are kept for later, and not in effect.
+        set_capabilities(0 if is_user_namespace else before, capabilities()[1])
         return listener
 
-    def _folders(self) -> List[str]:
-        bases = [base for root in self._plan["roots"] for base in root["bases"]]
-        return [*(root["path"] for root in self._plan["roots"]), *self._plan["shared"], *bases]
-
-    def _overlay(self, root: Dict[str, Any], outside: Dict[str, int]) -> None:
-        """Lay a layer over a folder, in the first place that can hold one."""
-        failure: Optional[OSError] = None
+    def _overlay(self, root: dict[str, Any], outside: dict[str, int]) -> None:
+        """Put a layer over a folder, in the first place that can hold one."""
+        failure: OSError | None = None
         for base in root["bases"]:
-            fds: List[int] = []
+            fds: list[int] = []
             try:
-                fds = made(outside[base], root["name"], os.fstat(outside[root["path"]]))
+                fds = make_layer(outside[base], root["name"], os.fstat(outside[root["path"]]))
                 options = "lowerdir=%s,upperdir=%s,workdir=%s,userxattr,volatile"
                 options %= tuple(by_number(fd) for fd in (outside[root["path"]], *fds))
                 mount("overlay", root["path"], "overlay", 0, options)
@@ -96,100 +109,87 @@ class View:
         if root["needed"]:
             raise failure or NoView("there is no place for what is written")
 
-    def leave(self) -> List[str]:
-        """Be in the real file system again, where the host has written what was written here; what is lost."""
-        here = current_folder()
-        opened, mapped = below(list(self.layers))
+    def leave(self) -> list[str]:
+        """Return to the real file system, where the host has applied the changes; descriptions of what is lost."""
+        folder, roots = working_directory() or "/", list(self.layers)
+        opened = {fd: path for fd, path in open_paths(()).items() if path is not None and is_below(path, roots)}
+        lost = ["the memory map of %s" % path for _, _, _, path in shared_memory() if is_below(path, roots)]
         _socket.getaddrinfo = self._resolve
         before = raise_capabilities()
         try:
             for path in reversed(self._mounted):
-                unmount(path)
+                checked(libc.umount2(os.fsencode(path), DETACH), "unmount " + path)
             for path in self._closed:
                 try:
                     set_writable(path, True)
                 except OSError:
-                    continue  # under another mount, or gone: then nobody can reach it
+                    continue  # under another mount, or gone: it cannot be reached
         finally:
             set_capabilities(before, capabilities()[1])
-        lost = open_for_real(opened) + ["the memory map of %s" % path for path in mapped]
+        unopened: list[str] = []
+        for fd, path in opened.items():
+            try:
+                replace(fd, path, fcntl.fcntl(fd, fcntl.F_GETFL))
+            except OSError:
+                unopened.append("the open file %s" % path)
+        lost = unopened + lost
         try:
-            os.chdir(here)
+            os.chdir(folder)
         except OSError:
             os.chdir("/")
-            lost.append("the working directory %s" % here)
+            lost.append("the working directory %s" % folder)
         return self.lost + lost
 
     def _note_host(self, host: Any, port: Any, *more: Any, **named: Any) -> Any:
-        """As _socket.getaddrinfo, which has no way to ask anybody now."""
+        """As _socket.getaddrinfo, which has no network to ask now."""
         name = host.decode("utf-8", "replace") if isinstance(host, bytes) else str(host)
         self._hosts.append("%s:%s" % (name, port) if port else name)
         return self._resolve(host, port, *more, **named)
 
-    def denied_in(self, error: Optional[BaseException]) -> Dict[str, List[str]]:
-        """What a block with this end wanted to write and to reach, as far as it is known."""
+    def denied_in(self, error: BaseException | None) -> dict[str, list[str]]:
+        """What a block that ended with this error tried to write and to reach, as far as it is known."""
+        from .execution import error_chain
+
         hosts, self._hosts = list(dict.fromkeys(self._hosts)), []
-        return {"paths": self._closed_paths(error), "hosts": hosts}
-
-    def _closed_paths(self, error: Optional[BaseException]) -> List[str]:
-        seen: List[BaseException] = []
-        denied: List[str] = []
-        while error is not None and error not in seen:
-            seen.append(error)
-            if isinstance(error, OSError) and error.errno == READ_ONLY_SYSTEM and error.filename is not None:
-                denied.append(os.path.abspath(os.fsdecode(error.filename)))
-            error = error.__cause__ or error.__context__
-        return denied
+        paths = [
+            os.path.abspath(os.fsdecode(each.filename))
+            for each in error_chain(error)
+            if isinstance(each, OSError) and each.errno == errno.EROFS and each.filename is not None
+        ]
+        return {"paths": paths, "hosts": hosts}
 
 
-def enter(line: int, ours: Collection[int]) -> Optional[View]:
-    """Go into the view that the host describes; None if that is not to be, and the host knows why."""
+def enter(line: int, ours: Collection[int]) -> View | None:
+    """Enter the view that the host describes; None if the host does not want it, or knows why it failed."""
     socket = _socket.socket(fileno=line)
     socket.setblocking(True)
     try:
-        view = View(json.loads(received(socket)))
+        with open(line, "rb", closefd=False) as lines:
+            view = View(json.loads(lines.readline()))
         try:
             listener = view.enter({*ours, line})
         except (OSError, NoView) as error:
-            answer(socket, {"failed": said(error)}, None)
+            reason = str(error)
+            if isinstance(error, OSError) and error.filename == "namespaces":
+                reason = "this system lets no user have namespaces of their own (%s)" % error.strerror
+            elif isinstance(error, OSError):
+                reason = "%s (%s)" % (error.strerror, error.filename)
+            socket.sendall(json.dumps({"failed": reason}).encode() + b"\n")
             return None
         place = os.stat("/proc/self/ns/mnt").st_ino
-        answer(socket, {"layers": view.layers, "place": place, "lost": view.lost}, listener)
-        if listener is not None:
+        answer = json.dumps({"layers": view.layers, "place": place, "lost": view.lost}).encode() + b"\n"
+        if listener is None:
+            socket.sendall(answer)
+        else:
+            socket.sendmsg([answer], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [listener]))])
             os.close(listener)
         return view if socket.recv(1) else None
     finally:
         socket.close()
 
 
-def received(socket: _socket.socket) -> bytes:
-    """One line."""
-    data = b""
-    while not data.endswith(b"\n"):
-        more = socket.recv(READ_SIZE)
-        if not more:
-            break
-        data += more
-    return data
-
-
-def answer(socket: _socket.socket, words: Dict[str, Any], listener: Optional[int]) -> None:
-    rights: List[Tuple[int, int, Any]] = []
-    if listener is not None:
-        rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, array.array("i", [listener]))]
-    socket.sendmsg([json.dumps(words).encode() + b"\n"], rights)
-
-
-def said(error: Exception) -> str:
-    if isinstance(error, OSError) and error.filename == "namespaces":
-        return "this system lets no user have namespaces of their own (%s)" % error.strerror
-    if isinstance(error, OSError):
-        return "%s (%s)" % (error.strerror, error.filename)
-    return str(error)
-
-
-def made(base: int, name: str, like: os.stat_result) -> List[int]:
-    """The two folders that a layer needs; the first is what the folder below it will appear to be."""
+def make_layer(base: int, name: str, like: os.stat_result) -> list[int]:
+    """Make the two folders that a layer needs; the first gets the owner and the mode of the folder below it."""
     os.mkdir(name, dir_fd=base)
     place = os.open(name, os.O_PATH | os.O_DIRECTORY, dir_fd=base)
     try:
@@ -206,47 +206,21 @@ def made(base: int, name: str, like: os.stat_result) -> List[int]:
 
 
 def by_number(fd: int) -> str:
-    """A path to what is open: it leads there whatever is mounted over the name."""
+    """A path to an open file, whatever is mounted over its name."""
     return "/proc/self/fd/%d" % fd
 
 
-def current_folder() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return "/"  # somebody removed it
-
-
-def writable_mounts() -> List[str]:
-    """Where a file system is mounted that can be written."""
-    found: List[str] = []
+def writable_mounts() -> list[str]:
+    """The mount points of the file systems that can be written."""
+    found: list[str] = []
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
         for line in file:
-            fields = line.split()
-            if "ro" not in fields[5].split(","):
-                found.append(plain(fields[4]))
+            path, options = line.split()[4:6]
+            for number in ("011", "012", "040", "134"):  # the kernel writes blanks as numbers
+                path = path.replace("\\" + number, chr(int(number, 8)))
+            if "ro" not in options.split(","):
+                found.append(path)
     return found
-
-
-def plain(path: str) -> str:
-    """A path as the kernel writes it in its tables, where blanks are numbers."""
-    for number in ("011", "012", "040", "134"):
-        path = path.replace("\\" + number, chr(int(number, 8)))
-    return path
-
-
-NEW_MOUNTS, NEW_USER = 0x00020000, 0x10000000
-SLAVE, BIND, RECURSIVE = 1 << 19, 1 << 12, 1 << 14
-DETACH = 2
-HERE, ALL_BELOW = -100, 0x8000
-MOUNT_SETATTR = 442  # the same on every machine
-READ_ONLY = 1
-CAP_SYS_ADMIN = 21
-CAPABILITY_VERSION = 0x20080522
-SECCOMP = {"x86_64": 317, "aarch64": 277}
-SET_MODE_FILTER, NEW_LISTENER = 1, 1 << 3
-
-libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Attributes(ctypes.Structure):
@@ -264,13 +238,9 @@ def checked(result: int, what: str) -> int:
     return result
 
 
-def mount(source: str, target: str, kind: Optional[str], flags: int, options: Optional[str] = None) -> None:
+def mount(source: str, target: str, kind: str | None, flags: int, options: str | None = None) -> None:
     words = [None if word is None else os.fsencode(word) for word in (source, target, kind, options)]
     checked(libc.mount(words[0], words[1], words[2], ctypes.c_ulong(flags), words[3]), "mount " + target)
-
-
-def unmount(target: str) -> None:
-    checked(libc.umount2(os.fsencode(target), DETACH), "unmount " + target)
 
 
 def set_writable(target: str, writable: bool, below: bool = False) -> None:
@@ -281,8 +251,8 @@ def set_writable(target: str, writable: bool, below: bool = False) -> None:
     checked(libc.syscall(MOUNT_SETATTR, HERE, path, flags, ctypes.byref(attributes), size), "remount " + target)
 
 
-def own_mounts() -> bool:
-    """Have mounts of our own from here on; True if that took a user namespace, which lasts."""
+def unshare_mounts() -> bool:
+    """Separate our mounts from those of other processes; True if that took a user namespace, which lasts."""
     permitted = capabilities()[1]
     user = not permitted >> CAP_SYS_ADMIN & 1
     uid, gid = os.geteuid(), os.getegid()
@@ -297,16 +267,16 @@ def own_mounts() -> bool:
         ):
             with open("/proc/self/" + name, "w") as file:
                 file.write(words)
-    mount("none", "/", None, SLAVE | RECURSIVE)  # what we do is not seen outside; a new disk is seen here
+    mount("none", "/", None, SLAVE | RECURSIVE)  # our changes stay here; a new disk shows up here
     return user
 
 
-def install_filter(code: bytes, machine: str) -> Optional[int]:
-    """Have these system calls asked about at the descriptor that is given; None if an earlier filter does that."""
+def install_filter(code: bytes, machine: str) -> int | None:
+    """Filter system calls; the descriptor that asks about them, or None if an earlier filter has it."""
     buffer = ctypes.create_string_buffer(code, len(code))
     program = Program(len(code) // 8, ctypes.cast(buffer, ctypes.c_void_p))
     result = libc.syscall(SECCOMP[machine], SET_MODE_FILTER, NEW_LISTENER, ctypes.byref(program))
-    if result < 0 and ctypes.get_errno() == 16:
+    if result < 0 and ctypes.get_errno() == errno.EBUSY:
         return None
     return checked(result, "seccomp")
 
@@ -314,8 +284,8 @@ def install_filter(code: bytes, machine: str) -> Optional[int]:
 # -- capabilities -----------------------------------------------------------------------------------------------------
 
 
-def capabilities() -> Tuple[int, int]:
-    """Those in effect, and those that can be put into effect."""
+def capabilities() -> tuple[int, int]:
+    """The capabilities in effect, and those permitted."""
     header, data = (ctypes.c_uint32 * 2)(CAPABILITY_VERSION, 0), (ctypes.c_uint32 * 6)()
     checked(libc.capget(header, data), "capget")
     return data[0] | data[3] << 32, data[1] | data[4] << 32
@@ -330,51 +300,43 @@ def set_capabilities(effective: int, permitted: int) -> None:
 
 
 def raise_capabilities() -> int:
-    """Put into effect all that can be; what was before."""
+    """Put all permitted capabilities into effect; those in effect before."""
     effective, permitted = capabilities()
     if effective != permitted:
         set_capabilities(permitted, permitted)
     return effective
 
 
-DELETED = " (deleted)"
-READ, WRITE, EXECUTE = 1, 2, 4
-PRIVATE, FIXED, ANONYMOUS = 0x02, 0x10, 0x20
-PIECE = 1024 * 1024
-MOST_SHARED = 1024 * 1024 * 1024
-
-libc.mmap.restype = ctypes.c_void_p
-libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+# -- open files -------------------------------------------------------------------------------------------------------
 
 
-def names(ours: Collection[int]) -> Dict[int, Optional[str]]:
-    """The open files and folders with their paths; None for one that has no name any more."""
-    found: Dict[int, Optional[str]] = {}
+def open_paths(ours: Collection[int]) -> dict[int, str | None]:
+    """The open files and folders with their paths; None for one without a name."""
+    found: dict[int, str | None] = {}
     for fd in open_descriptors():
         try:
             facts = os.fstat(fd)
         except OSError:
-            continue  # the folder's own, gone by now
+            continue  # that of the listing, closed by now
         if fd not in ours and stat.S_IFMT(facts.st_mode) in (stat.S_IFREG, stat.S_IFDIR):
-            path = os.readlink("/proc/self/fd/%d" % fd)
+            path = os.readlink(by_number(fd))
             try:
-                named = os.path.samestat(os.stat(path), facts)
+                found[fd] = path if os.path.samestat(os.stat(path), facts) else None
             except OSError:
-                named = False
-            found[fd] = path if named else None
+                found[fd] = None
     return found
 
 
-def isolate(opened: Dict[int, Optional[str]], roots: List[str]) -> List[str]:
-    """In a view: let nothing that was open before reach what is outside; what will not be as it was."""
-    lost: List[str] = []
+def isolate(opened: dict[int, str | None], roots: list[str]) -> list[str]:
+    """In a view: cut the files that were open before off from the outside; descriptions of what changes by that."""
+    lost: list[str] = []
     for fd, path in opened.items():
-        flags = fcntl.fcntl(fd, fcntl.F_GETFL)
+        flags, is_file = fcntl.fcntl(fd, fcntl.F_GETFL), stat.S_ISREG(os.fstat(fd).st_mode)
         if path is None:
-            if not (A_PATH and flags & A_PATH) and stat.S_ISREG(os.fstat(fd).st_mode):
+            if is_file and not (A_PATH and flags & A_PATH):
                 copy_into_memory(fd, flags)
             continue
-        if stat.S_ISREG(os.fstat(fd).st_mode) and not is_below(path, roots):
+        if is_file and not is_below(path, roots):
             if flags & os.O_ACCMODE != os.O_RDONLY:
                 lost.append("the open file %s, for writing" % path)
             flags &= ~(os.O_ACCMODE | os.O_APPEND)
@@ -382,25 +344,8 @@ def isolate(opened: Dict[int, Optional[str]], roots: List[str]) -> List[str]:
     return lost + make_memory_private()
 
 
-def below(roots: List[str]) -> Tuple[Dict[int, str], List[str]]:
-    """In a view: the files that are open in these folders, and those that are mapped into memory."""
-    opened = {fd: path for fd, path in names(()).items() if path is not None and is_below(path, roots)}
-    return opened, [path for _, _, _, path in shared_memory() if is_below(path, roots)]
-
-
-def open_for_real(opened: Dict[int, str]) -> List[str]:
-    """Out of a view: open by their names the files that were open in it; what cannot be."""
-    lost: List[str] = []
-    for fd, path in opened.items():
-        try:
-            replace(fd, path, fcntl.fcntl(fd, fcntl.F_GETFL))
-        except OSError:
-            lost.append("the open file %s" % path)
-    return lost
-
-
 def replace(fd: int, path: str, flags: int) -> None:
-    """Put the file of that name in the place of a descriptor, at the same position."""
+    """Open the file of that name in place of a descriptor, at the same position."""
     own = os.open(path, flags & (OPEN_FLAGS | A_PATH | os.O_DIRECTORY) | os.O_CLOEXEC)
     try:
         if stat.S_ISREG(os.fstat(own).st_mode) and not (A_PATH and flags & A_PATH):
@@ -411,10 +356,10 @@ def replace(fd: int, path: str, flags: int) -> None:
 
 
 def copy_into_memory(fd: int, flags: int) -> None:
-    """A file without a name is shared with the process that we were copied from: have one of our own."""
+    """Replace a file without a name, which is shared with the process that we were forked from, by a copy."""
     own = os.memfd_create("copy")
     position, size = os.lseek(fd, 0, os.SEEK_CUR), os.fstat(fd).st_size
-    source = os.open("/proc/self/fd/%d" % fd, os.O_RDONLY | os.O_CLOEXEC)
+    source = os.open(by_number(fd), os.O_RDONLY | os.O_CLOEXEC)
     for start in range(0, size, PIECE):
         os.pwrite(own, os.pread(source, PIECE, start), start)
     os.close(source)
@@ -424,15 +369,15 @@ def copy_into_memory(fd: int, flags: int) -> None:
     os.close(own)
 
 
-def is_below(path: str, roots: List[str]) -> bool:
+def is_below(path: str, roots: list[str]) -> bool:
     return any(path == root or path.startswith(root.rstrip("/") + "/") for root in roots)
 
 
 # -- memory -----------------------------------------------------------------------------------------------------------
 
 
-def shared_memory() -> Iterator[Tuple[int, int, int, str]]:
-    """The stretches of memory that are a file's: where they begin and end, how they are protected, of which file."""
+def shared_memory() -> Iterator[tuple[int, int, int, str]]:
+    """The writable memory that is shared through a file: its start and end, its protection, the file."""
     with open("/proc/self/maps", encoding="utf-8", errors="surrogateescape") as file:
         lines = file.readlines()
     for line in lines:
@@ -445,7 +390,7 @@ def shared_memory() -> Iterator[Tuple[int, int, int, str]]:
 
 
 def is_device(path: str) -> bool:
-    """Not a file's but a device's or the kernel's own: nothing that could be copied."""
+    """Whether it belongs to a device or to the kernel, and cannot be copied."""
     if not path.startswith("/") or path == "/dev/zero" + DELETED:
         return not path.startswith("/")
     try:
@@ -454,22 +399,20 @@ def is_device(path: str) -> bool:
         return False
 
 
-def make_memory_private() -> List[str]:
-    """Replace memory that other processes or files would see by a copy of our own."""
+def make_memory_private() -> list[str]:
+    """Replace memory that other processes or files would see by a copy."""
     found = list(shared_memory())
     if sum(end - start for start, end, _, _ in found) > MOST_SHARED:
-        raise OSError(12, "the session shares too much memory with others", "memory")
+        raise OSError(errno.ENOMEM, "the session shares too much memory with others", "memory")
     with open("/proc/self/mem", "rb", buffering=0) as memory:
         for start, end, kind, _ in found:
-            content = [(at, piece) for at in range(start, end, PIECE) for piece in [read(memory.fileno(), at, end)]]
+            pieces: dict[int, bytes] = {}
+            for at in range(start, end, PIECE):
+                try:
+                    pieces[at] = os.pread(memory.fileno(), min(PIECE, end - at), at)
+                except OSError:
+                    continue  # beyond the end of the file
             libc.mmap(start, end - start, kind | READ | WRITE, PRIVATE | FIXED | ANONYMOUS, -1, 0)
-            for at, piece in content:
+            for at, piece in pieces.items():
                 ctypes.memmove(at, piece, len(piece))
     return ["the memory map of %s" % path for _, _, _, path in found]
-
-
-def read(memory: int, at: int, end: int) -> bytes:
-    try:
-        return os.pread(memory, min(PIECE, end - at), at)
-    except OSError:
-        return b""  # beyond the end of the file
