@@ -49,7 +49,7 @@ def python(computer: Computer, code: str) -> str:
 def two(make: Make, code: str = "import os; shared = [1]; same = shared") -> tuple[Computer, Computer]:
     first, second = make(), make()
     python(first, code)
-    assert str(first.split(second)["Python"]) == ""
+    assert str(first.runtimes.split(second.runtimes)["Python"]) == ""
     return first, second
 
 
@@ -97,7 +97,7 @@ def test_one_that_split_off_can_be_split(make: Make) -> None:
     first, second = two(make)
     third = make()
     python(second, "shared.append(2)")
-    second.split(third)
+    second.runtimes.split(third.runtimes)
     python(third, "shared.append(3)")
     second.terminate()
     assert python(first, "print(same)") == "[1]\n"
@@ -132,7 +132,7 @@ def test_what_cannot_come_along_is_named(make: Make) -> None:
     python(
         first, "import threading; over = threading.Event()\nthreading.Thread(target=over.wait, name='watcher').start()"
     )
-    assert "the thread watcher" in str(first.split(second)["Python"])
+    assert "the thread watcher" in str(first.runtimes.split(second.runtimes)["Python"])
     assert python(second, "print(over.is_set())") == "False\n"
     python(first, "over.set()")
 
@@ -141,7 +141,7 @@ def test_where_threads_cannot_come_back_the_variables_move(make: Make) -> None:
     first, second = make(), make()
     python(first, NATIVE_THREAD)
     python(first, DEFINED)
-    assert "steps (generator)" in str(first.split(second)["Python"])
+    assert "steps (generator)" in str(first.runtimes.split(second.runtimes)["Python"])
     for computer in (second, first):
         assert python(computer, SHOWN) == "13 2 base3 Pair(a=1, b=[2]) True True 16 [1]\n"
 
@@ -152,7 +152,7 @@ def test_another_python_gets_what_can_be_pickled(make: Make, tmp_path: Path) -> 
     second.python = str(tmp_path / "python")
     Path(second.python).write_text(f'#!/bin/sh\nOTHER=1 exec {sys.executable} "$@"\n')
     Path(second.python).chmod(0o755)
-    told = str(first.split(second)["Python"])
+    told = str(first.runtimes.split(second.runtimes)["Python"])
     assert "steps (generator)" in told
     for computer in (second, first):
         assert python(computer, SHOWN) == "13 2 base3 Pair(a=1, b=[2]) True True 16 [1]\n"
@@ -164,8 +164,8 @@ def test_what_was_carried_can_be_split(make: Make, tmp_path: Path) -> None:
     first, second, third = make(), make(), make()
     python(first, "n = 1")
     second.python = third.python = os.path.join(sys.prefix, "bin", ".", "python")  # the same, and another name
-    first.split(second)
-    second.split(third)
+    first.runtimes.split(second.runtimes)
+    second.runtimes.split(third.runtimes)
     assert python(third, "print(n)") == "1\n"
 
 
@@ -178,7 +178,7 @@ def test_what_is_large_is_shared(make: Make) -> None:
 def test_the_shell_comes_along(make: Make) -> None:
     first, second = make(), make()
     text(first, "shell", "v=1; list=(a 'b c'); f() { echo f$v; }; alias g='echo g'; export E=1; cd /usr; umask 027")
-    assert first.split(second)["Shell"] == Restored()
+    assert first.runtimes.split(second.runtimes)["Shell"] == Restored()
     assert text(second, "shell", "f; g; echo ${#list[@]} $E $PWD; umask; v=2") == "f1\ng\n2 1 /usr\n0027\n"
     assert text(first, "shell", "f; cd /") == "f1\n"
     assert text(second, "shell", "f; pwd") == "f2\n/usr\n"
@@ -193,9 +193,9 @@ def test_the_second_can_be_split_before_it_has_run_anything(make: Make) -> None:
     first, second, third = make(), make(), make()
     python(first, "n = 1")
     text(first, "shell", "v=1")
-    first.split(second)
+    first.runtimes.split(second.runtimes)
     assert [variable.name for variable in second.variables("shell")["Shell"]] == ["v"]
-    second.split(third)
+    second.runtimes.split(third.runtimes)
     assert python(third, "print(n)") == text(third, "shell", "echo $v") == "1\n"
 
 
@@ -203,7 +203,7 @@ def test_the_second_can_begin_somewhere_else(make: Make, tmp_path: Path) -> None
     first, second = make(), make()
     python(first, "import os; os.chdir('/usr')")
     text(first, "shell", "v=1")
-    first.split(second)
+    first.runtimes.split(second.runtimes)
     second.context.cwd = str(tmp_path)
     assert text(second, "shell", "pwd; echo $v") == f"{tmp_path}\n1\n"
     assert python(second, "print(os.getcwd())") == f"{tmp_path}\n"
@@ -214,7 +214,7 @@ def test_the_second_can_begin_somewhere_else(make: Make, tmp_path: Path) -> None
 def test_javascript_says_that_it_cannot(make: Make) -> None:
     first, second = make(), make()
     text(first, "javascript", "let x = 1")
-    told = first.split(second)["JavaScript"]
+    told = first.runtimes.split(second.runtimes)["JavaScript"]
     assert isinstance(told, NotRestorableError)
     assert "can be run again" in str(told)
     assert text(second, "javascript", "console.log(typeof x)") == "undefined\n"
@@ -224,12 +224,12 @@ def test_python_in_the_callers_process_says_that_it_cannot(make: Make) -> None:
     first, second = make(), make()
     first.python = "in-process"
     python(first, "x = 1")
-    assert "own process" in str(first.split(second)["Python"])
+    assert "own process" in str(first.runtimes.split(second.runtimes)["Python"])
 
 
 def test_what_never_ran_is_not_started(make: Make) -> None:
     first, second = make(), make()
-    assert first.split(second) == {}
+    assert first.runtimes.split(second.runtimes) == {}
     assert not second.is_alive("python")
 
 
@@ -238,7 +238,7 @@ def test_a_running_block_cannot_be_split(make: Make) -> None:
     chunks = first.run("python", "import time\nprint(1)\ntime.sleep(1000)", stream=True)
     next(chunk for chunk in chunks if chunk.get("format") == "output")
     with pytest.raises(BusyError):
-        first.split(second)
+        first.runtimes.split(second.runtimes)
     chunks.close()
 
 
@@ -247,7 +247,7 @@ import os, sys
 from interpreter import OpenInterpreter
 first, second = OpenInterpreter().computer, OpenInterpreter().computer
 first.run("python", "import subprocess; child = subprocess.Popen(['sleep', '1000'])")
-first.split(second)
+first.runtimes.split(second.runtimes)
 second.run("python", "child = subprocess.Popen(['sleep', '1000'])")
 if sys.argv[1] == "first":
     first.terminate()
@@ -278,8 +278,8 @@ def test_inside_a_process_namespace(make: Make, tmp_path: Path) -> None:
     first, second, third = make(), make(), make()
     first.python = second.python = third.python = str(wrapper)
     assert python(first, "import os; n = 1; print(os.getppid())") == "1\n"
-    first.split(second)
-    second.split(third)
+    first.runtimes.split(second.runtimes)
+    second.runtimes.split(third.runtimes)
     first.terminate()
     assert python(second, "print(n)") == "1\n"
     second.terminate()

@@ -9,30 +9,24 @@ import os
 import re
 import sys
 import time
-from functools import partial
 
-from . import displays
-from . import execution as commands
-from .execution import exit_code, first_line, formatted
+from .displays import bundle_of
+from .execution import command_output, exit_code, expand, first_line, formatted, run_command
 from .imports import trusted_import
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List
-
-
-if TYPE_CHECKING:
     from types import CodeType
-    from typing import Any, Callable, ContextManager, Dict, Iterator, List, Optional, Protocol, Tuple, Union
+    from typing import Any, Callable, ContextManager, Iterator, Protocol
 
     from .displays import Figures
     from .execution import ActiveLines, EventLoop
 
     class Outlet(Protocol):
-        """What a block says goes here."""
+        """Receives the output of a block."""
 
         def stream(self, name: str, text: str) -> None: ...
-        def display(self, data: Dict[str, Any], display_id: Optional[str] = None, update: bool = False) -> None: ...
+        def display(self, data: dict[str, Any], display_id: str | None = None, update: bool = False) -> None: ...
         def flush(self) -> None: ...
 
 
@@ -41,43 +35,59 @@ for feature in __future__.all_feature_names:
     FUTURES |= getattr(__future__, feature).compiler_flag
 AWAITS = 0x80  # CO_COROUTINE
 BLOCK_NAMES = "<block "
+NAME = "__magic__"
+# compiled on first use, since most sessions never need them
+COMMAND = r"(?P<indent>\s*)(?P<target>[\w.,\[\]'\" ]+?\s*=\s*)?(?P<sign>!!?|%(?=\w))(?P<rest>.+)\Z"
+CELL = r"\s*%%(\w+)[ \t]*([^\n]*)\n?(.*)\Z"
 
 
 class Bare:
-    """Code runs in a namespace, statement by statement."""
+    """Runs code in a namespace, statement by statement."""
 
     name = "bare"
 
     def __init__(
         self,
-        namespace: Dict[str, Any],
+        namespace: dict[str, Any],
         outlet: Outlet,
         lines: ActiveLines,
         loop: EventLoop,
         figures: Figures,
         user_code: ContextManager[None],
-        run_command: Callable[[str], int] = commands.run_command,
+        run_command: Callable[[str], int] = run_command,
     ) -> None:
         self._namespace, self._outlet, self._lines, self._loop = namespace, outlet, lines, loop
         self._figures, self._user_code = figures, user_code
-        self._flags = 0  # what `from __future__` has switched on
+        self._flags = 0  # those that `from __future__` has switched on
         self._count = 0
         namespace[NAME] = Magics(namespace, self._evaluate, outlet.flush, run_command)
-        self.hidden: Dict[str, Any] = {}  # names that are in the namespace and not the user's
+        self.hidden: dict[str, Any] = {}  # names in the namespace that are not the user's
 
-    def run(self, code: str, colors: bool = False) -> Optional[BaseException]:
-        """Run a block, telling what it says; the error that ended it, if one did."""
+    def run(self, code: str, colors: bool = False) -> BaseException | None:
+        """Run a block; the error that ended it, if any."""
         *_, error = [None, *self.steps(code)]
         return error
 
     def warm(self) -> None:
-        """After a fork: there is little that could be done ahead."""
+        """After a fork: there is nothing to prepare."""
 
-    def steps(self, code: str) -> Iterator[Optional[BaseException]]:
-        """Run a block; yields after each statement, and last of all the error that ended it, if one did."""
+    def steps(self, code: str) -> Iterator[BaseException | None]:
+        """Run a block; yields after each statement, and finally the error that ended it, if any."""
         try:
-            for run in self._statements(code):
-                run()
+            self._count += 1
+            name = "%s%d>" % (BLOCK_NAMES, self._count)
+            # so that tracebacks and inspect.getsource() find the block's text
+            linecache.cache[name] = (len(code), None, [line + "\n" for line in code.splitlines()], name)
+            self._lines.begin()
+            tree = self._parsed(code, name)
+            in_loop = bool(self._compile(tree, name, "exec").co_flags & AWAITS)
+            for compiled, shown, line in self._compiled(tree, name, code):
+                with self._user_code:
+                    self._lines.enter(compiled, line)
+                    value = self._value(compiled, in_loop)
+                    if shown and value is not None:
+                        self._namespace["_"] = value
+                        self.display(value)
                 yield None
         except GeneratorExit:
             raise
@@ -85,38 +95,8 @@ class Bare:
             self.tell(error)
             yield error
 
-    def _statements(self, code: str) -> Iterator[Callable[[], None]]:
-        """What runs each statement of a block; compiled one after the other, since one may change how."""
-        self._count += 1
-        name = "%s%d>" % (BLOCK_NAMES, self._count)
-        remember_source(name, code)
-        self._lines.begin()
-        tree = self._parsed(code, name)
-        in_loop = bool(self._compile(tree, name, "exec").co_flags & AWAITS)
-        for compiled, shown, line in self._compiled(tree, name, code):
-            yield partial(self._execute, compiled, in_loop, shown, line)
-
-    def _execute(self, compiled: CodeType, in_loop: bool, shown: bool, line: int) -> None:
-        with self._user_code:
-            self._lines.enter(compiled, line)
-            value = self._value(compiled, in_loop)
-            if shown and value is not None:
-                self._namespace["_"] = value
-                self.display(value)
-
-    def _value(self, compiled: CodeType, in_loop: bool) -> Any:
-        """Run a statement; where one of a block awaits, the loop runs for all, as create_task() wants it."""
-        if not in_loop:
-            return eval(compiled, self._namespace)
-
-        async def statement() -> Any:
-            value = eval(compiled, self._namespace)
-            return await value if compiled.co_flags & AWAITS else value
-
-        return self._loop.run(statement())
-
     def tell(self, error: BaseException) -> None:
-        """Say what went wrong."""
+        """Report an error to the user."""
         self._outlet.flush()
         if not isinstance(error, SystemExit):
             self._outlet.stream("stderr", formatted(error, block_names=BLOCK_NAMES))
@@ -124,26 +104,14 @@ class Bare:
             self._outlet.stream("stderr", "%s\n" % (error.code,))
 
     def display(
-        self, *values: Any, display_id: Union[bool, str, None] = None, update: bool = False, **_: object
-    ) -> Optional[Display]:
-        """Show values in their richest form; with a display_id the handle that comes back can change them."""
+        self, *values: Any, display_id: bool | str | None = None, update: bool = False, **_: object
+    ) -> Display | None:
+        """Show values in their richest form; with a display_id, the handle that is returned can change them."""
         if display_id is True:
             display_id = os.urandom(16).hex()
         for value in values:
-            self._outlet.display(displays.bundle_of(value, self._figures.png), display_id or None, update)
+            self._outlet.display(bundle_of(value, self._figures.png), display_id or None, update)
         return Display(self, display_id) if display_id else None
-
-    # -- from text to code objects ---------------------------------------------------------------------------
-
-    def _compiled(self, tree: ast.Module, name: str, code: str) -> Iterator[Tuple[CodeType, bool, int]]:
-        """The code object of each statement, whether its value is to be shown, and where it begins."""
-        for node, shown in statements(tree, code):
-            if shown:
-                compiled = self._compile(ast.Expression(node.value), name, "eval")
-            else:
-                compiled = self._compile(ast.Module([node], []), name, "exec")
-            self._flags |= compiled.co_flags & FUTURES
-            yield compiled, shown, first_line(node)
 
     def _parsed(self, code: str, name: str) -> ast.Module:
         def parse(text: str) -> Any:
@@ -159,12 +127,38 @@ class Bare:
                 raise error from None  # that of the text as the user wrote it
         return tree
 
+    def _compiled(self, tree: ast.Module, name: str, code: str) -> Iterator[tuple[CodeType, bool, int]]:
+        """The code object of each statement, whether its value is shown, and its first line.
+
+        They are compiled one after the other, since one may change how the next is compiled.
+        """
+        quiet = code.rstrip().endswith(";")
+        for node in tree.body:
+            shown = node is tree.body[-1] and isinstance(node, ast.Expr) and not quiet
+            if isinstance(node, ast.Expr) and shown:
+                compiled = self._compile(ast.Expression(node.value), name, "eval")
+            else:
+                compiled = self._compile(ast.Module([node], []), name, "exec")
+            self._flags |= compiled.co_flags & FUTURES
+            yield compiled, shown, first_line(node)
+
     def _compile(self, source: Any, name: str, mode: str, flags: int = 0) -> Any:
         flags |= self._flags | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
         return compile(source, name, mode, flags=flags, dont_inherit=True)
 
+    def _value(self, compiled: CodeType, in_loop: bool) -> Any:
+        """Run a statement; if one of a block awaits, all run in the loop, as create_task() needs it."""
+        if not in_loop:
+            return eval(compiled, self._namespace)
+
+        async def statement() -> Any:
+            value = eval(compiled, self._namespace)
+            return await value if compiled.co_flags & AWAITS else value
+
+        return self._loop.run(statement())
+
     def _evaluate(self, code: str) -> Any:
-        """For magics: run code in the namespace and give the value of its last expression."""
+        """For magics: run code in the namespace and return the value of its last expression."""
         value = None
         for compiled, shown, _ in self._compiled(self._parsed(code, "<magic>"), "<magic>", code):
             result = self._value(compiled, bool(compiled.co_flags & AWAITS))
@@ -173,7 +167,7 @@ class Bare:
 
 
 class Display:
-    """Something shown that can be changed."""
+    """A handle to something shown, which can change it."""
 
     def __init__(self, engine: Bare, display_id: str) -> None:
         self._engine, self.display_id = engine, display_id
@@ -185,33 +179,16 @@ class Display:
         self._engine.display(value, display_id=self.display_id)
 
 
-def statements(tree: ast.Module, code: str) -> List[Tuple[Any, bool]]:
-    quiet = code.rstrip().endswith(";")
-    last = len(tree.body) - 1
-    return [(node, index == last and isinstance(node, ast.Expr) and not quiet) for index, node in enumerate(tree.body)]
-
-
-def remember_source(name: str, code: str) -> None:
-    """Let tracebacks and inspect.getsource() find the block's text."""
-    linecache.cache[name] = (len(code), None, [line + "\n" for line in code.splitlines()], name)
-
-
-NAME = "__magic__"
-# compiled when first needed, since most sessions never do
-COMMAND = r"(?P<indent>\s*)(?P<target>[\w.,\[\]'\" ]+?\s*=\s*)?(?P<sign>!!?|%(?=\w))(?P<rest>.+)\Z"
-CELL = r"\s*%%(\w+)[ \t]*([^\n]*)\n?(.*)\Z"
-
-
 class MagicError(Exception):
-    """A magic command that cannot be done."""
+    """A magic command that fails."""
 
-    __module__ = "builtins"  # so that its name stands alone in a traceback
+    __module__ = "builtins"  # so that a traceback shows the name alone
 
 
 def translated(code: str, parse: Callable[[str], Any]) -> str:
-    """The block as Python: lines that are commands are rewritten, one by one, as the parser trips over them.
+    """The block as Python: lines that are commands are rewritten, one by one, as the parser rejects them.
 
-    What the parser accepts is never touched, so a `!` in a string or a `%` in an expression stays what it is.
+    Text that the parser accepts never changes, so a `!` in a string or a `%` in an expression is safe.
     """
     cell = re.match(CELL, code, re.DOTALL)
     if cell:
@@ -227,51 +204,49 @@ def translated(code: str, parse: Callable[[str], Any]) -> str:
             return "\n".join(lines)
 
 
-def rewrite(lines: List[str], at: int) -> bool:
+def rewrite(lines: list[str], at: int) -> bool:
     """Turn the command in a line into a call; False if there is none."""
-    while 0 < at < len(lines) and lines[at - 1].endswith("\\"):  # the parser may stop in its last line
+    while 0 < at < len(lines) and lines[at - 1].endswith("\\"):  # the parser may reject the last line of a command
         at -= 1
     match = re.match(COMMAND, lines[at]) if 0 <= at < len(lines) else None
     if match is None:
         return False
     last, rest = at, match["rest"]
-    while rest.endswith("\\") and last + 1 < len(lines):  # it goes on in the next line
+    while rest.endswith("\\") and last + 1 < len(lines):  # continued in the next line
         last += 1
         rest = rest[:-1] + lines[last]
         lines[last] = ""
-    lines[at] = match["indent"] + (match["target"] or "") + call(match["sign"], bool(match["target"]), rest)
+    if match["sign"] == "%":
+        name, _, arguments = rest.partition(" ")
+        call = "line(%r, %r)" % (name, arguments.strip())
+    else:
+        call = "%s(%r)" % ("output" if match["target"] or match["sign"] == "!!" else "system", rest)
+    lines[at] = "%s%s%s.%s" % (match["indent"], match["target"] or "", NAME, call)
     return True
 
 
-def call(sign: str, wanted: bool, rest: str) -> str:
-    if sign == "%":
-        name, _, arguments = rest.partition(" ")
-        return "%s.line(%r, %r)" % (NAME, name, arguments.strip())
-    return "%s.%s(%r)" % (NAME, "output" if wanted or sign == "!!" else "system", rest)
-
-
 class Magics:
-    """What the rewritten lines call."""
+    """The methods that rewritten lines call."""
 
     def __init__(
         self,
-        namespace: Dict[str, Any],
+        namespace: dict[str, Any],
         run: Callable[[str], Any],
         flush: Callable[[], None],
-        run_command: Callable[[str], int] = commands.run_command,
+        run_command: Callable[[str], int],
     ) -> None:
         self._namespace, self._run, self._flush, self._run_command = namespace, run, flush, run_command
-        self._lines: Dict[str, Callable[[str], Any]] = {
+        self._lines: dict[str, Callable[[str], Any]] = {
             "cd": self._cd,
             "pwd": lambda _: os.getcwd(),
             "env": self._env,
             "time": self._time,
             "timeit": self._timeit,
-            "pip": lambda rest: self.system("%s -m pip %s" % (quoted(sys.executable), rest)),
-            "matplotlib": lambda _: None,  # figures are shown as they are
+            "pip": lambda rest: self.system("%s -m pip %s" % (trusted_import("shlex").quote(sys.executable), rest)),
+            "matplotlib": lambda _: None,  # figures are always shown as images
             "config": self._config,
         }
-        self._cells: Dict[str, Callable[[str, str], Any]] = {
+        self._cells: dict[str, Callable[[str, str], Any]] = {
             "time": lambda _, body: self._time(body),
             "timeit": lambda rest, body: self._timeit(body),
             "bash": lambda _, body: self._script(body),
@@ -281,11 +256,11 @@ class Magics:
 
     def system(self, command: str) -> None:
         self._flush()
-        self._namespace["_exit_code"] = self._run_command(commands.expand(command, self._namespace))
+        self._namespace["_exit_code"] = self._run_command(expand(command, self._namespace))
 
-    def output(self, command: str) -> List[str]:
+    def output(self, command: str) -> list[str]:
         self._flush()
-        return commands.command_output(commands.expand(command, self._namespace))
+        return command_output(expand(command, self._namespace))
 
     def line(self, name: str, rest: str) -> Any:
         return self._find(self._lines, "%", name)(rest)
@@ -293,7 +268,7 @@ class Magics:
     def cell(self, name: str, rest: str, body: str) -> Any:
         return self._find(self._cells, "%%", name)(rest, body)
 
-    def _find(self, table: Dict[str, Any], sign: str, name: str) -> Any:
+    def _find(self, table: dict[str, Any], sign: str, name: str) -> Any:
         if name not in table:
             known = ", ".join(sign + each for each in sorted(table))
             raise MagicError(
@@ -303,7 +278,7 @@ class Magics:
         return table[name]
 
     def _cd(self, rest: str) -> None:
-        os.chdir(os.path.expanduser(commands.expand(rest.strip("'\""), self._namespace) or "~"))
+        os.chdir(os.path.expanduser(expand(rest.strip("'\""), self._namespace) or "~"))
         sys.stdout.write(os.getcwd() + "\n")
 
     def _env(self, rest: str) -> Any:
@@ -349,7 +324,3 @@ def seconds(duration: float) -> str:
         if duration >= size:
             return "%.3g %s" % (duration / size, unit)
     return "%.3g ns" % (duration / 1e-9)
-
-
-def quoted(text: str) -> str:
-    return str(trusted_import("shlex").quote(text))

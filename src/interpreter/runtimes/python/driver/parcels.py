@@ -1,25 +1,27 @@
-"""What travels between a session and the tools of the computer: JSON's values, pictures, bytes, and times.
+"""How values travel between a session and the tools of the computer: JSON, pictures, bytes, times, and errors.
 
-What JSON has no form for is an object with one key, which begins with a dollar sign.
+A value that JSON cannot represent is an object with one key, which begins with a dollar sign.
 """
 
 from __future__ import annotations
 
 import base64
+import builtins
+import io
 import math
 import os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Optional
+    from typing import Any, Callable
 
 DEEPEST = 100
-PART = object()  # stands for a thing that stays with the host, and can be used from here
-PLACE = ("width", "height", "left", "top", "scale", "about")  # what a picture says of itself
+PART = object()  # stands for an object of the host that can be used from here
+PLACE = ("width", "height", "left", "top", "scale", "about")  # the attributes of a picture
 
 
 class Picture:
-    """A picture from the computer: PNG, and where it is on the screen."""
+    """A picture from the computer: PNG, and its place on the screen."""
 
     def __init__(
         self,
@@ -29,7 +31,7 @@ class Picture:
         left: float = 0,
         top: float = 0,
         scale: float = 1,
-        about: Optional[Dict[str, Any]] = None,
+        about: dict[str, Any] | None = None,
     ) -> None:
         self.png, self.width, self.height = png, width, height
         self.left, self.top, self.scale, self.about = left, top, scale, about or {}
@@ -43,21 +45,19 @@ class Picture:
         return self.width, self.height
 
     def on_screen(self, x: float, y: float) -> tuple:  # type: ignore[type-arg]
-        """Where a place in the picture is on the screen."""
+        """The place on the screen of a place in the picture."""
         return self.left + x * self.scale, self.top + y * self.scale
 
     def pil(self) -> Any:
-        """As an image of Pillow, if this Python has it."""
-        from io import BytesIO
-
+        """As a Pillow image, if Pillow is installed."""
         from PIL import Image
 
-        image = Image.open(BytesIO(self.png))
+        image = Image.open(io.BytesIO(self.png))
         image.load()
         return image
 
     def save(self, path: Any) -> None:
-        """Write it to a file: PNG, or with Pillow what the name says."""
+        """Write it to a file: PNG, or with Pillow the format of the name."""
         name = os.fspath(path)
         if not str(name).lower().endswith(".png") and "." in os.path.basename(str(name)):
             self.pil().convert("RGB").save(name)
@@ -65,8 +65,8 @@ class Picture:
         with open(name, "wb") as file:
             file.write(self.png)
 
-    def _repr_png_(self) -> Optional[bytes]:
-        """None for one that was shown when it was taken: it is not shown once more as the value of a line."""
+    def _repr_png_(self) -> bytes | None:
+        """None if it was shown when it was taken, so that the value of a line does not show it again."""
         return None if self.about.get("shown") else self.png
 
     def __repr__(self) -> str:
@@ -74,7 +74,7 @@ class Picture:
 
 
 def packed(value: Any, depth: int = 0) -> Any:
-    """A value as JSON has it; TypeError for what cannot travel."""
+    """A value as JSON; TypeError if it cannot travel."""
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, int):
@@ -84,27 +84,22 @@ def packed(value: Any, depth: int = 0) -> Any:
     if depth > DEEPEST:
         raise TypeError("A value that is nested so deeply cannot be handed to the computer, or come back.")
     if isinstance(value, dict):
-        return packed_dict(value, depth)
+        if all(isinstance(key, str) and not key.startswith("$") for key in value):
+            return {str(key): packed(each, depth + 1) for key, each in value.items()}
+        return {"$dict": [[packed(key, depth + 1), packed(each, depth + 1)] for key, each in value.items()]}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [packed(each, depth + 1) for each in value]
     if isinstance(value, (bytes, bytearray, memoryview)):
         return {"$bytes": base64.b64encode(bytes(value)).decode("ascii")}
-    return packed_object(value, depth)
-
-
-def packed_dict(value: Dict[Any, Any], depth: int) -> Any:
-    if all(isinstance(key, str) and not key.startswith("$") for key in value):
-        return {str(key): packed(each, depth + 1) for key, each in value.items()}
-    return {"$dict": [[packed(key, depth + 1), packed(each, depth + 1)] for key, each in value.items()]}
-
-
-def packed_object(value: Any, depth: int) -> Any:
-    """Of other types: those that we know, by what they have, since none is imported for it."""
+    # Other types are recognised by their attributes, since none is imported for it.
     if isinstance(getattr(value, "png", None), bytes) and hasattr(value, "width") and hasattr(value, "height"):
         about = {name: packed(getattr(value, name), depth + 1) for name in PLACE if hasattr(value, name)}
         return {"$picture": {"png": base64.b64encode(value.png).decode("ascii"), **about}}
     if type(value).__module__.partition(".")[0] == "PIL" and hasattr(value, "getbands"):
-        return {"$picture": png_of(value)}
+        buffer = io.BytesIO()
+        value.save(buffer, "PNG", compress_level=1)
+        png = base64.b64encode(buffer.getvalue()).decode("ascii")
+        return {"$picture": {"png": png, "width": value.width, "height": value.height}}
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if type(value).__module__ == "datetime" and hasattr(value, "isoformat"):
@@ -121,17 +116,8 @@ def packed_object(value: Any, depth: int) -> Any:
     )
 
 
-def png_of(image: Any) -> Dict[str, Any]:
-    from io import BytesIO
-
-    buffer = BytesIO()
-    image.save(buffer, "PNG", compress_level=1)
-    png = base64.b64encode(buffer.getvalue()).decode("ascii")
-    return {"png": png, "width": image.width, "height": image.height}
-
-
 def unpacked(value: Any, picture: Callable[..., Any] = Picture) -> Any:
-    """The value again; a picture is made with `picture`."""
+    """The value of packed JSON; a picture is made with `picture`."""
     if isinstance(value, list):
         return [unpacked(each, picture) for each in value]
     if not isinstance(value, dict):
@@ -165,7 +151,7 @@ def special(key: str, content: Any, picture: Callable[..., Any]) -> Any:
 
 
 def hashable(key: Any) -> Any:
-    """A tuple that was a key came as a list."""
+    """Lists as tuples: a key that was a tuple arrives as a list."""
     return tuple(map(hashable, key)) if isinstance(key, list) else key
 
 
@@ -173,25 +159,21 @@ def hashable(key: Any) -> Any:
 
 
 class ComputerError(Exception):
-    """The computer could not do what was asked."""
+    """The computer could not do what the code asked for."""
 
     __module__ = "computer"  # where code finds it
 
 
-def packed_error(error: BaseException) -> Dict[str, str]:
-    """An error as its words, and the nearest of Python's own types that it is."""
-    import builtins
-
+def packed_error(error: BaseException) -> dict[str, str]:
+    """An error as its text and the nearest built-in type."""
     own = (kind for kind in type(error).__mro__ if getattr(builtins, kind.__name__, None) is kind)
     kind = next(own).__name__
     words = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     return {"type": kind, "name": type(error).__name__, "words": words or type(error).__name__}
 
 
-def unpacked_error(error: Dict[str, str]) -> Exception:
-    """The error again: of that type if it takes words alone, else a ComputerError."""
-    import builtins
-
+def unpacked_error(error: dict[str, str]) -> Exception:
+    """The error of that type, if a text is enough to make one, else a ComputerError."""
     kind = getattr(builtins, str(error.get("type")), None)
     words = str(error.get("words"))
     if isinstance(kind, type) and issubclass(kind, Exception) and kind is not Exception:
