@@ -17,6 +17,7 @@ import sys
 import termios
 from _thread import RLock, allocate_lock, get_ident
 from collections import deque
+from functools import partial
 from itertools import count
 from json.encoder import encode_basestring
 
@@ -100,32 +101,32 @@ class Channel:
                 finally:
                     self._leave_turn()
 
-    def expect(self, number: int) -> None:
-        """Announce that a thread will wait for the reply of this number."""
-        self._replies[number] = Reply()
+    def request(self, number: int, send: Callable[[], None]) -> Frame | None:
+        """From any thread: send a call and wait for the reply of this number; None when the host is gone.
 
-    def forget(self, number: int) -> None:
-        self._replies.pop(number, None)
-
-    def wait_for_reply(self, number: int) -> Frame | None:
-        """For any thread: the expected reply; None when the host is gone. The main thread can be interrupted here."""
-        reply = self._replies[number]
-        with self._interrupts:
-            while not reply.is_there:
-                if self._is_occupied():
-                    return None
-                if not self._take_turn():
-                    reply.lock.acquire()
-                    continue
-                try:
-                    while not reply.is_there and not (self._wanted and get_ident() != self._main):
-                        self._wait()
-                        if not self._read():
-                            for each in self._replies.values():
-                                each.arrive(None)  # the host is gone
-                finally:
-                    self._leave_turn()
-        return reply.frame
+        The main thread can be interrupted while it waits.
+        """
+        reply = self._replies[number] = Reply()
+        try:
+            send()
+            with self._interrupts:
+                while not reply.is_there:
+                    if self._is_occupied():
+                        return None
+                    if not self._take_turn():
+                        reply.lock.acquire()
+                        continue
+                    try:
+                        while not reply.is_there and not (self._wanted and get_ident() != self._main):
+                            self._wait()
+                            if not self._read():
+                                for each in self._replies.values():
+                                    each.arrive(None)  # the host is gone
+                    finally:
+                        self._leave_turn()
+            return reply.frame
+        finally:
+            self._replies.pop(number, None)
 
     def has_input(self) -> bool:
         """Whether the host has sent something that is not read yet."""
@@ -354,15 +355,12 @@ class Report:
         given: Frame = {name: parcels.packed(what[name]) for name in ("args", "kwargs") if name in what}
         self.flush()
         call = next(self._calls)
-        self._channel.expect(call)
+        frame = encoded({"event": "call", "block": number, "call": call, **what, **given})
         try:
-            self._send(encoded({"event": "call", "block": number, "call": call, **what, **given}))
-            reply = self._channel.wait_for_reply(call)
+            reply = self._channel.request(call, partial(self._send, frame))
         except BaseException:
             self._channel.send({"event": "call_off", "block": number, "call": call})
             raise
-        finally:
-            self._channel.forget(call)
         if reply is None:
             raise parcels.ComputerError(NO_LINE)
         if "error" in reply:

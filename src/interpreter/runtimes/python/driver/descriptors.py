@@ -75,24 +75,32 @@ def is_shared(kind: int, fd: int) -> bool:
 
 
 def reopen(fd: int, null: int) -> None:
-    """Give a descriptor its own open file, at the same position; a locked file that cannot be opened is dropped."""
+    """Give a descriptor its own open file; a locked file that cannot be opened is dropped."""
     flags = fcntl.fcntl(fd, fcntl.F_GETFL)
     if A_PATH and flags & A_PATH:
         return
-    inheritable, position = os.get_inheritable(fd), os.lseek(fd, 0, os.SEEK_CUR)
     try:
-        own = os.open("/proc/self/fd/%d" % fd, flags & OPEN_FLAGS | os.O_CLOEXEC)
+        replace(fd, by_number(fd), flags)
     except OSError:
-        try:
-            with open("/proc/self/fdinfo/%d" % fd, "rb") as file:
-                if b"\nlock:" in file.read():  # the lock would last as long as any copy of the descriptor
-                    os.dup2(null, fd, inheritable)
-        except OSError:
-            pass  # unknown
-        return
-    os.lseek(own, position, os.SEEK_SET)
-    os.dup2(own, fd, inheritable)
-    os.close(own)
+        with open("/proc/self/fdinfo/%d" % fd, "rb") as file:
+            if b"\nlock:" in file.read():  # the lock would last as long as any copy of the descriptor
+                os.dup2(null, fd, os.get_inheritable(fd))
+
+
+def by_number(fd: int) -> str:
+    """A path to an open file, whatever is mounted over its name."""
+    return "/proc/self/fd/%d" % fd
+
+
+def replace(fd: int, path: str, flags: int) -> None:
+    """Open the file of that name in place of a descriptor, at the same position."""
+    own = os.open(path, flags & (OPEN_FLAGS | A_PATH | os.O_DIRECTORY) | os.O_CLOEXEC)
+    try:
+        if stat.S_ISREG(os.fstat(own).st_mode) and not (A_PATH and flags & A_PATH):
+            os.lseek(own, os.lseek(fd, 0, os.SEEK_CUR), os.SEEK_SET)
+        os.dup2(own, fd, os.get_inheritable(fd))
+    finally:
+        os.close(own)
 
 
 def described(kind: int, fd: int) -> str:

@@ -68,6 +68,7 @@ class IPythonEngine:
             shell.register_magic_function(partial(shell.script, name), "cell", name)
         self._transforms = self._transforms_now()
         self.tell = shell.tell
+        self.hidden: dict[str, Any] = shell.user_ns_hidden  # names in the namespace that are not the user's
 
     def run(self, code: str, colors: bool = False) -> BaseException | None:
         """Run a block; the error that ended it, if any."""
@@ -96,11 +97,6 @@ class IPythonEngine:
     def _transforms_now(self) -> list[Any]:
         of, more = self._shell.input_transformer_manager, self._shell.input_transformers_post
         return [*of.cleanup_transforms, *of.line_transforms, *of.token_transformers, *more]
-
-    @property
-    def hidden(self) -> Any:
-        """Names in the namespace that are not the user's."""
-        return self._shell.user_ns_hidden
 
 
 class Publisher(DisplayPublisher):  # type: ignore[misc]

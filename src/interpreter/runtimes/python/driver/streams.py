@@ -56,7 +56,7 @@ class Output(io.TextIOBase):
 
     def flush_everything(self) -> None:
         """At the end of a block: send the unfinished lines of all threads, and an incomplete character."""
-        self.buffer.finish()
+        self.buffer.write(b"", final=True)
         for thread in list(self._unfinished):
             rest = self._unfinished.pop(thread, None)
             if rest:
@@ -82,18 +82,13 @@ class BinaryOutput(io.BufferedIOBase):
         self._text = text
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
-    def write(self, data: Any) -> int:
+    def write(self, data: Any, final: bool = False) -> int:
         data = bytes(data)
-        self._text.write(self._decoder.decode(data))
+        self._text.write(self._decoder.decode(data, final))
         return len(data)
 
     def flush(self) -> None:
         self._text.flush()
-
-    def finish(self) -> None:
-        rest = self._decoder.decode(b"", final=True)
-        if rest:
-            self._text.write(rest)
 
     def fileno(self) -> int:
         return self._text.fileno()

@@ -14,7 +14,7 @@ import json
 import os
 import stat
 
-from .descriptors import A_PATH, OPEN_FLAGS, open_descriptors, working_directory
+from .descriptors import A_PATH, by_number, open_descriptors, replace, working_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -205,11 +205,6 @@ def make_layer(base: int, name: str, like: os.stat_result) -> list[int]:
         os.close(place)
 
 
-def by_number(fd: int) -> str:
-    """A path to an open file, whatever is mounted over its name."""
-    return "/proc/self/fd/%d" % fd
-
-
 def writable_mounts() -> list[str]:
     """The mount points of the file systems that can be written."""
     found: list[str] = []
@@ -342,17 +337,6 @@ def isolate(opened: dict[int, str | None], roots: list[str]) -> list[str]:
             flags &= ~(os.O_ACCMODE | os.O_APPEND)
         replace(fd, path, flags)
     return lost + make_memory_private()
-
-
-def replace(fd: int, path: str, flags: int) -> None:
-    """Open the file of that name in place of a descriptor, at the same position."""
-    own = os.open(path, flags & (OPEN_FLAGS | A_PATH | os.O_DIRECTORY) | os.O_CLOEXEC)
-    try:
-        if stat.S_ISREG(os.fstat(own).st_mode) and not (A_PATH and flags & A_PATH):
-            os.lseek(own, os.lseek(fd, 0, os.SEEK_CUR), os.SEEK_SET)
-        os.dup2(own, fd, os.get_inheritable(fd))
-    finally:
-        os.close(own)
 
 
 def copy_into_memory(fd: int, flags: int) -> None:
