@@ -201,7 +201,7 @@ class Channel:
             self._frames.extendleft(reversed(others))
 
     def _read(self) -> bool:
-        """Read what is there, and hand out replies; False when the host is gone."""
+        """Read from the socket, and hand out replies; False when the host is gone."""
         try:
             data, ancillary, _, _ = self._socket.recvmsg(READ_SIZE, DESCRIPTOR_SPACE, CLOSE_ON_EXEC)
         except OSError:
@@ -238,7 +238,7 @@ class Reply:
             self.wake()
 
     def wake(self) -> None:
-        """Wake the thread: the reply is there, or no thread reads."""
+        """Wake the thread: its reply has arrived, or no thread reads."""
         try:
             self.lock.release()
         except RuntimeError:

@@ -15,7 +15,7 @@ OPEN_FLAGS = os.O_ACCMODE | os.O_APPEND | os.O_NONBLOCK
 A_PATH = getattr(os, "O_PATH", 0)
 
 
-def let_go(kept: Collection[int], ours: Collection[int]) -> list[str]:
+def release(kept: Collection[int], ours: Collection[int]) -> list[str]:
     """Replace every pipe, socket and terminal but the kept ones; descriptions of those that were not ours.
 
     Otherwise a pipe that the worker closes would never reach its end, and a port would never be free. Files are

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from types import FrameType
     from typing import Any, Callable
 
-OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # the folder of our own code
+OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # where our code is
 
 
 class Interrupts:

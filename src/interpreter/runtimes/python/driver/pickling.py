@@ -85,6 +85,7 @@ def unpack(namespace: dict[str, Any], path: str) -> None:
 
 
 MADE_ANEW = ("__dict__", "__weakref__", "_abc_impl", "__slotnames__")
+DATACLASS_CONSTANTS = ("MISSING", "_FIELD", "_FIELD_CLASSVAR", "_FIELD_INITVAR", "KW_ONLY")  # compared by identity
 FUNCTION_STATE = ("__defaults__", "__kwdefaults__", "__dict__", "__doc__", "__name__", "__qualname__", "__module__")
 
 
@@ -102,7 +103,9 @@ class ByValue(pickle.Pickler):
         if isinstance(value, MappingProxyType):
             return read_only, (dict(value),)
         if type(value).__module__ == "dataclasses" and not isinstance(value, type):
-            return constant_of_dataclasses(value)
+            for name in DATACLASS_CONSTANTS:
+                if getattr(sys.modules["dataclasses"], name, None) is value:
+                    return getattr, (sys.modules["dataclasses"], name)
         return NotImplemented
 
 
@@ -163,12 +166,3 @@ def set_class(kind: type, state: dict[str, Any]) -> None:
 
 def read_only(values: dict[Any, Any]) -> Any:
     return MappingProxyType(values)  # pickle cannot find that type by its name
-
-
-def constant_of_dataclasses(value: Any) -> Any:
-    """Constants that code compares by identity."""
-    module = sys.modules["dataclasses"]
-    for name in ("MISSING", "_FIELD", "_FIELD_CLASSVAR", "_FIELD_INITVAR", "KW_ONLY"):
-        if getattr(module, name, None) is value:
-            return getattr, (module, name)
-    return NotImplemented

@@ -19,7 +19,7 @@ from _thread import _count as python_threads
 from _thread import get_ident
 
 from .channel import DESCRIPTOR_SPACE, received_descriptors
-from .descriptors import has_others, let_go, open_descriptors
+from .descriptors import has_others, open_descriptors, release
 from .imports import trusted_import
 
 TYPE_CHECKING = False
@@ -105,11 +105,11 @@ class Snapshots:
         return None
 
     def _wait(self, line: int, clean: int, lost: list[str], pythons: int, ours: Collection[int]) -> Woken:
-        """In the snapshot: release the descriptors, close `clean` to say so, and wait until it is woken or ended."""
+        """In the snapshot: release the descriptors, close `clean` as a signal, and wait to be woken or ended."""
         try:
             handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
             os.setpgid(0, 0)
-            lost = lost + let_go({line, clean}, ours)
+            lost = lost + release({line, clean}, ours)
             threads = native_threads(os.getppid(), pythons) if pythons >= 0 else 0
             for _ in range(ATTEMPTS):  # the process stands still, but threads may be about to end
                 if threads > 0:
@@ -128,7 +128,7 @@ class Snapshots:
                 return Woken(fds, lost, max(0, threads))
         finally:
             if sys.exc_info()[0] is not None:
-                os._exit(1)  # a snapshot never continues by itself, whatever happens
+                os._exit(1)  # a snapshot never continues after an error
         os._exit(0)
 
     def _leave_parent(self, line: int) -> None:

@@ -1,4 +1,4 @@
-"""Starts a program in a view: the files beside this one become a package, under a private name.
+"""Starts a program in a view: the files beside this one become a package under a private name.
 
 start_in_view.py SOCKET PROGRAM [ARGUMENT...]
 """

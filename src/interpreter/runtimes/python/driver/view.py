@@ -147,7 +147,7 @@ class View:
         return self._resolve(host, port, *more, **named)
 
     def denied_in(self, error: BaseException | None) -> dict[str, list[str]]:
-        """What a block that ended with this error tried to write and to reach, as far as it is known."""
+        """What a block that ended with this error tried to write and to reach, if known."""
         from .execution import error_chain
 
         hosts, self._hosts = list(dict.fromkeys(self._hosts)), []
