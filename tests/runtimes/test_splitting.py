@@ -84,8 +84,8 @@ def test_a_death_of_one_is_not_the_others(make: Make, dies: int) -> None:
 
 def test_both_can_be_rewound(make: Make) -> None:
     first, second = two(make)
-    mark = second.mark()
-    assert first.state("python") == mark.states["Python"]
+    mark = second.runtimes.mark()
+    assert first.runtimes.state("python") == mark.states["Python"]
     for n, computer in enumerate((first, second)):
         python(computer, f"shared.append({n})")
     for computer in (first, second):
@@ -182,10 +182,10 @@ def test_the_shell_comes_along(make: Make) -> None:
     assert text(second, "shell", "f; g; echo ${#list[@]} $E $PWD; umask; v=2") == "f1\ng\n2 1 /usr\n0027\n"
     assert text(first, "shell", "f; cd /") == "f1\n"
     assert text(second, "shell", "f; pwd") == "f2\n/usr\n"
-    state = second.state("shell")
+    state = second.runtimes.state("shell")
     assert state is not None
     text(second, "shell", "v=3")
-    second.restore("shell", state)
+    second.runtimes.restore("shell", state)
     assert text(second, "shell", "f") == "f2\n"
 
 
@@ -204,7 +204,7 @@ def test_the_second_can_begin_somewhere_else(make: Make, tmp_path: Path) -> None
     python(first, "import os; os.chdir('/usr')")
     text(first, "shell", "v=1")
     first.runtimes.split(second.runtimes)
-    second.context.cwd = str(tmp_path)
+    second.runtimes.context.cwd = str(tmp_path)
     assert text(second, "shell", "pwd; echo $v") == f"{tmp_path}\n1\n"
     assert python(second, "print(os.getcwd())") == f"{tmp_path}\n"
     assert python(first, "print(os.getcwd())") == "/usr\n"
@@ -230,7 +230,7 @@ def test_python_in_the_callers_process_says_that_it_cannot(make: Make) -> None:
 def test_what_never_ran_is_not_started(make: Make) -> None:
     first, second = make(), make()
     assert first.runtimes.split(second.runtimes) == {}
-    assert not second.is_alive("python")
+    assert not second.runtimes.is_alive("python")
 
 
 def test_a_running_block_cannot_be_split(make: Make) -> None:
