@@ -1,4 +1,4 @@
-"""Undo, redo and a return to any checkpoint: first a plan to look at, then the action that carries it out."""
+"""Undo, redo and restore (first a plan to look at, then the action that carries it out), and forks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from interpreter.session.checkpoints.fork import Keep, plan_keep
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.session import Event
     from interpreter.session.checkpoints import Merged
     from interpreter.workspace import Step
 
@@ -61,15 +60,16 @@ def how_far(interpreter: OpenInterpreter, plan: Outlook) -> Literal["nothing", "
     return "parts" if any(timeline.places[part] == plan.to for part in plan.parts) else "nothing"
 
 
-ONLY_ONE = "There is no fork yet."
+# -- forks ---------------------------------------------------------------------------------------------------------
+
+_NO_FORK = "There is no fork yet."
 
 
 class Forks:
     """The interpreter that a user began with and the forks of it, one of which is the current one."""
 
     def __init__(self, interpreter: OpenInterpreter) -> None:
-        self.all = [interpreter]
-        """In the order in which they were made."""
+        self.all = [interpreter]  # in the order in which they were made
         self.current = interpreter
 
     def __bool__(self) -> bool:
@@ -85,7 +85,7 @@ class Forks:
     def switch(self, number: int | None = None) -> OpenInterpreter:
         """Make another one current: the one with this number, from 1 on, or else the next."""
         if not self:
-            raise UndoError(ONLY_ONE)
+            raise UndoError(_NO_FORK)
         if number is not None and not 0 < number <= len(self.all):
             raise UndoError(f"There are 1 to {len(self.all)}, not {number}.")
         place = number - 1 if number is not None else self.number % len(self.all)
@@ -129,7 +129,7 @@ class Forks:
         kept = self.current
         others = [each for each in self.all if each is not kept]
         if not others or kept.forked is not None:
-            raise UndoError(ONLY_ONE if not others else "This is a fork: keep it, or drop it.")
+            raise UndoError(_NO_FORK if not others else "This is a fork: keep it, or drop it.")
 
         def drop() -> None:
             for other in reversed(others):

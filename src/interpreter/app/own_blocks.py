@@ -53,24 +53,17 @@ def run_own_block(
 def run_file(interpreter: OpenInterpreter, path: str) -> Generator[Event, None, str]:
     """Run a file in the runtime of its language; a relative path is relative to where the runtimes are."""
     path = os.path.join(interpreter.computer.context.cwd, os.path.expanduser(path))
-    language = _language_of(interpreter, path)
-    if language is None:
+    ending = os.path.splitext(path)[1].lstrip(".").lower()
+    known = interpreter.computer.languages if ending else []
+    names = [each.name.lower() for each in known if ending in (each.file_extension, *each.aliases)]
+    if not names:
         raise UsageError(f"No language here has files like {os.path.basename(path)}.")
     try:
         with open(path, encoding="utf-8") as file:
             code = file.read()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"Could not read {path}: {getattr(error, 'strerror', None) or error}.") from error
-    return (yield from run_own_block(interpreter, language, code))
-
-
-def _language_of(interpreter: OpenInterpreter, path: str) -> str | None:
-    """The language whose files end like this."""
-    ending = os.path.splitext(path)[1].lstrip(".").lower()
-    for language in interpreter.computer.languages:
-        if ending and ending in (language.file_extension, *language.aliases):
-            return language.name.lower()
-    return None
+    return (yield from run_own_block(interpreter, names[0], code))
 
 
 def change_folder(interpreter: OpenInterpreter, folder: str) -> Generator[Event, None, str]:
@@ -82,6 +75,8 @@ def change_folder(interpreter: OpenInterpreter, folder: str) -> Generator[Event,
     yield from perform(interpreter, Do("cd", lambda: setattr(shared, "cwd", path)))
     return path
 
+
+# -- typed at a prompt ---------------------------------------------------------------------------------------------
 
 SIGNS = {"python": ">>> ", "shell": "!"}  # what the user types before such a block
 
