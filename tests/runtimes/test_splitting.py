@@ -15,7 +15,6 @@ import pytest
 from interpreter import OpenInterpreter
 from interpreter.computer_api import Computer
 from interpreter.errors import BusyError, NotRestorableError
-from interpreter.runtimes.python.language import Python
 from interpreter.runtimes.state import Restored
 from runtimes.test_snapshots import UNSHARE
 from runtimes.test_snapshots_libraries import DEFINED, NATIVE_THREAD, SHOWN
@@ -77,14 +76,14 @@ def test_a_death_of_one_is_not_the_others(make: Make, dies: int) -> None:
     for code in ("shared.append(2)", "os._exit(1)", "import signal; os.kill(os.getppid(), signal.SIGKILL)"):
         python(both[dies], code)
     assert python(both[1 - dies], "print(same)") == "[1]\n"
-    session = both[dies]._running[Python].runtime  # type: ignore[attr-defined]
+    session = both[dies].runtimes.runtime("python").runtime  # type: ignore[attr-defined]
     assert session.control.over.wait(60)
     assert python(both[dies], "print('same' in globals())") == "False\n"  # its supervisor took everything along
 
 
 def test_both_can_be_rewound(make: Make) -> None:
     first, second = two(make)
-    mark = second.runtimes.mark()
+    mark = second.mark()
     assert first.runtimes.state("python") == mark.states["Python"]
     for n, computer in enumerate((first, second)):
         python(computer, f"shared.append({n})")

@@ -1,4 +1,4 @@
-"""Python in the caller's own process, for embedders who want their live objects in reach."""
+"""Python in the caller's process, for programs whose objects the code should reach."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from interpreter.sigint import call_user_code
 
 
 class ByThread:
-    """Replaces an attribute of a module: threads that run a block see their own value, others the original."""
+    """Replaces an attribute of a module: a thread that runs a block sees its own value, others the original."""
 
     def __init__(self, owner: Any, name: str) -> None:
         self._owner, self._name = owner, name
@@ -49,7 +49,7 @@ class ByThread:
 
     @contextmanager
     def replaced(self, value: Any) -> Iterator[None]:
-        """For the calling thread the attribute is this value."""
+        """Give the attribute this value for the calling thread."""
         thread = threading.get_ident()
         with self._lock:
             if not self._own:
@@ -63,7 +63,7 @@ class ByThread:
                 self._own[thread].pop()
                 if not self._own[thread]:
                     del self._own[thread]
-                if not self._own and getattr(self._owner, self._name) is self:  # else code has put in its own
+                if not self._own and getattr(self._owner, self._name) is self:  # else the user's code has replaced it
                     setattr(self._owner, self._name, self._original)
 
     def _mine(self) -> Any:
@@ -85,12 +85,11 @@ INPUT = ByThread(builtins, "input")
 
 
 class InProcessPython(BaseLanguage):
-    """Runs blocks in the caller's own process and thread, with the caller's objects in reach.
+    """Runs blocks in the caller's process and thread, so that they can use the caller's objects.
 
-    There is no crash protection: code that ends or crashes the process ends the caller. Only what the calling
-    thread prints is captured, statement by statement; the output of child processes goes where the caller's own
-    output goes, except for `!commands`. Whenever no statement is running, the caller has its own streams and its own
-    working directory.
+    There is no crash protection: code that ends or crashes the process ends the caller. Only the output of the
+    calling thread is captured, statement by statement; child processes write to the caller's output, except for
+    `!commands`. While no statement runs, the caller has its own streams and working directory.
     """
 
     name = "Python"
@@ -115,18 +114,19 @@ class InProcessPython(BaseLanguage):
         self._hidden: dict[str, Any] = {"display": self._engine.display}
         if self.context.tools is not None:
             self._hidden["computer"] = self.context.tools.stand_in(partial(InProcessCall, self, self._outlet))
-        self._put_in_place()
+        self._define_names()
 
     def run(self, code: str) -> Iterator[Chunk]:
         if self.context.containment is not None:
             raise SandboxUnavailableError("Python in this process cannot be in a sandbox: set computer.python to None.")
         self.block += 1
-        self._put_in_place()
+        self._define_names()
         self._interrupt.asked.clear()
         self._lines.enabled = self.context.active_lines
         self._figures.begin()
-        if working_directory() != self._host_cwd:  # the caller has changed it, and the session follows
-            self._host_cwd = self.context.cwd = working_directory()
+        host = working_directory()
+        if host != self._host_cwd:  # the caller has changed it, and the session follows
+            self._host_cwd = self.context.cwd = host
         self._running = True
         try:
             yield from self._run(code)
@@ -137,7 +137,7 @@ class InProcessPython(BaseLanguage):
         steps = self._steps(code)
 
         def advance() -> object:
-            if self._interrupt.asked.is_set():  # `stop` came just before a signal could raise here
+            if self._interrupt.asked.is_set():  # `stop` came before a signal could be raised here
                 raise KeyboardInterrupt
             return next(steps, self)
 
@@ -196,12 +196,12 @@ class InProcessPython(BaseLanguage):
             raise UsageError(found["failed"])
         return found
 
-    def _put_in_place(self) -> None:
-        """Put our names into the namespace, which another session may share, without replacing the user's own."""
+    def _define_names(self) -> None:
+        """Put our names into the namespace, which another session may share, without replacing the user's names."""
         for name, value in self._hidden.items():
             found = self.namespace.get(name, value)
             same = getattr(found, "__func__", None) is getattr(value, "__func__", None)
-            if type(found) is type(value) and same:  # nothing, or what another session has put there
+            if type(found) is type(value) and same:  # free, or put there by another session
                 self.namespace[name] = value
 
     def _steps(self, code: str) -> Iterator[BaseException | None]:
@@ -215,7 +215,7 @@ class InProcessPython(BaseLanguage):
 
     @contextmanager
     def _inside(self) -> Iterator[None]:
-        """While a statement runs: its streams for this thread, and the session's working directory."""
+        """While a statement runs: use its streams in this thread, and the session's working directory."""
         host = working_directory()
         with ExitStack() as stack:
             stack.enter_context(STDOUT.replaced(self._outlet.stdout))
@@ -235,7 +235,7 @@ class InProcessPython(BaseLanguage):
 
 
 class InProcessCall:
-    """A call that a block in this process makes to the computer's tools: it runs right here."""
+    """A call from a block in this process to the computer's tools; it runs in the same thread."""
 
     args: Sequence[Any] = ()
     kwargs: Mapping[str, Any] = MappingProxyType({})
@@ -245,7 +245,7 @@ class InProcessCall:
     def __init__(self, language: InProcessPython, outlet: Outlet, path: str, how: str) -> None:
         self.path, self.how, self.language = path, how, language.name
         self.origin = (language, language.block)
-        self.action = None  # found by the context that the code runs in
+        self.action = None  # a context variable has it
         self.about: dict[str, Any] = {}
         self._outlet = outlet
 
@@ -257,7 +257,7 @@ class InProcessCall:
             self._outlet.add({"type": "status", "format": "call", "content": event["call"]})
 
     def interruptible(self) -> AbstractContextManager[None]:
-        """It runs in the block's own thread, where the block's interrupt strikes anyway."""
+        """Nothing to do: it runs in the block's thread, which the block's interrupt reaches anyway."""
         return nullcontext()
 
     def ask(self, words: str) -> bool | None:
@@ -270,7 +270,7 @@ class InProcessCall:
 
 
 class Outlet:
-    """Where a block's output becomes chunks."""
+    """Turns a block's output into chunks."""
 
     def __init__(self, context: SessionContext) -> None:
         self._context = context
@@ -318,7 +318,7 @@ class Outlet:
 
 
 def run_captured(command: str) -> int:
-    """Run a shell command and print what it writes."""
+    """Run a shell command and print its output."""
     both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     shell = {"shell": True, "executable": shell_program(), "stdin": subprocess.DEVNULL}
     with subprocess.Popen(command, text=True, errors="replace", **shell, **both) as process:  # type: ignore
