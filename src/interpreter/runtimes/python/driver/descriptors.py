@@ -80,7 +80,7 @@ def reopen(fd: int, null: int) -> None:
     if A_PATH and flags & A_PATH:
         return
     try:
-        replace(fd, by_number(fd), flags)
+        replace(fd, by_number(fd), flags & OPEN_FLAGS)  # O_TMPFILE includes O_DIRECTORY
     except OSError:
         with open("/proc/self/fdinfo/%d" % fd, "rb") as file:
             if b"\nlock:" in file.read():  # the lock would last as long as any copy of the descriptor
