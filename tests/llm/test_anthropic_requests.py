@@ -262,7 +262,7 @@ def test_thinking_of_one_model_is_not_sent_to_another(talk: Any) -> None:
 def test_what_is_kept_can_be_written_down(talk: Any) -> None:
     first = talk(message(thinking("a", "s1"), say("One.")))
     first[0].chat("Go", display=False)
-    written = json.dumps(first[0].llm.memory.replies.as_data())
+    written = json.dumps(first[0].llm.memory.replies)
     second = talk(message(say("Two.")))
     second[1].bound = first[1].bound
     second[0].llm.memory.replies.load(json.loads(written))

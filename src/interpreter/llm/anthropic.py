@@ -12,7 +12,7 @@ from interpreter.errors import BrokenStreamError, RequestRefusedError
 from interpreter.llm.computer_use import TOOL, Screen, as_call, code_of, kind_of, screen_in
 from interpreter.llm.http import Sent, arguments_chunk, call_chunk, delta_chunk, joined_chunk, json_objects
 from interpreter.llm.kept_replies import KeptReplies, Parts, Prefix, call_part, joined_parts, turns, without_system
-from interpreter.llm.providers import Endpoint
+from interpreter.llm.providers import Endpoint, matches
 from interpreter.tools import EXECUTE
 
 Block = dict[str, Any]
@@ -50,7 +50,7 @@ class AnthropicMessages:
     def body(self, endpoint: Endpoint, params: Mapping[str, Any]) -> dict[str, Any]:
         """The request's body. Parameters that are not set are not sent, except for those that are required."""
         name = endpoint.model.lower()
-        thinks = name.startswith("claude-") and not _matches(name, _EARLIER)
+        thinks = name.startswith("claude-") and not matches(name, _EARLIER)
         body = {key: value for key, value in params.items() if key not in _HANDLED and value is not None}
         texts = [message["content"] for message in params["messages"] if message["role"] == "system"]
         system = [_text(text) for text in texts if text.strip()]
@@ -63,7 +63,7 @@ class AnthropicMessages:
         body |= {"tools": tools} if tools else {}
         body |= {"system": system} if system else {}
         body["messages"] = self._messages(endpoint, params, Prefix(endpoint, system, tools))
-        if params.get("temperature") is not None and not thinks and not _matches(name, _WITHOUT_SAMPLING):
+        if params.get("temperature") is not None and not thinks and not matches(name, _WITHOUT_SAMPLING):
             body["temperature"] = min(1, params["temperature"])
         if thinks:  # it thinks by default, but shows nothing unless asked
             body.setdefault("thinking", {"type": "adaptive", "display": "summarized"})
@@ -114,10 +114,6 @@ class AnthropicMessages:
     def whole(self, answer: dict[str, Any], sent: Sent) -> dict[str, Any]:
         """The reply of a server that does not stream, as one chunk."""
         return joined_chunk(MessageReader(self._replies, sent).read_whole(answer))
-
-
-def _matches(name: str, patterns: Sequence[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _tools(endpoint: Endpoint, tools: Sequence[Mapping[str, Any]] | None) -> list[Block]:
@@ -319,12 +315,12 @@ class MessageReader:
         body, endpoint = self._sent.body, self._sent.endpoint
         prefix = Prefix(endpoint, _without_marks(body.get("system")), _without_marks(body.get("tools")))
         messages = [{**message, "content": _without_marks(message["content"])} for message in body["messages"]]
-        self._replies.keep(prefix.at(messages), self._complete)
+        self._replies[prefix.at(messages)] = list(self._complete)
         if self._screen is not None:
             # Thinking is refused behind anything but what it was made behind.
             actions = [block for block in self._complete if block["type"] not in _THINKING]
             chat = without_system(self._sent.chat)
-            self._replies.keep(Prefix.without_pictures(endpoint).at(chat), actions)
+            self._replies[Prefix.without_pictures(endpoint).at(chat)] = actions
 
     def _finish(self, delta: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         reason = delta.get("stop_reason")

@@ -41,7 +41,7 @@ class ChatCompletions:
             value, other_name = body.pop(name, None), _CAN_DO_WITHOUT[name]
             if other_name and value is not None:
                 body[other_name] = value
-        is_thinking = endpoint.provider != "deepseek" or len(self._replies)
+        is_thinking = endpoint.provider != "deepseek" or self._replies
         if endpoint.provider in _WANT_REPLIES_BACK and is_thinking:
             body["messages"] = self._with_kept_replies(endpoint, body)
         return body
@@ -106,7 +106,7 @@ class ChatCompletions:
             _add_delta(message, choice.get("delta") or {})
             if choice.get("finish_reason") and "tool_calls" in message:
                 prefix = Prefix(sent.endpoint, sent.body.get("tools"))
-                self._replies.keep(prefix.at(sent.body["messages"]), [message])
+                self._replies[prefix.at(sent.body["messages"])] = [dict(message)]
 
     def whole(self, answer: dict[str, Any], sent: Sent) -> dict[str, Any]:
         """The reply of a server that does not stream, as one chunk."""

@@ -1,7 +1,7 @@
-"""The computer tools that some models are made for: how they are offered, and what an action is in Python.
+"""The computer tools that some models are trained on: how to offer them, and their actions as Python.
 
-An action becomes a line of Python that calls `computer`, so that it goes the way of every other block: it is shown,
-approved, recorded and run. The reply itself goes back to its model in the form in which it came.
+An action becomes a line of Python that calls `computer`, so it is shown, approved, recorded and run like any other
+block. The reply itself goes back to the model in its original form.
 """
 
 from __future__ import annotations
@@ -67,12 +67,6 @@ def kind_of(wire: str, model: str) -> Kind | None:
     name = model.lower()
     fitting = (kind for kind in KINDS if kind.wire == wire and any(fnmatchcase(name, each) for each in kind.models))
     return next(fitting, None)
-
-
-def headers_for(wire: str, model: str) -> dict[str, str]:
-    """What a request with the computer tool has to name beside its body."""
-    kind = kind_of(wire, model)
-    return {"anthropic-beta": kind.beta} if kind and kind.beta else {}
 
 
 def computer_tool(screen: Screen) -> dict[str, Any]:
@@ -173,19 +167,14 @@ def _click(kind: str, action: Mapping[str, Any], at: str) -> str:
 
 
 def _drag(action: Mapping[str, Any], screen: Screen) -> Iterator[str]:
-    path = [_pair(place) for place in action.get("path") or ()]
-    if not path:
-        path = [_pair(action[name]) for name in ("start_coordinate", "coordinate") if action.get(name)]
+    path = [(at["x"], at["y"]) if isinstance(at, Mapping) else at[:2] for at in action.get("path") or ()]
+    path = path or [action[name][:2] for name in ("start_coordinate", "coordinate") if action.get(name)]
     places = [screen.place(*place) for place in path]
     if len(places) >= 2:
         yield "computer.mouse.move(x={}, y={})".format(*places.pop(0))
     yield "computer.mouse.down()"
     yield from ("computer.mouse.move(x={}, y={})".format(*place) for place in places)
     yield "computer.mouse.up()"
-
-
-def _pair(place: Mapping[str, float] | Sequence[float]) -> tuple[float, float]:
-    return (place["x"], place["y"]) if isinstance(place, Mapping) else (place[0], place[1])
 
 
 def _scroll(action: Mapping[str, Any], at: str) -> Iterator[str]:
@@ -196,17 +185,13 @@ def _scroll(action: Mapping[str, Any], at: str) -> Iterator[str]:
         direction = action["scroll_direction"]
         down, right = {"up": (-1, 0), "down": (1, 0), "left": (0, -1), "right": (0, 1)}.get(direction, (1, 0))
         down, right = down * amount, right * amount
-    else:  # in pixels
-        down, right = (_clicks(action.get(name) or 0) for name in ("scroll_y", "scroll_x"))
+    else:  # in pixels; a hundred are one click, and the least is one
+        pixels = (action.get(name) or 0 for name in ("scroll_y", "scroll_x"))
+        down, right = (round(each / 100) or (each > 0) - (each < 0) for each in pixels)
     if down:
         yield f"computer.mouse.scroll({-down})"
     if right:
         yield f"computer.mouse.scroll(0, sideways={right})"
-
-
-def _clicks(pixels: float) -> int:
-    clicks = round(pixels / 100)
-    return clicks or (pixels > 0) - (pixels < 0)
 
 
 _NAMES = {
@@ -224,27 +209,16 @@ _NAMES = {
 
 def keys_of(said: str | Sequence[str] | None) -> list[str]:
     """The keys of a combination: `ctrl+s` in one word, or `["CTRL", "S"]`."""
-    if not said:
-        return []
-    names = _split(said) if isinstance(said, str) else list(said)
+    names = said or ()
+    if isinstance(names, str):
+        last = ["+"] if names == "+" or names.endswith("++") else []  # the last key may be a plus itself
+        names = [name.strip() for name in names.split("+") if name.strip()] + last
     return [_named(name) for name in names]
-
-
-def _split(combination: str) -> list[str]:
-    """At each plus that joins two keys; the last may be a plus itself."""
-    if combination == "+":
-        return ["+"]
-    if combination.endswith("++"):
-        return [*combination[:-2].split("+"), "+"]
-    return [name.strip() for name in combination.split("+") if name.strip()]
 
 
 def _named(name: str) -> str:
     if len(name) == 1:
         return name.lower() if name.isascii() and name.isalpha() else name
     lower = name.lower()
-    if lower in _NAMES:
-        return _NAMES[lower]
-    for prefix in ("arrow", "kp_"):
-        lower = lower.removeprefix(prefix)
-    return _NAMES.get(lower, lower)
+    bare = lower.removeprefix("arrow").removeprefix("kp_")
+    return _NAMES.get(lower) or _NAMES.get(bare, bare)

@@ -112,15 +112,26 @@ def without_pictures(part: Any) -> Any:
 # -- the note in place of messages that are left out -------------------------------------------------------------
 
 
-class Sessions(Protocol):
-    """What the computer knows about its languages and their sessions."""
+class Runtimes(Protocol):
+    """What a request depends on in the runtimes that run the code."""
 
-    def is_alive(self, name: str) -> bool: ...
+    @property
+    def context(self) -> Any: ...
 
     @property
     def registry(self) -> Registry: ...
 
+    def is_alive(self, name: str) -> bool: ...
 
+    def has_python_package(self, name: str) -> bool: ...
+
+
+_COUNTED = (
+    ("request", ("request", "requests")),
+    ("block", ("block of code", "blocks of code")),
+    ("call", ("call of a tool", "calls of a tool")),
+    ("image", ("image", "images")),
+)
 _SHORT = 300
 _MOST_NAMES = 40
 _QUOTED = re.compile(r"""["']([^"'\n]{1,200})["']""")
@@ -132,7 +143,7 @@ _FILE = re.compile(r"(?:[\w~./\\ ()@+-]*[\w)]\.[A-Za-z]\w{1,4}|(?:~|\.{1,2})?/[\
 class _Facts:
     """What is worth knowing about messages that are left out."""
 
-    sessions: Sessions
+    runtimes: Runtimes
     exchanges: list[tuple[str, str]] = field(default_factory=lambda: [("", "")])  # request, last answer
     counts: Counter[str] = field(default_factory=Counter)
     files: dict[str, None] = field(default_factory=dict)
@@ -159,41 +170,33 @@ class _Facts:
             if _is_unrun(messages, at):
                 self.declined.append(f"{language} {_shortened(content, 100)!r}")
             else:
-                self._add_block(language, content)
+                described = self.runtimes.registry.describe(language)
+                found = _QUOTED.findall(content) + ([] if described.quotes_paths else _WORD.findall(content))
+                defined = re.finditer(described.definitions, content, re.M) if described.definitions else ()
+                names = [match.group(match.lastindex or 0) for match in defined]
+                _move_to_end(self.files, filter(_FILE.fullmatch, found))
+                _move_to_end(self.names.setdefault(language, {}), names)
         elif kind == "tool_call":
             self.counts["call"] += 1
         elif kind == "console" and message.get("ended") in ("died", "timed_out"):
             blocks = (messages[p] for p in range(at, 0, -1) if messages[p].get("type") == "code")
             self.names.pop(next((str(block.get("format", "")).lower() for block in blocks), ""), None)
 
-    def _add_block(self, language: str, code: str) -> None:
-        described = self.sessions.registry.describe(language)
-        found = _QUOTED.findall(code) + ([] if described.quotes_paths else _WORD.findall(code))
-        for file in filter(_FILE.fullmatch, found):
-            self.files.pop(file, None)
-            self.files[file] = None
-        names = self.names.setdefault(language, {})
-        for match in re.finditer(described.definitions, code, re.M) if described.definitions else ():
-            name = match.group(match.lastindex or 0)
-            names.pop(name, None)
-            names[name] = None
 
-    def counted(self) -> str:
-        plural = {"request": "requests", "block": "blocks of code", "call": "calls of a tool", "image": "images"}
-        singular = {"block": "block of code", "call": "call of a tool"}
-        counts = [(what, self.counts[what]) for what in plural if self.counts[what]]
-        words = [f"1 {singular.get(what, what)}" if count == 1 else f"{count} {plural[what]}" for what, count in counts]
-        return ", ".join(words) or "what was said"
+def _move_to_end(known: dict[str, None], newest: Iterable[str]) -> None:
+    for name in newest:
+        known.pop(name, None)
+        known[name] = None
 
 
-def note_about(messages: Sequence[Message], left_out: Collection[int], sessions: Sessions, most: int) -> str:
+def note_about(messages: Sequence[Message], left_out: Collection[int], runtimes: Runtimes, most: int) -> str:
     """The note in place of these messages, in about `most` characters; always the same for the same messages."""
-    facts = _Facts(sessions)
+    facts = _Facts(runtimes)
     for at in sorted(left_out):
         facts.add(messages, at)
     lines = []
     for language, names in facts.names.items():
-        if sessions.is_alive(language):
+        if runtimes.is_alive(language):
             defined = f", with {_newest(names, most // 3)}" if names else ""
             lines.append(f"- The {language} session is still alive{defined}.")
         else:
@@ -208,8 +211,9 @@ def note_about(messages: Sequence[Message], left_out: Collection[int], sessions:
         if request or answer:
             exchanges.append("- " + " / ".join(filter(None, (asked, answered))))
     exchanges = _fitting(exchanges, most - sum(map(len, lines)))
+    counts = [f"{facts.counts[what]} {words[facts.counts[what] > 1]}" for what, words in _COUNTED if facts.counts[what]]
     head = f"[{len(left_out)} messages between the first request and this note were left out to save room"
-    return "\n".join([f"{head}: {facts.counted()}. Known of them:", *exchanges, *lines]) + "]"
+    return "\n".join([f"{head}: {', '.join(counts) or 'what was said'}. Known of them:", *exchanges, *lines]) + "]"
 
 
 def _is_unrun(messages: Sequence[Message], at: int) -> bool:
@@ -272,7 +276,7 @@ class Cut:
 _NOTHING = Cut(frozenset(), frozenset(), 0, "", ())
 
 
-def compact(messages: Sequence[Message], room: int, sessions: Sessions, *, vision: bool) -> Cut | None:
+def compact(messages: Sequence[Message], room: int, runtimes: Runtimes, *, vision: bool) -> Cut | None:
     """A cut that leaves about `room` tokens of messages behind the system message, or as few as possible.
 
     The first request, the last one and the newest rounds stay. Old images go first. None if nothing can be left out.
@@ -287,7 +291,7 @@ def compact(messages: Sequence[Message], room: int, sessions: Sessions, *, visio
     dropped = frozenset(range(1, start)) - kept
     if not dropped:
         return without_old_images(messages, None) if blind else None
-    words = note_about(messages, dropped, sessions, note * BYTES_PER_TOKEN)
+    words = note_about(messages, dropped, runtimes, note * BYTES_PER_TOKEN)
     end = max([start, *(at + 1 for at in blind)])
     return Cut(dropped, blind - dropped, start, words, _copies(messages, end))
 
@@ -385,7 +389,7 @@ class Limits:
 
     window: Callable[[int], int | None]  # the model's window if it is known, for about so many tokens
     count: Callable[[str], int | None]  # tokens of a text, as the server counts; None if it doesn't say
-    sessions: Sessions
+    runtimes: Runtimes
     vision: bool = False
 
 
@@ -429,12 +433,6 @@ class Context:
         if least <= tokens / estimate <= most:
             self._counted = _Counted(_place(params), list(params["messages"]), tokens, tokens / estimate)
 
-    def fitting(self, messages: Sequence[Message], make: Callable[[Cut | None], Params], limits: Limits) -> Fitting:
-        """The request for these messages, as small as it has to be."""
-        if self.cut is not None and not self.cut.holds(messages):
-            self.cut = None
-        return Fitting(self, messages, make, limits)
-
     def limit(self, params: Params, window: int | None) -> int | None:
         """How many tokens the request may have; None if nothing is known."""
         ceiling = self._ceilings.get(_place(params))
@@ -460,6 +458,8 @@ class Fitting:
         self, context: Context, messages: Sequence[Message], make: Callable[[Cut | None], Params], limits: Limits
     ) -> None:
         self._context, self._messages, self._make, self._limits = context, messages, make, limits
+        if context.cut is not None and not context.cut.holds(messages):
+            context.cut = None
         self._tightened = 0
         self.status: Chunk | None = None  # a compaction that was just made, for the user
         self.params = make(context.cut)
@@ -494,7 +494,7 @@ class Fitting:
     def _compact(self, target: int) -> bool:
         fixed = estimate_request({**self.params, "messages": self.params["messages"][:1]})
         room = max(0, round(target / self._ratio()) - fixed)
-        cut = compact(self._messages, room, self._limits.sessions, vision=self._limits.vision)
+        cut = compact(self._messages, room, self._limits.runtimes, vision=self._limits.vision)
         return cut is not None and self._use(cut)
 
     def _ratio(self) -> float:

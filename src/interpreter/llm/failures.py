@@ -188,7 +188,21 @@ def unreachable(endpoint: Endpoint, failure: Exception) -> ModelUnreachableError
     cause: BaseException | None = failure
     while cause is not None:
         if isinstance(cause, ssl.SSLError):
-            return _not_secure(endpoint, cause)
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                words = (
+                    f"The certificate of {endpoint.base_url} is not trusted ({cause.verify_message}). If a firewall of "
+                    "your company stands in between, set SSL_CERT_FILE to the file with its certificate; else check "
+                    "the address and the clock of this machine."
+                )
+            else:
+                words = (
+                    f"No secure connection to {endpoint.base_url} could be made ({cause.reason or cause}). "
+                    "If the server speaks plain HTTP, write http:// in --api_base; else something in between may be in "
+                    "the way."
+                )
+            error = ModelUnreachableError(words)
+            error.retryable, error.reason = False, "no secure connection"
+            return error
         cause = cause.__cause__ or cause.__context__
     if isinstance(failure, httpx.ProxyError):
         return ModelUnreachableError(
@@ -205,24 +219,6 @@ def unreachable(endpoint: Endpoint, failure: Exception) -> ModelUnreachableError
         advice = "Check the network, and --api_base if you set it."
     error = ModelUnreachableError(f"Nothing answers at {endpoint.base_url} ({failure}). {advice}")
     error.retryable = not endpoint.is_loopback  # waiting doesn't start a server on this machine
-    return error
-
-
-def _not_secure(endpoint: Endpoint, failure: ssl.SSLError) -> ModelUnreachableError:
-    if isinstance(failure, ssl.SSLCertVerificationError):
-        words = (
-            f"The certificate of {endpoint.base_url} is not trusted ({failure.verify_message}). If a firewall of "
-            "your company stands in between, set SSL_CERT_FILE to the file with its certificate; else check "
-            "the address and the clock of this machine."
-        )
-    else:
-        words = (
-            f"No secure connection to {endpoint.base_url} could be made ({failure.reason or failure}). If the server "
-            "speaks plain HTTP, write http:// in --api_base; else something in between may be in the way."
-        )
-    error = ModelUnreachableError(words)
-    error.retryable = False
-    error.reason = "no secure connection"
     return error
 
 

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -39,9 +39,12 @@ def is_for_shell(words: str, folder: str) -> bool:
     return bool(_SHELL.search(words) or (_FOLDERS.search(words) and not names_file))
 
 
-def names_table(words: str, folder: str) -> bool:
-    """Whether a request names a file that is a table."""
-    return any(path.suffix.lower() in _TABLES for _, path in _named(words, Path(folder)))
+def languages_for(words: str, folder: str, has_package: Callable[[str], bool]) -> str:
+    """The languages to suggest. With a choice, small models use the shell for sums or read tables by hand."""
+    if is_for_shell(words, folder):
+        return "Python or bash"
+    names_table = any(path.suffix.lower() in _TABLES for _, path in _named(words, Path(folder)))
+    return "Python (pandas)" if names_table and has_package("pandas") else "Python"
 
 
 def _named(words: str, folder: Path) -> Iterator[tuple[str, Path]]:

@@ -9,6 +9,7 @@ import contextlib
 import json
 import queue
 import socket
+import ssl
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,7 +26,7 @@ from interpreter.errors import (
     RequestRefusedError,
     WrongKeyError,
 )
-from interpreter.llm.computer_use import Screen, headers_for, screen_in
+from interpreter.llm.computer_use import Screen, kind_of, screen_in
 from interpreter.llm.failures import error_for, failure_of, not_a_stream, read_failure, unreachable
 from interpreter.llm.providers import Endpoint
 from interpreter.version import __version__
@@ -95,9 +96,9 @@ class Connections:
     ) -> Iterator[dict[str, Any]]:
         """The chunks of the reply as they arrive, or a typed error. Ends silently when cancelled."""
         sent = Sent(endpoint, wire_format.body(endpoint, params), screen_in(params.get("tools")), params["messages"])
-        if sent.screen is not None:
-            more = headers_for(endpoint.wire, endpoint.model)
-            endpoint = replace(endpoint, extra_headers={**endpoint.extra_headers, **more})
+        kind = kind_of(endpoint.wire, endpoint.model) if sent.screen is not None else None
+        if kind is not None and kind.beta:
+            endpoint = replace(endpoint, extra_headers={**endpoint.extra_headers, "anthropic-beta": kind.beta})
         try:
             with self._open(endpoint, wire_format.path, sent.body, cancelled, timeouts) as response:
                 for chunk in _answer(response, sent, wire_format):
@@ -136,11 +137,12 @@ class Connections:
 
         silence, connecting = timeouts
         content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        with _network_errors(endpoint):
+        where = endpoint.base_url
+        try:
             client = self.client(endpoint)
             request = client.build_request(
                 "POST",
-                endpoint.base_url + path,
+                where + path,
                 params=dict(endpoint.query) or None,
                 headers={**_HEADERS, **endpoint.headers},
                 content=content,
@@ -149,6 +151,16 @@ class Connections:
             )
             with contextlib.closing(self._send(partial(client.send, request, stream=True), cancelled)) as response:
                 yield response
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
+            raise unreachable(endpoint, error) from error
+        except httpx.TimeoutException as error:
+            words = f"The server at {where} kept silent for too long. Try again, or raise the setting llm.timeout."
+            raise ModelTimeoutError(words) from error
+        except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+            words = f"{where!r} is not an address of a server. Set api_base to one, such as http://localhost:8000/v1."
+            raise NotAStreamError(words) from error
+        except httpx.HTTPError as error:
+            raise BrokenStreamError(f"The connection to {where} broke off ({error}). Try again.") from error
 
     def _send(self, send: Callable[[], httpx.Response], cancelled: threading.Event) -> httpx.Response:
         """The beginning of the reply, or an error as soon as the request is cut off."""
@@ -170,8 +182,6 @@ class Connections:
 
     def client(self, endpoint: Endpoint) -> httpx.Client:
         """The client for an endpoint. The first call loads httpx, which takes a moment."""
-        import ssl
-
         import httpx
 
         # Plain HTTP skips reading certificates, which takes longer than a request. A proxy can't reach this machine.
@@ -199,25 +209,6 @@ def _shut(connection: socket.socket) -> None:
     # Of the base class: a TLS socket's own method forgets its encryption while another thread reads.
     with contextlib.suppress(OSError):
         socket.socket.shutdown(connection, socket.SHUT_RDWR)
-
-
-@contextlib.contextmanager
-def _network_errors(endpoint: Endpoint) -> Iterator[None]:
-    import httpx
-
-    where = endpoint.base_url
-    try:
-        yield
-    except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
-        raise unreachable(endpoint, error) from error
-    except httpx.TimeoutException as error:
-        words = f"The server at {where} kept silent for too long. Try again, or raise the setting llm.timeout."
-        raise ModelTimeoutError(words) from error
-    except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
-        words = f"{where!r} is not an address of a server. Set api_base to one, such as http://localhost:8000/v1."
-        raise NotAStreamError(words) from error
-    except httpx.HTTPError as error:
-        raise BrokenStreamError(f"The connection to {where} broke off ({error}). Try again.") from error
 
 
 def _answer(response: httpx.Response, sent: Sent, wire_format: WireFormat) -> Iterator[dict[str, Any]]:
@@ -317,23 +308,31 @@ def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
     Written by hand: httpx-sse works on decoded lines and costs as much per event as reading it from the network.
     """
-    lines = _Lines()
+    held: list[bytes] = []  # parts of an unfinished line
     data: list[bytes] = []
-    for piece in pieces:
-        if not data and lines.is_at_line_start and (only := _only_data(piece)):
+    after_return = False
+    for piece in chain(pieces, [b"\n\n"]):  # some servers omit the empty line after the last event
+        if not data and not held and not after_return and (only := _only_data(piece)):
             yield only
             continue
-        for line in lines.feed(piece):
+        if after_return and piece:
+            piece, after_return = piece.removeprefix(b"\n"), False
+        if b"\r" in piece:
+            after_return = piece.endswith(b"\r")
+            piece = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        *lines, rest = piece.split(b"\n")
+        if lines:
+            lines[0] = b"".join([*held, lines[0]])
+            held = []
+        if rest:
+            held.append(rest)
+        for line in lines:
+            line = line.removeprefix(_BOM)
             if line.startswith(b"data:"):
                 data.append(line[6:] if line[5:6] == b" " else line[5:])
             elif not line and data:
                 yield b"\n".join(data)
                 data = []
-    last = lines.rest()
-    if last.startswith(b"data:"):
-        data.append(last[5:].lstrip(b" "))
-    if data:  # some servers omit the empty line after the last event
-        yield b"\n".join(data)
 
 
 def _only_data(piece: bytes) -> bytes:
@@ -344,42 +343,6 @@ def _only_data(piece: bytes) -> bytes:
     if not piece.startswith(b"data: ", start) or piece.find(b"\n", start) != len(piece) - 2:
         return b""
     return piece[start + 6 : -2]
-
-
-class _Lines:
-    """Splits bytes into lines that end in LF, CRLF or CR."""
-
-    def __init__(self) -> None:
-        self._held: list[bytes] = []  # parts of an unfinished line
-        self._after_return = False
-        self._first = True
-
-    @property
-    def is_at_line_start(self) -> bool:
-        return not self._held and not self._after_return
-
-    def feed(self, piece: bytes) -> list[bytes]:
-        """The lines that this piece ends."""
-        if self._after_return and piece:
-            piece = piece.removeprefix(b"\n")
-            self._after_return = False
-        if b"\r" in piece:
-            self._after_return = piece.endswith(b"\r")
-            piece = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        *lines, rest = piece.split(b"\n")
-        if lines:
-            self._held.append(lines[0])
-            lines[0] = self.rest()
-            self._first = False
-        if rest:
-            self._held.append(rest)
-        return lines
-
-    def rest(self) -> bytes:
-        """The unfinished line."""
-        line = b"".join(self._held)
-        self._held = []
-        return line.removeprefix(_BOM) if self._first else line
 
 
 def json_objects(data: bytes) -> list[dict[str, Any]]:
@@ -431,8 +394,6 @@ def joined_chunk(chunks: Iterable[dict[str, Any]]) -> dict[str, Any]:
 
 def plain_client(timeout: httpx.Timeout, headers: Mapping[str, str] | None = None) -> httpx.Client:
     """A client for this machine: no proxy, and no certificates read for plain HTTP."""
-    import ssl
-
     import httpx
 
     trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

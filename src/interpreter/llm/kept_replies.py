@@ -29,31 +29,8 @@ Messages = Sequence[Mapping[str, Any]]
 Parts = list[tuple[str, str]]  # what a reply says, in a form that can be compared
 
 
-class KeptReplies:
-    """The blocks of replies by the digest of the request."""
-
-    def __init__(self) -> None:
-        self._blocks: dict[str, list[dict[str, Any]]] = {}
-
-    def keep(self, request: str, blocks: Messages) -> None:
-        """Store the reply to a request, as far as it has arrived."""
-        self._blocks[request] = [dict(block) for block in blocks]
-
-    def answer_to(self, request: str) -> list[dict[str, Any]]:
-        """The blocks of the reply to a request, if it was stored."""
-        return self._blocks.get(request, [])
-
-    def as_data(self) -> dict[str, list[dict[str, Any]]]:
-        """Everything, for the journal."""
-        return dict(self._blocks)
-
-    def load(self, data: Mapping[str, Messages]) -> None:
-        """Add what `as_data` returned earlier."""
-        for request, blocks in data.items():
-            self.keep(request, blocks)
-
-    def __len__(self) -> int:
-        return len(self._blocks)
+class KeptReplies(dict[str, list[dict[str, Any]]]):
+    """The blocks of each stored reply, by the digest of the request."""
 
 
 class Prefix:
@@ -84,14 +61,10 @@ class Prefix:
 class Turn(NamedTuple):
     """A message to send, or a whole stored reply that starts with it."""
 
-    messages: Messages
-    """The message, or all messages that the stored reply and its results consist of."""
-    kept: list[dict[str, Any]]
-    """The stored reply to everything before."""
-    ids: list[str] | None = None
-    """The ids of the reply's calls; None if the conversation no longer has the reply as it was stored."""
-    results: Messages = ()
-    """The results of the calls."""
+    messages: Messages  # the message, or all messages that make up the stored reply and its results
+    kept: list[dict[str, Any]]  # the stored reply to everything before
+    ids: list[str] | None = None  # of the reply's calls; None if the reply has changed since it was stored
+    results: Messages = ()  # of the calls
 
 
 def turns(
@@ -106,10 +79,10 @@ def turns(
     at = 0
     while at < len(chat):
         kept: list[dict[str, Any]] = []
-        if chat[at]["role"] == "assistant" and len(replies):
-            kept = replies.answer_to(prefix.at(sent))
+        if chat[at]["role"] == "assistant" and replies:
+            kept = replies.get(prefix.at(sent), [])
             if not kept and without_pictures is not None:
-                kept = replies.answer_to(without_pictures.at(chat[:at]))
+                kept = replies.get(without_pictures.at(chat[:at]), [])
         turn = (_stored_turn(chat, at, kept, parts_of_kept(kept)) if kept else None) or Turn(chat[at : at + 1], kept)
         yield turn
         at += len(turn.messages)

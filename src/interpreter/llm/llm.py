@@ -28,7 +28,7 @@ from interpreter.errors import (
 from interpreter.llm.anthropic import AnthropicMessages
 from interpreter.llm.chat_completions import ChatCompletions
 from interpreter.llm.computer_use import Screen, kind_of
-from interpreter.llm.context import Context, Cut, Limits, estimate_request, estimate_size
+from interpreter.llm.context import Context, Cut, Fitting, Limits, Runtimes, estimate_request, estimate_size
 from interpreter.llm.failures import wait_before_retry
 from interpreter.llm.http import Connections, WireFormat
 from interpreter.llm.local.servers import BUILTIN, OLLAMA_WIRE, LocalServers
@@ -44,7 +44,7 @@ from interpreter.llm.providers import (
     sees_images,
 )
 from interpreter.llm.reply_parser import Repetition, ReplyParser, thinks_first
-from interpreter.llm.request import ADDRESS, Memory, RequestBuilder, Runtimes, convert, request_params
+from interpreter.llm.request import ADDRESS, Memory, RequestBuilder, convert, request_params
 from interpreter.llm.responses import Responses
 from interpreter.llm.secrets import secret_values
 from interpreter.llm.tool_mode import ToolChat
@@ -141,13 +141,6 @@ class Llm(LlmSettings, closed=True):
         is_undecided = self.supports_functions is None and self.model_profile is None
         return is_undecided and self._assessment.tries_tools(self.model, self.api_base)
 
-    @property
-    def _has_tools(self) -> bool:
-        """Whether the model gets tools; otherwise it writes its code in fences."""
-        if self.supports_functions is not None:
-            return self.supports_functions
-        return self._tries_tools or (self.profile.calls_tools and calls_tools(self.model, self.api_base))
-
     def assess(self) -> None:
         """Ask a server on this machine, once, how large a model is whose name doesn't say."""
         if self.model_profile is not None or self._completions is not None:
@@ -237,13 +230,13 @@ class Llm(LlmSettings, closed=True):
 
     def forms_sent(self) -> dict[str, Any]:
         """The forms in which messages went out, for the journal."""
-        sent = {"templates": self.memory.templates_sent(), "replies": self.memory.replies.as_data()}
+        sent = {"templates": self.memory.templates_sent(), "replies": dict(self.memory.replies)}
         return {**sent, "stepped_down": self._assessment.as_data()}
 
     def resume(self, forms: Mapping[str, Any], used: Usage) -> None:
         """Continue a conversation from the journal: in the forms in which it went out, and with its usage."""
         self.memory.restore_templates(forms.get("templates", {}), self._agent.messages)
-        self.memory.replies.load(forms.get("replies", {}))
+        self.memory.replies.update(forms.get("replies", {}))
         self._assessment.load(forms.get("stepped_down", {}))
         self._usage.session += used
 
@@ -271,14 +264,17 @@ class Llm(LlmSettings, closed=True):
         # In OS mode, a model may have a computer tool of its provider; others act through code alone.
         screen, endpoint = self._agent.screen, self.endpoint
         has_tool = screen is not None and endpoint is not None and kind_of(endpoint.wire, endpoint.model) is not None
+        profile, has_tools = self.profile, self.supports_functions
+        if has_tools is None:
+            has_tools = self._tries_tools or (profile.calls_tools and calls_tools(self.model, self.api_base))
         builder = RequestBuilder(
             self,
             self._settings,
             self._agent.tools,
             self._agent.runtimes,
-            self.profile,
+            profile,
             self.memory,
-            has_tools=self._has_tools,
+            has_tools=has_tools,
             vision=self.vision,
             screen=screen if has_tool else None,
             secrets=self.known_secrets() if self._settings.redact_secrets else None,
@@ -351,11 +347,17 @@ class Llm(LlmSettings, closed=True):
     def _run_within_window(self, messages: Sequence[Message], cancelled: threading.Event) -> Iterator[Chunk]:
         """Ask with what fits into the window; if the server finds it too long, again with less."""
         if self._completions is None and self.model.startswith(f"{BUILTIN}/"):
-            yield from self._load_builtin(cancelled)
+            watch = partial(self._connections.watch, cancelled=cancelled)
+            try:
+                for news in self._servers.start(self._endpoint(), self.context_window, watch):
+                    yield {"type": "status", "format": "loading", "content": news}
+            except EngineError:
+                if not cancelled.is_set():
+                    raise
         if cancelled.is_set():
             return
         make = partial(self._request, messages)
-        fitting = self._context.fitting(messages, make, self._limits())
+        fitting = Fitting(self._context, messages, make, self._limits())
         while True:
             if fitting.status is not None:
                 yield fitting.status
@@ -380,17 +382,7 @@ class Llm(LlmSettings, closed=True):
                     raise
             if refused:
                 yield self._step_down("can't use tools on this server")
-                fitting = self._context.fitting(messages, make, self._limits())
-
-    def _load_builtin(self, cancelled: threading.Event) -> Iterator[Chunk]:
-        """Load a built-in model, and report it, since that takes a while."""
-        try:
-            watch = partial(self._connections.watch, cancelled=cancelled)
-            for news in self._servers.start(self._endpoint(), self.context_window, watch):
-                yield {"type": "status", "format": "loading", "content": news}
-        except EngineError:
-            if not cancelled.is_set():
-                raise
+                fitting = Fitting(self._context, messages, make, self._limits())
 
     def _run_with_retries(self, params: dict[str, Any], cancelled: threading.Event) -> Generator[Chunk]:
         """Ask, and again after a temporary failure, as long as nothing has been said."""
@@ -421,7 +413,7 @@ class Llm(LlmSettings, closed=True):
     def _reply(self, params: dict[str, Any], cancelled: threading.Event) -> Generator[Chunk]:
         """One reply. If it breaks off, what had come is yielded before the error is raised."""
         self._usage.check(params, self.max_budget, self.max_budget_tokens)
-        is_unproven = self._is_trial(params) and not self._assessment.has_called(self.model, self.api_base)
+        is_unproven = self._is_trial(params) and (self.model, self.api_base) not in self._assessment.called
         fences = self._writes_blocks and ("tools" not in params or is_unproven)
         tools = [tool.name for tool in self._agent.tools.others] if self._writes_blocks else []
         parser = ReplyParser(fences=fences, thinks_first=thinks_first(self.model), tools=tools)
@@ -468,7 +460,7 @@ class Llm(LlmSettings, closed=True):
             if weakness := parser.weakness:
                 yield self._step_down(weakness)
             elif parser.has_called:
-                self._assessment.called(self.model, self.api_base)
+                self._assessment.called.add((self.model, self.api_base))
         if parser.finish_reason == "content_filter":
             words = "The provider's filter ended the reply. Put it in other words, or use another model."
             raise ReplyDeclinedError(words)

@@ -157,7 +157,7 @@ class Assessment:
     def __init__(self) -> None:
         self._sizes: dict[_Place, float | None] = {}
         self._failed: dict[_Place, str] = {}
-        self._called: set[_Place] = set()  # models that have called a tool as it should be
+        self.called: set[_Place] = set()  # models that have called a tool; until then, code in their text is a block
 
     def profile(self, model: str, api_base: str | None) -> ModelProfile:
         """How to ask it, for now."""
@@ -178,14 +178,6 @@ class Assessment:
         """Whether the model is given tools to see how it does."""
         has_them = not identify(model, api_base)[0].startswith(_WITHOUT_TOOLS)
         return has_them and is_unknown(model, api_base) and self.profile(model, api_base) is FULL
-
-    def has_called(self, model: str, api_base: str | None) -> bool:
-        """Whether the model has called a tool; until it has, code in its words is taken for a block."""
-        return (model, api_base) in self._called
-
-    def called(self, model: str, api_base: str | None) -> None:
-        """The model has called a tool."""
-        self._called.add((model, api_base))
 
     def failed(self, model: str, api_base: str | None, reason: str) -> str:
         """The model failed: it steps down. What the user is told."""

@@ -17,18 +17,14 @@ class Provider:
     """One row: the prefix of its model strings, where it is, and which variables hold its key and address."""
 
     prefix: str
-    base_url: str
-    """Empty where every user has an address of their own."""
+    base_url: str  # empty where each user has a different address
     key_variables: tuple[str, ...] = ()
     base_variables: tuple[str, ...] = ()
     is_local: bool = False
-    base_path: str = ""
-    """What an address that has no path gets: people write http://localhost:11434 for Ollama."""
-    wire: str = "chat"
-    """The wire format: "chat", "anthropic" or "responses"."""
+    base_path: str = ""  # added to an address without a path: people write http://localhost:11434 for Ollama
+    wire: str = "chat"  # the wire format: "chat", "anthropic" or "responses"
     key_header: str = "Authorization"
-    objects_to: tuple[str, ...] = ()
-    """Fields of a request that it is known to refuse, so that none is refused to find that out."""
+    objects_to: tuple[str, ...] = ()  # fields of a request that it refuses
 
 
 _OLLAMA = "http://localhost:11434/v1"
@@ -224,7 +220,7 @@ def resolve(
     if row.wire == "anthropic":
         headers = {"anthropic-version": api_version or ANTHROPIC_VERSION}
         return Endpoint(row.prefix, name, base_url, key, {}, row.key_header, row.wire, headers)
-    is_only_responses = base_url == row.base_url and any(fnmatchcase(name, each) for each in _ONLY_RESPONSES)
+    is_only_responses = base_url == row.base_url and matches(name, _ONLY_RESPONSES)
     if row.prefix == "openai" and (is_only_responses or name.startswith(_RESPONSES)):
         return Endpoint(row.prefix, name.removeprefix(_RESPONSES), base_url, key, wire="responses")
     return Endpoint(row.prefix, name, base_url, key, wire=row.wire, objects_to=row.objects_to)
@@ -447,21 +443,22 @@ def calls_tools(model: str, api_base: str | None = None) -> bool:
     """Whether the model is asked in tool mode; one in Ollama or a built-in one is not, unless the user says so."""
     provider, model = identify(model, api_base)
     name = _short_name(model)
-    if provider.startswith(("ollama", "builtin")) or _matches(name, _NO_TOOLS):
+    if provider.startswith(("ollama", "builtin")) or matches(name, _NO_TOOLS):
         return False
     at_openai = provider in ("openai", "azure") and not api_base
-    return at_openai or provider == "azure" or _matches(name, _CALLS_TOOLS)
+    return at_openai or provider == "azure" or matches(name, _CALLS_TOOLS)
 
 
 def sees_images(model: str, api_base: str | None = None) -> bool:
     """Whether images are sent to the model."""
     name = _short_name(identify(model, api_base)[1])
-    return _matches(name, _SEES) and not _matches(name, _BLIND)
+    return matches(name, _SEES) and not matches(name, _BLIND)
 
 
 def _short_name(model: str) -> str:
     return model.lower().rpartition("/")[2]
 
 
-def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+def matches(name: str, patterns: tuple[str, ...]) -> bool:
+    """Whether a name matches one of the patterns."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)

@@ -6,13 +6,14 @@ models write in place of real ones. `Repetition` notices a reply that goes round
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Mapping
-from fnmatch import fnmatchcase
 from typing import Any
 
+from interpreter.llm.providers import matches
 from interpreter.llm.text_mode import PROSE_LANGUAGES, FenceParser
 from interpreter.llm.tool_mode import CallArguments, ToolArguments, begins_call, called_tool
 from interpreter.messages import Chunk
@@ -73,18 +74,18 @@ Spans = list[tuple[str, str]]
 
 def thinks_first(model: str) -> bool:
     """Whether a model's reply begins in the middle of its thinking, unless its server tells the two apart."""
-    return any(fnmatchcase(model.lower(), pattern) for pattern in _THINK_FIRST)
+    return matches(model.lower(), _THINK_FIRST)
 
 
 class ThinkSpans:
     """Takes the text of a reply piece by piece; gives it back as ("message" or "reasoning", text).
 
-    However the text is cut, what is put together from the pieces is the same. `first`: the text begins within a
-    span; if that never ends, it was none, and all is said again as a message.
+    The result does not depend on how the text is split. `first`: the text begins inside a span. If that span never
+    ends, it was none, and the whole text comes again as a message.
     """
 
     def __init__(self, first: bool = False) -> None:
-        self._first = first
+        self.first = first
         self._unopened: list[str] | None = None  # a span that began with the reply
         self._text = ""
         self._fence = ""  # the mark of the fenced block that is open
@@ -104,10 +105,6 @@ class ThinkSpans:
             pass
         out, self._out = self._out, []
         return out
-
-    def told_apart(self) -> None:
-        """The server sends thinking by itself, so the text is what it looks like."""
-        self._first = False
 
     def finish(self, is_whole: bool = True) -> Spans:
         """What is left when the reply has ended; a span that has no end ends with it."""
@@ -129,9 +126,9 @@ class ThinkSpans:
         if not begun or (begun not in _CLOSING and any(mark.startswith(begun) for mark in _CLOSING)):
             return False
         opened = _OPENING.match(begun)
-        if self._first and not opened:
+        if self.first and not opened:
             self._unopened, self._closing = [self._text], MARKS[0][1]
-            self._step = self._span_begins
+            self._step = self._after_mark
             return True
         self._text = begun if opened else self._text
         self._step = self._line_begins
@@ -142,10 +139,12 @@ class ThinkSpans:
         if begun:
             self._closing = _CLOSING[begun[1]]
             self._text = self._text[begun.end() :]
-            self._step = self._span_begins
+            self._step = self._after_mark
             return True
-        if self._may_become_a_mark():
-            return False
+        line = self._text.lstrip(" \t")
+        may_be_fence = not line.strip("`") or not line.strip("~")
+        if may_be_fence or (not self._fence and any(opening.startswith(line) for opening, _ in MARKS)):
+            return False  # it depends on what comes next
         fence = _FENCE.match(self._text)
         if fence and not self._fence:
             self._fence = fence[1]
@@ -153,15 +152,6 @@ class ThinkSpans:
             self._fence = ""
         self._step = self._line
         return True
-
-    def _may_become_a_mark(self) -> bool:
-        """Whether more text could make this line begin with a mark or a fence."""
-        begun = self._text.lstrip(" \t")
-        if not begun or begun in ("`", "``", "~", "~~"):
-            return True
-        if begun[0] in "`~" and not begun.strip(begun[0]):
-            return True  # a fence may still grow
-        return not self._fence and any(opening.startswith(begun) for opening, _ in MARKS)
 
     def _line(self) -> bool:
         end = self._text.find("\n") + 1
@@ -172,12 +162,11 @@ class ThinkSpans:
             self._step = self._line_begins
         return bool(end)
 
-    def _span_begins(self) -> bool:
+    def _after_mark(self) -> bool:
         self._text = self._text.lstrip()
-        if not self._text:
-            return False
-        self._step = self._span
-        return True
+        if self._text:
+            self._step = self._span if self._closing else self._line_begins
+        return bool(self._text)
 
     def _span(self) -> bool:
         end = self._text.find(self._closing)
@@ -193,14 +182,7 @@ class ThinkSpans:
         self._text = self._text[end + len(self._closing) :]
         self._closing = self._blank = ""
         self._unopened = None
-        self._step = self._span_ended
-        return True
-
-    def _span_ended(self) -> bool:
-        self._text = self._text.lstrip()
-        if not self._text:
-            return False
-        self._step = self._line_begins
+        self._step = self._after_mark
         return True
 
     def _think(self, text: str) -> None:
@@ -377,9 +359,6 @@ class _Beginning:
         return text
 
 
-_SURROGATE = re.compile("[\ud800-\udfff]")
-
-
 class ReplyParser:
     """Takes a reply chunk by chunk. `finish_reason` and `usage` are what the server said of them so far.
 
@@ -411,7 +390,7 @@ class ReplyParser:
             reasoning = _reasoning_of(delta)
             if reasoning:
                 self.written += len(reasoning)
-                self._spans.told_apart()
+                self._spans.first = False  # the server separates thinking from text
                 out.append({"type": "reasoning", "content": reasoning})
             if delta.get("content"):
                 out += self._say(_text_of(delta["content"]))
@@ -443,7 +422,11 @@ class ReplyParser:
         fenced = self._fences.languages - PROSE_LANGUAGES if self._fences is not None else ()
         if fenced or self._repair.unwrapped:
             return "wrote code as text instead of calling the tool"
-        return "wrote a tool call that can't be read" if any(call.is_malformed for call in self._calls) else ""
+        return (
+            "wrote a tool call that can't be read"
+            if any(read_arguments("".join(call.written)) is None for call in self._calls)
+            else ""
+        )
 
     @property
     def in_block(self) -> bool:
@@ -508,7 +491,8 @@ class ReplyParser:
             if isinstance(first, list):
                 out += first
             else:
-                out += first.take()
+                out += first.out
+                first.out = []
                 if not first.complete and not everything:
                     break
                 first.is_waiting = False
@@ -527,7 +511,7 @@ class _Call:
         self._name = ""
         self._arguments: CallArguments | ToolArguments | None = None
         self._call: str | None = None  # the id that all its chunks carry
-        self._written: list[str] = []
+        self.written: list[str] = []  # its arguments
         self._characters = _Pairing()
 
     @property
@@ -539,14 +523,9 @@ class _Call:
         self.id = self.id or delta.get("id") or ""
         self._name = self._name or (delta.get("function") or {}).get("name") or ""
         if text:
-            self._written.append(text)
+            self.written.append(text)
             self._give(self._settled().feed(self._characters.whole(text)))
         return len(text)
-
-    @property
-    def is_malformed(self) -> bool:
-        """Whether its arguments are no JSON object."""
-        return read_arguments("".join(self._written)) is None
 
     def _settled(self) -> CallArguments | ToolArguments:
         if self._arguments is None:
@@ -562,10 +541,6 @@ class _Call:
             for chunk in chunks:
                 chunk["call"] = self._call
         self.out += chunks
-
-    def take(self) -> list[Chunk]:
-        out, self.out = self.out, []
-        return out
 
     def finish(self, close: bool) -> None:
         self._give(self._settled().finish(close))
@@ -601,19 +576,16 @@ def _text_of(content: Any) -> str:
     """Content as text; some servers send a list of parts."""
     if isinstance(content, str):
         return content
-    return "".join(part.get("text") or "" for part in content if isinstance(part, dict))
+    return "".join(part.get("text") or "" for part in _parts(content))
 
 
 class _Pairing:
-    """Joins characters that a server cut into the halves of a UTF-16 pair; a lone half is replaced."""
+    """Joins characters that a server split into the halves of a UTF-16 pair, and replaces a lone half."""
 
     def __init__(self) -> None:
-        self._half = ""
+        self._decoder = codecs.getincrementaldecoder("utf-16-le")("replace")
 
     def whole(self, text: str) -> str:
-        if not self._half and (text.isascii() or not _SURROGATE.search(text)):
+        if text.isascii() and not self._decoder.getstate()[0]:
             return text
-        text = self._half + text
-        self._half = text[-1] if "\ud800" <= text[-1:] < "\udc00" else ""
-        text = text.removesuffix(self._half) if self._half else text
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return self._decoder.decode(text.encode("utf-16-le", "surrogatepass"))

@@ -10,15 +10,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from interpreter.config.setting import sources
 from interpreter.config.settings import InterpreterSettings, LlmSettings
 from interpreter.console_text import SPECIAL, ConsoleText
 from interpreter.errors import UnknownMessageError
 from interpreter.llm.computer_use import Screen, computer_tool
-from interpreter.llm.context import LEFT_OUT_PART, Cut, Sessions, is_image, old_pictures
-from interpreter.llm.file_preview import is_for_shell, names_table, peek
+from interpreter.llm.context import LEFT_OUT_PART, Cut, Runtimes, is_image, old_pictures
+from interpreter.llm.file_preview import languages_for, peek
 from interpreter.llm.kept_replies import KeptReplies
 from interpreter.llm.model_profile import AS_IS, Forms, ModelProfile
 from interpreter.llm.secrets import Redactor
@@ -64,15 +64,6 @@ class Memory:
 
 
 # -- the request -------------------------------------------------------------------------------------------------
-
-
-class Runtimes(Sessions, Protocol):
-    """What a request needs to know about the runtimes that the code runs in."""
-
-    @property
-    def context(self) -> Any: ...
-
-    def has_python_package(self, name: str) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -147,7 +138,8 @@ class RequestBuilder:
             words = next((str(message.get("content", "")) for message in said), "")
             folder = self.runtimes.context.cwd
             files = _redacted(peek(words, folder), forms, self.memory)
-            user_template = user_template.replace("{languages}", self._languages(words, folder))
+            languages = languages_for(words, folder, self.runtimes.has_python_package)
+            user_template = user_template.replace("{languages}", languages)
             user_template = user_template.replace("{files}", files).replace("\n\n\n\n", "\n\n")
         output = chosen("code_output_template", profile.output_template, forms.output_template)
         return forms._replace(
@@ -158,13 +150,6 @@ class RequestBuilder:
             ),
             failed_output_template=chosen("code_output_template", profile.failed_output_template, output),
         )
-
-    def _languages(self, words: str, folder: str) -> str:
-        """The languages to suggest. With a choice, small models use the shell for sums or read tables by hand."""
-        if is_for_shell(words, folder):
-            return "Python or bash"
-        has_pandas = names_table(words, folder) and self.runtimes.has_python_package("pandas")
-        return "Python (pandas)" if has_pandas else "Python"
 
 
 def request_params(llm: LlmSettings, chat: list[dict[str, Any]]) -> dict[str, Any]:
@@ -179,17 +164,7 @@ def request_params(llm: LlmSettings, chat: list[dict[str, Any]]) -> dict[str, An
 # -- the messages ------------------------------------------------------------------------------------------------
 
 
-class Chat(Protocol):
-    """What a conversation is put into: with tools, or as plain text."""
-
-    def system(self, text: str) -> None: ...
-    def user(self, text: str) -> None: ...
-    def say(self, text: str) -> None: ...
-    def code(self, language: str, code: str, call: str | None = None) -> None: ...
-    def call(self, name: str, arguments: str, call: str | None = None) -> None: ...
-    def output(self, text: str, failed: bool = False, call: str | None = None) -> None: ...
-    def picture(self, parts: list[dict[str, Any]], shown_by_code: bool) -> None: ...
-    def finish(self) -> list[dict[str, Any]]: ...
+Chat = ToolChat | TextChat
 
 
 def convert(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Any
 
 from interpreter.errors import BrokenStreamError, RequestRefusedError
@@ -20,7 +19,7 @@ from interpreter.llm.kept_replies import (
     turns,
     without_system,
 )
-from interpreter.llm.providers import Endpoint
+from interpreter.llm.providers import Endpoint, matches
 from interpreter.llm.tool_mode import NO_OUTPUT, SEE_IMAGE, on_this_computer
 from interpreter.tools import EXECUTE
 
@@ -65,7 +64,7 @@ class Responses:
             body.setdefault("truncation", "auto")  # required
         if params.get("max_tokens") is not None:
             body["max_output_tokens"] = params["max_tokens"]
-        if not any(fnmatchcase(endpoint.model.lower(), pattern) for pattern in _WITHOUT_REASONING):
+        if not matches(endpoint.model.lower(), _WITHOUT_REASONING):
             body.setdefault("reasoning", {"summary": "auto"})
             body["include"] = ["reasoning.encrypted_content"]
             if endpoint.provider == "openai" and endpoint.base_url.startswith("https://api.openai.com"):
@@ -288,10 +287,10 @@ class _ResponseReader:
             return
         body, endpoint = self._sent.body, self._sent.endpoint
         prefix = Prefix(endpoint, body.get("instructions", ""), body.get("tools", []))
-        self._replies.keep(prefix.at(body["input"]), self._items)
+        self._replies[prefix.at(body["input"])] = list(self._items)
         if self._screen is not None:
             chat = without_system(self._sent.chat)
-            self._replies.keep(Prefix.without_pictures(endpoint).at(chat), self._items)
+            self._replies[Prefix.without_pictures(endpoint).at(chat)] = list(self._items)
 
     def _finish(self, response: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         self.has_ended = True

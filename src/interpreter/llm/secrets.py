@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from functools import partial
 from typing import NamedTuple
 
 _SHORTEST = 12  # characters of a variable's value that counts as a secret
@@ -26,12 +25,8 @@ class Rule(NamedTuple):
     """
 
     what: str
-    marks: tuple[str, ...]
+    marks: str  # with | between them
     pattern: str
-
-
-def _rule(what: str, marks: str, pattern: str) -> Rule:
-    return Rule(what, tuple(marks.split("|")), pattern)
 
 
 _PEM = r"-----(?:BEGIN|END) (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----"
@@ -39,32 +34,32 @@ _AWS_SECRET = r"(?P<kept>(?:aws_secret_access_key|AWS_SECRET_ACCESS_KEY|SecretAc
 _DIGIT = r"(?=[A-Za-z_-]{0,200}\d)"  # words with hyphens between them have none
 
 RULES = (
-    _rule("private key", "PRIVATE KEY", rf"{_PEM}(?:(?!-----)[\s\S]){{20,20000}}(?:{_PEM})?"),
-    _rule("Anthropic key", "sk-ant-", rf"{_WORD}sk-ant-{_DIGIT}[A-Za-z0-9_-]{{20,300}}"),
-    _rule("OpenRouter key", "sk-or-", rf"{_WORD}sk-or-(?:v1-)?[A-Za-z0-9]{{20,100}}"),
-    _rule("OpenAI key", "sk-", rf"{_WORD}sk-(?:proj|svcacct|admin)-{_DIGIT}[A-Za-z0-9_-]{{20,300}}"),
-    _rule("API key", "sk-", rf"{_WORD}sk-{_DIGIT}[A-Za-z0-9]{{20,100}}{_END}"),
-    _rule("Stripe key", "k_live_|k_test_", rf"{_WORD}[rs]k_(?:live|test)_[A-Za-z0-9]{{16,120}}"),
-    _rule("GitHub token", "ghp_|gho_|ghu_|ghs_|ghr_", rf"{_WORD}gh[pousr]_[A-Za-z0-9]{{30,255}}"),
-    _rule("GitHub token", "github_pat_", rf"{_WORD}github_pat_[A-Za-z0-9_]{{40,255}}"),
-    _rule("GitLab token", "glpat-", rf"{_WORD}glpat-[A-Za-z0-9_-]{{20,100}}"),
-    _rule("AWS access key", "AKIA|ASIA", rf"{_WORD}(?:AKIA|ASIA)[A-Z2-7]{{16}}{_END}"),
-    _rule("AWS secret key", "ecret", rf"{_AWS_SECRET}[A-Za-z0-9/+]{{40}}(?![A-Za-z0-9/+=])"),
-    _rule("AWS secret key", "AWS_SECRET", rf"{_AWS_SECRET}[A-Za-z0-9/+]{{40}}(?![A-Za-z0-9/+=])"),
-    _rule("Google key", "AIza", rf"{_WORD}AIza[A-Za-z0-9_-]{{35}}{_END}"),
-    _rule("Slack token", "xox", rf"{_WORD}xox[abeoprs]-[A-Za-z0-9-]{{10,250}}"),
-    _rule("Hugging Face token", "hf_", rf"{_WORD}hf_[A-Za-z0-9]{{30,60}}{_END}"),
-    _rule("Groq key", "gsk_", rf"{_WORD}gsk_[A-Za-z0-9]{{40,80}}{_END}"),
-    _rule("xAI key", "xai-", rf"{_WORD}xai-[A-Za-z0-9]{{60,120}}{_END}"),
-    _rule("PyPI token", "pypi-AgE", rf"{_WORD}pypi-AgE[A-Za-z0-9_-]{{50,300}}"),
-    _rule("npm token", "npm_", rf"{_WORD}npm_[A-Za-z0-9]{{36}}{_END}"),
-    _rule(
+    Rule("private key", "PRIVATE KEY", rf"{_PEM}(?:(?!-----)[\s\S]){{20,20000}}(?:{_PEM})?"),
+    Rule("Anthropic key", "sk-ant-", rf"{_WORD}sk-ant-{_DIGIT}[A-Za-z0-9_-]{{20,300}}"),
+    Rule("OpenRouter key", "sk-or-", rf"{_WORD}sk-or-(?:v1-)?[A-Za-z0-9]{{20,100}}"),
+    Rule("OpenAI key", "sk-", rf"{_WORD}sk-(?:proj|svcacct|admin)-{_DIGIT}[A-Za-z0-9_-]{{20,300}}"),
+    Rule("API key", "sk-", rf"{_WORD}sk-{_DIGIT}[A-Za-z0-9]{{20,100}}{_END}"),
+    Rule("Stripe key", "k_live_|k_test_", rf"{_WORD}[rs]k_(?:live|test)_[A-Za-z0-9]{{16,120}}"),
+    Rule("GitHub token", "ghp_|gho_|ghu_|ghs_|ghr_", rf"{_WORD}gh[pousr]_[A-Za-z0-9]{{30,255}}"),
+    Rule("GitHub token", "github_pat_", rf"{_WORD}github_pat_[A-Za-z0-9_]{{40,255}}"),
+    Rule("GitLab token", "glpat-", rf"{_WORD}glpat-[A-Za-z0-9_-]{{20,100}}"),
+    Rule("AWS access key", "AKIA|ASIA", rf"{_WORD}(?:AKIA|ASIA)[A-Z2-7]{{16}}{_END}"),
+    Rule("AWS secret key", "ecret", rf"{_AWS_SECRET}[A-Za-z0-9/+]{{40}}(?![A-Za-z0-9/+=])"),
+    Rule("AWS secret key", "AWS_SECRET", rf"{_AWS_SECRET}[A-Za-z0-9/+]{{40}}(?![A-Za-z0-9/+=])"),
+    Rule("Google key", "AIza", rf"{_WORD}AIza[A-Za-z0-9_-]{{35}}{_END}"),
+    Rule("Slack token", "xox", rf"{_WORD}xox[abeoprs]-[A-Za-z0-9-]{{10,250}}"),
+    Rule("Hugging Face token", "hf_", rf"{_WORD}hf_[A-Za-z0-9]{{30,60}}{_END}"),
+    Rule("Groq key", "gsk_", rf"{_WORD}gsk_[A-Za-z0-9]{{40,80}}{_END}"),
+    Rule("xAI key", "xai-", rf"{_WORD}xai-[A-Za-z0-9]{{60,120}}{_END}"),
+    Rule("PyPI token", "pypi-AgE", rf"{_WORD}pypi-AgE[A-Za-z0-9_-]{{50,300}}"),
+    Rule("npm token", "npm_", rf"{_WORD}npm_[A-Za-z0-9]{{36}}{_END}"),
+    Rule(
         "JSON web token",
         "eyJ",
         rf"{_WORD}eyJ[A-Za-z0-9_-]{{8,4000}}\.eyJ[A-Za-z0-9_-]{{8,8000}}\.[A-Za-z0-9_-]{{10,1000}}",
     ),
-    _rule("bearer token", "earer ", r"(?<=[Bb]earer )(?=[A-Za-z._~+/-]{0,200}\d)[A-Za-z0-9._~+/-]{20,4000}={0,2}"),
-    _rule("password", "://", r"(?<=://)(?P<kept>[^\s/:@\"']{1,100}:)[^\s/@\"']{6,200}(?=@[\w.-])"),
+    Rule("bearer token", "earer ", r"(?<=[Bb]earer )(?=[A-Za-z._~+/-]{0,200}\d)[A-Za-z0-9._~+/-]{20,4000}={0,2}"),
+    Rule("password", "://", r"(?<=://)(?P<kept>[^\s/:@\"']{1,100}:)[^\s/@\"']{6,200}(?=@[\w.-])"),
 )
 
 
@@ -105,14 +100,11 @@ def redacted(text: str, values: Mapping[str, str]) -> tuple[str, list[str]]:
             text = text.replace(value, note(what))
             found.append(what)
     for rule in RULES:
-        if any(mark in text for mark in rule.marks):
-            text, count = re.subn(rule.pattern, partial(_in_its_place, rule.what), text)
+        if any(mark in text for mark in rule.marks.split("|")):
+            kept = r"\g<kept>" if "(?P<kept>" in rule.pattern else ""
+            text, count = re.subn(rule.pattern, kept + note(rule.what), text)
             found += [rule.what] * bool(count)
     return text, found
-
-
-def _in_its_place(what: str, match: re.Match[str]) -> str:
-    return match.groupdict().get("kept", "") + note(what)
 
 
 def redact(text: str, environ: Mapping[str, str] | None = None) -> str:

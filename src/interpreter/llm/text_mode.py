@@ -77,16 +77,36 @@ class FenceParser:
         return self._block is not None
 
     def _continue_line(self, text: str) -> None:
+        """More of a line has come: pass on what cannot be part of a fence."""
         self._held += text
-        if self._block is not None:
-            self._continue_code(self._block)
-        else:
-            self._continue_prose()
+        block = self._block
+        if block is not None:
+            if self._line_is_plain:
+                self._code(block, self._held)
+                self._held = ""
+            elif len(self._held) > LONGEST_FENCE_LINE or not block.maybe_closes.match(self._held):
+                self._begin_code_line(block, self._held)
+                self._line_is_plain, self._held = True, ""
+            return
+        if not self._line_is_plain:
+            if len(self._held) <= LONGEST_FENCE_LINE and _MAYBE_OPENS.match(self._held):
+                return
+            self._line_is_plain = True
+        late = _MAYBE_OPENS_LATE.search(self._held)
+        certain = late.start() if late else len(self._held)
+        self._prose(self._held[:certain])
+        self._held = self._held[certain:]
 
     def _settle_line(self, line: str, ended: bool) -> None:
-        """The rest of a line is known."""
-        if self._block is not None:
-            self._settle_code(self._block, line)
+        """The rest of a line has come."""
+        block = self._block
+        if block is not None:
+            if self._line_is_plain:
+                self._code(block, line)
+            elif len(line) <= LONGEST_FENCE_LINE and block.closes.match(line):
+                self._close_block(block)
+            else:
+                self._begin_code_line(block, line)
             return
         may_open = ended and not self._line_is_plain and len(line) <= LONGEST_FENCE_LINE
         opening = (_OPENS.match(line) if may_open else None) or (_OPENS_LATE.search(line) if ended else None)
@@ -101,36 +121,9 @@ class FenceParser:
         self.languages.add(name.lower())
         self._block = _Block(opening["fence"], indent, name, "tool_call" if is_call else "code")
 
-    def _continue_prose(self) -> None:
-        if not self._line_is_plain:
-            if len(self._held) <= LONGEST_FENCE_LINE and _MAYBE_OPENS.match(self._held):
-                return
-            self._line_is_plain = True
-        late = _MAYBE_OPENS_LATE.search(self._held)
-        certain = late.start() if late else len(self._held)
-        self._prose(self._held[:certain])
-        self._held = self._held[certain:]
-
     def _prose(self, text: str) -> None:
         if text:
             self._out.append({"type": "message", "content": text})
-
-    def _continue_code(self, block: _Block) -> None:
-        if self._line_is_plain:
-            self._code(block, self._held)
-            self._held = ""
-        elif len(self._held) > LONGEST_FENCE_LINE or not block.maybe_closes.match(self._held):
-            self._begin_code_line(block, self._held)
-            self._line_is_plain = True
-            self._held = ""
-
-    def _settle_code(self, block: _Block, line: str) -> None:
-        if self._line_is_plain:
-            self._code(block, line)
-        elif len(line) <= LONGEST_FENCE_LINE and block.closes.match(line):
-            self._close_block(block)
-        else:
-            self._begin_code_line(block, line)
 
     def _begin_code_line(self, block: _Block, line: str) -> None:
         indent = len(line) - len(line.lstrip(" \t"))

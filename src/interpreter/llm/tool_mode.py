@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import Any
 
 from interpreter.llm.text_mode import DEFAULT_LANGUAGE
 from interpreter.messages import Chunk
@@ -152,44 +152,33 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\
 _BROKEN = "\ufffd"
 
 
-class Scanned(NamedTuple):
-    """What was decoded, where the rest begins, and whether the string has ended."""
-
-    text: str
-    at: int
-    ended: bool
-
-
-def scan(text: str, at: int, quote: str = '"', lenient: bool = False) -> Scanned:
+def scan(text: str, at: int, quote: str = '"', lenient: bool = False) -> tuple[str, int, bool]:
     """Decode from `at` up to the closing quote, or to where the meaning depends on what comes next.
 
-    Raw newlines and unknown escapes are taken as they are. With `lenient` a quote that no comma or brace
-    follows is taken as one that the model forgot to escape.
+    Returns the decoded text, where the rest begins, and whether the string has ended.
+
+    Raw newlines and unknown escapes stay as they are. With `lenient`, a quote that is not
+    followed by a comma or a brace counts as one that the model forgot to escape.
     """
     decoded: list[str] = []
     while found := _STOPS[quote].search(text, at):
         here = found.start()
         decoded.append(text[at:here])
         if text[here] == quote:
-            ends = _is_end(text, here) if lenient else True
-            if ends is not False:
-                return Scanned("".join(decoded), here + 1 if ends else here, bool(ends))
+            behind = _BEHIND_QUOTE.match(text, here + 1)
+            following = behind[1] if behind else ""
+            if not lenient or (following and following in ",}"):
+                return "".join(decoded), here + 1, True
+            if not following:
+                return "".join(decoded), here, False
             character, at = quote, here + 1
         else:
             character, at = _escape(text, here)
             if not character:
-                return Scanned("".join(decoded), here, False)
+                return "".join(decoded), here, False
         decoded.append(character)
     decoded.append(text[at:])
-    return Scanned("".join(decoded), len(text), False)
-
-
-def _is_end(text: str, quote: int) -> bool | None:
-    """Whether the string ends with this quote; None if that is not known yet."""
-    behind = _BEHIND_QUOTE.match(text, quote + 1)
-    if behind is None or not behind[1]:
-        return None
-    return behind[1] in ",}"
+    return "".join(decoded), len(text), False
 
 
 def _escape(text: str, at: int) -> tuple[str, int]:
@@ -216,11 +205,11 @@ RAW_NAMES = frozenset({"python", "functions"})
 # Names under which models call `execute`; a call of any other name runs no code.
 CODE_NAMES = RAW_NAMES | {"", EXECUTE, "execute_code", "run_code", "code_interpreter", "code_execution", "python3"}
 _PREFIXES = ("functions.", "tools.", "default_api.", "default_api:")
-_IN_JSON = re.compile(r'["\\{}\[\]]')
+_IN_JSON = re.compile(r'["{}\[\],]')
 _IN_STRING = re.compile(r'["\\]')
 
 _CALL_BEGINS = re.compile(r"\{\s*[\"']?(?P<word>\w*)(?P<colon>[\"']?\s*:)?")
-_SPACE = re.compile(r"\s*")
+_NOT_SPACE = re.compile(r"\S")
 _BARE_KEY = re.compile(r"\w+")
 
 
@@ -264,7 +253,8 @@ class CallArguments:
         self._step = self._start
         self._key = ""
         self._quote = '"'
-        self._other = _OtherValue()
+        self._other = ""  # a value that is not a string, as far as it has come
+        self._nesting = _Nesting()
         self._inner: CallArguments | None = None
         self._language: str | None = None
         self._word = ""  # the language as far as it has come
@@ -294,7 +284,7 @@ class CallArguments:
             self._step = self._raw
             self._raw()
         elif self._step == self._other_value:
-            self._give(self._other.decoded())
+            self._give_other_value()
         if not self.complete:
             self._settle_language()
             if close:
@@ -305,8 +295,7 @@ class CallArguments:
     # Steps: each takes what it can from the text and says whether the next one may go on.
 
     def _start(self) -> bool:
-        self._skip_space()
-        first = self._peek()
+        first = self._next()
         if not first:
             return False
         is_call = begins_call(self._text[self._at :]) if self._may_be_raw else first == "{"
@@ -330,11 +319,10 @@ class CallArguments:
 
     def _whole_in_a_string(self) -> bool:
         assert self._inner is not None
-        scanned = scan(self._text, self._at)
-        self._at = scanned.at
-        self._out += self._inner.feed(scanned.text)
+        text, self._at, ended = scan(self._text, self._at)
+        self._out += self._inner.feed(text)
         self.complete = self._inner.complete
-        if scanned.ended:
+        if ended:
             self._step = self._ignore_rest
         return False
 
@@ -343,8 +331,7 @@ class CallArguments:
         return False
 
     def _key_or_end(self) -> bool:
-        self._skip_space()
-        first = self._peek()
+        first = self._next()
         if first == "}":
             self._end_block()
             self.complete = True
@@ -364,43 +351,41 @@ class CallArguments:
         return bool(first)
 
     def _colon(self) -> bool:
-        self._skip_space()
-        if self._peek() == ":":
+        first = self._next()
+        if first == ":":
             self._at += 1
             self.keys.append(self._key)
             self._step = self._value
-        elif self._peek():
+        elif first:
             self._step = self._key_or_end
-        return bool(self._peek())
+        return bool(first)
 
     def _value(self) -> bool:
-        self._skip_space()
-        first = self._peek()
+        first = self._next()
         if first and first in "\"'":
             self._quote = first
             self._at += 1
             self._step = self._string_value
         elif first:
-            self._other = _OtherValue()
+            self._other, self._nesting = "", _Nesting()
             self._step = self._other_value
         return bool(first)
 
     def _string_value(self) -> bool:
-        scanned = scan(self._text, self._at, self._quote, lenient=self._key == "code")
-        self._at = scanned.at
-        self._give(scanned.text)
-        if scanned.ended:
+        text, self._at, ended = scan(self._text, self._at, self._quote, lenient=self._key == "code")
+        self._give(text)
+        if ended:
             self._value_ended()
-        return scanned.ended
+        return ended
 
     def _other_value(self) -> bool:
-        while self._at < len(self._text):
-            if self._other.ends_before(self._text[self._at]):
-                self._give(self._other.decoded())
-                self._value_ended()
-                return True
-            self._at += 1
-        return False
+        end = self._nesting.end(self._text, self._at)
+        self._other += self._text[self._at : end]
+        self._at = len(self._text) if end is None else end
+        if end is not None:
+            self._give_other_value()
+            self._value_ended()
+        return end is not None
 
     def _after(self) -> bool:
         """Behind an object: another one may follow, as if it were a call of its own."""
@@ -418,6 +403,17 @@ class CallArguments:
             self._word += text
         elif self._key == "code":
             self._emit(text)
+
+    def _give_other_value(self) -> None:
+        """Give a list of lines joined, null as nothing, and anything else as the model wrote it."""
+        text = self._other.strip()
+        try:
+            value = json.loads(text)
+        except ValueError:
+            value = text
+        if isinstance(value, list) and all(isinstance(line, str) for line in value):
+            text = "\n".join(value)
+        self._give("" if value is None else text)
 
     def _value_ended(self) -> None:
         self._step = self._key_or_end
@@ -446,12 +442,11 @@ class CallArguments:
         self._out.append({"type": "code", "format": language, "end": True})
         self._language, self._word, self._blank = None, "", True
 
-    def _peek(self) -> str:
+    def _next(self) -> str:
+        """The next character that is not a space; empty if there is none yet."""
+        found = _NOT_SPACE.search(self._text, self._at)
+        self._at = found.start() if found else len(self._text)
         return self._text[self._at : self._at + 1]
-
-    def _skip_space(self) -> None:
-        found = _SPACE.match(self._text, self._at)
-        self._at = found.end() if found else self._at
 
 
 class ToolArguments:
@@ -460,8 +455,7 @@ class ToolArguments:
     def __init__(self, name: str) -> None:
         self.complete = False
         self._name = name
-        self._depth = 0
-        self._in_string = self._escaped = False
+        self._nesting = _Nesting()
         self._begun = self._is_raw = False
 
     def feed(self, text: str) -> list[Chunk]:
@@ -470,13 +464,13 @@ class ToolArguments:
         while text:
             if not self._begun and not self._is_raw:
                 text = self._skipped(text)
-            end = len(text) if self._is_raw else self._end(text)
+            end = None if self._is_raw else self._nesting.end(text)
             if text[:end]:
                 self._begun = True
                 out.append({"type": "tool_call", "format": self._name, "content": text[:end]})
-            if self._begun and not self._is_raw and self._depth == 0:
+            if end is not None:
                 out.append(self._close())
-            text = text[end:]
+            text = "" if end is None else text[end:]
         return out
 
     def finish(self, close: bool = True) -> list[Chunk]:
@@ -496,63 +490,36 @@ class ToolArguments:
         self._is_raw = bool(text) and text[0] != "{"
         return text
 
-    def _end(self, text: str) -> int:
-        """Where the object ends in this piece, or else the piece."""
-        at = 0
-        if self._escaped and text:
-            self._escaped, at = False, 1
-        while found := (_IN_STRING if self._in_string else _IN_JSON).search(text, at):
-            at = found.end()
-            match found.group():
-                case '"':
-                    self._in_string = not self._in_string
-                case "\\" if self._in_string:
-                    self._escaped = at == len(text)
-                    at += 1
-                case "{" | "[":
-                    self._depth += 1
-                case "}" | "]":
-                    self._depth -= 1
-                    if self._depth == 0:
-                        return at
-        return len(text)
-
     def _close(self) -> Chunk:
         self.complete, self._begun = True, False
         return {"type": "tool_call", "format": self._name, "end": True}
 
 
-class _OtherValue:
-    """A value that is no string: read to its end, then decoded."""
+class _Nesting:
+    """Follows a JSON value that is not a string, piece by piece, to its end."""
 
     def __init__(self) -> None:
-        self._characters: list[str] = []
         self._depth = 0
-        self._in_string = False
-        self._escaped = False
+        self._in_string = self._escaped = False
 
-    def ends_before(self, character: str) -> bool:
-        if not self._in_string and self._depth == 0 and character in ",}":
-            return True
-        self._characters.append(character)
-        if self._escaped:
-            self._escaped = False
-        elif self._in_string:
-            self._escaped = character == "\\"
-            self._in_string = character != '"'
-        elif character == '"':
-            self._in_string = True
-        else:
-            self._depth += (character in "[{") - (character in "]}")
-        return False
-
-    def decoded(self) -> str:
-        """Lines joined, null as nothing, anything else as it was written."""
-        text = "".join(self._characters).strip()
-        try:
-            value = json.loads(text)
-        except ValueError:
-            return text
-        if isinstance(value, list) and all(isinstance(line, str) for line in value):
-            return "\n".join(value)
-        return "" if value is None else text
+    def end(self, text: str, at: int = 0) -> int | None:
+        """Where the value ends in this piece; None if it continues in the next."""
+        if self._escaped and at < len(text):
+            self._escaped, at = False, at + 1
+        while found := (_IN_STRING if self._in_string else _IN_JSON).search(text, at):
+            at = found.end()
+            match found.group():
+                case '"':
+                    self._in_string = not self._in_string
+                case "\\":
+                    self._escaped = at == len(text)
+                    at += 1
+                case "{" | "[":
+                    self._depth += 1
+                case _ if self._depth == 0:
+                    return found.start()  # a comma or a bracket that follows the value
+                case "}" | "]":
+                    self._depth -= 1
+                    if self._depth == 0:
+                        return at
+        return None

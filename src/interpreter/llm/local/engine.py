@@ -179,7 +179,12 @@ def start(weights: Path, context: int = CONTEXT, watch: Watch | None = None) -> 
         with child.data.dup() as waiting:  # shutting it has no effect once the model is loaded
             if watch is not None:
                 watch(waiting)
-            answer = _send_orders(child, orders)
+            answer: dict[str, Any] = {}  # stays empty if the engine ends before it has loaded the model
+            with contextlib.suppress(OSError), child.data.makefile("rwb") as lines:
+                lines.write(json.dumps(orders).encode() + b"\n")
+                lines.flush()
+                line = lines.readline()
+                answer = json.loads(line) if line.endswith(b"\n") else {}
         if answer.get("event") != "ready":
             log = child.last_words().splitlines()
             reason = next((line.partition(" E ")[2] for line in log if " E " in line), "") or "\n".join(log[-3:])
@@ -219,18 +224,6 @@ def _check(weights: Path) -> None:
         raise EngineError(f"The model file {weights} cannot be read: {error.strerror}.") from error
     if not is_gguf:
         raise EngineError(f"{weights} is not a GGUF file, which is what llama.cpp reads.")
-
-
-def _send_orders(child: Child, orders: dict[str, Any]) -> dict[str, Any]:
-    """The engine's answer once it has loaded the model; nothing if it ended before that."""
-    try:
-        child.data.sendall(json.dumps(orders).encode() + b"\n")
-        with child.data.makefile("rb") as lines:
-            line = lines.readline()
-    except OSError:
-        return {}
-    answer: dict[str, Any] = json.loads(line) if line.endswith(b"\n") else {}
-    return answer
 
 
 _LONGEST_START = 120.0

@@ -6,7 +6,8 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeGuard
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from interpreter.errors import LocalServerError
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from interpreter.llm.local.engine import Watch
 
 
+_Get = Callable[[str], dict[str, Any]]  # the answer of a server to a path
 _CONNECT = 0.5
 _ANSWER = 3.0
 
@@ -104,7 +106,7 @@ def look(kind: Kind, environ: Mapping[str, str] = os.environ, timeout: float = _
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:
         with plain_client(httpx.Timeout(timeout, connect=_CONNECT), headers) as client:
-            models = _LISTS.get(kind.name, _openai_models)(_Asker(client, kind.address))
+            models = _LISTS.get(kind.name, _openai_models)(partial(_get, client, kind.address))
     except _Locked:
         return Server(kind, problem=f"{kind.title} wants its key: set {kind.key_variable or 'api_key'}.")
     except (httpx.HTTPError, _NotThere):
@@ -121,28 +123,16 @@ class _Locked(Exception):
     """The server wants a key."""
 
 
-class _Asker:
-    def __init__(self, client: httpx.Client, address: str) -> None:
-        self._client, self._address = client, address
-
-    def __call__(self, path: str) -> dict[str, Any]:
-        response = self._client.get(self._address + path)
-        if response.status_code in (401, 403):
-            raise _Locked
-        try:
-            answer = response.json() if response.is_success else None
-        except ValueError:
-            answer = None
-        if not isinstance(answer, dict):
-            raise _NotThere
-        return answer
-
-    def maybe(self, path: str) -> dict[str, Any]:
-        """The answer, or nothing from a server that does not have this path."""
-        try:
-            return self(path)
-        except _NotThere:
-            return {}
+def _get(client: httpx.Client, address: str, path: str) -> dict[str, Any]:
+    """The answer; empty from a server that does not have this path."""
+    response = client.get(address + path)
+    if response.status_code in (401, 403):
+        raise _Locked
+    try:
+        answer = response.json() if response.is_success else {}
+    except ValueError:
+        return {}
+    return answer if isinstance(answer, dict) else {}
 
 
 def _rows(answer: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
@@ -152,7 +142,7 @@ def _rows(answer: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     return [row for row in rows if isinstance(row, dict)]
 
 
-def _openai_models(ask: _Asker) -> list[Model]:
+def _openai_models(ask: _Get) -> list[Model]:
     return [
         Model(str(row["id"]), context=_number(row.get("max_model_len")))
         for row in _rows(ask("/v1/models"), "data")
@@ -160,9 +150,9 @@ def _openai_models(ask: _Asker) -> list[Model]:
     ]
 
 
-def _llama_cpp_models(ask: _Asker) -> list[Model]:
+def _llama_cpp_models(ask: _Get) -> list[Model]:
     """The one model it serves, with the window it was started with."""
-    window = _number((ask.maybe("/props").get("default_generation_settings") or {}).get("n_ctx"))
+    window = _number((ask("/props").get("default_generation_settings") or {}).get("n_ctx"))
     models = []
     for row in _rows(ask("/v1/models"), "data"):
         meta = row.get("meta") or {}
@@ -171,9 +161,9 @@ def _llama_cpp_models(ask: _Asker) -> list[Model]:
     return models
 
 
-def _lm_studio_models(ask: _Asker) -> list[Model]:
+def _lm_studio_models(ask: _Get) -> list[Model]:
     """Its own list has windows and says what can chat; older versions have only OpenAI's."""
-    rows = ask.maybe("/api/v0/models").get("data")
+    rows = ask("/api/v0/models").get("data")
     if not isinstance(rows, list):
         return _openai_models(ask)
     return [
@@ -187,7 +177,7 @@ def _lm_studio_models(ask: _Asker) -> list[Model]:
     ]
 
 
-def _ollama_models(ask: _Asker) -> list[Model]:
+def _ollama_models(ask: _Get) -> list[Model]:
     return [
         Model(str(row.get("name") or row.get("model")).removesuffix(":latest"), size=_number(row.get("size")))
         for row in _rows(ask("/api/tags"), "models")
@@ -195,7 +185,7 @@ def _ollama_models(ask: _Asker) -> list[Model]:
     ]
 
 
-_LISTS: Mapping[str, Callable[[_Asker], list[Model]]] = {
+_LISTS: Mapping[str, Callable[[_Get], list[Model]]] = {
     "ollama": _ollama_models,
     "lm_studio": _lm_studio_models,
     "llama.cpp": _llama_cpp_models,
@@ -221,7 +211,7 @@ def contexts_of(server: Server, models: Sequence[Model]) -> list[int | None]:
 
 
 def _number(value: object) -> int | None:
-    return int(value) if isinstance(value, int | float) and value > 0 else None
+    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
 
 
 def _embeds(name: str) -> bool:
@@ -295,11 +285,10 @@ class LocalServers:
         if key not in self._windows:
             row = self._row(endpoint)
             listed = [row.get(name) for name in _WINDOW_FIELDS] + [(row.get("meta") or {}).get("n_ctx")]
-            window = next((each for each in listed if _is_count(each)), None)
+            window = next(filter(None, map(_number, listed)), None)
             if window is None:
                 props = _ask(endpoint, "GET", _root(endpoint) + "/props").get("default_generation_settings")
-                in_props = props.get("n_ctx") if isinstance(props, dict) else None
-                window = in_props if _is_count(in_props) else None
+                window = _number(props.get("n_ctx")) if isinstance(props, dict) else None
             self._windows[key] = window
         return self._windows[key]
 
@@ -320,8 +309,8 @@ class LocalServers:
         if not _is_near(endpoint):
             return None
         row = self._row(endpoint)
-        count = (row.get("meta") or {}).get("n_params")
-        return count / 1e9 if _is_count(count) else size_of(str(row.get("root") or ""))
+        count = _number((row.get("meta") or {}).get("n_params"))
+        return count / 1e9 if count else size_of(str(row.get("root") or ""))
 
     def count(self, endpoint: Endpoint, text: str) -> int | None:
         """How many tokens a text has, as llama.cpp counts them; None if the server doesn't say."""
@@ -378,10 +367,6 @@ def _is_near(endpoint: Endpoint) -> bool:
 
 def _root(endpoint: Endpoint) -> str:
     return endpoint.base_url.removesuffix("/v1")
-
-
-def _is_count(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def _ask(endpoint: Endpoint, method: str, url: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
