@@ -265,7 +265,7 @@ def test_what_is_kept_can_be_written_down(talk: Any) -> None:
     written = json.dumps(first[0].llm.memory.replies)
     second = talk(message(say("Two.")))
     second[1].bound = first[1].bound
-    second[0].llm.memory.replies.load(json.loads(written))
+    second[0].llm.memory.replies.update(json.loads(written))
     second[0].messages = first[0].messages
     second[0].chat("And?", display=False)
     assert contents(asked(second))[1][1] == [thought("a", "s1"), text("One.")]

@@ -347,7 +347,7 @@ class MessageReader:
 
 
 class _OpenBlock:
-    """A block of content as far as it has arrived."""
+    """A block of content that is still arriving."""
 
     def __init__(self, content: Mapping[str, Any], is_action: bool) -> None:
         self.content = content

@@ -42,7 +42,7 @@ class Kind:
     beta: str = ""
 
 
-# The first that fits holds.
+# The first match counts.
 KINDS = (
     Kind("anthropic", ("claude-3-5-sonnet-20241022*",), "computer_20241022", "computer-use-2024-10-22"),
     Kind(
@@ -63,7 +63,7 @@ KINDS = (
 
 
 def kind_of(wire: str, model: str) -> Kind | None:
-    """The computer tool that a model is made for; None if it acts through code alone."""
+    """The computer tool that a model is trained on; None if it acts through code alone."""
     name = model.lower()
     fitting = (kind for kind in KINDS if kind.wire == wire and any(fnmatchcase(name, each) for each in kind.models))
     return next(fitting, None)
@@ -85,11 +85,14 @@ def as_call(code: str) -> str:
 
 
 def code_of(actions: Sequence[Mapping[str, Any]], screen: Screen, warnings: Sequence[str] = ()) -> str:
-    """Actions, of either provider, as Python; what the provider warns of is asked first."""
+    """The actions, of either provider, as Python. It first asks the user about the provider's warnings."""
     lines: list[str] = []
     for action in actions:
         try:
-            lines += _lines(action, screen)
+            kind = str(action.get("action") or action.get("type") or "")
+            held = keys_of(action.get("text")) if "click" in kind or kind == "scroll" else []
+            held = held or keys_of(action.get("keys") if kind != "keypress" else None)
+            lines += _while_held(held, list(_act(kind, action, screen)))
         except (AttributeError, LookupError, OverflowError, TypeError, ValueError):
             # The model sees its mistake where the action would run, so it can correct it.
             lines.append(f"raise ValueError({f'This is no action of the computer tool: {action!r:.300}'!r})")
@@ -97,14 +100,6 @@ def code_of(actions: Sequence[Mapping[str, Any]], screen: Screen, warnings: Sequ
     asked = [f"if input({question!r}).strip().lower() != 'y': raise SystemExit(1)" for question in questions]
     imports = ["import time"] if any(line.startswith("time.") for line in lines) else []
     return "\n".join(imports + asked + lines)
-
-
-def _lines(action: Mapping[str, Any], screen: Screen) -> list[str]:
-    """The lines for one action, with the keys that are held meanwhile."""
-    kind = str(action.get("action") or action.get("type") or "")
-    held = keys_of(action.get("text")) if "click" in kind or kind == "scroll" else []
-    held = held or keys_of(action.get("keys") if kind != "keypress" else None)
-    return _while_held(held, list(_act(kind, action, screen)))
 
 
 def _while_held(keys: Sequence[str], lines: list[str]) -> list[str]:

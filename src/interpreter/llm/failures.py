@@ -70,7 +70,7 @@ def read_failure(status: int, headers: Mapping[str, str], body: bytes) -> Failur
 
 
 def failure_of(data: Any, status: int | None = None, headers: Mapping[str, str] | None = None) -> Failure:
-    """The failure in an error object, which servers wrap in several ways."""
+    """The failure in an error object, which servers wrap differently."""
     if isinstance(data, list) and data:
         data = data[0]
     if not isinstance(data, dict):

@@ -53,7 +53,7 @@ from interpreter.messages import Chunk, Message
 from interpreter.sigint import call_user_code, iterate_user_code
 from interpreter.tools import Toolbox
 
-# The fallback model steps in after these; a wrong key or a refused request is for the user to know.
+# Errors after which the fallback model is used. The user has to see a wrong key or a refused request.
 _FALLBACK_AFTER: tuple[type[ModelError], ...] = (
     BrokenStreamError,
     ModelOverloadedError,
@@ -89,7 +89,7 @@ class Agent(Protocol):
 
 
 class Llm(LlmSettings, closed=True):
-    """A model and how it is asked; every setting `llm.*` is an attribute."""
+    """A model and its settings; every setting `llm.*` is an attribute."""
 
     memory: Memory
     _writes_blocks = True  # code in fences is code to run
@@ -125,7 +125,7 @@ class Llm(LlmSettings, closed=True):
 
     @property
     def profile(self) -> ModelProfile:
-        """How this model is asked: as `model_profile` says, or by its name, its size and how it has replied."""
+        """The profile of this model: the one in `model_profile`, or one chosen by name, size and earlier replies."""
         if self.model_profile is not None:
             return profile_for(self.model, named=self.model_profile)
         return self._assessment.profile(self.model, self.api_base)
@@ -137,7 +137,7 @@ class Llm(LlmSettings, closed=True):
 
     @property
     def _tries_tools(self) -> bool:
-        """Whether an unknown model is given tools to see how it does."""
+        """Whether an unknown model gets tools on trial."""
         is_undecided = self.supports_functions is None and self.model_profile is None
         return is_undecided and self._assessment.tries_tools(self.model, self.api_base)
 
@@ -157,18 +157,18 @@ class Llm(LlmSettings, closed=True):
         return self._is_trial(params) and ("tools" in named or "tool" in error.detail.lower())
 
     def _is_trial(self, params: Mapping[str, Any]) -> bool:
-        """Whether this request shows how the model does with tools."""
+        """Whether this request tests how well the model calls tools."""
         return "tools" in params and self._tries_tools
 
     def _step_down(self, reason: str) -> Chunk:
-        """Give a model that failed at tools shorter instructions; earlier forms don't count any more."""
+        """Switch a model that failed to call tools to shorter instructions, and forget the earlier templates."""
         self.memory.templates.clear()
         words = self._assessment.failed(self.model, self.api_base, reason)
         return {"type": "status", "format": "notice", "content": {"text": words}}
 
     @property
     def endpoint(self) -> Endpoint | None:
-        """Where the model is asked; None with custom `completions`, or if that is not known."""
+        """The endpoint of the model; None if it is unknown, or with custom `completions`."""
         try:
             return self._endpoint() if self._completions is None else None
         except ModelError:
@@ -241,7 +241,7 @@ class Llm(LlmSettings, closed=True):
         self._usage.session += used
 
     def known_secrets(self) -> dict[str, str]:
-        """What must not leave this computer when code prints it, by what it is."""
+        """Secrets that must not leave this computer when code prints them, by description."""
         return secret_values(self._agent.runtimes.context.environment(), [("API key", self.api_key)])
 
     def _limits(self) -> Limits:
@@ -321,7 +321,7 @@ class Llm(LlmSettings, closed=True):
             self._running.pop(cancelled, None)
 
     def _run_or_fall_back(self, messages: Sequence[Message], cancelled: threading.Event) -> Iterator[Chunk]:
-        """Ask. If the model cannot be reached and has said nothing, ask the fallback for the rest of the turn."""
+        """Ask the model. If it fails before its first word, use the fallback model for the rest of the turn."""
         silent = True
         fallback = self.fallback_model
         if not self._fallen_back or fallback is None:
@@ -345,7 +345,7 @@ class Llm(LlmSettings, closed=True):
         yield from other._run_within_window(messages, cancelled)
 
     def _run_within_window(self, messages: Sequence[Message], cancelled: threading.Event) -> Iterator[Chunk]:
-        """Ask with what fits into the window; if the server finds it too long, again with less."""
+        """Ask with what fits into the window. If the server finds it too long, ask again with less."""
         if self._completions is None and self.model.startswith(f"{BUILTIN}/"):
             watch = partial(self._connections.watch, cancelled=cancelled)
             try:
@@ -411,7 +411,7 @@ class Llm(LlmSettings, closed=True):
                 return
 
     def _reply(self, params: dict[str, Any], cancelled: threading.Event) -> Generator[Chunk]:
-        """One reply. If it breaks off, what had come is yielded before the error is raised."""
+        """One reply. If it breaks off, yields what has arrived, then raises the error."""
         self._usage.check(params, self.max_budget, self.max_budget_tokens)
         is_unproven = self._is_trial(params) and (self.model, self.api_base) not in self._assessment.called
         fences = self._writes_blocks and ("tools" not in params or is_unproven)
@@ -565,7 +565,7 @@ class SideChat(Llm, closed=True):
         return endpoint is None or endpoint.is_loopback
 
     def window(self, tokens: int) -> int | None:
-        """How many tokens the model can read, as far as it matters for so many; None if that is not known."""
+        """How many tokens the model can read, for a request of about `tokens`; None if unknown."""
         return self._limits().window(tokens)
 
     def price(self) -> Price | None:

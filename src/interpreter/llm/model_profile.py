@@ -1,6 +1,6 @@
-"""How a model is best asked: a row of data, chosen by its name, its size, and how it replies where neither tells.
+"""Model profiles: how to prompt a model, chosen by its name, its size, or else by how it replies.
 
-The figures behind the rows stand in docs/small-models.md.
+The measurements behind the rows are in docs/small-models.md.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Place = tuple[str, str | None]  # a model and the address it is asked at
 
 @dataclass(frozen=True)
 class ModelProfile:
-    """How a kind of model is asked, and how much of its reply is used.
+    """How to prompt a kind of model, and how much of its reply to use.
 
     The texts are for models that write their code in fences; None leaves the setting of that name as it is.
     What the user has set takes precedence.
@@ -131,7 +131,7 @@ _WITHOUT_TOOLS = ("ollama", "builtin")
 
 
 def profile_for(model: str, api_base: str | None = None, named: str | None = None) -> ModelProfile:
-    """The profile with this name, or the one that fits the model, as far as its name and address tell."""
+    """The profile with this name, or the best match for the model's name and address."""
     if named is not None:
         return next(profile for profile in PROFILES if profile.name == named)
     size = _size_in(model, api_base)
@@ -142,16 +142,16 @@ def profile_for(model: str, api_base: str | None = None, named: str | None = Non
 
 
 def is_unknown(model: str, api_base: str | None) -> bool:
-    """Whether the name of a model on this machine tells nothing of it: it may be small, or a strong one's proxy."""
+    """Whether the name of a model on this machine says nothing about it: it may be small, or proxy a large one."""
     is_known = _size_in(model, api_base) is not None or calls_tools(model, api_base)
     return _is_near(model, api_base) and not is_known
 
 
 class Assessment:
-    """What is known of models whose names tell nothing: what their server reports, and how they replied.
+    """What is known about models with uninformative names: the size their server reports, and how they replied.
 
-    Such a model is asked in full, with tools, unless its server reports a size that speaks against it. It steps down
-    to the short profile when it fails at that, and never up again.
+    Such a model gets the full profile, with tools, unless its server reports a small size. If it fails to call tools,
+    it steps down to the short profile and stays there.
     """
 
     def __init__(self) -> None:
@@ -160,7 +160,7 @@ class Assessment:
         self.called: set[_Place] = set()  # models that have called a tool; until then, code in their text is a block
 
     def profile(self, model: str, api_base: str | None) -> ModelProfile:
-        """How to ask it, for now."""
+        """The profile to use for now."""
         place, profile = (model, api_base), profile_for(model, api_base)
         if not is_unknown(model, api_base):
             return profile
@@ -169,27 +169,27 @@ class Assessment:
         return SHORT if place in self._failed and profile is FULL else profile
 
     def report(self, model: str, api_base: str | None, ask: Callable[[], float | None]) -> None:
-        """Ask the server for the size, once, of a model of which nothing else is known."""
+        """Ask the server for the size of an unknown model, once."""
         place = (model, api_base)
         if place not in self._sizes and is_unknown(model, api_base):
             self._sizes[place] = ask()
 
     def tries_tools(self, model: str, api_base: str | None) -> bool:
-        """Whether the model is given tools to see how it does."""
+        """Whether the model gets tools on trial."""
         has_them = not identify(model, api_base)[0].startswith(_WITHOUT_TOOLS)
         return has_them and is_unknown(model, api_base) and self.profile(model, api_base) is FULL
 
     def failed(self, model: str, api_base: str | None, reason: str) -> str:
-        """The model failed: it steps down. What the user is told."""
+        """The model failed, so it steps down. Returns a notice for the user."""
         self._failed.setdefault((model, api_base), reason)
         return f"{model} {reason}, so it gets shorter instructions and no tools from now on. (llm.model_profile)"
 
     def as_data(self) -> dict[str, str]:
-        """Which models have stepped down and why, to be written down."""
+        """Which models have stepped down and why, for the journal."""
         return {json.dumps(place): reason for place, reason in self._failed.items()}
 
     def load(self, data: Mapping[str, str]) -> None:
-        """What was written down."""
+        """Restore what `as_data` returned."""
         for place, reason in data.items():
             model, api_base = json.loads(place)
             self._failed[model, api_base] = reason
@@ -212,7 +212,7 @@ def _of_size(size: float) -> ModelProfile:
 
 
 def size_of(name: str) -> float | None:
-    """How many billion parameters a name says that a model has: `qwen2.5-coder:1.5b`, `mixtral-8x7b`."""
+    """The billions of parameters in a model's name: `qwen2.5-coder:1.5b`, `mixtral-8x7b`."""
     found = _SIZE.search(name.lower())
     if found is None:
         return None

@@ -12,13 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import BrokenStreamError, LocalServerError, RepeatingReplyError, RequestRefusedError
-from interpreter.llm.http import plain_client
+from interpreter.llm.http import Sent, plain_client
 from interpreter.llm.providers import Endpoint
 
 if TYPE_CHECKING:
     import httpx
-
-    from interpreter.llm.http import Sent
 
 # -- the chat ----------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Providers of models as data, where a model string is asked, what a model can do by its name, and keys."""
+"""Model providers: their table, the endpoint of a model string, what a model can do by its name, and API keys."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ _ONLY_RESPONSES = (
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Where one model is asked: everything about the request that is not the conversation."""
+    """Where to send requests for one model: everything except the conversation."""
 
     provider: str
     model: str
@@ -355,7 +355,7 @@ _IN_EVERY_OPENAI_KEY = "T3BlbkFJ"
 
 
 def provider_of(key: str) -> Provider | None:
-    """Whose key this is, as far as its look tells."""
+    """The provider of a key, judging by its prefix."""
     if key.startswith("sk-") and _IN_EVERY_OPENAI_KEY in key:
         return ROWS["openai"]
     return next((ROWS[prefix] for start, prefix in _BEGINNINGS.items() if key.startswith(start)), None)
@@ -403,7 +403,7 @@ def saved_keys() -> dict[str, str]:
 
 
 def save_key(variable: str, key: str) -> Path:
-    """Put a key into the file, in the place of an older one; nobody else can read it at any moment."""
+    """Save a key in the file, replacing an older one. Only its owner can ever read the file."""
     path = keys_file()
     path.parent.mkdir(parents=True, exist_ok=True)
     keys = {**saved_keys(), variable: key}
@@ -440,7 +440,7 @@ _BLIND = ("claude-2*", "claude-instant*", "gpt-4o-audio*", "gemma3:1b*", "gemma-
 
 
 def calls_tools(model: str, api_base: str | None = None) -> bool:
-    """Whether the model is asked in tool mode; one in Ollama or a built-in one is not, unless the user says so."""
+    """Whether to use tool mode. Models in Ollama and built-in ones don't get it unless the user sets it."""
     provider, model = identify(model, api_base)
     name = _short_name(model)
     if provider.startswith(("ollama", "builtin")) or matches(name, _NO_TOOLS):

@@ -1,7 +1,7 @@
 """The streamed reply of a model, in OpenAI's shape, as message, code, tool call and reasoning chunks.
 
 `ReplyParser` puts it together: thinking in the text, fences (text_mode), calls (tool_mode), and malformed calls that
-models write in place of real ones. `Repetition` notices a reply that goes round in circles.
+models write in place of real ones. `Repetition` detects a reply that repeats itself.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from interpreter.tools.calls import read_arguments
 _EVERY = 200  # characters between two looks, so that the work grows with the text and no faster
 _LOOKS_BACK = 4000
 _TIMES = 6  # a stretch that comes so often in a row ...
-_LEAST = 600  # ... and makes up so many characters is no list or table that somebody wants
+_LEAST = 600  # ... and makes up so many characters is not a list or table that the user wants
 _PROBE = 40
 _DULL = 3  # stretches of so few characters are rules and rows of zeros, and must be longer
 
 
 class Repetition:
-    """Fed with all that a model says."""
+    """Detects a model that repeats itself; gets everything it says."""
 
     def __init__(self) -> None:
         self._tail = ""
@@ -73,7 +73,7 @@ Spans = list[tuple[str, str]]
 
 
 def thinks_first(model: str) -> bool:
-    """Whether a model's reply begins in the middle of its thinking, unless its server tells the two apart."""
+    """Whether a model's reply begins inside its thinking, unless its server separates the two."""
     return matches(model.lower(), _THINK_FIRST)
 
 
@@ -118,7 +118,7 @@ class ThinkSpans:
         out, self._out = self._out, []
         return out
 
-    # Steps: each takes what it can from the text and says whether the next one may go on.
+    # Steps: each consumes what it can from the text and returns whether the next step can run.
 
     def _reply_begins(self) -> bool:
         """Space before a span at the very beginning is not said."""
@@ -368,7 +368,7 @@ class ReplyParser:
     def __init__(self, *, fences: bool, thinks_first: bool = False, tools: Collection[str] = ()) -> None:
         self.finish_reason: str | None = None
         self.usage: Mapping[str, Any] | None = None
-        self.written = 0  # characters that the model wrote, whatever they are
+        self.written = 0  # characters that the model wrote, of any kind
         self._fences = FenceParser(tools) if fences else None
         self._tools = tools
         self._calls: list[_Call] = []

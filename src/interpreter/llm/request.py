@@ -1,6 +1,6 @@
-"""The request made from a conversation: chat messages, tools and parameters, worded as settings and profile say.
+"""The request for a conversation: chat messages, tools and parameters, worded by the settings and the model profile.
 
-A message goes out in the same form every time, so that what a server has cached of the conversation holds.
+A message is sent in the same form every time, so that the server's prompt cache stays valid.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Memory:
 
 @dataclass(frozen=True)
 class RequestBuilder:
-    """Makes the request for a model: its settings, and those of the agent that it works for."""
+    """Builds the request for a model from its settings and those of its agent."""
 
     llm: LlmSettings
     agent: InterpreterSettings
@@ -79,7 +79,7 @@ class RequestBuilder:
     has_tools: bool  # otherwise the model writes its code in fences
     vision: bool
     screen: Screen | None  # for a model with a computer tool of its provider
-    secrets: Mapping[str, str] | None  # None sends whatever code prints
+    secrets: Mapping[str, str] | None  # to redact; None redacts nothing
 
     def build(self, messages: Sequence[Message], cut: Cut | None = None) -> dict[str, Any]:
         """The request. Parameters that are not set are not in it."""
@@ -105,13 +105,21 @@ class RequestBuilder:
         return params
 
     def _forms(self, messages: Sequence[Message]) -> Forms:
-        agent = self.agent
-        forms = Forms(
-            user_template=agent.user_message_template,
+        """How to word the messages: with the user's texts, or those of the profile where the user has set none."""
+        agent, profile = self.agent, self.profile
+        given = sources(agent)
+
+        def worded(name: str, of_profile: str | None) -> str:
+            is_free = not self.has_tools and given[name] == "default"
+            return of_profile if is_free and of_profile is not None else getattr(agent, name)
+
+        output = worded("code_output_template", profile.output_template)
+        return Forms(
+            user_template=worded("user_message_template", self._user_template(messages)),
             always_use_user_template=agent.always_apply_user_message_template,
-            output_template=agent.code_output_template,
-            failed_output_template=agent.code_output_template,
-            empty_output_template=agent.empty_code_output_template,
+            output_template=output,
+            failed_output_template=worded("code_output_template", profile.failed_output_template or output),
+            empty_output_template=worded("empty_code_output_template", profile.empty_output_template),
             output_sender=agent.code_output_sender,
             shrink_images=agent.shrink_images,
             vision=self.vision,
@@ -119,37 +127,23 @@ class RequestBuilder:
             pictures=agent.os_max_pictures if agent.os and self.vision else None,
             secrets=self.secrets,
             describe=self.llm.vision_renderer,
-            max_output=self.profile.max_output,
-            digests_errors=self.profile.digests_errors,
+            max_output=profile.max_output,
+            digests_errors=profile.digests_errors,
         )
-        return forms if self.has_tools else self._forms_of_profile(forms, messages)
 
-    def _forms_of_profile(self, forms: Forms, messages: Sequence[Message]) -> Forms:
-        """The texts of the profile in place of those that the user has not set."""
-        given = sources(self.agent)
-
-        def chosen(name: str, text: str | None, own: str) -> str:
-            return text if text is not None and given[name] == "default" else own
-
-        profile = self.profile
-        user_template = profile.user_template
-        if "{files}" in user_template:
-            said = (m for m in reversed(messages) if m.get("role") == "user" and m.get("type") == "message")
-            words = next((str(message.get("content", "")) for message in said), "")
-            folder = self.runtimes.context.cwd
-            files = _redacted(peek(words, folder), forms, self.memory)
-            languages = languages_for(words, folder, self.runtimes.has_python_package)
-            user_template = user_template.replace("{languages}", languages)
-            user_template = user_template.replace("{files}", files).replace("\n\n\n\n", "\n\n")
-        output = chosen("code_output_template", profile.output_template, forms.output_template)
-        return forms._replace(
-            user_template=chosen("user_message_template", user_template, forms.user_template),
-            output_template=output,
-            empty_output_template=chosen(
-                "empty_code_output_template", profile.empty_output_template, forms.empty_output_template
-            ),
-            failed_output_template=chosen("code_output_template", profile.failed_output_template, output),
-        )
+    def _user_template(self, messages: Sequence[Message]) -> str:
+        """The template of the profile, with a preview of the files that the last request names."""
+        template = self.profile.user_template
+        if self.has_tools or "{files}" not in template:
+            return template
+        said = (m for m in reversed(messages) if m.get("role") == "user" and m.get("type") == "message")
+        words = next((str(message.get("content", "")) for message in said), "")
+        folder = self.runtimes.context.cwd
+        files = peek(words, folder)
+        if self.secrets is not None:
+            files = self.memory.redactor.redact(files, self.secrets)
+        languages = languages_for(words, folder, self.runtimes.has_python_package)
+        return template.replace("{languages}", languages).replace("{files}", files).replace("\n\n\n\n", "\n\n")
 
 
 def request_params(llm: LlmSettings, chat: list[dict[str, Any]]) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""Secrets in what code prints: found by their shape, or because a variable of the environment holds them.
+"""Secrets in the output of code: found by their shape, or because an environment variable holds them.
 
-What the model is told goes through `Redactor`; what the user sees and what is stored stays as it is. A record
-that is kept on disk should hold no keys either: `redact(text)` is for whoever writes one, with the same rules.
-The work is linear in the text: a rule's pattern is tried only where one of its marks stands, and is bounded.
+`Redactor` filters what is sent to the model. What the user sees and what is stored stays unchanged. Code that writes
+a record to disk uses `redact(text)`, with the same rules. The work is linear in the text: a rule's pattern is bounded,
+and is tried only if the text contains one of its marks.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ RULES = (
 
 
 class Redactor:
-    """Takes secrets out of texts; a text that went out before goes out as it did then."""
+    """Removes secrets from texts. A text that was sent before is sent in the same form again."""
 
     def __init__(self) -> None:
         self._before: dict[str, str] = {}
@@ -73,7 +73,7 @@ class Redactor:
         self._told: set[str] = set()
 
     def begin(self) -> None:
-        """A conversation is put together anew: what is no longer in it is forgotten."""
+        """Start a new request; texts that are no longer in the conversation are forgotten."""
         self._before, self._now = self._now, {}
 
     def redact(self, text: str, values: Mapping[str, str]) -> str:
@@ -86,7 +86,7 @@ class Redactor:
         return known
 
     def news(self) -> list[str]:
-        """The kinds of secrets that were found since the user was told of any, each named once."""
+        """The kinds of secrets that were found since the last call, each reported once."""
         new = [what for what in self._found if what not in self._told]
         self._told.update(new)
         return new
@@ -108,7 +108,7 @@ def redacted(text: str, values: Mapping[str, str]) -> tuple[str, list[str]]:
 
 
 def redact(text: str, environ: Mapping[str, str] | None = None) -> str:
-    """The text with a note in the place of each secret, for whoever writes a record."""
+    """The text with a note in place of each secret, for a record on disk."""
     return redacted(text, secret_values(os.environ if environ is None else environ))[0]
 
 

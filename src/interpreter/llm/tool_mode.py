@@ -292,7 +292,7 @@ class CallArguments:
         out, self._out = self._out, []
         return out
 
-    # Steps: each takes what it can from the text and says whether the next one may go on.
+    # Steps: each consumes what it can from the text and returns whether the next step can run.
 
     def _start(self) -> bool:
         first = self._next()
@@ -388,7 +388,7 @@ class CallArguments:
         return end is not None
 
     def _after(self) -> bool:
-        """Behind an object: another one may follow, as if it were a call of its own."""
+        """After an object: another one may follow, which counts as another call."""
         start = self._text.find("{", self._at)
         self._at = start + 1 if start >= 0 else len(self._text)
         if start >= 0:
@@ -481,7 +481,7 @@ class ToolArguments:
         return [*([] if self._begun else [empty]), self._close()]
 
     def _skipped(self, text: str) -> str:
-        """From where the next object begins; what is no object at all is passed on for what it is."""
+        """The text from the next object on. Text that is not an object is passed on unchanged."""
         if self.complete:
             start = text.find("{")
             self.complete = start < 0

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import invalidate_caches
 from importlib.util import find_spec
@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from interpreter.errors import EngineError, LocalServerError
-from interpreter.llm.local.servers import KINDS, Kind
+from interpreter.llm.local.servers import KINDS, Kind, Watch
 from interpreter.llm.local.weights import models_folder
 
 # Run by its path and not imported: it is a program, the one that also keeps live sessions in order.
@@ -93,8 +93,6 @@ PROGRAM = Path(__file__).with_name("engine_program.py")
 CONTEXT = 8192
 _CACHE_MEGABYTES = 256  # of earlier prompts; the library's own limit is 8 GB
 _MAGIC = b"GGUF"
-
-Watch = Callable[[socket.socket], None]
 
 
 @dataclass

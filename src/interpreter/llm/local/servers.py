@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -19,9 +20,8 @@ from interpreter.llm.providers import Endpoint, resolve
 if TYPE_CHECKING:
     import httpx
 
-    from interpreter.llm.local.engine import Watch
 
-
+Watch = Callable[[socket.socket], None]  # gets a socket that another thread may shut down to end a wait
 _Get = Callable[[str], dict[str, Any]]  # the answer of a server to a path
 _CONNECT = 0.5
 _ANSWER = 3.0
@@ -215,7 +215,7 @@ def _number(value: object) -> int | None:
 
 
 def _embeds(name: str) -> bool:
-    """Whether a model only turns text into vectors, going by its name; no list says so."""
+    """Whether a model only computes embeddings, judging by its name; no list has that information."""
     return "embed" in name.lower()
 
 
@@ -227,7 +227,7 @@ _WINDOW_FIELDS = ("max_model_len", "loaded_context_length", "context_length", "m
 
 
 class LocalServers:
-    """What the servers of local models say about them. Each is asked once; one that doesn't know is not asked again."""
+    """What local servers report about their models. Each server is asked once, even if it doesn't know."""
 
     def __init__(self) -> None:
         self._ollama_models: dict[tuple[str, str], ollama.Shown] = {}
@@ -269,7 +269,7 @@ class LocalServers:
             yield {"model": endpoint.model, "done": True}
 
     def window(self, endpoint: Endpoint, wanted: int | None = None) -> int | None:
-        """How many tokens the model reads, as far as that is known before it is asked."""
+        """How many tokens the model reads, if that is known before a request."""
         if endpoint.provider == BUILTIN:
             from interpreter.llm.local.engine import CONTEXT
 
@@ -300,7 +300,7 @@ class LocalServers:
         return ollama.window_for(shown) if shown else self._windows.get((endpoint.base_url, endpoint.model))
 
     def size(self, endpoint: Endpoint) -> float | None:
-        """How many billion parameters the model has, if its server or its name there says so."""
+        """How many billion parameters the model has, if its server reports it or its name there contains it."""
         if _is_ollama(endpoint):
             with contextlib.suppress(LocalServerError):
                 shown = self._shown(endpoint)

@@ -51,7 +51,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Weights:
-    """One model: what it is, its file and its sources. Whatever the source, the checksum must match."""
+    """A model: its description, file and sources. The checksum must match for every source."""
 
     name: str
     title: str
@@ -134,7 +134,7 @@ def named(name: str) -> Weights | None:
 
 
 def is_here(row: Weights) -> bool:
-    """Whether the complete file is there; its checksum was verified before it got its name."""
+    """Whether the complete file exists. Its checksum was verified before it got its name."""
     file = models_folder() / row.file
     return file.is_file() and file.stat().st_size == row.size
 
