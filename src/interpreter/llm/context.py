@@ -35,12 +35,12 @@ def estimate_text(text: str) -> int:
 
 
 def estimate_size(size: int) -> int:
-    """Tokens of so many bytes."""
+    """Tokens of a number of bytes."""
     return (size + BYTES_PER_TOKEN - 1) // BYTES_PER_TOKEN
 
 
 def estimate_messages(messages: Iterable[Mapping[str, Any]]) -> int:
-    """Tokens of chat messages as they go out."""
+    """Tokens of chat messages, as sent."""
     tokens = 0
     for message in messages:
         texts = list(_texts(message))
@@ -217,7 +217,7 @@ def note_about(messages: Sequence[Message], left_out: Collection[int], runtimes:
 
 
 def _is_unrun(messages: Sequence[Message], at: int) -> bool:
-    """Whether there is a block that the user did not let run."""
+    """Whether the message is a block that the user declined to run."""
     message, after = messages[at], messages[at + 1] if at + 1 < len(messages) else {}
     return message.get("role") == "assistant" and message.get("type") == "code" and after.get("role") == "user"
 
@@ -263,7 +263,7 @@ class Cut:
     seen: tuple[Message, ...]  # the messages that it is about, as they were
 
     def holds(self, messages: Sequence[Message]) -> bool:
-        """Whether the conversation still begins as it did."""
+        """Whether the beginning of the conversation is unchanged."""
         return len(messages) > len(self.seen) and list(self.seen) == list(messages[1 : len(self.seen) + 1])
 
     def shown(self, position: int, message: Message) -> Message:
@@ -325,7 +325,7 @@ def cost(message: Message, is_blind: bool = False) -> int:
 
 
 def _requests(messages: Sequence[Message]) -> frozenset[int]:
-    """The user's first request and the last, each with everything that was sent along with it."""
+    """The user's first and last request, each with everything sent along with it."""
     from_user = {at for at, message in enumerate(messages) if message.get("role") == "user"}
     if not from_user:
         return frozenset()
@@ -362,7 +362,7 @@ Place = tuple[str, str | None]  # a model and its address
 
 _REPLY = 4096  # tokens for the reply if no limit is set, or a quarter of a small window
 _NEAR = 0.6  # of the window: a refusal without a reason beyond it is taken for "too long"
-_PLAUSIBLE = (0.3, 4.0)  # a server's count in relation to ours; beyond, it counts something else
+_PLAUSIBLE = (0.3, 4.0)  # a server's count divided by ours; outside this range, it counts differently
 _TIGHTENINGS = 2
 
 
@@ -418,14 +418,14 @@ class Context:
         return Size(counted.tokens + more, bool(new) and exact is None)
 
     def used(self, messages: Sequence[Message], system: str) -> int:
-        """About how many tokens a request with these messages has, going by the last one."""
+        """About how many tokens a request with these messages has, based on the last request."""
         count, tokens = self.read
         if count == 0 or count > len(messages):
             count, tokens = 0, estimate_text(system)
         return tokens + sum(map(cost, messages[count:]))
 
     def learn(self, params: Params, usage: Mapping[str, Any]) -> None:
-        """A server has counted a request."""
+        """Remember how a server counted a request."""
         tokens, estimate = usage.get("input_tokens"), estimate_request(params)
         if usage.get("estimated") or not tokens:
             return
@@ -434,7 +434,7 @@ class Context:
             self._counted = _Counted(_place(params), list(params["messages"]), tokens, tokens / estimate)
 
     def limit(self, params: Params, window: int | None) -> int | None:
-        """How many tokens the request may have; None if nothing is known."""
+        """How many tokens the request may have; None if unknown."""
         ceiling = self._ceilings.get(_place(params))
         if window is None:
             return ceiling
@@ -443,7 +443,7 @@ class Context:
         return min(room, ceiling) if ceiling is not None else room
 
     def refused(self, params: Params, size: int, error: ModelError) -> None:
-        """A server found a request of this size too long."""
+        """Remember that a server found a request of this size too long."""
         if error.status == 413:
             return  # of bytes, not of tokens
         window = error.window if isinstance(error, ContextTooLongError) else None
@@ -452,7 +452,7 @@ class Context:
 
 
 class Fitting:
-    """One request: made to fit before it is sent, and tighter if the server finds it too long."""
+    """One request: made to fit before it is sent, and again if the server finds it too long."""
 
     def __init__(
         self, context: Context, messages: Sequence[Message], make: Callable[[Cut | None], Params], limits: Limits
@@ -498,7 +498,7 @@ class Fitting:
         return cut is not None and self._use(cut)
 
     def _ratio(self) -> float:
-        """Of the size to our estimate."""
+        """The size, divided by our estimate."""
         return max(0.01, self._size.tokens / max(1, estimate_request(self.params)))
 
     def _use(self, cut: Cut) -> bool:

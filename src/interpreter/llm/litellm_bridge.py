@@ -5,7 +5,6 @@ It reads in a separate thread, since its reads can't be interrupted.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import threading
@@ -70,7 +69,7 @@ def ask(
     request["_skip_mcp_handler"] = True  # it would want a package that it does not install
     reader = _Reader(request)
     watch(reader.bell, cancelled)
-    with contextlib.closing(reader):
+    with reader.bell:  # a thread that still reads notices the closed socket at its next chunk
         for chunk in reader.chunks():
             if cancelled.is_set():
                 return
@@ -95,9 +94,6 @@ class _Reader:
         self._thread.start()
         while self.bell.recv(1):
             yield self._came.popleft()
-
-    def close(self) -> None:
-        self.bell.close()  # a thread that still reads notices it at its next chunk
 
     def _read(self) -> None:
         try:
@@ -139,5 +135,5 @@ _ADVICE: Mapping[type[ModelError], str] = {
     ReplyDeclinedError: "Put it in other words, or use another model.",
     WrongKeyError: "LiteLLM's documentation says which variables the provider wants; or pass --api_key.",
     UnknownModelError: _CHECK_NAME,
-    RequestRefusedError: f"{_CHECK_NAME}",
+    RequestRefusedError: _CHECK_NAME,
 }

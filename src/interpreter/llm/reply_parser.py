@@ -19,12 +19,12 @@ from interpreter.llm.tool_mode import CallArguments, ToolArguments, begins_call,
 from interpreter.messages import Chunk
 from interpreter.tools.calls import read_arguments
 
-_EVERY = 200  # characters between two looks, so that the work grows with the text and no faster
+_EVERY = 200  # characters between two checks, so that the work stays linear in the text
 _LOOKS_BACK = 4000
-_TIMES = 6  # a stretch that comes so often in a row ...
+_TIMES = 6  # a stretch that is repeated this often ...
 _LEAST = 600  # ... and makes up so many characters is not a list or table that the user wants
 _PROBE = 40
-_DULL = 3  # stretches of so few characters are rules and rows of zeros, and must be longer
+_DULL = 3  # shorter stretches are rules and rows of zeros, and have to go on for longer
 
 
 class Repetition:
@@ -35,7 +35,7 @@ class Repetition:
         self._unseen = 0
 
     def feed(self, text: str) -> bool:
-        """Whether the end of what was said repeats itself."""
+        """Whether the end of the text repeats itself."""
         self._tail = (self._tail + text)[-_LOOKS_BACK:] if len(text) < _LOOKS_BACK else text[-_LOOKS_BACK:]
         self._unseen += len(text)
         if self._unseen < _EVERY:
@@ -45,7 +45,7 @@ class Repetition:
 
 
 def repeats(text: str) -> bool:
-    """Whether a text ends in one stretch, again and again."""
+    """Whether a text ends with many repetitions of one stretch."""
     end = text[-_PROBE:]
     before = text.rfind(end, 0, len(text) - 1)
     if before < 0:
@@ -107,7 +107,7 @@ class ThinkSpans:
         return out
 
     def finish(self, is_whole: bool = True) -> Spans:
-        """What is left when the reply has ended; a span that has no end ends with it."""
+        """The rest, at the end of the reply, which also ends an open span."""
         if self._unopened is not None and is_whole:
             self._give("message", "".join(self._unopened))
         elif self._closing:
@@ -121,7 +121,7 @@ class ThinkSpans:
     # Steps: each consumes what it can from the text and returns whether the next step can run.
 
     def _reply_begins(self) -> bool:
-        """Space before a span at the very beginning is not said."""
+        """Space before a span at the very beginning is dropped."""
         begun = self._text.lstrip()
         if not begun or (begun not in _CLOSING and any(mark.startswith(begun) for mark in _CLOSING)):
             return False
@@ -186,7 +186,7 @@ class ThinkSpans:
         return True
 
     def _think(self, text: str) -> None:
-        """Space at the end of a span is no part of it."""
+        """Space at the end of a span is dropped."""
         text = self._blank + text
         thought = text.rstrip()
         self._blank = text[len(thought) :]
@@ -220,7 +220,7 @@ def unwrapped(text: str) -> tuple[str, str] | None:
 
 
 def suspicious(beginning: str) -> bool | None:
-    """Whether a text that begins like this may be a call written out; None if it is too short to tell."""
+    """Whether a text with this beginning may be a call written out as text; None if it is too short to tell."""
     beginning = beginning.lstrip()
     if beginning.startswith(WRAPPER):
         return True
@@ -238,22 +238,21 @@ class CallRepair:
     def __init__(self) -> None:
         self.unwrapped = False  # a call was written out as text
         self._open = ""  # the type of the message, block or call that is open
-        self._language = ""
-        self._call: str | None = None  # the id of the call that the block is
+        self._head: Chunk = {}  # what all chunks of the open block have in common
         self._beginning = _Beginning()
         self._tail = ""  # the end of the code so far, if it may be the echo
         self._passed = False  # something of it was passed on
         self._out: list[Chunk] = []
 
     def feed(self, chunks: list[Chunk]) -> list[Chunk]:
-        """The chunks that are certain by now."""
+        """The chunks that are certain so far."""
         for chunk in chunks:
             self._take(chunk)
         out, self._out = self._out, []
         return out
 
     def finish(self) -> list[Chunk]:
-        """What was held back; a block that is still open stays open."""
+        """Everything held back. An open block stays open."""
         if self._open == "message":
             self._end_message()
         elif self._open == "code":
@@ -268,7 +267,10 @@ class CallRepair:
         if chunk["type"] != self._open:
             if self._open == "message":
                 self._end_message()
-            self._open, self._language, self._call = chunk["type"], chunk.get("format", ""), chunk.get("call")
+            self._open = chunk["type"]
+            self._head = {"type": "code", "format": chunk.get("format", "")}
+            if chunk.get("call") is not None:
+                self._head["call"] = chunk["call"]
             self._beginning, self._tail, self._passed = _Beginning(), "", False
         if self._open == "message" and self._beginning.is_past:
             self._out.append(chunk)
@@ -280,11 +282,16 @@ class CallRepair:
         elif chunk.get("end"):
             self._settle_code()
             if not self._passed:
-                self._out.append(self._chunk(content=""))
-            self._out.append(self._chunk(end=True))
+                self._out.append({**self._head, "content": ""})
+            self._out.append({**self._head, "end": True})
             self._open = ""
         else:
-            self._code(chunk["content"])
+            code = chunk["content"]
+            if not self._beginning.is_past:
+                code = self._beginning.add(code, may_have_tick=True)
+            code = self._tail + code
+            self._tail = next((begun for begun in _ECHO_BEGUN if code.endswith(begun)), "")
+            self._run(code.removesuffix(self._tail))
 
     def _say(self, text: str) -> None:
         blank = _BLANK_LINES.match(text)
@@ -303,64 +310,50 @@ class CallRepair:
             self._out.append({"type": "code", "format": call[0], "end": True})
         self._open = ""
 
-    def _code(self, code: str) -> None:
-        if not self._beginning.is_past:
-            code = self._beginning.add(code, may_have_tick=True)
-        code = self._tail + code
-        self._tail = next((begun for begun in _ECHO_BEGUN if code.endswith(begun)), "")
-        self._run(code.removesuffix(self._tail))
-
     def _settle_code(self) -> None:
         code = (self._tail + self._beginning.rest()).removesuffix(ECHO)
         call = unwrapped(code) if not self._passed else None
         if call is not None:
-            self._language, code = call
+            self._head["format"], code = call
         self._run(code)
         self._tail = ""
 
     def _run(self, code: str) -> None:
         if code:
             self._passed = True
-            self._out.append(self._chunk(content=code))
-
-    def _chunk(self, **what: Any) -> Chunk:
-        chunk: Chunk = {"type": "code", "format": self._language, **what}  # type: ignore[typeddict-item]
-        if self._call is not None:
-            chunk["call"] = self._call
-        return chunk
+            self._out.append({**self._head, "content": code})
 
 
 class _Beginning:
-    """The beginning of a text, held back as long as it is suspicious; that may be to its end."""
+    """The beginning of a text, held back while it is suspicious, if need be to the end."""
 
     def __init__(self) -> None:
         self.is_past = False
         self._parts: list[str] = []
-        self._is_suspicious = False
+        self._verdict: bool | None = None  # whether it is suspicious, once that is known
 
     def add(self, text: str, may_have_tick: bool = False) -> str:
-        """What is no longer held back: nothing, or all so far."""
+        """What can be released: nothing, or everything so far."""
         self._parts.append(text)
-        if self._is_suspicious:
+        if self._verdict:
             return ""
         whole = "".join(self._parts)
         if may_have_tick:
             if whole == _STRAY_TICK[0]:
                 return ""
             whole = whole.removeprefix(_STRAY_TICK)
-        verdict = suspicious(whole)
-        self._is_suspicious = verdict is True
-        self.is_past = verdict is False
+        self._verdict = suspicious(whole)
+        self.is_past = self._verdict is False
         return self.rest().removeprefix(_STRAY_TICK if may_have_tick else "") if self.is_past else ""
 
     def rest(self) -> str:
-        """All that is still held back."""
+        """Everything that is still held back."""
         text, self._parts = "".join(self._parts), []
         return text
 
 
 class ReplyParser:
-    """Takes a reply chunk by chunk. `finish_reason` and `usage` are what the server said of them so far.
+    """Takes a reply chunk by chunk. `finish_reason` and `usage` are the latest that the server sent.
 
     `tools` are the names that can be called beside `execute`. A call of any other name comes out as a call too.
     """
@@ -376,7 +369,7 @@ class ReplyParser:
         self._repair = CallRepair()
         self._words = _Pairing()
         self._spans = ThinkSpans(thinks_first)
-        self._waiting: deque[_Call | list[Chunk]] = deque()  # what came behind a call that is not whole yet
+        self._waiting: deque[_Call | list[Chunk]] = deque()  # what arrived after an incomplete call
 
     def feed(self, chunk: Mapping[str, Any]) -> list[Chunk]:
         """The chunks that this piece of the reply makes certain."""
@@ -396,11 +389,11 @@ class ReplyParser:
                 out += self._say(_text_of(delta["content"]))
             if delta.get("tool_calls") or delta.get("function_call"):
                 out += self._call(delta.get("tool_calls") or [{"function": delta["function_call"]}])
-            break  # more than one choice was never asked for
+            break  # we never request more than one choice
         return out
 
     def finish(self, close: bool = True) -> list[Chunk]:
-        """What is left at the end; without `close` a block that has no end yet gets none."""
+        """The rest, at the end of the reply. Without `close`, an open block stays open."""
         chunks = self._spoken(self._spans.finish(is_whole=close))
         chunks += self._fences.finish(close) if self._fences else []
         if chunks:
@@ -418,7 +411,7 @@ class ReplyParser:
 
     @property
     def weakness(self) -> str:
-        """How the model has failed to call a tool as it should; empty if it has not. To be asked behind `finish`."""
+        """How the model failed to call a tool properly; empty if it did not. Valid after `finish`."""
         fenced = self._fences.languages - PROSE_LANGUAGES if self._fences is not None else ()
         if fenced or self._repair.unwrapped:
             return "wrote code as text instead of calling the tool"
@@ -430,7 +423,7 @@ class ReplyParser:
 
     @property
     def in_block(self) -> bool:
-        """Whether a block has begun and not ended; to be asked behind `finish(close=False)`."""
+        """Whether a block is still open. Valid after `finish(close=False)`."""
         unfinished = any(not call.complete for call in self._calls)
         return unfinished or (self._fences is not None and self._fences.in_block)
 
@@ -461,7 +454,7 @@ class ReplyParser:
         return self._repair.feed(self._drain())
 
     def _called_by(self, delta: Mapping[str, Any]) -> _Call:
-        """The call of a delta; servers leave indexes and ids out, repeat them, or give wrong ones."""
+        """The call that a delta belongs to; servers omit, repeat or mix up indexes and ids."""
         index, call_id = delta.get("index"), delta.get("id") or ""
         name = (delta.get("function") or {}).get("name") or ""
         last = self._calls[-1] if self._calls else None
@@ -484,7 +477,7 @@ class ReplyParser:
             self._waiting.append(list(chunks))
 
     def _drain(self, everything: bool = False) -> list[Chunk]:
-        """Everything up to the first call that is not whole, and what that one has so far."""
+        """Everything up to the first incomplete call, and the part of that call that has arrived."""
         out: list[Chunk] = []
         while self._waiting:
             first = self._waiting[0]
@@ -501,7 +494,7 @@ class ReplyParser:
 
 
 class _Call:
-    """One tool call of the reply; what it is a call of is settled when its arguments begin."""
+    """One tool call of the reply. Which tool it calls is decided when its arguments begin."""
 
     def __init__(self, call_id: str, tools: Collection[str]) -> None:
         self.id = call_id
@@ -554,7 +547,7 @@ def _arguments_of(delta: Mapping[str, Any]) -> str:
 
 
 def _reasoning_of(delta: Mapping[str, Any]) -> str:
-    """What the model thinks aloud; some servers send it as parts of the content."""
+    """The model's reasoning; some servers send it as parts of the content."""
     reasoning = delta.get("reasoning_content") or delta.get("reasoning")
     if isinstance(reasoning, str):
         return reasoning

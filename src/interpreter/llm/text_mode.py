@@ -14,11 +14,11 @@ from interpreter.messages import Chunk
 
 DEFAULT_LANGUAGE = "python"
 PROSE_LANGUAGES = frozenset({"text", "markdown", "plaintext"})  # a block in one of these is not code
-LONGEST_FENCE_LINE = 256  # a longer line is never a fence, so that only little is ever held back
+LONGEST_FENCE_LINE = 256  # a longer line is never a fence, so little is ever held back
 
 _MAYBE_OPENS = re.compile(r"[ \t]*(?:`{0,2}|~{0,2}|`{3,}[^`]*|~{3,}.*)\Z")
 _OPENS = re.compile(r"(?P<indent>[ \t]*)(?P<fence>`{3,}(?=[^`]*\Z)|~{3,})(?P<info>.*)\Z")
-# Weak models put the fence behind their words; a language right behind it tells it from inline code.
+# Weak models put the fence at the end of a line of text; a language right after it distinguishes it from inline code.
 _MAYBE_OPENS_LATE = re.compile(r"(?<!`)`++(?:(?<=```)[A-Za-z][\w+#-]{0,40}+[ \t]{0,40}+)?\Z")
 _OPENS_LATE = re.compile(r"(?<!`)(?P<fence>`{3,}+)(?P<info>[A-Za-z][\w+#-]{0,40}+)[ \t]{0,40}+\Z")
 _LANGUAGE = re.compile(r"[A-Za-z][A-Za-z+#-]*")
@@ -39,9 +39,9 @@ class FenceParser:
     def __init__(self, tools: Collection[str] = ()) -> None:
         self.languages: set[str] = set()  # of the blocks so far
         self._tools = tools
-        self._held = ""  # the end of the text so far whose meaning is not known yet
+        self._held = ""  # the end of the text so far, while its meaning is open
         self._return_held = False
-        self._line_is_plain = False  # what the current line is has been decided: it is no fence
+        self._line_is_plain = False  # the current line is certainly not a fence
         self._block: _Block | None = None
         self._out: list[Chunk] = []
 
@@ -61,7 +61,7 @@ class FenceParser:
         return out
 
     def finish(self, close: bool = True) -> list[Chunk]:
-        """What is left when the reply has ended; with `close` a block that is still open ends with it."""
+        """The rest, at the end of the reply. With `close`, an open block ends too."""
         if self._return_held:
             self._return_held = False
             self._continue_line("\r")
@@ -145,7 +145,7 @@ class FenceParser:
 
 
 class _Block:
-    """A fence that is open."""
+    """An open fence."""
 
     def __init__(self, fence: str, indent: int, language: str, kind: str) -> None:
         self.indent = indent
@@ -170,12 +170,12 @@ NOT_RUN = "The code above was not run."
 
 
 class TextChat:
-    """Puts a conversation together; neighbours of one role become one message, as chat templates want it."""
+    """Builds a conversation. Consecutive messages of one role become one, as chat templates require."""
 
     def __init__(self, forms: Forms) -> None:
         self._forms = forms
         self._turns: list[tuple[str, list[dict[str, Any]]]] = []
-        self._results: list[str] | None = None  # of the last block, as far as they have come
+        self._results: list[str] | None = None  # of the last block, so far
         self._failed = False
         self._is_unrun = False
 
@@ -240,7 +240,7 @@ class TextChat:
 
 
 def _joined(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """One text if it is all text."""
+    """One string if all parts are text."""
     if all(part["type"] == "text" for part in parts):
         return "\n".join(part["text"] for part in parts)
     return parts

@@ -24,9 +24,9 @@ _LONGEST_ID = 40  # characters, at OpenAI
 
 
 class ToolChat:
-    """A conversation in which every call has exactly one result, right behind it.
+    """A conversation in which every call is followed by exactly one result.
 
-    A call goes out under the id that it came with, if that is still free and not too long for any provider.
+    A call keeps its id, unless that is taken or too long for some provider.
     """
 
     def __init__(self) -> None:
@@ -99,7 +99,7 @@ class ToolChat:
             self._end_turn()
 
     def _end_turn(self) -> None:
-        """The model's words and calls, then the results, then the images that belong to them."""
+        """Add the model's words and calls, then the results, then their images."""
         if not self._said and not self._calls:
             return
         message: dict[str, Any] = {"role": "assistant", "content": "\n".join(self._said)}
@@ -116,7 +116,7 @@ class ToolChat:
 
 
 def _as_object(arguments: str) -> str:
-    """Arguments as they came, if they are a JSON object: some servers refuse a conversation with anything else."""
+    """The arguments as a JSON object: some servers refuse a conversation with anything else."""
     try:
         if isinstance(json.loads(arguments), dict):
             return arguments
@@ -127,14 +127,14 @@ def _as_object(arguments: str) -> str:
 
 
 def on_this_computer(text: str) -> str:
-    """Output that answers no call."""
+    """Output that doesn't belong to a call."""
     return f"Output on this computer:\n{text}"
 
 
 class _Call:
     def __init__(self, name: str, arguments: str, call: str | None, unmade: str) -> None:
         self.name, self.arguments = name, arguments
-        self.call = call  # the id that it came with
+        self.call = call  # its original id
         self.results: list[str] | None = None
         self.unmade = unmade  # the result of a call that was not made
 
@@ -182,7 +182,7 @@ def scan(text: str, at: int, quote: str = '"', lenient: bool = False) -> tuple[s
 
 
 def _escape(text: str, at: int) -> tuple[str, int]:
-    """The character that the escape here stands for, and where it ends; "" if it is not whole yet."""
+    """The character of the escape at this position, and where it ends; "" if it is incomplete."""
     kind = text[at + 1 : at + 2]
     if kind != "u":
         return (_ESCAPES.get(kind, "\\" + kind), at + 2) if kind else ("", at)
@@ -225,7 +225,7 @@ def called_tool(name: str, tools: Collection[str]) -> str | None:
 
 
 def begins_call(text: str) -> bool | None:
-    """Whether the text begins like `{"language": ..., "code": ...}`; None if it may still come to that."""
+    """Whether the text begins like `{"language": ..., "code": ...}`; None if it is too short to tell."""
     if not text:
         return None
     begun = _CALL_BEGINS.match(text)
@@ -241,7 +241,7 @@ def begins_call(text: str) -> bool | None:
 class CallArguments:
     """Takes the arguments of one call piece by piece; each JSON object in them is one block.
 
-    It holds back a few characters at most, except code that comes before its language.
+    It holds back only a few characters, except for code that comes before its language.
     """
 
     def __init__(self, name: str = "execute") -> None:
@@ -253,14 +253,14 @@ class CallArguments:
         self._step = self._start
         self._key = ""
         self._quote = '"'
-        self._other = ""  # a value that is not a string, as far as it has come
+        self._other = ""  # the part of a value that has arrived, if it is not a string
         self._nesting = _Nesting()
         self._inner: CallArguments | None = None
         self._language: str | None = None
-        self._word = ""  # the language as far as it has come
+        self._word = ""  # the part of the language that has arrived
         self._early: list[str] = []  # code that came before its language
         self._blank = True
-        self._in_code = False  # all so far is settled, and code goes on
+        self._in_code = False  # everything so far is decided, and more code follows
         self._out: list[Chunk] = []
 
     def feed(self, text: str) -> list[Chunk]:
@@ -277,7 +277,7 @@ class CallArguments:
         return out
 
     def finish(self, close: bool = True) -> list[Chunk]:
-        """What is left when the reply has ended; with `close` a block that is still open ends with it."""
+        """The rest, at the end of the reply. With `close`, an open block ends too."""
         if self._inner is not None:
             return self._inner.finish(close)
         if self._step in (self._start, self._raw):
@@ -347,7 +347,7 @@ class CallArguments:
                 return False
             self._key, self._at = bare.group(), bare.end() - 1
             self._step = self._colon
-        self._at += bool(first)  # past the brace or the key, or past a comma or something that has no place here
+        self._at += bool(first)  # past the brace, the key, a comma or stray text
         return bool(first)
 
     def _colon(self) -> bool:
@@ -450,7 +450,7 @@ class CallArguments:
 
 
 class ToolArguments:
-    """Takes the arguments of a call of another tool: the JSON text as it is, each object in it a call."""
+    """Takes the arguments of a call of another tool. The JSON text stays as it is; each object in it is a call."""
 
     def __init__(self, name: str) -> None:
         self.complete = False
@@ -474,7 +474,7 @@ class ToolArguments:
         return out
 
     def finish(self, close: bool = True) -> list[Chunk]:
-        """What is left when the reply has ended; a call without arguments has none."""
+        """The rest, at the end of the reply; `{}` for a call without arguments."""
         if self.complete or not close:
             return []
         empty: Chunk = {"type": "tool_call", "format": self._name, "content": "{}"}

@@ -49,7 +49,7 @@ class Price:
 
 @dataclass(frozen=True)
 class Known:
-    """What the list has on a model; `price` and `window` are None if it doesn't say."""
+    """A model's entry in the list; `price` and `window` are None if unknown."""
 
     name: str
     price: Price | None = None
@@ -86,7 +86,7 @@ def window_of(model: str, api_base: str | None = None) -> int | None:
 
 
 def known_models(provider: str) -> list[Known]:
-    """What the list has on the models of a provider."""
+    """The list's entries for the models of a provider."""
     return [_known(row) for row in _rows(_SAME_AS.get(provider, provider))]
 
 
@@ -147,7 +147,7 @@ _USUAL_REPLY = 500
 
 @dataclass(frozen=True)
 class Usage:
-    """What a number of requests used; `estimated` if any of it is not from the server and the price list."""
+    """What a number of requests used; `estimated` if any of it is not from the server or the price list."""
 
     requests: int = 0
     input_tokens: int = 0
