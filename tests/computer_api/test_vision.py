@@ -48,14 +48,14 @@ def test_a_picture_is_described_however_it_is_given(chatting: Chatting) -> None:
 
 def test_a_text_that_begins_like_data_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Code in a sandbox could make a folder of that name, and lead us out of it."""
-    from interpreter.computer_api.display.pictures import sight_of
+    from interpreter.computer_api.display.pictures import placed_pixels
 
     (tmp_path / "data:").mkdir()
     (tmp_path / "private.png").write_bytes(picture("private").png)
     monkeypatch.chdir(tmp_path)
-    assert sight_of("private.png").pixels.size
+    assert placed_pixels("private.png").pixels.size
     with pytest.raises(FileNotFoundError):
-        sight_of("data:/../private.png")
+        placed_pixels("data:/../private.png")
 
 
 def test_an_image_of_pillow_goes_too(chatting: Chatting) -> None:
