@@ -13,7 +13,6 @@ from interpreter.config.settings import InterpreterSettings
 from interpreter.errors import BusyError, NotPreviewableError, UsageError
 
 if TYPE_CHECKING:
-    from interpreter.agent.blocks import PendingBlock, PendingCall
     from interpreter.agent.prompt import SystemPrompt
     from interpreter.computer_api import Computer
     from interpreter.computer_api.code_calls import Use
@@ -23,6 +22,7 @@ if TYPE_CHECKING:
     from interpreter.llm.computer_use import Screen
     from interpreter.messages import Chunk, Message
     from interpreter.policy.analysis import Effect
+    from interpreter.policy.approval import PendingBlock, PendingCall
     from interpreter.policy.call_approval import CallApproval
     from interpreter.policy.scanners import Scanner
     from interpreter.sandbox.containment import Containment
@@ -228,7 +228,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
             if question.actor in mine and question.kind == "block":
                 return question.subject  # type: ignore[no-any-return]
             if question.actor in mine and question.kind == "call":
-                from interpreter.agent.blocks import PendingCall
+                from interpreter.policy.approval import PendingCall
 
                 return PendingCall(question)
         return None

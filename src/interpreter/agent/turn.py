@@ -9,7 +9,6 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from interpreter.agent.blocks import PendingBlock
 from interpreter.agent.guards import BlockGuard, StuckDetector, failure_of, without_failures
 from interpreter.agent.prompt import NOTHING_CHANGED, file_change_note, is_missing_change
 from interpreter.computer_api.runtime_pool import unknown_language
@@ -19,6 +18,7 @@ from interpreter.messages import Chunk, Fold, Message, has_failed
 from interpreter.policy.approval import (
     UNATTENDED,
     BlockApproval,
+    PendingBlock,
     decision,
     format_findings,
 )

@@ -1,4 +1,4 @@
-"""Whether a block may run: what the rules, the permission mode, a scan and the user say."""
+"""Approval of a block: what waits for an answer, and what the rules, the permission mode, a scan and the user say."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from interpreter.agent.blocks import PendingBlock
-from interpreter.errors import InterpreterError
+from interpreter.errors import InterpreterError, UsageError
 from interpreter.messages import Chunk, Message
-from interpreter.session import APPROVE, EDIT, REFUSE, Block, Question
+from interpreter.session import APPROVE, EDIT, REFUSE, Answer, Block, Question
 
 if TYPE_CHECKING:
     from interpreter.computer_api.runtime_pool import RuntimePool
@@ -19,9 +18,11 @@ if TYPE_CHECKING:
     from interpreter.policy.policy import Mode, Outcome, Policy, Sandboxing
     from interpreter.policy.policy_file import ProjectRules
     from interpreter.policy.rules import Rule
-    from interpreter.policy.scanners import Scanner
-    from interpreter.sandbox.requests import SandboxRequest
+    from interpreter.policy.scanners import Scan, Scanner
+    from interpreter.sandbox.requests import SandboxRequest, Scope
     from interpreter.session.checkpoints import Timeline
+    from interpreter.session.preview import Preview
+
 
 FOUND = "A scan of this code found:"
 SCOPE_WORDS = {"block": "this block", "session": "this session", "always": "always"}
@@ -60,6 +61,113 @@ class ApprovalContext(ModeSettings, Protocol):
     def scanner(self) -> Scanner: ...
     @property
     def timeline(self) -> Timeline: ...
+
+
+class PendingBlock:
+    """A block that waits for approval: the subject of a question of the session, and the object that answers it.
+
+    If only the permission mode asks, continuing without an answer is consent. If a rule, a scan or a sandbox request
+    asks, it is not.
+    """
+
+    def __init__(self, language: str, code: str, scan: Callable[[str, str], Scan]) -> None:
+        self.language, self.code = language, code
+        self.edited = False
+        self.declined = False
+        self.words: str | None = None  # what the user said when declining
+        self.unattended = False  # no one was there to answer
+        self.denied: str | None = None  # what the model reads if no answer could allow the block
+        self.effects: Effects | None = None  # what it would do, from its text
+        self.asked_by_rule = False  # a rule requires a person's answer
+        self.allowed_by = ""  # the rule that lets it run without asking
+        self.reason = ""  # what the rules say about it
+        self.scanned: Scan | None = None
+        self.offers_scan = False  # ask the user about a scan first
+        self.contain: Callable[[], None] | None = None  # run it, and what follows, in a sandbox; None if it does
+        self.question: Question | None = None  # the open one
+        self._scan = scan
+        self.rules: RuleEditor | None = None
+        self.sandbox_request: SandboxRequest | None = None
+        self.only_sandbox_request = False  # the sandbox request is the only reason to ask
+        self.preview: Preview | None = None  # a dry run of it, which is to be applied
+
+    def approve(self) -> None:
+        """Run it."""
+        self._answer(Answer(APPROVE))
+
+    def edit(self, code: str) -> None:
+        """Replace its code, which is then judged and asked about again."""
+        self.code = code
+        self.edited = True
+
+    def decline(self, words: str | None = None) -> None:
+        """Do not run it; words, if given, go to the model at once."""
+        self.declined = True
+        self.words = words
+        self._answer(Answer(REFUSE, words))
+
+    def take(self, answer: Answer) -> None:
+        """Apply the answer of a front end. `preview` in its details is a dry run to apply."""
+        self.preview = answer.details.get("preview", self.preview)
+        if answer.choice == REFUSE:
+            self.declined, self.words, self.unattended = True, answer.text, answer.by == "nobody"
+        elif answer.choice == EDIT and answer.text is not None:
+            self.edit(answer.text)
+        elif answer.choice == "grant":
+            self.grant(answer.details.get("scope", "block"))
+
+    def _answer(self, answer: Answer) -> None:
+        if self.question is not None and self.question.is_open:
+            self.question.settle(answer)
+
+    def grant(self, scope: Scope = "block") -> None:
+        """Give the sandbox what the block asks for: for this block, this session, or always (saved in the rules)."""
+        if self.sandbox_request is None or self.sandbox_request.refusal or scope not in SCOPE_WORDS:
+            raise UsageError(f"The block asks for nothing that can be given for {scope!r}.")
+        if scope == "always":
+            assert self.rules is not None
+            self.rules.grant_always(self.sandbox_request)
+        self.sandbox_request.granted = scope
+        self._answer(Answer(APPROVE))
+
+    @property
+    def asks_for_more(self) -> bool:
+        """Whether it waits for a grant to its sandbox."""
+        return self.sandbox_request is not None and self.sandbox_request.is_open
+
+    @property
+    def has_findings(self) -> bool:
+        """Whether a scan found something that a person should see first."""
+        return self.scanned is not None and self.scanned.asks
+
+    @property
+    def requires_approval(self) -> bool:
+        """Whether a person must say yes, because of a rule, a scan or a sandbox request."""
+        return self.asked_by_rule or self.has_findings or self.asks_for_more
+
+    def scan(self) -> Scan:
+        """Scan the code as it is now."""
+        self.scanned = self._scan(self.language, self.code)
+        return self.scanned
+
+
+class PendingCall:
+    """A tool call from a block's code that waits for approval. Continuing without an answer refuses it."""
+
+    def __init__(self, question: Question) -> None:
+        self._question = question
+        self.name: str = question.subject.name
+        """What is called: `computer.mail.send`."""
+        self.words: str = question.subject.prompt
+        """What it would do, and why it needs approval."""
+
+    def approve(self) -> None:
+        """Let the code make the call."""
+        self._question.settle(Answer(APPROVE))
+
+    def decline(self) -> None:
+        """Refuse the call."""
+        self._question.settle(Answer(REFUSE))
 
 
 class BlockApproval:
@@ -282,7 +390,8 @@ class BlockApproval:
             yield decision("declined", "user", pending.words or "")
 
     def _deny(self, pending: PendingBlock, reason: str, by: str = "policy") -> Generator[Chunk]:
-        pending.deny(reason if by == "policy" else f"Not run: {reason}", by_rule=by == "policy")
+        why = "Not run, since the rules here do not allow it" if by == "policy" else "Not run"
+        pending.denied = f"{why}: {reason}"
         if pending.preview is not None:
             pending.preview.discard()
         yield decision("denied", by, reason)

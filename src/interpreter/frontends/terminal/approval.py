@@ -17,11 +17,10 @@ from interpreter.session import APPROVE, EDIT, REFUSE, Answer
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from interpreter.agent.blocks import PendingBlock
     from interpreter.api import OpenInterpreter
     from interpreter.frontends.terminal.terminal import Terminal
     from interpreter.messages import Chunk
-    from interpreter.policy.approval import RuleEditor
+    from interpreter.policy.approval import PendingBlock, RuleEditor
     from interpreter.session.preview import Preview
     from interpreter.workspace import Change
 
