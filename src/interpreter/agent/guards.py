@@ -10,7 +10,11 @@ from interpreter.errors import RepeatingReplyError, StuckError
 from interpreter.messages import Message, has_failed
 
 _SAME_ERROR = "You have tried this, and it failed with the same error again:\n{error}\n\nDo it in a different way."
-_REPEATED = "Your last reply repeated itself and was cut off. Say it in a different and shorter way."
+_REPEATED: Message = {
+    "role": "computer",
+    "type": "message",
+    "content": "Your last reply repeated itself and was cut off. Say it in a different and shorter way.",
+}
 
 
 @dataclass(frozen=True)
@@ -88,13 +92,8 @@ class StuckDetector:
         self._most = same_failures
         self._last: str | None = None
         self._same = 0
-        self.advice: str | None = None
+        self.advice: Message | None = None
         """Sent with the next requests, until something works."""
-
-    @property
-    def is_about_failure(self) -> bool:
-        """Whether the advice is about code that failed."""
-        return self.advice is not None and self.advice != _REPEATED
 
     def ran(self, failure: str | None) -> None:
         """A block ran; `failure` is its error message, None if it succeeded."""
@@ -110,7 +109,8 @@ class StuckDetector:
                 f"The same error has come again and again: {failure} "
                 "Say it in other words or in smaller steps, or use a larger model."
             )
-        self._same, self.advice = 0, _SAME_ERROR.replace("{error}", failure)
+        content = _SAME_ERROR.replace("{error}", failure)
+        self._same, self.advice = 0, {"role": "computer", "type": "message", "content": content, "ended": "error"}
 
     def refused(self) -> bool:
         """The model repeated a block that just failed. Returns whether there is advice for it now."""

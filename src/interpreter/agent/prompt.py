@@ -1,4 +1,4 @@
-"""What the model is told besides the conversation: the system message, its sandbox, and what a block did to files."""
+"""What the model reads besides the conversation: the system message, its sandbox, and what a block did to files."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ ASK_FOR_MORE = (
 )
 NO_SANDBOX = "There is no sandbox any more: code can reach what the user can."
 TEMPORARY = "/tmp" if sys.platform == "linux" else "$TMPDIR"
-_SANDBOX, _FIRST_SANDBOX = "sandbox", "sandbox at first"  # what the model was told last, and at the beginning
+_SANDBOX, _FIRST_SANDBOX = "sandbox", "sandbox at first"  # the description that the model has now, and had first
 
 
 class SystemPrompt:
     """The system message of an interpreter.
 
     Whatever it contains is rendered once and stays the same, because a change would invalidate the server's prompt
-    cache. What changes later is told in a message.
+    cache. Later changes are sent as messages.
     """
 
     def __init__(self, interpreter: OpenInterpreter) -> None:
@@ -59,10 +59,14 @@ class SystemPrompt:
             self.rendered[_FIRST_SANDBOX] = self.rendered[_SANDBOX] = self._sandbox()
         parts += [self.rendered[_FIRST_SANDBOX], interpreter.custom_instructions, self._computer(), self._skills()]
         text = "\n\n".join(part.strip() for part in parts if part.strip())
-        return {"role": "system", "type": "message", "content": self._render(text)}
+        if "{{" in text:
+            if text not in self.rendered:
+                self.rendered[text] = SPAN.sub(self._output_of, text)
+            text = self.rendered[text]
+        return {"role": "system", "type": "message", "content": text}
 
     def sandbox_news(self) -> str:
-        """How the sandbox has changed since the model was told; empty if it has not."""
+        """How the sandbox differs from what the model knows; empty if it does not."""
         now = self._sandbox()
         if self.rendered.get(_SANDBOX, now) == now:
             return ""
@@ -117,21 +121,14 @@ class SystemPrompt:
             )
         return self.rendered[SITUATION]
 
-    def _render(self, text: str) -> str:
-        """Replace each `{{ code }}` span by what its Python prints."""
-        if "{{" not in text:
-            return text
-        if text not in self.rendered:
-            self.rendered[text] = SPAN.sub(lambda span: self._output_of(span.group(1).strip()), text)
-        return self.rendered[text]
-
-    def _output_of(self, code: str) -> str:
-        messages = self._interpreter.computer.run("python", code)
+    def _output_of(self, span: re.Match[str]) -> str:
+        """What the Python code of a `{{ code }}` span prints."""
+        messages = self._interpreter.computer.run("python", span.group(1).strip())
         texts = [m["content"] for m in messages if m["type"] == "console" and m.get("recipient") != "user"]
         return "".join(texts).strip()
 
 
-# -- what a block did to files, for a small model: it does not check what it wrote ------------------------------------
+# -- what a block did to files, for small models, which do not check what they wrote -----------------------------------
 
 NOTHING_CHANGED = "No file was changed: what was asked is not done yet."
 _ASKS_FOR_FILES = re.compile(

@@ -37,13 +37,13 @@ ONLY_FIRST = "Only the first block of a reply runs. The rest of this reply was n
 
 
 LOOK_AHEAD = 200
-"""Characters behind a block that are read on to see whether another one begins, where only the first one runs."""
+"""How many characters after a block are read to see whether another one begins, where only the first one runs."""
 
 
 class Reply:
     """Iterates over a model's chunks.
 
-    Code that waits for approval can take minutes: a server does not wait that long for us to read on.
+    Approval of a block can take minutes. A server does not wait that long for its client to continue reading.
     """
 
     def __init__(self, chunks: Iterator[Chunk], cut: Callable[[], None]) -> None:
@@ -75,11 +75,6 @@ class Reply:
             self._rest = queue.SimpleQueue()
             threading.Thread(target=self._read, args=[self._rest], name="reply", daemon=True).start()
 
-    def left(self) -> Iterator[Chunk]:
-        """What was read ahead; an error there is none of a reply whose first block is whole."""
-        with contextlib.suppress(ModelError):
-            yield from self
-
     def _read(self, rest: queue.SimpleQueue[Chunk | BaseException | None]) -> None:
         ahead = LOOK_AHEAD
         last: BaseException | None = None
@@ -98,7 +93,7 @@ class Reply:
             rest.put(last)
 
     def close(self) -> None:
-        """Nobody wants the rest."""
+        """Stop reading: the rest is not needed."""
         self._closed = True
         if self._rest is not None and not self._ended:
             self._cut()
@@ -107,7 +102,7 @@ class Reply:
 
 
 class Turn:
-    """What happens between the user's message and the moment they are asked again."""
+    """Everything between the user's message and the next prompt."""
 
     def __init__(self, interpreter: OpenInterpreter) -> None:
         self.interpreter = interpreter
@@ -116,7 +111,6 @@ class Turn:
         self.guard = BlockGuard(interpreter.max_blocks, profile.same_results)
         self.stuck = StuckDetector(profile.same_failures)
         self.over = False
-        self._requests = 0
         self._changed: dict[str, Any] | None = None  # by the block that ran last
         self._changed_any = False  # by any block of the turn
         self._fold = Fold(lambda: interpreter.messages, interpreter.max_output)
@@ -124,7 +118,11 @@ class Turn:
         self._publisher = Publisher(
             interpreter.session.log, Ids(new_id("t"), "", interpreter.agent.id), self._fold, self._journal
         )
-        self._control = control_of(interpreter) if interpreter.os else None
+        self._control: Control | None = None
+        if interpreter.os:
+            from interpreter.computer_api.os_mode import Control
+
+            self._control = Control(interpreter)
 
     def run(self) -> Generator[Event]:
         """Every event of the turn, recorded before it is yielded."""
@@ -165,10 +163,14 @@ class Turn:
 
     def _converse(self) -> Generator[Step]:
         """Ask, and as long as blocks ran, ask again."""
-        prodding = False
+        prodding, requests = False, 0
         yield from self._control.begin() if self._control is not None else ()
         while not self.over:
-            self._count_request()
+            most = self.interpreter.max_turns
+            if most is not None and requests >= most:
+                words = f"The model has been asked {most} times for this message, which is the limit (`max_turns`)."
+                raise LimitReachedError(words)
+            requests += 1
             count = self.guard.blocks
             try:
                 prose_only = yield from self._ask(prodding)
@@ -185,13 +187,6 @@ class Turn:
                 yield {"role": "assistant", "type": "message", "content": "\n\n"}
             yield {"role": "assistant", "type": "message", "end": True}  # what comes next is another reply
 
-    def _count_request(self) -> None:
-        most = self.interpreter.max_turns
-        if most is not None and self._requests >= most:
-            words = f"The model has been asked {most} times for this message, which is the limit (`max_turns`)."
-            raise LimitReachedError(words)
-        self._requests += 1
-
     def _ask(self, prodding: bool) -> Generator[Step, None, bool]:
         """One reply of the model, its blocks run as they come; gives whether it had a block of prose."""
         reply = Reply(self.interpreter.llm.run(self._messages(prodding)), self.interpreter.llm.cancel)
@@ -206,11 +201,18 @@ class Turn:
                 if chunk["type"] not in ("code", "tool_call"):
                     yield {**chunk, "role": "computer" if chunk["type"] == "status" else "assistant"}
                 elif chunk["type"] == "code" and chunk["format"].lower() in PROSE_LANGUAGES:
-                    yield from as_prose(chunk, begun=prose)
-                    prose = not chunk.get("end") or prose
+                    # a block in no programming language is something the model says
+                    if chunk.get("end"):
+                        text = "\n```\n"
+                    else:
+                        text = chunk["content"] if prose else "```text\n" + chunk["content"]
+                        prose = True
+                    yield {"role": "assistant", "type": "message", "content": text}
                 elif not chunk.get("end"):
-                    if not code and chunk["type"] == "code":
-                        self._warm(chunk["format"])
+                    if not code and chunk["type"] == "code":  # start the runtime while the code is still arriving
+                        with contextlib.suppress(InterpreterError):  # which the block would raise again
+                            self.interpreter.runtimes.warm(chunk["format"])
+                            self.interpreter.timeline.prepare()
                     code.append(chunk["content"])
                     yield {**chunk, "role": "assistant"}
                 else:
@@ -235,8 +237,7 @@ class Turn:
         if self.stuck.advice is not None:
             begun = interpreter.last_messages_count
             messages[begun + 1 :] = without_failures(interpreter.messages[begun:])
-            advice: Message = {"role": "computer", "type": "message", "content": self.stuck.advice}
-            messages.append({**advice, "ended": "error"} if self.stuck.is_about_failure else advice)
+            messages.append({**self.stuck.advice})
         if prodding:
             messages.append({"role": "user", "type": "message", "content": interpreter.loop_message})
         return messages
@@ -250,22 +251,15 @@ class Turn:
         said = str(last.get("content", ""))
         return last["role"] == "assistant" and not any(phrase in said for phrase in interpreter.loop_breakers)
 
-    def _warm(self, language: str) -> None:
-        """Start the session while the code is still arriving; what fails here fails again, visibly, in the block."""
-        try:
-            self.interpreter.runtimes.warm(language)
-            self.interpreter.timeline.prepare()
-        except InterpreterError:
-            pass
-
     def _tell_dropped(self, reply: Reply) -> Generator[Chunk]:
-        """Where only the first block of a reply runs: say so to user and model, if more came."""
+        """Where only the first block of a reply runs: tell the user and the model if there were more."""
         dropped = False
-        for chunk in reply.left():
-            is_code = chunk["type"] == "code" and chunk["format"].lower() not in PROSE_LANGUAGES
-            dropped = dropped or is_code or chunk["type"] == "tool_call"
-            if chunk["type"] == "status":
-                yield {**chunk, "role": "computer"}
+        with contextlib.suppress(ModelError):  # the block that runs had arrived by then
+            for chunk in reply:
+                is_code = chunk["type"] == "code" and chunk["format"].lower() not in PROSE_LANGUAGES
+                dropped = dropped or is_code or chunk["type"] == "tool_call"
+                if chunk["type"] == "status":
+                    yield {**chunk, "role": "computer"}
         if not dropped or self.over:
             return
         messages = self.interpreter.messages
@@ -275,11 +269,8 @@ class Turn:
 
     # -- a tool call ---------------------------------------------------------------------------------------------
 
-    def _is_cancelled(self) -> bool:
-        return self.interpreter.cancelled
-
     def _call_tool(self, name: str, arguments: str, call: str | None) -> Generator[Step]:
-        """Have a tool called, and its result recorded under the id of the call."""
+        """Call a tool, and record its result under the id of the call."""
         refusal = self.guard.refusal(name, arguments)
         if refusal is not None:
             self.over = refusal.final
@@ -288,7 +279,6 @@ class Turn:
             return
         before = len(self.interpreter.messages)
         action = ToolCall(self.interpreter, name, arguments)
-        action.turn_cancelled = self._is_cancelled
         yield from self._performed(action, {"call": call} if call is not None else {})
         results = self.interpreter.messages[before:]
         self.guard.ran(name, arguments, [result.get("content") for result in results], bool(failure_of(results)))
@@ -297,7 +287,7 @@ class Turn:
     # -- a block -------------------------------------------------------------------------------------------------
 
     def _block(self, language: str, code: str) -> Generator[Step]:
-        """Have the block performed, and take note of what came of it."""
+        """Perform the block, and note its result."""
         refusal = self.guard.refusal(language, code)
         if refusal is not None:
             self.over = refusal.final
@@ -315,7 +305,6 @@ class Turn:
         approval = BlockApproval(interpreter)
         yield from interpreter.tell_apart()
         block = Block(interpreter.runtimes, language, code, approval)
-        block.turn_cancelled = self._is_cancelled
         before = len(interpreter.messages)
         self._changed = None
         yield from self._performed(block)
@@ -328,34 +317,36 @@ class Turn:
         elif interpreter.cancelled and not block.outcome:
             self.over = True
         else:
-            self._ran(block, interpreter.messages[before:])
+            outputs = interpreter.messages[before:]
+            failure = failure_of(outputs)
+            results = [message.get("content") for message in outputs]
+            self.guard.ran(block.language, block.code, results, failure is not None)
+            self.over = self.over or interpreter.cancelled
+            self.stuck.ran(failure)
+            if failure is None and interpreter.llm.profile.tells_files:
+                self._tell_files()
 
     def _performed(self, action: Action, fields: Chunk | None = None) -> Generator[Step]:
-        """Run it, with what the screen shows after it; its chunks have these fields."""
-        publisher = self._publisher
+        """Perform it, with a picture of the screen at its end in OS mode. Its chunks get these fields."""
+        interpreter, publisher = self.interpreter, self._publisher
+        action.turn_cancelled = lambda: interpreter.cancelled
         publisher.fields = fields or {}
-        performance = self.interpreter.session.perform(action, self.interpreter.agent, publisher=publisher)
+        performance = interpreter.session.perform(action, interpreter.agent, publisher=publisher)
         with closing(performance):
             for event in performance:
-                chunk = event.chunk
-                if chunk is not None and chunk["type"] == "status":
-                    self._notice(chunk)
-                if chunk is not None and "ended" in chunk:
-                    yield from self._control.after_block() if self._control is not None else ()
+                chunk: Chunk = event.chunk or {}
+                kind = chunk.get("type"), chunk.get("format")
+                if kind == ("status", "files"):
+                    self._changed, self._changed_any = chunk["content"], True
+                elif kind == ("status", "call") and self._control is not None:
+                    self._control.called(chunk["content"])
+                if "ended" in chunk and self._control is not None:
+                    yield from self._control.after_block()
                 yield event
         publisher.fields = {}
 
-    def _ran(self, block: Block, outputs: list[Message]) -> None:
-        failure = failure_of(outputs)
-        results = [message.get("content") for message in outputs]
-        self.guard.ran(block.language, block.code, results, failure is not None)
-        self.over = self.over or self.interpreter.cancelled
-        self.stuck.ran(failure)
-        if failure is None and self.interpreter.llm.profile.tells_files:
-            self._tell_files()
-
     def _tell_files(self) -> None:
-        """Say what became of the files, where the model would not look."""
+        """Tell the model which files changed, where it would not check."""
         interpreter = self.interpreter
         if not interpreter.timeline.watches_files:
             return
@@ -369,7 +360,7 @@ class Turn:
             interpreter.messages.append({**message, "content": NOTHING_CHANGED, "ended": "error"})
 
     def _decline(self, pending: PendingBlock) -> Generator[Chunk]:
-        """Tell the model that the block did not run, and what is known of why."""
+        """Tell the model that the block did not run, and why if that is known."""
         messages = self.interpreter.messages
         findings = format_findings(pending)
         if pending.unattended and pending.requires_approval:
@@ -385,31 +376,8 @@ class Turn:
         else:
             self.over = True
 
-    def _notice(self, status: Chunk) -> None:
-        """Take note of what a block did to files and to the screen."""
-        if status.get("format") == "files":
-            self._changed, self._changed_any = status["content"], True
-        elif status.get("format") == "call" and self._control is not None:
-            self._control.called(status["content"])
-
     def _say(self, text: str, failed: bool = False) -> Generator[Chunk]:
-        """Tell the model something in the place of a block's output."""
+        """Tell the model something in place of a block's output."""
         yield {"role": "computer", "type": "console", "format": "output", "content": text, "ours": True}
         last: Chunk = {"role": "computer", "type": "console", "format": "active_line", "content": None}
         yield {**last, "ended": "error"} if failed else last
-
-
-def control_of(interpreter: OpenInterpreter) -> Control:
-    """In OS mode: the screen, and the user's way to stop what happens there."""
-    from interpreter.computer_api.os_mode import Control
-
-    return Control(interpreter)
-
-
-def as_prose(chunk: Chunk, begun: bool) -> Iterator[Chunk]:
-    """A block in no programming language is something the model says."""
-    if chunk.get("end"):
-        text = "\n```\n"
-    else:
-        text = chunk["content"] if begun else "```text\n" + chunk["content"]
-    yield {"role": "assistant", "type": "message", "content": text}
