@@ -1,4 +1,4 @@
-"""OpenInterpreter: the object people hold; its settings, its messages and chat()."""
+"""OpenInterpreter: the object that scripts use; its settings, its messages and chat()."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from interpreter.policy.scanners import Scanner
     from interpreter.sandbox.containment import Containment
     from interpreter.sandbox.sandbox import Access, Sandbox
-    from interpreter.session import Action, Actor, Event, Session
+    from interpreter.session import Action, Actor, Event, Performance, Session
     from interpreter.session.actions import Kind as ActorKind
     from interpreter.session.checkpoints import (
         Fork,
@@ -49,9 +49,9 @@ MADE_ON_USE = frozenset(
 
 
 class OpenInterpreter(InterpreterSettings, closed=True):
-    """Says to a model what you want, and runs the code that the model writes.
+    """Tells a model what you want, and runs the code that the model writes.
 
-    Every setting of docs/settings.md is an argument and an attribute. `messages` is a plain list that you may
+    Every setting in docs/settings.md is an argument and an attribute. `messages` is a plain list that you may
     read, assign and change between turns.
     """
 
@@ -99,7 +99,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         self._idle = threading.Event()
         self._idle.set()
         self._turn: Generator[Event] | None = None
-        self._turn_thread: threading.Thread | None = None  # whose it is
+        self._turn_thread: threading.Thread | None = None  # the thread that iterates over it
         self._starting = threading.RLock()
         self._thread_error: BaseException | None = None
         self._separate: RuntimePool | None = None  # where the shared computer has another sandbox
@@ -114,58 +114,50 @@ class OpenInterpreter(InterpreterSettings, closed=True):
 
     def _make_part(self, name: str) -> Any:
         """Make a part on its first use: none is needed to print a version or a settings table."""
+        part: Any
         if name == "llm":
             from interpreter.llm import Llm
 
-            self.llm = Llm(self)
-            return self.llm
-        if name == "computer":
+            part = Llm(self)
+        elif name == "computer":
             from interpreter.computer_api import Computer
 
-            self.computer = Computer(self)
-            return self.computer
-        if name == "session":
-            self.session = self._join_session()
-            return self.session
-        if name in ("user", "agent"):
+            part = Computer(self)
+        elif name == "session":
+            part = self._join_session()
+        elif name in ("user", "agent"):
             session = self.session  # joining it may have made them
-            if name not in self.__dict__:
-                kind: ActorKind = "user" if name == "user" else "agent"
-                setattr(self, name, session.add_actor(kind, self, lambda: self.journal))
-            return self.__dict__[name]
-        if name == "journal":
+            kind: ActorKind = "user" if name == "user" else "agent"
+            part = vars(self).get(name) or session.add_actor(kind, self, lambda: self.journal)
+        elif name == "journal":
             from interpreter.session.journal import Recorder
 
-            self.journal = Recorder(self)
-            return self.journal
-        if name == "timeline":
+            part = Recorder(self)
+        elif name == "timeline":
             from interpreter.session.checkpoints import Timeline
 
             owner = self.computer.interpreter
-            self.timeline = Timeline(self) if owner in (self, None) else owner.timeline
-            return self.timeline
-        if name == "scanner":
+            part = Timeline(self) if owner in (self, None) else owner.timeline
+        elif name == "scanner":
             from interpreter.policy.scanners import Scanner
 
-            self.scanner = Scanner(registry=self.computer.registry)
-            return self.scanner
-        if name == "tools":
+            part = Scanner(registry=self.computer.registry)
+        elif name == "tools":
             from interpreter.tools import Toolbox, execute_tool
 
             def languages() -> list[str]:
                 return [language.name.lower() for language in self.computer.languages]
 
-            self.tools = Toolbox([execute_tool(languages, self._execute)])
-            return self.tools
-        if name == "prompt":
+            part = Toolbox([execute_tool(languages, self._execute)])
+        else:
             from interpreter.agent.prompt import SystemPrompt
 
-            self.prompt = SystemPrompt(self)
-            return self.prompt
-        raise AttributeError(name)
+            part = SystemPrompt(self)
+        setattr(self, name, part)
+        return part
 
     def _join_session(self) -> Session:
-        """The session of the computer: a new one, or that of the interpreter whose computer this is, too."""
+        """The session of the computer: a new one, or that of the other interpreter that shares the computer."""
         computer = self.computer
         if computer.interpreter is None:
             computer.interpreter = self
@@ -181,7 +173,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         return self.session
 
     def _execute(self, language: str, code: str) -> Generator[Chunk]:
-        """Run a block of the model's: judged and asked about like any other."""
+        """Run a block for the model, with the same approval as any other."""
         from interpreter.computer_api.computer import block_chunks
         from interpreter.policy.approval import BlockApproval
         from interpreter.session import Block
@@ -211,7 +203,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         return self._separate
 
     def tell_apart(self) -> Iterator[Chunk]:
-        """Say, once, that blocks run in runtimes of their own."""
+        """Say, once, that blocks run in separate runtimes."""
         if self._told_apart or self.runtimes is self.computer.runtimes:
             return
         self._told_apart = True
@@ -220,7 +212,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
 
     @property
     def pending(self) -> PendingBlock | PendingCall | None:
-        """What waits for a yes: a block of the model, or a tool call of its code; None if nothing does."""
+        """What waits for approval: a block of the model, or a tool call; None if nothing does."""
         if "session" not in vars(self):
             return None
         mine = (self.user.id, self.agent.id)
@@ -282,7 +274,8 @@ class OpenInterpreter(InterpreterSettings, closed=True):
             self._end_abandoned_turn()
             self._store(message)
             self._cancel.clear()
-            self._begin_responding()
+            self.responding = True
+            self._idle.clear()
             if interrupted_here():
                 self.cancel()  # Ctrl-C came before there was a turn to cancel
             self._turn, self._turn_thread = turn, _ = Turn(self).run(), threading.current_thread()
@@ -293,7 +286,8 @@ class OpenInterpreter(InterpreterSettings, closed=True):
                 if self._turn in (turn, None):
                     self._turn = None
                     self._cancel.clear()
-                    self._end_responding()
+                    self.responding = False
+                    self._idle.set()
 
     def _store(self, message: Any) -> None:
         """Add what the user said; a list replaces the conversation."""
@@ -310,21 +304,13 @@ class OpenInterpreter(InterpreterSettings, closed=True):
     def _chat_in_background(self, message: Any, display: bool) -> None:
         try:
             self.chat(message, display=display)
-        except Exception as error:  # noqa: BLE001 - raised to whoever waits
+        except Exception as error:  # noqa: BLE001 - raised in wait()
             self._thread_error = error
         finally:
             self._idle.set()
 
-    def _begin_responding(self) -> None:
-        self.responding = True
-        self._idle.clear()
-
-    def _end_responding(self) -> None:
-        self.responding = False
-        self._idle.set()
-
     def _end_abandoned_turn(self) -> None:
-        """A turn that somebody left in the middle ends when the next one begins."""
+        """End a turn that its consumer stopped reading, or raise BusyError if another thread reads it."""
         from interpreter.sigint import wait_for_abandoned
 
         wait_for_abandoned()
@@ -345,7 +331,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
             raise busy from error
 
     def wait(self) -> list[Message]:
-        """Wait until a chat that does not block is over; its new messages."""
+        """Wait for a chat with `blocking=False`; its new messages."""
         self._idle.wait()
         error, self._thread_error = self._thread_error, None
         if error is not None:
@@ -353,7 +339,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         return self.messages[self.last_messages_count :]
 
     def cancel(self) -> None:
-        """End the turn, from any thread; everything so far is kept. Where there is none, the block that runs."""
+        """End the turn, or the running block if there is no turn; from any thread. Everything so far is kept."""
         with self._cancelling:
             if self.responding:
                 self._cancel.set()
@@ -367,7 +353,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
 
     @property
     def cancelled(self) -> bool:
-        """Whether the turn that is running has been told to end."""
+        """Whether the running turn was cancelled."""
         return self._cancel.is_set()
 
     def reset(self) -> None:
@@ -401,7 +387,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         self.conversation_filename = None
 
     def containment_now(self, present: Any = None) -> Containment | None:
-        """What new sessions are shut in, as the settings and the mode say; None without a sandbox."""
+        """The sandbox that new runtimes start in, from the settings and the mode; None without one."""
         sandbox = self.sandbox_now()
         if sandbox is None:
             return None
@@ -418,7 +404,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         return policy.access_refusal(access.kind, access.value)
 
     def sandbox_now(self) -> Sandbox | None:
-        """What code can reach, as the settings, the mode and the user's file say; None if that is everything."""
+        """What code can reach, from the settings, the mode and the user's file; None without a sandbox."""
         from interpreter.policy.approval import mode_of
 
         plans = mode_of(self) == "plan"
@@ -433,7 +419,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         return Sandbox.from_settings(self).with_access(granted)
 
     def permit_call(self, use: Use, call: Any) -> str:
-        """Who lets a block's code call a tool of the computer; PermissionError if nobody does."""
+        """Who allows a block's code to call a tool of the computer; PermissionError if it is not allowed."""
         from interpreter.policy.call_approval import CallApproval
 
         with self._cancelling:  # calls come from several threads
@@ -449,7 +435,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
 
     @property
     def checkpoints(self) -> list[Point]:
-        """The moments that can be returned to, the oldest first: before each turn and each block."""
+        """The checkpoints, the oldest first: one before each turn and each block."""
         self.timeline.adopt()
         return list(self.timeline.points)
 
@@ -460,13 +446,12 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         blocks: bool = False,
         overwrite: Collection[str] = (),
     ) -> Undone:
-        """Take back the last turns, or with `blocks` the last blocks: conversation, files and variables.
+        """Undo the last turns, or with `blocks` the last blocks: conversation, files and variables.
 
-        `parts` says which of these. A file that somebody else has changed since stays as it is, unless it is named
+        `parts` says which of these. A file that something else has changed since stays as it is, unless it is named
         in `overwrite`.
         """
-        chosen = self._parts(parts)
-        return self._go("back", lambda: self.timeline.back(count, chosen, blocks), chosen, overwrite)
+        return self._go("back", lambda chosen: self.timeline.back(count, chosen, blocks), parts, overwrite)
 
     def redo(
         self,
@@ -475,64 +460,64 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         blocks: bool = False,
         overwrite: Collection[str] = (),
     ) -> Undone:
-        """Do again what was taken back."""
-        chosen = self._parts(parts)
-        return self._go("forward", lambda: self.timeline.forward(count, chosen, blocks), chosen, overwrite)
+        """Redo what was undone."""
+        return self._go("forward", lambda chosen: self.timeline.forward(count, chosen, blocks), parts, overwrite)
 
     def restore(self, point: int, parts: Collection[Part] | None = None, overwrite: Collection[str] = ()) -> Undone:
         """Return to the checkpoint with this id, earlier or later."""
-        return self._go("there", lambda: self.timeline.place_of(point), self._parts(parts), overwrite)
+        return self._go("there", lambda _: self.timeline.place_of(point), parts, overwrite)
 
     def fork(self, workspace: str | None = None) -> OpenInterpreter:
         """A second interpreter with the same conversation and variables, in a copy of the workspace."""
         from interpreter.session import Do
         from interpreter.session.checkpoints.fork import fork
 
-        self._end_abandoned_turn()
         return self._do(Do("fork", lambda: fork(self, workspace), "a fork is being made"))  # type: ignore[no-any-return]
 
     def keep(self, overwrite: Collection[str] = ()) -> Merged:
-        """For a fork: bring its files into the workspace that it came from, go on there, and drop the other way."""
+        """For a fork: merge its files into the workspace it came from, and continue there in its place."""
         from interpreter.session.checkpoints.fork import Keep
 
-        self._end_abandoned_turn()
         return self._do(Keep(self, overwrite))  # type: ignore[no-any-return]
 
     def drop(self) -> None:
-        """For a fork: end it; the workspace that it came from stays as it is."""
+        """For a fork: end it. The workspace that it came from stays as it is."""
         from interpreter.session import Do
         from interpreter.session.checkpoints.fork import drop
 
-        self._end_abandoned_turn()
         self._do(Do("drop", lambda: drop(self), "a fork is being dropped", recorded=False))
 
-    def _parts(self, parts: Collection[Part] | None) -> Collection[Part]:
-        from interpreter.session.checkpoints import PARTS
+    def _go(
+        self,
+        way: Way,
+        place: Callable[[Collection[Part]], int],
+        parts: Collection[Part] | None,
+        overwrite: Collection[str],
+    ) -> Undone:
+        from interpreter.session.checkpoints import PARTS, GoTo
 
-        self._end_abandoned_turn()
         chosen = PARTS if parts is None else parts
         if not chosen or not set(chosen) <= set(PARTS):
             raise UsageError(f"`parts` takes some of {', '.join(PARTS)}, not {parts!r}.")
-        return chosen
-
-    def _go(self, way: Way, place: Callable[[], int], parts: Collection[Part], overwrite: Collection[str]) -> Undone:
-        from interpreter.session.checkpoints import GoTo
-
-        plan = GoTo(self, way, lambda: self.timeline.outlook(place(), parts, way), overwrite)
+        plan = GoTo(self, way, lambda: self.timeline.outlook(place(chosen), chosen, way), overwrite)
         return self._do(plan)  # type: ignore[no-any-return]
 
     def _do(self, action: Action) -> Any:
-        """Have the user's action performed; what came of it."""
+        """Perform an action of the user; its result."""
+        self._end_abandoned_turn()
         return self.session.perform(action, self.user).result()
 
     # -- shown by a front end --------------------------------------------------------------------------------------
 
     def dry_run(self, language: str, code: str) -> Preview:
-        """Try a block out in a copy-on-write view of the workspace; NotPreviewableError where there is none."""
+        """Preview a block in a copy-on-write view of the workspace; NotPreviewableError where that is not possible."""
         from interpreter.session.preview import Preview
 
+        def perform(action: Action) -> Performance:
+            return self.session.perform(action, self.user)
+
         try:
-            return Preview(self, language, code)
+            return Preview(self.computer.runtimes, self.workspace, perform, language, code)
         except NotPreviewableError as error:
             from interpreter.policy.approval import analyze_block
 
@@ -552,7 +537,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         local_setup(self)
 
     def load_profile(self, name: str, trust: bool = False) -> None:
-        """Set this interpreter up as a profile says: its name, its file, or with `trust` its address."""
+        """Apply a profile, given by its name, its file, or with `trust` its address."""
         from interpreter.config.profiles import load
 
         load(self, name, accept=lambda profile: trust)

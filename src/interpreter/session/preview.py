@@ -1,10 +1,10 @@
-"""See before you say yes: a block is run where nothing lasts, and then made real, or forgotten."""
+"""A preview: a block runs in a copy-on-write view of the workspace, and is then applied or discarded."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,19 +14,14 @@ from interpreter.computer_api.computer import block_chunks
 from interpreter.errors import UsageError
 from interpreter.runtimes.overlay import Overlay
 from interpreter.runtimes.seccomp_notify import Denied
-from interpreter.session import Action, Block, Do
+from interpreter.session import Action, Block, Do, Performance
 from interpreter.workspace import Change
-from interpreter.workspace.merge import (
-    Layer,
-    Written,
-    write,
-)
+from interpreter.workspace.merge import Layer, Written, write
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-    from interpreter.api import OpenInterpreter
-    from interpreter.computer_api import Computer
+    from interpreter.computer_api.runtime_pool import RuntimePool
     from interpreter.messages import Chunk
     from interpreter.runtimes.overlay import DryRun
 
@@ -35,11 +30,11 @@ OURS = "interpreter-"  # how our own folders among the temporary files begin
 
 @dataclass(frozen=True)
 class Applied:
-    """What became of a preview that was applied."""
+    """The result of applying a preview."""
 
     files: Written = field(default_factory=Written)
     lost: tuple[str, ...] = ()
-    """What of the session could not come along."""
+    """What of the runtime could not be kept."""
 
     def __str__(self) -> str:
         words = [f"Not written: {each.path}, because {each.why}." for each in (*self.files.kept, *self.files.failed)]
@@ -48,20 +43,20 @@ class Applied:
         return "\n".join(words)
 
 
-class TryOut(Action):
-    """Run a block where nothing lasts."""
+class RunPreview(Action):
+    """Run the block of a preview."""
 
     kind = "preview"
 
-    def __init__(self, computer: Computer, trial: DryRun, code: str) -> None:
+    def __init__(self, runtimes: RuntimePool, trial: DryRun, code: str) -> None:
         super().__init__()
-        self._computer, self._trial, self._code = computer, trial, code
+        self._runtimes, self._trial, self._code = runtimes, trial, code
 
     def describe(self) -> str:
         return "a preview is running"
 
     def run(self) -> Generator[Chunk]:
-        for chunk in self._computer.runtimes.run_dry(self._trial, self._code):
+        for chunk in self._runtimes.run_dry(self._trial, self._code):
             self.outcome = chunk.get("ended", "done")
             yield chunk
 
@@ -71,33 +66,31 @@ class TryOut(Action):
 
 
 class Preview:
-    """A block that is tried out.
+    """A dry run of a block.
 
-    Iterate over it to run the block: it yields the block's chunks. Then look at `changes`, `diffs`, `denied`, and say
+    Iterate over it to run the block: it yields the block's chunks. Then look at `changes`, `diffs`, `denied`, and call
     `apply()` or `discard()`. Used as a context manager, it is discarded at the end unless it was applied.
     """
 
-    def __init__(self, interpreter: OpenInterpreter, language: str, code: str) -> None:
-        self._interpreter = interpreter
+    def __init__(
+        self, runtimes: RuntimePool, workspace: str, perform: Callable[[Action], Performance], language: str, code: str
+    ) -> None:
+        self._runtimes, self._perform = runtimes, perform
         self.language, self.code = language, code
         self.chunks: list[Chunk] = []
         """What the block has yielded so far."""
         self.denied: list[Denied] = []
-        """What it wanted to do and could not: the network, signals to others, writing elsewhere."""
+        """What it tried to do and could not: use the network, send signals to other processes, write elsewhere."""
         self.report: Applied | None = None
-        """What became of it, once it is applied."""
+        """The result, once it is applied."""
         self._layers: dict[str, Layer] = {}
-        Overlay.check(interpreter.workspace)
-        self._view = Overlay(interpreter.workspace)
+        Overlay.check(workspace)
+        self._view = Overlay(workspace)
         self._began = time.time_ns()
         self._over = False
         try:
-            made = Do(
-                "preview",
-                lambda: interpreter.computer.runtimes.start_dry_run(language, self._view),
-                "a preview is being made",
-            )
-            self._trial: DryRun = interpreter.session.perform(made, interpreter.user).result()
+            start = partial(runtimes.start_dry_run, language, self._view)
+            self._trial: DryRun = perform(Do("preview", start, "a preview is being made")).result()
         except BaseException:
             self._view.remove()
             raise
@@ -105,19 +98,21 @@ class Preview:
     # -- running -------------------------------------------------------------------------------------------------
 
     def __iter__(self) -> Iterator[Chunk]:
-        """Run the block, once; a second time, what it yielded."""
+        """Run the block, once; after that, yield the same chunks again."""
         if self.chunks or self._over:
             yield from list(self.chunks)
             return
         try:
-            interpreter = self._interpreter
-            action = TryOut(interpreter.computer, self._trial, self.code)
-            with closing(block_chunks(interpreter.session.perform(action, interpreter.user))) as chunks:
+            action = RunPreview(self._runtimes, self._trial, self.code)
+            with closing(block_chunks(self._perform(action))) as chunks:
                 for chunk in chunks:
                     self.chunks.append(chunk)
                     yield chunk
         finally:
-            self._look()
+            self.denied = self._trial.denied
+            for root, upper in self._view.layers.items():
+                own = root != self._view.workspace
+                self._layers[root] = Layer(root, upper, self._began, OURS if own else "")
 
     def run(self) -> Preview:
         """Run the block to its end."""
@@ -125,13 +120,7 @@ class Preview:
             pass
         return self
 
-    def _look(self) -> None:
-        self.denied = self._trial.denied
-        for root, upper in self._view.layers.items():
-            own = root != self._view.workspace
-            self._layers[root] = Layer(root, upper, self._began, OURS if own else "")
-
-    # -- looking -------------------------------------------------------------------------------------------------
+    # -- what it did ---------------------------------------------------------------------------------------------
 
     @property
     def changes(self) -> list[Change]:
@@ -154,7 +143,7 @@ class Preview:
 
     @property
     def lost(self) -> list[str]:
-        """What the session has now and would not have once this is applied: connections, threads, pipes."""
+        """What the runtime has now and would lose if this is applied: connections, threads, pipes."""
         return self._trial.lost
 
     @property
@@ -164,7 +153,7 @@ class Preview:
 
     @property
     def can_apply(self) -> bool:
-        """Whether there is something that could be applied: not if the block's process died."""
+        """Whether it can be applied: not before it ran, nor if the block's process died."""
         return not self._over and bool(self.chunks) and not self._trial.died
 
     def _by_importance(self) -> list[tuple[str, Layer]]:
@@ -176,29 +165,20 @@ class Preview:
     # -- the choice ----------------------------------------------------------------------------------------------
 
     def apply(self, overwrite: Collection[str] = ()) -> Applied:
-        """Write the files and keep the variables; what somebody else has changed meanwhile is left alone.
+        """Write the files and keep the variables. A file that something else has changed meanwhile is left alone.
 
         Such a path is overwritten if it is named in `overwrite`.
         """
-        for _ in self.applied(overwrite):
-            pass
+        if not self.can_apply:
+            raise UsageError("There is nothing to apply: the block has not run to its end, or this is over.")
+        block = Block(self._runtimes, self.language, self.code)
+        block.replay = partial(self.replay, overwrite)
+        self._perform(block).result()
         assert self.report is not None
         return self.report
 
-    def applied(self, overwrite: Collection[str] = ()) -> Generator[Chunk]:
-        """The same, with the chunks of a block that has just run."""
-        if not self.can_apply:
-            raise UsageError("There is nothing to apply: the block has not run to its end, or this is over.")
-        interpreter = self._interpreter
-        block = Block(interpreter.computer.runtimes, self.language, self.code)
-        block.replay = partial(self._apply, overwrite)
-        return block_chunks(interpreter.session.perform(block, interpreter.user))
-
-    def replay(self) -> Generator[Chunk]:
-        """Make it real: the chunks of the block as it ran."""
-        return self._apply(())
-
-    def _apply(self, overwrite: Collection[str]) -> Generator[Chunk]:
+    def replay(self, overwrite: Collection[str] = ()) -> Generator[Chunk]:
+        """Apply it as part of a block; yields the chunks of the block as it ran."""
         self._over = True
         try:
             written = Written()
@@ -216,7 +196,7 @@ class Preview:
             yield {**chunk, "previewed": True}
 
     def discard(self) -> None:
-        """Leave no trace: the files and the variables are as they were, and what the block started is ended."""
+        """Drop it: files and variables stay as they were, and the processes that the block started are ended."""
         if self._over:
             return
         self._over = True
