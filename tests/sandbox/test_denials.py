@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from interpreter.sandbox.denials import Block, blocked
 from interpreter.sandbox.places import places
 from interpreter.sandbox.proxy import Verdict
+from interpreter.sandbox.requests import EndedBlock, blocked
 from interpreter.sandbox.sandbox import Sandbox
 
 from .conftest import Inside
@@ -18,7 +18,7 @@ from .conftest import Inside
 
 def told(workspace: Path, code: str = "", kind: str = "workspace", refused: Any = (), **block: Any) -> list[str]:
     sandbox = Sandbox(kind, str(workspace))
-    return [str(denial) for denial in blocked(sandbox, places(sandbox, [], []), Block(code, **block), refused)]
+    return [str(denial) for denial in blocked(sandbox, places(sandbox, [], []), EndedBlock(code, **block), refused)]
 
 
 def error(number: int, path: str = "", kind: str = "OSError") -> list[dict[str, Any]]:
@@ -151,7 +151,7 @@ def test_a_pipeline_tells_it_whose_last_command_succeeds(inside: Inside) -> None
 
 def test_where_nothing_more_is_given_nothing_is_offered(workspace: Path) -> None:
     sandbox = Sandbox("workspace", str(workspace), fixed=True)
-    (denial,) = blocked(sandbox, places(sandbox, [], []), Block("", errors=error(errno.EROFS, "/etc/hosts")), ())
+    (denial,) = blocked(sandbox, places(sandbox, [], []), EndedBlock("", errors=error(errno.EROFS, "/etc/hosts")), ())
     assert "needs:" not in str(denial)
 
 

@@ -125,7 +125,7 @@ def test_what_was_left_in_a_sandbox_is_not_taken_out_of_it() -> None:
     interpreter, other = OpenInterpreter(sandbox="workspace"), OpenInterpreter()
     output(interpreter, "kept = 5")
     output(interpreter, "kept=5", "shell")
-    told = interpreter.computer.runtimes.split(other.computer)
+    told = interpreter.computer.runtimes.split(other.computer.runtimes)
     for name in ("Python", "Shell"):
         assert str(told[name]) == f"What {name} code in a sandbox has left is not taken out of it."
     interpreter.reset()

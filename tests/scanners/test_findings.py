@@ -11,7 +11,7 @@ from interpreter.policy.scanners import (
     Scan,
     scan,
 )
-from interpreter.policy.scanners.tools import SEMGREP
+from interpreter.policy.scanners.scanner import SEMGREP
 
 pytestmark = pytest.mark.usefixtures("no_strays")
 with_semgrep = pytest.mark.skipif(SEMGREP.program is None, reason="semgrep is not installed: pip install semgrep")

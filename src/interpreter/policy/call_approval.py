@@ -59,7 +59,9 @@ class CallApproval:
         """Who allows it; PermissionError if it is not allowed."""
         if use.acts or use.sends:
             self._refuse_where_code_only_looks(use)
-        verdict = self._verdict(use)
+        how = "sends" if use.sends else "acts" if use.acts else "looks"
+        language = self._context.runtimes.registry.canonical(use.language)
+        verdict = _judge_call(self._policy(), language, use.name, str(use), how)
         if verdict.decision == "deny":
             raise PermissionError(f"The rules here do not allow {use.name}: {verdict.reason}")
         if use.sends:
@@ -82,19 +84,6 @@ class CallApproval:
             reason = reason or READ_ONLY
         if reason:
             raise PermissionError(f"{use.name} was not called: {reason}.")
-
-    def _verdict(self, use: Use) -> Verdict:
-        from interpreter.policy.analysis.effects import (
-            Effect,
-            Effects,
-            Step,
-        )
-
-        language = self._context.runtimes.registry.canonical(use.language)
-        effect = Effect("computer", use.name, 1, how="sends" if use.sends else "acts" if use.acts else "looks")
-        step = Step(language, str(use), 1, (use.name,), (effect,), fixed=False)
-        effects = Effects(language, str(self._context.workspace), (step,))
-        return self._policy().judge(language, str(use), effects)
 
     def _policy(self) -> Policy:
         from interpreter.policy import Policy
@@ -123,6 +112,14 @@ class CallApproval:
             raise PermissionError(f"{use.name} was not called: somebody has to allow it, and nobody was there to ask.")
         if not allowed:
             raise PermissionError(f"{use.name} was not called: the user said no.")
+
+
+def _judge_call(policy: Policy, language: str, name: str, words: str, how: str) -> Verdict:
+    """What the rules say of one call."""
+    from interpreter.policy.analysis import Effect, Effects, Step
+
+    step = Step(language, words, 1, (name,), (Effect("computer", name, 1, how=how),), fixed=False)
+    return policy.judge(language, words, Effects(language, policy.workspace, (step,)))
 
 
 def _was_approved(call: str) -> bool:
@@ -163,7 +160,11 @@ class ToolCall(Action):
         tool, given = self._tool, read_arguments(self.arguments)
         if tool is None or given is None:
             return
-        verdict = self._verdict(tool)
+        from interpreter.policy import Policy
+
+        how = "looks" if tool.policy == "reads" else tool.policy
+        policy = Policy.load(self._context.workspace)
+        verdict = _judge_call(policy, "tool", tool.name, shown_call(tool.name, self.arguments), how)
         mode = mode_of(self._context)
         self._refusal = ""
         if verdict.decision == "deny":
@@ -192,20 +193,6 @@ class ToolCall(Action):
             self._refusal = f"{tool.name} was not called: it needs approval, and nobody was there to give it."
         elif answer.choice != APPROVE:
             self._refusal = f"{tool.name} was not called: the user said no."
-
-    def _verdict(self, tool: Tool) -> Verdict:
-        from interpreter.policy import Policy
-        from interpreter.policy.analysis.effects import (
-            Effect,
-            Effects,
-            Step,
-        )
-
-        workspace = str(self._context.workspace)
-        effect = Effect("computer", tool.name, 1, how={"reads": "looks"}.get(tool.policy, tool.policy))
-        words = shown_call(tool.name, self.arguments)
-        step = Step("tool", words, 1, (tool.name,), (effect,), fixed=False)
-        return Policy.load(workspace).judge("tool", words, Effects("tool", workspace, (step,)))
 
     def run(self) -> Generator[Chunk]:
         self.outcome = "done"

@@ -20,10 +20,18 @@ from interpreter.errors import SandboxUnavailableError
 from interpreter.runtimes.block import outputs_folder
 from interpreter.runtimes.launch import Start
 from interpreter.sandbox import bubblewrap, container, seatbelt
-from interpreter.sandbox.denials import Block, blocked, says_why, to_host
 from interpreter.sandbox.places import Places, is_inside, make_mount_points, places, programs_in
 from interpreter.sandbox.proxy import Proxy, Verdict, is_listed
-from interpreter.sandbox.requests import SandboxRequest, is_given, obstacle, requested
+from interpreter.sandbox.requests import (
+    EndedBlock,
+    SandboxRequest,
+    blocked,
+    is_given,
+    obstacle,
+    requested,
+    says_why,
+    to_host,
+)
 from interpreter.sandbox.sandbox import ENTER, PORT, Access, Sandbox, let_through, through_proxy
 
 NAME = "interpreter-sandbox-"
@@ -137,7 +145,7 @@ class Containment:
         return is_inside(Path(path), (*seen.readable, *seen.writable)) and not seen.is_hidden(path)
 
     def denials(self, code: str, done: dict[str, Any]) -> list[str]:
-        block = Block(
+        block = EndedBlock(
             code, done.get("exit_code"), list(done.get("errors") or ()), done.get("said") or "", done.get("cwd") or ""
         )
         verdicts = self.last_verdicts = self.proxy.take_verdicts()

@@ -1,4 +1,4 @@
-"""Sandbox requests: what a block asks its sandbox for, whether it can be given, and running the block with it.
+"""Sandbox requests: what a sandbox kept from a block, how a block asks for it, and running it with what was granted.
 
 A block asks in the comments that it begins with: `# needs: host pypi.org`. There is `host NAME`, `read PATH`,
 `write PATH` and `env NAME`. Nothing can be mounted into a live session, so for a path the block runs in a new one,
@@ -7,12 +7,14 @@ and its language's variables are moved there and back.
 
 from __future__ import annotations
 
+import errno
 import os
 import re
+import shlex
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -21,7 +23,7 @@ from interpreter.errors import InterpreterError, NotRestorableError
 from interpreter.runtimes.block import notice
 from interpreter.runtimes.live import LiveLanguage
 from interpreter.sandbox.places import APART, PACKAGE, TRUSTED, Places, is_inside
-from interpreter.sandbox.proxy import is_listed, is_public
+from interpreter.sandbox.proxy import Verdict, is_listed, is_public
 from interpreter.sandbox.sandbox import LEADING_OUT, Access, Sandbox, full, is_harmless
 
 if TYPE_CHECKING:
@@ -274,3 +276,193 @@ class _GrantedRun:
 def _said(note: str) -> Iterator[Chunk]:
     if note:
         yield notice(note if note.endswith("\n") else f"{note}\n")
+
+
+# -- what was kept from a block ---------------------------------------------------------------------------------------
+#
+# The proxy's verdicts and the error numbers of exceptions that ended the block are certain. Of programs in a shell
+# there is only what they print, and what the block names that is out of reach: there we say "probably".
+
+MAY_BE_HIDDEN = (errno.ENOENT, errno.EACCES, errno.EPERM)
+UNREACHABLE = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN)
+MOST_TOLD = 3
+OPERATORS = re.compile(r"[;&|<>()\n]")
+ADDRESS = re.compile(r"\b(?:https?|ftp|ssh|git)://(?:[^/@\s]*@)?([\w.-]+)")
+LOCAL = ("localhost", "127.0.0.1", "::1")
+BEFORE_WHY = re.compile(r"(?:['‘]|: )([^'’‘:]+)['’]?: [A-Z][a-z -]+\.?\s*$")
+# What programs print for the system's numbers, in a session whose language is English.
+READ_ONLY, MISSING = os.strerror(errno.EROFS), os.strerror(errno.ENOENT)
+NO_WAY = (os.strerror(errno.ENETUNREACH), "name resolution", "Could not resolve host", "Name or service not known")
+
+
+@dataclass(frozen=True)
+class Denial:
+    """One thing that was stopped."""
+
+    what: str
+    rule: str
+    remedy: Access | None = None
+    certain: bool = True
+
+    def __str__(self) -> str:
+        begin = "Blocked by the sandbox" if self.certain else "Probably blocked by the sandbox"
+        told = f"{begin}: {self.what}. Rule: {self.rule}."
+        if self.remedy is None:
+            return told
+        how = f"begin the next block with the comment `needs: {self.remedy}` (setting {self.remedy.setting})"
+        return f"{told} To ask the user for it, {how}."
+
+
+@dataclass(frozen=True)
+class EndedBlock:
+    """A block that has ended; `errors` are those that ended it: `number`, `path`, `kind`.
+
+    `said` is what a shell's block printed: programs there tell of errors in words alone.
+    """
+
+    code: str
+    exit_code: int | None = None
+    errors: list[dict[str, Any]] = field(default_factory=list)
+    said: str = ""
+    cwd: str = ""  # where it has ended
+
+    def full(self, path: str, sandbox: Sandbox) -> str:
+        """A path that it names."""
+        return os.path.normpath(os.path.join(self.cwd or sandbox.workspace, os.path.expanduser(path)))
+
+
+DIRECT = Denial("a direct connection to the network", "connections go through the proxy, to hosts in sandbox_hosts")
+
+
+def blocked(sandbox: Sandbox, places: Places, block: EndedBlock, verdicts: Iterable[Verdict]) -> list[Denial]:
+    """What was stopped, each once, the certain first."""
+    verdicts = list(verdicts)
+    found = [_by_proxy(verdict) for verdict in verdicts if not verdict.allowed]
+    found += [*by_error(sandbox, places, block), *by_words(sandbox, places, block)]
+    if not found and not block.errors and block.exit_code:
+        reached = {verdict.host for verdict in verdicts} | {*sandbox.hosts, *LOCAL}
+        found += by_name(sandbox, places, block, reached)
+    askable = [replace(each, remedy=None) if sandbox.fixed else each for each in found]
+    return list(dict.fromkeys(askable))[:MOST_TOLD]
+
+
+def _by_proxy(verdict: Verdict) -> Denial:
+    if verdict.listed:
+        return Denial(f"connecting to {verdict.host}:{verdict.port}", verdict.why.rstrip("."))
+    return to_host(verdict.host, verdict.port)
+
+
+def to_host(host: str, port: int = 443, certain: bool = True) -> Denial:
+    name = host if port in (80, 443) else f"{host}:{port}"
+    return Denial(f"connecting to {name}", "only hosts in sandbox_hosts can be reached", Access("host", name), certain)
+
+
+def by_error(sandbox: Sandbox, places: Places, block: EndedBlock) -> Iterator[Denial]:
+    for error in block.errors:
+        number, path = int(error.get("number") or 0), str(error.get("path") or "")
+        full_path = block.full(path, sandbox) if path else ""
+        if path and number == errno.EROFS:
+            yield read_only(sandbox, places, full_path)
+        elif path and number in MAY_BE_HIDDEN:
+            if places.is_hidden(full_path):
+                yield hidden(full_path)
+        elif number in UNREACHABLE or error.get("kind") == "gaierror":
+            yield DIRECT
+
+
+def hidden(path: str) -> Denial:
+    """Never certain: to say whether it exists would tell what is to be hidden."""
+    rule = "home folders, keys and our own state are hidden"
+    return Denial(f"reading {path}", rule, Access("read", path), certain=False)
+
+
+def read_only(sandbox: Sandbox, places: Places, path: str, certain: bool = True) -> Denial:
+    if any(Path(path).is_relative_to(place) for place in places.protected):
+        return Denial(
+            f"writing {path}", "what git, editors and Open Interpreter trust cannot be written", certain=certain
+        )
+    where = f"only {sandbox.workspace} and temporary folders" if sandbox.writes_workspace else "only temporary folders"
+    remedy = Access("write", there(path)) if sandbox.writes_workspace else None
+    return Denial(f"writing {path}", f"{where} can be written (sandbox {sandbox.kind})", remedy, certain)
+
+
+def there(path: str) -> str:
+    """What can be mounted: the path, or the folder in which it would be new."""
+    while not os.path.lexists(path) and os.path.dirname(path) != path:
+        path = os.path.dirname(path)
+    return path
+
+
+def by_words(sandbox: Sandbox, places: Places, block: EndedBlock) -> Iterator[Denial]:
+    """Programs of a shell say in the system's words why they failed, whether or not the block goes on.
+
+    Never certain: anybody can print such words.
+    """
+    for line in filter(says_why, block.said.splitlines()):
+        path = next((plain(path) for path in reversed(named_paths(line)) if path[:1] in "/~"), "")
+        near = BEFORE_WHY.search(line)
+        path = block.full(path or (near[1] if near else ""), sandbox) if path or near else ""
+        if tells(line, READ_ONLY) and path and is_kept(sandbox, places, path):
+            yield read_only(sandbox, places, path, certain=False)
+        elif tells(line, MISSING) and path and places.is_hidden(path):
+            yield hidden(path)
+        elif any(words in line for words in NO_WAY):
+            yield replace(DIRECT, certain=False)
+
+
+def tells(line: str, why: str) -> bool:
+    """Whether a program tells of its error so: `touch: /etc/x: WHY`, or in Python's form with the number."""
+    return line.rstrip(" .)\r").endswith(f": {why}") or f"] {why}: " in line
+
+
+def says_why(said: str) -> bool:
+    """Whether there are such words in it."""
+    return any(words in said for words in (READ_ONLY, MISSING, *NO_WAY))
+
+
+def is_kept(sandbox: Sandbox, places: Places, path: str) -> bool:
+    return not is_temporary(sandbox, path) and not places.is_writable(path)
+
+
+def plain(path: str) -> str:
+    return os.path.normpath(path.strip("'\"`:,;‘’“”"))
+
+
+def by_name(sandbox: Sandbox, places: Places, block: EndedBlock, reached: set[str]) -> Iterator[Denial]:
+    """A command failed: what does the block name that is out of reach?"""
+    code = block.code
+    for host in ADDRESS.findall(code):
+        if host not in reached:
+            yield to_host(host, certain=False)
+    for path in named_paths(code):
+        full = block.full(path, sandbox)
+        if places.is_hidden(full):
+            yield hidden(full)
+        elif is_written(code, path) and not is_temporary(sandbox, full) and not places.is_writable(full):
+            yield read_only(sandbox, places, full, certain=False)
+
+
+def named_paths(code: str) -> list[str]:
+    """Words that look like paths, `/etc/hosts` or `~/notes` or `.git/config`."""
+    try:
+        words = shlex.split(OPERATORS.sub(" ", code), comments=True)
+    except ValueError:
+        words = OPERATORS.sub(" ", code).split()
+    values = [word.rpartition("=")[2] for word in words]
+    return [word for word in values if word.startswith(("/", "~/", "../", ".git")) and "*" not in word]
+
+
+def is_written(code: str, path: str) -> bool:
+    """Whether a command that writes, or an arrow, stands before it in its line."""
+    before = next((line.partition(path)[0] for line in code.splitlines() if path in line), "")
+    return bool(
+        re.search(
+            r"[>]\s*['\"]?$|\b(?:touch|rm|mv|cp|mkdir|tee|ln|chmod|chown|install|rmdir|sed -i|truncate)\b", before
+        )
+    )
+
+
+def is_temporary(sandbox: Sandbox, path: str) -> bool:
+    apart = ("/tmp", "/var/tmp", "/dev", "/proc", "/run")
+    inside = Path(path).is_relative_to(sandbox.workspace)
+    return not inside and any(Path(path).is_relative_to(place) for place in apart)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 
 from interpreter.policy.analysis.effects import Effect
-from interpreter.policy.analysis.notes import HOLE, Doing, Notes, note_computer_call, sql_changes
-from interpreter.policy.analysis.programs import Call, analyze_command, analyze_shell_code
+from interpreter.policy.analysis.notes import HOLE, Doing, Notes, analyze_embedded, note_computer_call, sql_changes
+from interpreter.policy.analysis.programs import Call, analyze_command
 from interpreter.policy.analysis.tables import javascript_calls, javascript_modules
 
 _TOKEN = re.compile(
@@ -35,11 +35,11 @@ _LONGEST = 100_000
 def analyze(code: str, notes: Notes, known: Mapping[str, tuple[Effect, ...]]) -> dict[str, tuple[Effect, ...]]:
     """Write down what a block would do."""
     notes.step("javascript", "the code itself", 1)
-    analyze_javascript(code, 1, notes)
+    analyze_part(code, 1, notes)
     return {}
 
 
-def analyze_javascript(code: str, line: int, notes: Notes) -> None:
+def analyze_part(code: str, line: int, notes: Notes) -> None:
     """Write down what the code would do, as far as it names it."""
     if len(code) > _LONGEST:
         return notes.not_known("javascript", "a very long program", line, "unparsed")
@@ -103,7 +103,7 @@ def _call(found: re.Match[str], line: int, text: str, notes: Notes) -> None:
                 sends = name == "fetch" and re.search(r"method\s*:\s*['\"`](?!GET|HEAD)", text, re.IGNORECASE)
                 doing.network("" if value == HOLE else value, "send" if sends else does.kind)
             case "shell":
-                analyze_shell_code(value, line, notes)
+                analyze_embedded("shell", value, line, notes)
             case "start":
                 _start(name, found, line, doing, notes)
             case "sql":

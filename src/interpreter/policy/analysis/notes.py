@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
+from importlib import import_module
 from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
@@ -166,8 +167,20 @@ class Notes:
         self.step(language, why, line).note("unknown", why, known=False, how=how)
 
 
+def analyze_embedded(language: str, code: str, line: int, notes: Notes) -> None:
+    """Write down what code inside other code would do: `bash -c`, `python -c`, `node -e`, `exec(...)`.
+
+    `line` is that of its first line in the block.
+    """
+    if language == "shell":
+        if HOLE in code:
+            notes.not_known("shell", "shell code that is put together when it runs", line)
+        code = code.replace(HOLE, "${_}")
+    import_module(f"interpreter.policy.analysis.{language}").analyze_part(code, line, notes)
+
+
 class Doing:
-    """A step as it is looked at."""
+    """A step that is being analyzed."""
 
     def __init__(self, places: Places, language: str, text: str, line: int, words: Sequence[str]) -> None:
         self.places, self.language, self.line = places, language, line

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from interpreter.policy.analysis.notes import HOLE, Doing, Notes, is_of_system, sql_changes
+from interpreter.policy.analysis.notes import HOLE, Doing, Notes, analyze_embedded, is_of_system, sql_changes
 from interpreter.policy.analysis.tables import Program, Rule, programs, shell_builtins
 
 # A change of these variables changes what other commands do.
@@ -332,11 +332,9 @@ def trap(call: Call, doing: Doing, notes: Notes) -> None:
 
 @handler
 def python(call: Call, doing: Doing, notes: Notes) -> None:
-    from interpreter.policy.analysis.python import analyze_python
-
     arguments = _parsed(call, stop_early=True)
     if arguments.has("-c"):
-        analyze_python(_code_and_rest(call.arguments, "-c")[0], call.line, notes)
+        analyze_embedded("python", _code_and_rest(call.arguments, "-c")[0], call.line, notes)
     elif arguments.has("-m"):
         module, rest = _code_and_rest(call.arguments, "-m")
         if module in ("pip", "uv", "ipython", "black", "ruff", "mypy"):
@@ -350,11 +348,11 @@ def python(call: Call, doing: Doing, notes: Notes) -> None:
     elif arguments.operands and arguments.operands[0] != "-":
         _script(arguments.operands[0], doing)
     elif call.stdin is not None:
-        analyze_python(call.stdin, call.line + 1, notes)
+        analyze_embedded("python", call.stdin, call.line + 1, notes)
     elif not arguments.has("--version", "-V", "-h", "--help"):
         doing.unknown("python runs what it reads")
         if call.piped:
-            analyze_python(call.piped, call.line, notes)
+            analyze_embedded("python", call.piped, call.line, notes)
 
 
 def _code_and_rest(words: Sequence[str], option: str) -> tuple[str, list[str]]:
@@ -369,19 +367,17 @@ def _code_and_rest(words: Sequence[str], option: str) -> tuple[str, list[str]]:
 
 @handler
 def node(call: Call, doing: Doing, notes: Notes) -> None:
-    from interpreter.policy.analysis.javascript import analyze_javascript
-
     arguments = _parsed(call, stop_early=True)
     if call.words[0] in ("bun", "deno") and arguments.operands[:1] in (["install"], ["add"], ["i"]):
         for package in arguments.operands[1:] or ["what package.json names"]:
             doing.note("install", package, how=call.words[0])
         doing.network("registry.npmjs.org", "get")
     elif codes := arguments.value("-e", "-p", "--eval", "--print"):
-        analyze_javascript(codes[0], call.line, notes)
+        analyze_embedded("javascript", codes[0], call.line, notes)
     elif arguments.operands:
         _script(arguments.operands[0], doing)
     elif call.stdin is not None:
-        analyze_javascript(call.stdin, call.line + 1, notes)
+        analyze_embedded("javascript", call.stdin, call.line + 1, notes)
     elif not arguments.has("--version", "-v", "-h", "--help"):
         doing.unknown("node runs what it reads")
 
@@ -397,18 +393,9 @@ def _script(path: str, doing: Doing) -> None:
     doing.unknown(f"what is in {path or 'a script'}".replace(HOLE, "*"))
 
 
-def analyze_shell_code(code: str, line: int, notes: Notes) -> None:
-    """Shell code that another program is given."""
-    from interpreter.policy.analysis.shell import analyze_shell
-
-    if HOLE in code:
-        notes.not_known("shell", "shell code that is put together when it runs", line)
-    analyze_shell(code.replace(HOLE, "${_}"), line, notes)
-
-
 def nested(code: str, call: Call, notes: Notes) -> None:
     before = notes.places.cwd
-    analyze_shell_code(code, call.line, notes)
+    analyze_embedded("shell", code, call.line, notes)
     if call.words[0] not in ("eval", "trap"):
         notes.places.cwd = before
 

@@ -16,6 +16,7 @@ from interpreter.policy.analysis.notes import (
     HOLE,
     Doing,
     Notes,
+    analyze_embedded,
     computer_call_effect,
     is_computer_call,
     is_computer_shadowed,
@@ -140,10 +141,10 @@ _COMMANDS = frozenset("pip conda mamba micromamba uv cd ls ll cat cp mv rm mkdir
 def analyze(code: str, notes: Notes, known: Known) -> dict[str, tuple[Effect, ...]]:
     """Write down what a block would do; returns what the functions would do that it defines."""
     notes.step("python", "the code itself", 1)
-    return analyze_python(code, 1, notes, known)
+    return analyze_part(code, 1, notes, known)
 
 
-def analyze_python(code: str, line: int, notes: Notes, known: Known | None = None) -> dict[str, tuple[Effect, ...]]:
+def analyze_part(code: str, line: int, notes: Notes, known: Known | None = None) -> dict[str, tuple[Effect, ...]]:
     """Write down what the code would do; returns what the functions would do that it defines."""
     if notes.too_deep or len(code) > _LONGEST:
         notes.not_known("python", "very long or deeply nested code", line, "unparsed")
@@ -331,16 +332,14 @@ class _Look:
 
 
 def _magic(magic: Magic, offset: int, notes: Notes) -> None:
-    from interpreter.policy.analysis.programs import analyze_shell_code
-
     line = magic.line + offset
     name = magic.name.removeprefix("%")
     if not name:
-        analyze_shell_code(re.sub(r"\{[^}]*\}", "${_}", magic.rest), line, notes)
+        analyze_embedded("shell", re.sub(r"\{[^}]*\}", "${_}", magic.rest), line, notes)
     elif name in _COMMANDS and not magic.name.startswith("%"):
-        analyze_shell_code(f"{name} {magic.rest}", line, notes)
+        analyze_embedded("shell", f"{name} {magic.rest}", line, notes)
     elif name in _SHELL_MAGICS:
-        analyze_shell_code(magic.body or magic.rest, line + bool(magic.body), notes)
+        analyze_embedded("shell", magic.body or magic.rest, line + bool(magic.body), notes)
     elif name in ("writefile", "save", "logstart", "notebook"):
         target = magic.rest.split()[-1] if magic.rest.split() else HOLE
         notes.step("python", f"%{name} {magic.rest}", line, [f"%{name}", target]).write(target)

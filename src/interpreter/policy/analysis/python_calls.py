@@ -7,8 +7,8 @@ import shlex
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
-from interpreter.policy.analysis.notes import HOLE, Doing, Notes, sql_changes
-from interpreter.policy.analysis.programs import Call, analyze_command, analyze_shell_code
+from interpreter.policy.analysis.notes import HOLE, Doing, Notes, analyze_embedded, sql_changes
+from interpreter.policy.analysis.programs import Call, analyze_command
 from interpreter.policy.analysis.python_values import Values
 from interpreter.policy.analysis.tables import Does, is_known_module, python_calls
 
@@ -57,7 +57,7 @@ def run(does: Does, called: Called) -> None:
     if (folder := called.keyword("cwd")) is not None:
         called.notes.places.move(called.values.text(folder))
     if _through_shell(called):
-        analyze_shell_code(words[0] if words else called.values.text(argument), called.doing.line, called.notes)
+        analyze_embedded("shell", words[0] if words else called.values.text(argument), called.doing.line, called.notes)
     elif (program := called.keyword("executable")) is not None:
         _command([called.values.text(program), *(words or [HOLE, HOLE])[1:]], called)
     elif words is None:
@@ -83,18 +83,16 @@ def execute(does: Does, called: Called) -> None:
 
 
 def shell(does: Does, called: Called) -> None:
-    analyze_shell_code(called.text(does), called.doing.line, called.notes)
+    analyze_embedded("shell", called.text(does), called.doing.line, called.notes)
 
 
 def code(does: Does, called: Called) -> None:
     """`exec` and `eval`: of a text that is written out, it can be looked at."""
-    from interpreter.policy.analysis.python import analyze_python
-
     text = called.text(does)
     if HOLE in text or not isinstance(called.argument(does), ast.Constant):
         called.doing.unknown(f"{called.name}() of code that is made when it runs")
     else:
-        analyze_python(text, called.doing.line, called.notes)
+        analyze_embedded("python", text, called.doing.line, called.notes)
 
 
 def imported(does: Does, called: Called) -> None:

@@ -181,11 +181,11 @@ _DEEPEST = 200
 
 def analyze(code: str, notes: Notes, known: Mapping[str, tuple[Effect, ...]]) -> dict[str, tuple[Effect, ...]]:
     """Write down what a block would do."""
-    analyze_shell(code, 1, notes)
+    analyze_part(code, 1, notes)
     return {}
 
 
-def analyze_shell(code: str, line: int, notes: Notes) -> None:
+def analyze_part(code: str, line: int, notes: Notes) -> None:
     """Write down what the code would do; `line` is that of its first line in the block."""
     if notes.too_deep or len(code) > _LONGEST or _depth(code) > _DEEPEST:
         return notes.not_known("shell", "very long or deeply nested code", line, "unparsed")

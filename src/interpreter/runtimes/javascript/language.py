@@ -33,7 +33,7 @@ class JavaScript(LiveLanguage):
     definitions = r"^(?:const|let|var|(?:async\s+)?function\*?|class)\s+([A-Za-z_$][\w$]*)"
     quotes_paths = True
     analysis = "interpreter.policy.analysis.javascript:analyze"
-    scanners = ("interpreter.policy.scanners.tools:SEMGREP",)
+    scanners = ("interpreter.policy.scanners.scanner:SEMGREP",)
     cell_magic = "%%script node"
     order = 3
 

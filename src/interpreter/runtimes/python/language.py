@@ -71,7 +71,7 @@ class Python(LiveLanguage):
     definitions = r"^(?:(?:async\s+)?def\s+|class\s+)([A-Za-z_]\w*)|^([A-Za-z_]\w*)\s*(?::[^=\n]+)?=(?!=)"
     quotes_paths = True
     analysis = "interpreter.policy.analysis.python:analyze"
-    scanners = ("interpreter.policy.scanners.tools:BANDIT", "interpreter.policy.scanners.tools:SEMGREP")
+    scanners = ("interpreter.policy.scanners.scanner:BANDIT", "interpreter.policy.scanners.scanner:SEMGREP")
     scan_parts = "interpreter.policy.scanners.scanner:python_parts"
     cell_magic = ""
     script = "interpreter.export.script.steps:add_python"

@@ -123,7 +123,7 @@ class Shell(LiveLanguage):
     takes_keys = True
     explains_failures = False
     analysis = "interpreter.policy.analysis.shell:analyze"
-    scanners = ("interpreter.policy.scanners.tools:SHELLCHECK", "interpreter.policy.scanners.tools:SEMGREP")
+    scanners = ("interpreter.policy.scanners.scanner:SHELLCHECK", "interpreter.policy.scanners.scanner:SEMGREP")
     cell_magic = "%%bash"
     cell_setup = "interpreter.export.notebook:notebook_setup"
     script = "interpreter.export.script.steps:add_shell"
