@@ -62,7 +62,7 @@ def called_from_sandbox() -> bool:
 
 def do(computer: Computer, module: str, function: str, /, **arguments: Any) -> Any:
     """Have one of the functions of `files/work` called, with the session's directory as its folder."""
-    shared = surroundings(computer)
+    shared = context_of(computer)
     arguments = {"folder": shared.cwd, **arguments}
     if shared.containment is None:
         return getattr(import_module(f"{WORK}.{module}"), function)(**arguments)
@@ -71,13 +71,13 @@ def do(computer: Computer, module: str, function: str, /, **arguments: Any) -> A
 
 def do_in_python(computer: Computer, module: str, function: str, /, **arguments: Any) -> Any:
     """The same in a process of the session's own Python, which knows what that can import."""
-    shared = surroundings(computer)
+    shared = context_of(computer)
     asked = None if shared.python == "in-process" else shared.python
     python = which_python(asked, shared.own_environment())
     return _ask(shared, [python], module, function, {"folder": shared.cwd, **arguments})
 
 
-def surroundings(computer: Computer) -> SessionContext:
+def context_of(computer: Computer) -> SessionContext:
     """Those of the sessions; for code that calls, in the sandbox that it is in, though there may be another by now."""
     call = CALL.get()
     if call is None:

@@ -36,7 +36,7 @@ from interpreter.computer_api.accounts import (
     not_configured,
     reaching,
 )
-from interpreter.computer_api.at_session import surroundings
+from interpreter.computer_api.at_session import context_of
 from interpreter.computer_api.tool import Tool, sends
 from interpreter.errors import ComputerError
 
@@ -369,7 +369,7 @@ def read_attachments(computer: Computer, paths: str | Sequence[str] | None) -> l
     """
     given = [] if paths is None else [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     found: list[tuple[str, bytes]] = []
-    shared = surroundings(computer)
+    shared = context_of(computer)
     for path in given:
         full = os.path.join(shared.cwd, os.path.expanduser(path))
         found.append((os.path.basename(full), _read_attachment(shared.containment, full)))

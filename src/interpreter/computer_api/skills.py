@@ -15,7 +15,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from interpreter.computer_api.at_session import called_from_sandbox, do, surroundings
+from interpreter.computer_api.at_session import called_from_sandbox, context_of, do
 from interpreter.computer_api.files.work.docstrings import Definition, Ranked, defined_in, words_of
 from interpreter.computer_api.tool import Tool
 from interpreter.errors import ComputerError
@@ -147,7 +147,7 @@ class Skills(Tool):
         self._check_keeping(own, replace)
         source = of_code(own, code, description)
         last = test or (f"{own}()" if calls and not needs_arguments(source, own) else None)
-        wrong = failure(surroundings(self.computer), source, *([last] if last else []))
+        wrong = failure(context_of(self.computer), source, *([last] if last else []))
         if wrong is not None:
             raise ComputerError(
                 f"The skill {own} is not kept: in a fresh session its code does not run. It may need imports, or "

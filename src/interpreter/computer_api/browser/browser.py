@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
-from interpreter.computer_api.at_session import surroundings
+from interpreter.computer_api.at_session import context_of
 from interpreter.computer_api.browser import page, reading
 from interpreter.computer_api.browser.boundary import Boundary, BrowserError, completed, framed, marked, shown
 from interpreter.computer_api.browser.launch import Launch, can_show_window
@@ -265,7 +265,7 @@ class Browser(Tool):
         if offline is None:
             offline = owner is not None and owner.offline
         workspace = os.path.realpath(owner.workspace if owner is not None else os.getcwd())
-        shared = surroundings(self.computer)
+        shared = context_of(self.computer)
         proxy_port = shared.containment.door() if shared.containment else 0
         return Boundary(workspace, bool(offline), proxy_port, shared.containment, shared.cwd or workspace)
 
