@@ -68,7 +68,6 @@ def test_the_reader_thread_calls_on_end_while_the_consumer_is_suspended(language
     language.on_end = lambda: told.append(threading.current_thread().name)
     chunks, ran = suspended(language, "")
     until(lambda: told, "the end of the block")
-    assert language.settle_last()
     ran.chunks.extend(chunks)
     language.on_end = None
     assert ran.ended == "done" and told == [f"{language.name} session"]
@@ -77,7 +76,6 @@ def test_the_reader_thread_calls_on_end_while_the_consumer_is_suspended(language
 def test_a_suspended_run_gets_its_own_ending_after_another_run(language: LiveLanguage) -> None:
     chunks, ran = suspended(language, PRINT[name_of(language)].format(1))
     until(lambda: ended_block(language), "the end of the block")
-    assert language.settle_last()
     assert printed(language, 22) == "22\n"
     ran.chunks.extend(chunks)
     assert (ran.text, ran.ended) == ("begun\n1\n", "done")
@@ -85,7 +83,7 @@ def test_a_suspended_run_gets_its_own_ending_after_another_run(language: LiveLan
 
 def test_the_next_run_ends_a_suspended_one_that_still_runs(language: LiveLanguage) -> None:
     chunks, ran = suspended(language, ENDLESS[name_of(language)])
-    assert not language.settle_last()
+    assert not ended_block(language)
     assert printed(language, 22) == "22\n"
     ran.chunks.extend(chunks)
     assert ran.ended == "interrupted" and "22" not in ran.text
@@ -158,13 +156,12 @@ def test_a_suspended_run_ends_when_its_session_is_terminated(language: LiveLangu
     assert ran.ended == "died" and told == [1]
 
 
-def test_settle_last_applies_directory_and_variables_once(tmp_path: Path) -> None:
+def test_the_next_run_applies_directory_and_variables_of_a_suspended_one_once(tmp_path: Path) -> None:
     shell = ShellRuntime()
     try:
         chunks, ran = suspended(shell, f"cd {tmp_path}; export FOUND=here")
         until(lambda: ended_block(shell), "the end of the block")
-        for _ in range(3):
-            assert shell.settle_last()
+        shell.do(":")
         assert os.path.samefile(shell.context.cwd, tmp_path)
         assert shell.context.exported["FOUND"] == "here"
         shell.do("cd /")
@@ -181,8 +178,8 @@ def test_detaching_a_suspended_run_ends_it_once() -> None:
         python.on_end = lambda: told.append("ended")
         chunks, ran = suspended(python, "import time; time.sleep(0.3)")
         python.detach()
-        assert python.settle_last() and python.runtime is None
-        assert printed(python, 22) == "22\n"
+        detached = python.runtime
+        assert printed(python, 22) == "22\n" and python.runtime is not detached
         ran.chunks.extend(chunks)
         until(lambda: not python.jobs[0].running, "the end of the job")
         assert ran.ended == "background" and len(python.jobs) == 1 and len(told) == 2

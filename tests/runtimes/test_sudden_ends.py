@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from interpreter.runtimes.runtime import Runtime
-from interpreter.runtimes.snapshots import SuspendedWorker
 from python_runtimes import PythonRuntime
 from waiting import worker_of
 
@@ -109,10 +108,9 @@ def test_in_the_revival_of_a_worker(fresh: PythonRuntime, monkeypatch: Any) -> N
 def test_before_a_trial(fresh: PythonRuntime) -> None:
     fresh.do("n = 1")
     runtime = runtime_of(fresh)
-    suspended = SuspendedWorker(runtime)
     kill_supervisor(runtime)
     read, write = os.pipe()
-    assert not suspended.replace(99, write)
+    assert not runtime.snapshots.suspend_worker(99, write)
     os.close(read)
     os.close(write)
     assert fresh.do("print('fine')").stdout == "fine\n"

@@ -100,13 +100,6 @@ class BaseLanguage:
         """Run the code and yield what happens as chunks without a role."""
         raise NotImplementedError(f"{type(self).__name__} does not say how to run code")
 
-    def settle_last(self) -> bool:
-        """Apply what the last block left behind, unless its consumer has done so; False if the block still runs.
-
-        Call it from any thread before you run the next block.
-        """
-        return True
-
     def variables(self) -> list[Variable]:
         """The live variables; BusyError while a block runs."""
         return []

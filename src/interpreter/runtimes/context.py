@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from interpreter.runtimes.launch import Containment
-from interpreter.runtimes.protocol import Frame
 
 if TYPE_CHECKING:
     from interpreter.messages import Chunk
@@ -69,11 +68,3 @@ class SessionContext:
         """If the directory was deleted, go to what is left above it; a sandbox cannot be checked from outside."""
         if self.containment is None:
             self.cwd = nearest_folder(self.cwd)
-
-    def changes_for(self, seen: dict[str, str | None], cwd: str | None) -> Frame:
-        """What a runtime that knows `seen` and is in `cwd` must learn before its next block."""
-        changed = {name: value for name, value in self.exported.items() if seen.get(name, "\0") != value}
-        changes: Frame = {"env": changed} if changed else {}
-        if cwd != self.cwd:
-            changes["cwd"] = self.cwd
-        return changes

@@ -163,7 +163,10 @@ class LiveLanguage(BaseLanguage):
         struck = False
         try:
             with Hold(), self._order:
-                self._end_last()
+                if self._last is not None:  # end it and apply its end; its consumer still gets the ending
+                    self._last.runtime.settle(self._last.block)
+                    self._last.block.ended.wait()
+                    self._ending(self._last)
                 notices, run = self._begin(code)
             yield from notices
             for event in run.runtime.events(run.block):
@@ -202,7 +205,12 @@ class LiveLanguage(BaseLanguage):
 
     def run_fields(self) -> Frame:
         """What the next run frame says beside the code: what changed elsewhere, and the language's own fields."""
-        return {**self.context.changes_for(self.known_env, self.known_cwd), **self.fields()}
+        known, context = self.known_env, self.context
+        changed = {name: value for name, value in context.exported.items() if known.get(name, "\0") != value}
+        changes: Frame = {"env": changed} if changed else {}
+        if self.known_cwd != context.cwd:
+            changes["cwd"] = context.cwd
+        return {**changes, **self.fields()}
 
     def _leave_other_sandbox(self) -> Iterator[Chunk]:
         """End a runtime that was started outside the present sandbox, or in another one that is not part of it."""
@@ -252,20 +260,6 @@ class LiveLanguage(BaseLanguage):
                 self.runtime.send({"op": "input", "block": event["block"], **reply})
 
     # -- the end of a block --------------------------------------------------------------------------------------
-
-    def settle_last(self) -> bool:
-        run = self._last
-        if run is not None and run.block.last is not None:
-            self._ending(run)
-        return run is None or run.block.last is not None
-
-    def _end_last(self) -> None:
-        """Before another block starts: end the last one and apply its end. Its consumer still gets the ending."""
-        run = self._last
-        if run is not None:
-            run.runtime.settle(run.block)
-            run.block.ended.wait()
-            self._ending(run)
 
     def _ending(self, run: Run) -> list[Chunk]:
         """The closing chunks of a run. The first caller, in any thread, applies what the block changed."""

@@ -96,8 +96,26 @@ class Runtime:
         cwd = nearest_folder(self.launch.cwd) if self.launch.cwd is not None else None
         plain = Start(argv, self.launch.env, cwd, [theirs.fileno()])
         try:
-            with theirs, self._contained(plain) as start:
-                self._process = self._run_supervisor(start)
+            with theirs, contextlib.ExitStack() as sandbox:
+                start = plain
+                if self.launch.containment is not None:
+                    self._folder = self._folder or new_folder()  # what is visible inside must exist before
+                    self._forget_refusal()
+                    self._refusal = tempfile.TemporaryFile()  # noqa: SIM115 - it is read when the start has failed
+                    start = sandbox.enter_context(self.launch.containment.wrap(plain, self._folder))
+                try:
+                    self._process = subprocess.Popen(
+                        start.argv,
+                        stdin=subprocess.DEVNULL,
+                        stdout=subprocess.DEVNULL,
+                        stderr=self._refusal or subprocess.DEVNULL,
+                        pass_fds=start.fds,
+                        env=start.env,
+                        cwd=start.cwd,
+                        start_new_session=True,
+                    )
+                except OSError as error:
+                    raise SessionStartError(self.name, f"{self.launch.python}: {error.strerror}") from error
         except BaseException:
             ours.close()
             self._forget_refusal()
@@ -107,30 +125,6 @@ class Runtime:
             raise
         self._listen_to(ours)
         self.spawn()
-
-    def _contained(self, start: Start) -> contextlib.AbstractContextManager[Start]:
-        """The same start in a sandbox, if there is one; what is visible inside must exist before."""
-        if self.launch.containment is None:
-            return contextlib.nullcontext(start)
-        self._folder = self._folder or new_folder()
-        self._forget_refusal()
-        self._refusal = tempfile.TemporaryFile()  # noqa: SIM115 - it is read when the start has failed
-        return self.launch.containment.wrap(start, self._folder)
-
-    def _run_supervisor(self, start: Start) -> subprocess.Popen[bytes]:
-        try:
-            return subprocess.Popen(
-                start.argv,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=self._refusal or subprocess.DEVNULL,
-                pass_fds=start.fds,
-                env=start.env,
-                cwd=start.cwd,
-                start_new_session=True,
-            )
-        except OSError as error:
-            raise SessionStartError(self.name, f"{self.launch.python}: {error.strerror}") from error
 
     def _forget_refusal(self) -> None:
         if self._refusal is not None:
@@ -505,7 +499,7 @@ class Runtime:
         match frame["event"]:
             case "ready":
                 self.ready = frame
-                self.snapshots.worker_ready(frame)
+                self.snapshots.woken.put(frame)
             case "answer":
                 if frame.get("query") == self._query:  # an older query has been given up
                     self._answer.put(frame)
@@ -553,7 +547,7 @@ class Runtime:
             case ["gone", state]:
                 self.snapshots.states.discard(int(state))
             case ["left" | "promoted" | "split" | "missing" | "settled" as what, *words]:
-                self.snapshots.change_said(what, words)
+                self.snapshots.changes.put((what, words))
             case ["staying"] if self.first.parts:  # they need it
                 self.control.stays = True
                 self._supervisor_gone()  # a wrapper around it may hold the connection open
@@ -565,7 +559,7 @@ class Runtime:
 
     def _supervisor_gone(self) -> None:
         self.control.give_up()
-        self.snapshots.change_said("missing", [])
+        self.snapshots.changes.put(("missing", []))
 
     def _worker_exited(self, code: int) -> None:
         self._data.drain()
@@ -580,7 +574,7 @@ class Runtime:
             block = self.block
         if block is not None and not block.finished:
             self._report_exit(block)
-        self.snapshots.worker_ready({})
+        self.snapshots.woken.put({})
         self._answer.put(None)
         self.ended.set()
 

@@ -84,15 +84,19 @@ class Snapshots:
         self.ending: list[int] = []  # killed, and maybe not gone yet
         self.groups = memory_groups()
         self.score = 1000  # for the next one that is no longer the newest
-        self.pressure: int | None = None  # reports memory pressure; -1 where nothing does
+        self.pressure: int | None = None
+        try:  # have the kernel report when programs wait for memory
+            self.pressure = os.open("/proc/pressure/memory", os.O_RDWR | os.O_NONBLOCK)
+            os.write(self.pressure, PRESSURE)
+            poll.register(self.pressure, select.POLLPRI)
+        except OSError:
+            pass  # not Linux, or switched off
 
     def expect(self, fd: int, state: str, most: str) -> None:
         """A snapshot is about to be taken; it replaces one of the same state."""
         self.end(state, told=False)
         self.kept[state] = Snapshot(fd)
         self.poll.register(fd, select.POLLIN)
-        if self.pressure is None:
-            self.watch_pressure()
         while len(self.kept) > max(1, int(most)):
             self.end(next(iter(self.kept)))
         self.rank()
@@ -168,7 +172,7 @@ class Snapshots:
         return False
 
     def apart_now(self) -> list[int]:
-        """The runtimes that split off, as of this moment."""
+        """The runtimes that have split off by now."""
         for runtime in list(self.apart):
             while self.hear(runtime):
                 pass
@@ -205,23 +209,8 @@ class Snapshots:
             snapshot.socket.close()
         if self.origin is not None:
             self.origin.detach()
-        if self.pressure is not None and self.pressure >= 0:
+        if self.pressure is not None:
             os.close(self.pressure)
-
-    def watch_pressure(self) -> None:
-        """Have the kernel report when programs wait for memory."""
-        self.pressure = -1
-        try:
-            fd = os.open("/proc/pressure/memory", os.O_RDWR | os.O_NONBLOCK)
-        except OSError:
-            return  # not Linux, or switched off
-        try:
-            os.write(fd, PRESSURE)
-        except OSError:
-            os.close(fd)
-            return
-        self.pressure = fd
-        self.poll.register(fd, select.POLLPRI)
 
 
 # -- a snapshot takes the worker's place: for good, in a dry run, or in a separate runtime -----------------------------
@@ -239,7 +228,7 @@ def obey(supervisor: Supervisor, command: str, argument: str) -> None:
             supervisor.suspended, supervisor.pid = None, supervisor.suspended
     elif command == "settle":
         word, *place = argument.split()
-        settle(supervisor, word, *map(int, place))
+        settle(supervisor, word == "keep", int(place[0]) if place else 0)
     elif command == "split":
         fds = supervisor.take_fds(5)
         kept: Snapshots = supervisor.snapshots
@@ -274,9 +263,9 @@ def promote(supervisor: Supervisor, state: str, fds: list[int]) -> None:
     supervisor.say("promoted %s" % state)
 
 
-def settle(supervisor: Supervisor, word: str, place: int = 0) -> None:
+def settle(supervisor: Supervisor, keep: bool, place: int) -> None:
     """The dry run is over: end one of the two workers, and with the copy everything in its mount namespace."""
-    if word == "keep":
+    if keep:
         supervisor.suspended, supervisor.pid = supervisor.pid, supervisor.suspended
     supervisor.end_worker()
     while place and (there := [pid for pid in supervisor.descendants() if mount_namespace(pid) == place]):

@@ -1,4 +1,4 @@
-"""The host's side of snapshots: take them, return to one, and begin another runtime from one."""
+"""The host's side of snapshots: take them, return to one, begin another runtime from one, and dry runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.state import numbers
 
 if TYPE_CHECKING:
-    from interpreter.runtimes.runtime import Runtime
+    from interpreter.runtimes.runtime import Runtime, Worker
 
 TIMEOUT = 60.0  # seconds; a machine that is short of memory is slow
 CARRY_TIMEOUT = 600.0
@@ -27,8 +27,10 @@ class Snapshots:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self.states: set[int] = set()  # with a snapshot, or one that is about to be taken
-        self._changes: queue.SimpleQueue[tuple[str, list[str]]] = queue.SimpleQueue()  # reports of a change of workers
-        self._woken: queue.SimpleQueue[Frame] = queue.SimpleQueue()  # what a new worker says of itself; {}: it ended
+        # The reader thread puts these:
+        self.changes: queue.SimpleQueue[tuple[str, list[str]]] = queue.SimpleQueue()  # reports of a change of workers
+        self.woken: queue.SimpleQueue[Frame] = queue.SimpleQueue()  # what a new worker says of itself; {}: it ended
+        self._suspended: Worker | None = None  # the worker that a dry run has replaced for now
 
     # -- taking --------------------------------------------------------------------------------------------------
 
@@ -82,26 +84,21 @@ class Snapshots:
 
     def expect_change(self) -> None:
         """Listen from here on to what the supervisor reports of a change of workers."""
-        self._woken, self._changes = queue.SimpleQueue(), queue.SimpleQueue()
+        self.woken, self.changes = queue.SimpleQueue(), queue.SimpleQueue()
         if self._runtime.control.lost:  # which was reported before
-            self._changes.put(("missing", []))
+            self.changes.put(("missing", []))
 
     def left_by_change(self) -> list[list[str]] | None:
         """Wait for the change; the processes that outlive it, None if it failed."""
         left: list[list[str]] = []
-        while (said := self._changes.get())[0] == "left":
+        while (said := self.changes.get())[0] == "left":
             left.append(said[1])
         return None if said[0] == "missing" else left
-
-    def wait_settled(self) -> None:
-        """Wait for the end of a dry run."""
-        while self._changes.get()[0] not in ("settled", "missing"):
-            pass  # reports of one that was given up
 
     def first_words(self) -> Frame | None:
         """What a new worker says of itself; None if it ended or does not report in time."""
         with contextlib.suppress(queue.Empty):
-            return self._woken.get(timeout=TIMEOUT) or None
+            return self.woken.get(timeout=TIMEOUT) or None
         return None
 
     # -- moving variables ----------------------------------------------------------------------------------------
@@ -144,45 +141,31 @@ class Snapshots:
             other.control.say("kill")
         return frame
 
-    # -- called by the reader thread -----------------------------------------------------------------------------
+    # -- dry runs ------------------------------------------------------------------------------------------------
 
-    def change_said(self, what: str, words: list[str]) -> None:
-        self._changes.put((what, words))
-
-    def worker_ready(self, frame: Frame) -> None:
-        """What a new worker says of itself; empty if it ended."""
-        self._woken.put(frame)
-
-
-class SuspendedWorker:
-    """The worker that a copy replaces for a while, and how to return to it."""
-
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
-        self._worker = runtime.worker()
-
-    def replace(self, state: int, entrance: int) -> bool:
+    def suspend_worker(self, state: int, entrance: int) -> bool:
         """Put a copy of the worker in its place, with one more descriptor; False if that is not possible."""
-        snapshots = self._runtime.snapshots
-        snapshots.expect_change()
-        snapshots.take_soon(state, NO_LIMIT)
-        snapshots.states.discard(state)
-        self._runtime.spawn(f"try {state}", more=[entrance])
+        runtime = self._runtime
+        self._suspended = runtime.worker()
+        self.expect_change()
+        self.take_soon(state, NO_LIMIT)
+        self.states.discard(state)
+        runtime.spawn(f"try {state}", more=[entrance])
         try:
-            left = snapshots.left_by_change()  # the suspended worker, and what it started
+            left = self.left_by_change()  # the suspended worker, and what it started
         except BaseException:  # Ctrl-C
-            self.settle(keep=False)
+            self.end_dry_run(keep=False)
             raise
         if left is None:
-            self._runtime.restore_worker(self._worker)
+            runtime.restore_worker(self._suspended)
         return left is not None
 
-    def settle(self, keep: bool, place: int = 0) -> None:
-        """End one of the two: this one, or the copy and everything in its mount namespace."""
-        runtime = self._runtime
+    def end_dry_run(self, keep: bool, place: int = 0) -> None:
+        """End one of the two: the suspended worker, or the copy and everything in its mount namespace."""
         if not keep:
-            runtime.restore_worker(self._worker)
-        runtime.snapshots.expect_change()
-        runtime.control.say("settle keep" if keep else f"settle drop {place}")
-        if runtime.is_open:
-            runtime.snapshots.wait_settled()
+            self._runtime.restore_worker(self._suspended)
+        self.expect_change()
+        self._runtime.control.say("settle keep" if keep else f"settle drop {place}")
+        if self._runtime.is_open:
+            while self.changes.get()[0] not in ("settled", "missing"):
+                pass  # reports of one that was given up

@@ -40,7 +40,7 @@ import sys
 
 TYPE_CHECKING = False  # importing typing would take longer than all the rest
 if TYPE_CHECKING:
-    from typing import Any, Collection
+    from typing import Any
 
 PR_SET_CHILD_SUBREAPER = 36
 HELD, KEYBOARD = 60, 61  # numbers of our descriptors, as in launch.py
@@ -49,15 +49,12 @@ TIOCNOTTY = 0x5422 if sys.platform == "linux" else 0x20007471
 IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTTOU, signal.SIGTTIN, signal.SIGTSTP)
 
 
-def present_folder() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return os.sep  # it was removed
-
-
+try:
+    FOLDER = os.getcwd()
+except OSError:
+    FOLDER = os.sep  # it was removed
 # for a runtime that splits off
-ORIGIN = (sys.executable, os.path.abspath(__file__), dict(os.environ), present_folder())
+ORIGIN = (sys.executable, os.path.abspath(__file__), dict(os.environ), FOLDER)
 
 
 class Supervisor:
@@ -99,16 +96,20 @@ class Supervisor:
                 self.kept.listen(ready)
             if self.control.fileno() in ready and not self.receive():
                 break
-        self.end_descendants()
+        while found := self.descendants(everything=True):
+            for pid in found:
+                send_signal(pid, signal.SIGKILL)
+            try:
+                os.waitpid(-1, 0)
+            except ChildProcessError:
+                break
         if self.folder:
             import shutil
 
             shutil.rmtree(self.folder, ignore_errors=True)
-        if os.getpid() == 1 and self.apart():
-            self.stay()
-
-    def stay(self) -> None:
-        """As the first process of a namespace, wait for the runtimes that split off: they would end with it."""
+        if os.getpid() != 1 or not self.apart():
+            return
+        # The first process of a namespace waits for the runtimes that split off: they would end with it.
         for state in list(self.snapshots.kept):
             self.snapshots.end(state, told=False)
         self.say("staying")
@@ -133,10 +134,22 @@ class Supervisor:
         found: list[int] = self.kept.apart_now() if self.kept is not None else []
         return found
 
-    def descendants(self, started_from: int = 0) -> list[int]:
-        """Every process of this runtime except the worker and its snapshots."""
-        ours = [self.pid, *(self.kept.pids() if self.kept is not None else [])]
-        return [pid for pid in descendants(self.apart(), started_from) if pid not in ours]
+    def descendants(self, started_from: int = 0, everything: bool = False) -> list[int]:
+        """The processes of this runtime that started at or after a clock tick.
+
+        The worker and its snapshots are left out unless `everything` is wanted.
+        """
+        apart = self.apart()
+        ours = [] if everything else [self.pid, *(self.kept.pids() if self.kept is not None else [])]
+        parents, started = process_table()
+        found: list[int] = []
+        frontier = [os.getpid()]
+        while frontier:
+            above = frontier.pop()
+            below = [pid for pid, parent in parents.items() if parent == above and pid not in apart]
+            frontier += below
+            found += below
+        return [pid for pid in found if started.get(pid, started_from) >= started_from and pid not in ours]
 
     def receive(self) -> bool:
         """Carry out the commands that arrived; False when the host is gone."""
@@ -173,7 +186,18 @@ class Supervisor:
         elif command == "kill" and self.pid:
             send_signal(self.pid, signal.SIGKILL)
         elif command == "terminal":
-            self.change_terminal(argument == "1")
+            import fcntl
+
+            if argument == "1":
+                self.terminal = hold(self.fds.pop(0), KEYBOARD)
+                fcntl.ioctl(self.terminal, TIOCSCTTY, 0)
+                if self.pid:
+                    os.tcsetpgrp(self.terminal, self.pid)
+            elif self.terminal is not None:
+                os.tcsetpgrp(self.terminal, os.getpgrp())  # the foreground group gets a hang-up
+                fcntl.ioctl(self.terminal, TIOCNOTTY)
+                os.close(self.terminal)
+                self.terminal = None
             self.say("obeyed")
         elif command == "hold":
             hold(self.fds.pop(0), HELD)
@@ -195,18 +219,6 @@ class Supervisor:
         """The next of the descriptors that came along."""
         taken, self.fds = self.fds[:count], self.fds[count:]
         return taken
-
-    def end_descendants(self) -> None:
-        while True:
-            found = descendants(self.apart())
-            if not found:
-                return
-            for pid in found:
-                send_signal(pid, signal.SIGKILL)
-            try:
-                os.waitpid(-1, 0)
-            except ChildProcessError:
-                return
 
     def end_worker(self) -> None:
         worker, self.pid = self.pid, None
@@ -251,20 +263,6 @@ class Supervisor:
             pass  # it has done so itself
         if self.terminal is not None:
             os.tcsetpgrp(self.terminal, pid)
-
-    def change_terminal(self, taken: bool) -> None:
-        import fcntl
-
-        if taken:
-            self.terminal = hold(self.fds.pop(0), KEYBOARD)
-            fcntl.ioctl(self.terminal, TIOCSCTTY, 0)
-            if self.pid:
-                os.tcsetpgrp(self.terminal, self.pid)
-        elif self.terminal is not None:
-            os.tcsetpgrp(self.terminal, os.getpgrp())  # the foreground group gets a hang-up
-            fcntl.ioctl(self.terminal, TIOCNOTTY)
-            os.close(self.terminal)
-            self.terminal = None
 
     def release_everything(self) -> None:
         """In the child: give up what belongs to the supervisor."""
@@ -327,7 +325,22 @@ def become_worker(worker: list[str], fds: list[int]) -> None:
         os.close(fd)
     if worker[0] == "driver":
         os.set_inheritable(data, False)
-        run_driver(worker[1], data)
+        # run it as if it had been started as a program
+        sys.argv = [""]
+        folder = os.path.dirname(ORIGIN[1])
+        sys.path[:] = [entry for entry in sys.path if entry != folder]  # the user's imports must not find our files
+        scope = run_file(worker[1], "interpreter_driver")
+        status = 0
+        try:
+            status = scope["main"](data, (*ORIGIN, worker)) or 0
+        finally:
+            for stream in (sys.stdout, sys.stderr):
+                try:
+                    stream.flush()
+                except (OSError, ValueError):
+                    pass
+            if sys.exc_info()[0] is None:
+                os._exit(status)
     if worker[0] == "exec":
         os.set_inheritable(data, True)
     argv = [word.replace("{data}", str(data)) for word in worker[1:]]
@@ -337,38 +350,6 @@ def become_worker(worker: list[str], fds: list[int]) -> None:
     except OSError as error:
         os.write(2, ("%s: %s\n" % (argv[0], error.strerror)).encode())
         os._exit(127)
-
-
-def run_driver(path: str, data_fd: int) -> None:
-    """Run a Python driver in this process, as if it had been started as a program."""
-    sys.argv = [""]
-    folder = os.path.dirname(ORIGIN[1])
-    sys.path[:] = [entry for entry in sys.path if entry != folder]  # the user's imports must not find our files
-    scope = run_file(path, "interpreter_driver")
-    status = 0
-    try:
-        status = scope["main"](data_fd, (*ORIGIN, ["driver", path])) or 0
-    finally:
-        for stream in (sys.stdout, sys.stderr):
-            try:
-                stream.flush()
-            except (OSError, ValueError):
-                pass
-        if sys.exc_info()[0] is None:
-            os._exit(status)
-
-
-def descendants(apart: Collection[int], started_from: int = 0) -> list[int]:
-    """Every process below this one that started at or after the given clock tick, except `apart` and what is below."""
-    parents, started = process_table()
-    found: list[int] = []
-    frontier = [os.getpid()]
-    while frontier:
-        above = frontier.pop()
-        below = [pid for pid, parent in parents.items() if parent == above and pid not in apart]
-        frontier += below
-        found += below
-    return [pid for pid in found if started.get(pid, started_from) >= started_from]
 
 
 def process_table() -> tuple[dict[int, int], dict[int, int]]:

@@ -14,7 +14,6 @@ from interpreter.runtimes.live import how_done, how_it_ended
 from interpreter.runtimes.overlay import TIMEOUT, Overlay
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.seccomp_notify import Denied, Gate, others_in
-from interpreter.runtimes.snapshots import SuspendedWorker
 from interpreter.runtimes.state import numbers
 
 if TYPE_CHECKING:
@@ -47,8 +46,7 @@ class PythonDryRun:
             runtime.snapshots.take(language.present, language.most_snapshots)
         ours, theirs = socket.socketpair()
         with theirs:
-            self._suspended = SuspendedWorker(runtime)
-            replaced = self._suspended.replace(next(numbers), theirs.fileno())
+            replaced = runtime.snapshots.suspend_worker(next(numbers), theirs.fileno())
         if not replaced:
             ours.close()
             raise NotPreviewableError(NO_COPY)
@@ -115,9 +113,9 @@ class PythonDryRun:
         left = [f"{each}, which goes on where it was" for each in others_in(place, runtime.pid)]
         answer = runtime.query({"op": "leave_view"}, TIMEOUT, early=True)  # the copy returns to the real files
         if answer is None or not runtime.alive:
-            self._suspended.settle(keep=False, place=place)
+            runtime.snapshots.end_dry_run(keep=False, place=place)
             return ["the variables, which are as they were before the block"]
-        self._suspended.settle(keep=True)
+        runtime.snapshots.end_dry_run(keep=True)
         self.active.state_before = self.active.leave_state()
         self.active.apply_changes(self._done or {})
         return [*self.lost, *(each for each in answer["lost"] if each not in self.lost), *left]
@@ -127,5 +125,5 @@ class PythonDryRun:
             return
         self._over = True
         self._runtime.settle(self._runtime.block)
-        self._suspended.settle(keep=False, place=self._overlay.place)
+        self._runtime.snapshots.end_dry_run(keep=False, place=self._overlay.place)
         self._gate.open(self._overlay.place)
