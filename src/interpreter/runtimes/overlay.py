@@ -127,7 +127,7 @@ class Overlay:
     def _layer_folders(self, root: str, in_memory: bool) -> list[str]:
         """Folders to try for a layer over the root, on different file systems; none is inside the root."""
         named = [tempfile.gettempdir(), *TEMPORARY, str(Path.home())]
-        if in_memory and has_room(MEMORY):
+        if in_memory and os.path.isdir(MEMORY) and shutil.disk_usage(MEMORY).free >= ROOM:
             named.insert(0, MEMORY)
         parents = [path for path in dict.fromkeys(map(os.path.realpath, named)) if not is_below(path, root)]
         usable = [path for path in parents if os.access(path, os.W_OK | os.X_OK)][:MOST]
@@ -148,14 +148,6 @@ class Overlay:
 
 def is_below(path: str, folder: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
-def has_room(folder: str) -> bool:
-    try:
-        facts = os.statvfs(folder)
-    except OSError:
-        return False
-    return facts.f_bavail * facts.f_frsize >= ROOM
 
 
 def lock(folder: str) -> int:

@@ -5,6 +5,7 @@ They are refused while the process is in its dry run, and allowed afterwards.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -145,20 +146,15 @@ class Gate:
         poll.register(listener, select.POLLIN)
         try:
             while not any(events & (select.POLLHUP | select.POLLERR) for _, events in poll.poll()):
-                self._answer(listener)
+                question = bytearray(QUESTION.size)
+                with contextlib.suppress(OSError):  # the process that asked is gone
+                    fcntl.ioctl(listener, RECEIVE, question)
+                    number, pid, _, call, machine, _, *arguments = QUESTION.unpack(question)
+                    refusal = self._refusal(pid, call, machine, arguments)
+                    reply = ANSWER.pack(number, 0, -refusal, 0) if refusal else ANSWER.pack(number, 0, 0, CONTINUE)
+                    fcntl.ioctl(listener, SEND, bytearray(reply))
         finally:
             os.close(listener)
-
-    def _answer(self, listener: int) -> None:
-        question = bytearray(QUESTION.size)
-        try:
-            fcntl.ioctl(listener, RECEIVE, question)
-            number, pid, _, call, machine, _, *arguments = QUESTION.unpack(question)
-            refusal = self._refusal(pid, call, machine, arguments)
-            reply = ANSWER.pack(number, 0, -refusal, 0) if refusal else ANSWER.pack(number, 0, 0, CONTINUE)
-            fcntl.ioctl(listener, SEND, bytearray(reply))
-        except OSError:
-            pass  # the process that asked is gone
 
     def _refusal(self, pid: int, call: int, machine: int, arguments: list[int]) -> int:
         """The error number to answer with; 0 allows the call."""
@@ -176,7 +172,10 @@ class Gate:
             return errno.EACCES  # the system log, and questions about interfaces
         if name == "connect":
             # to a local program; denied whatever the address, which is read for the report alone
-            address = memory_of(pid, arguments[1], min(arguments[2], ADDRESS))[2:].split(b"\0")
+            address = [b""]
+            with contextlib.suppress(OSError, OverflowError), open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
+                length = min(arguments[2], ADDRESS)
+                address = os.pread(memory.fileno(), length, arguments[1])[2:].split(b"\0")
             path = os.fsdecode(address[0] or (b"@" + address[1] if len(address) > 1 else b""))
             return errno.EACCES if path.startswith(UNREPORTED) else self._deny(errno.EACCES, "network", pid, path)
         if name in SIGNALS:
@@ -214,14 +213,6 @@ def program_of(pid: int) -> str:
             return file.read().strip()
     except OSError:
         return "a program"
-
-
-def memory_of(pid: int, address: int, length: int) -> bytes:
-    try:
-        with open(f"/proc/{pid}/mem", "rb", buffering=0) as memory:
-            return os.pread(memory.fileno(), length, address)
-    except (OSError, OverflowError):
-        return b""
 
 
 def others_in(place: int, known: int | None) -> list[str]:

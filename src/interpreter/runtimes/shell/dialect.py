@@ -71,18 +71,13 @@ def cut(code: str) -> list[tuple[int, str]]:
     pieces: list[tuple[int, str]] = []
     for place, number in enumerate(starts):
         following = starts[place + 1] if place + 1 < len(starts) else None
-        if following is None or not stands_alone(lines[number - 1]):
+        line = lines[number - 1]
+        begins_syntax = any(word in RESERVED or word.startswith(("[[", "!")) for word in FIRST_WORDS.findall(line))
+        if following is None or begins_syntax or not LINE.fullmatch(line):  # it may not be a whole command
             pieces.append((number, "\n".join(lines[number - 1 :])))
             break
         pieces.append((number, "\n".join(lines[number - 1 : following - 1])))
     return pieces or [(1, code)]
-
-
-def stands_alone(line: str) -> bool:
-    """Whether the line is a whole command, for certain."""
-    if not LINE.fullmatch(line):
-        return False
-    return not any(word in RESERVED or word.startswith(("[[", "!")) for word in FIRST_WORDS.findall(line))
 
 
 # -- what it exports -------------------------------------------------------------------------------------------------

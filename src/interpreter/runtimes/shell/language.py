@@ -38,23 +38,11 @@ from interpreter.runtimes.shell.dialect import (
 from interpreter.runtimes.state import SAVING, Completions, Restored, Text, Value, Variable, Window
 
 if TYPE_CHECKING:
-    from interpreter.runtimes.context import SessionContext
     from interpreter.runtimes.overlay import DryRun, Overlay
     from interpreter.runtimes.seccomp_notify import Denied
 
 
 Size = tuple[int, int]
-
-
-def output_terminal(size: Size) -> Channels:
-    """A terminal for a block to write to, so that programs stream line by line; their bytes arrive unchanged."""
-    ours, theirs = os.openpty()
-    modes = termios.tcgetattr(theirs)
-    modes[1] &= ~termios.OPOST
-    modes[3] &= ~(termios.ECHO | termios.ICANON | termios.ISIG)
-    termios.tcsetattr(theirs, termios.TCSANOW, modes)
-    resize(ours, size)
-    return Channels(reads=[(ours, "stdout")], held=[theirs], fields={"tty": os.ttyname(theirs)})
 
 
 def resize(fd: int, size: Size) -> None:
@@ -134,6 +122,7 @@ class Shell(LiveLanguage):
     _keyboard: Keyboard | None = None
     _state: bytes | None = None  # of a runtime that was moved to the background
     _state_in: Containment | None = None  # the sandbox of that one
+    _entrance: str | None = None  # the socket of an overlay that the shell enters before it starts
 
     def __init__(self, computer: HasContext | None = None) -> None:
         super().__init__(computer)
@@ -153,8 +142,10 @@ class Shell(LiveLanguage):
         env = self._environment()
         self._dialect = ShellDialect(shell, env["TERM"], self.context.shell_rc, self.own_state())
         self._exports = Exports(env)
-        start = ["--norc", "--noprofile"] if self._dialect.kind == "bash" else ["-f", "-s"]
-        return Launch(["stdin", shell, *start], self._dialect, env=env, cwd=self.context.cwd)
+        command = [shell, *(["--norc", "--noprofile"] if self._dialect.kind == "bash" else ["-f", "-s"])]
+        if self._entrance is not None:
+            command = [sys.executable, "-I", "-S", str(STARTER), self._entrance, *command]
+        return Launch(["stdin", *command], self._dialect, env=env, cwd=self.context.cwd)
 
     def _environment(self) -> dict[str, str]:
         found = {name: value for name, value in self.context.environment().items() if name not in NOT_FOR_US}
@@ -170,15 +161,32 @@ class Shell(LiveLanguage):
     # -- blocks ------------------------------------------------------------------------------------------
 
     def channels(self) -> Channels:
-        terminal = output_terminal(self.context.size)
-        terminal.plain = partial(self._dialect.plain, self.start().folder)
-        return terminal
+        """A terminal to write to, so that programs stream line by line; their bytes arrive unchanged."""
+        ours, theirs = os.openpty()
+        modes = termios.tcgetattr(theirs)
+        modes[1] &= ~termios.OPOST
+        modes[3] &= ~(termios.ECHO | termios.ICANON | termios.ISIG)
+        termios.tcsetattr(theirs, termios.TCSANOW, modes)
+        resize(ours, self.context.size)
+        plain = partial(self._dialect.plain, self.start().folder)
+        return Channels(reads=[(ours, "stdout")], held=[theirs], fields={"tty": os.ttyname(theirs)}, plain=plain)
 
     def fields(self) -> Frame:
-        self._change_keyboard()
-        stdin = self._keyboard.path if self._keyboard else os.devnull
-        if self._keyboard and self.start().launch.containment is not None:
-            stdin = path_of(KEYBOARD)
+        """There is a controlling terminal while the user can type, and none otherwise."""
+        runtime, stdin = self.start(), os.devnull
+        if self.context.keyboard != (self._keyboard is not None):
+            if runtime.alive:
+                runtime.retire(FAREWELL)  # a process keeps the terminal that it was started with
+            if self._keyboard is None:
+                self._keyboard = Keyboard()
+                runtime.take_terminal(self._keyboard.theirs, self._keyboard)
+            else:
+                runtime.leave_terminal()
+                self._keyboard.hang_up()
+                self._keyboard = None
+        if self._keyboard is not None:
+            self._keyboard.prepare(self.context.size)
+            stdin = self._keyboard.path if runtime.launch.containment is None else path_of(KEYBOARD)
         return {"stdin": stdin, "term": self._terminal_kind(), "active_lines": self.context.active_lines}
 
     def _terminal_kind(self) -> str:
@@ -217,22 +225,6 @@ class Shell(LiveLanguage):
         yield self.closing(code, ended)
 
     # -- the keyboard ------------------------------------------------------------------------------------
-
-    def _change_keyboard(self) -> None:
-        """Have a controlling terminal while the user can type, and none otherwise."""
-        runtime = self.start()
-        if self.context.keyboard != (self._keyboard is not None):
-            if runtime.alive:
-                runtime.retire(FAREWELL)  # a process keeps the terminal that it was started with
-            if self._keyboard is None:
-                self._keyboard = Keyboard()
-                runtime.take_terminal(self._keyboard.theirs, self._keyboard)
-            else:
-                runtime.leave_terminal()
-                self._keyboard.hang_up()
-                self._keyboard = None
-        if self._keyboard is not None:
-            self._keyboard.prepare(self.context.size)
 
     def send_keys(self, keys: bytes) -> None:
         """Type something for the running block."""
@@ -351,6 +343,13 @@ class Shell(LiveLanguage):
         self.state_before = self.leave_state()
         self._dialect.take_over(runtime.folder, runtime.add_finished(code).number, state)
 
+    def in_overlay(self, entrance: str) -> Shell:
+        """A new shell with this one's state, which enters an overlay before it starts; the user cannot type there."""
+        other = Shell()
+        other.context = replace(self.context, keyboard=False, exported=dict(self.context.exported))
+        other._state, other._entrance = self.saved_state() or self.own_state(), entrance
+        return other
+
     def dry_run(self, overlay: Overlay) -> DryRun:
         return ShellDryRun(self, overlay)
 
@@ -371,21 +370,6 @@ class Shell(LiveLanguage):
         self._blocks.clear()
 
 
-class ShellInOverlay(Shell):
-    """A shell that enters an overlay before it starts; the user's keys do not reach it."""
-
-    def __init__(self, context: SessionContext, state: bytes | None, entrance: str) -> None:
-        super().__init__()
-        self.context = replace(context, keyboard=False, exported=dict(context.exported))
-        self._state, self._entrance = state, entrance
-
-    def launch(self) -> Launch:
-        launch = super().launch()
-        kind, *program = launch.worker
-        starter = [sys.executable, "-I", "-S", str(STARTER), self._entrance]
-        return replace(launch, worker=[kind, *starter, *program])
-
-
 class ShellDryRun:
     """A dry run of a block in a new shell in an overlay, until the choice whether the live one takes over its state."""
 
@@ -401,19 +385,17 @@ class ShellDryRun:
             door.bind(f"{folder}/door")
             door.listen(1)
             door.settimeout(TIMEOUT)
-            state = language.saved_state() or language.own_state()
-            self.active = ShellInOverlay(language.context, state, f"{folder}/door")
+            self.active = language.in_overlay(f"{folder}/door")
             copy = self.active.start()
             self.active.known_cwd, self.active.known_env = None, {}  # its state may be older than both
             overlay.shared.append(str(copy.folder))
             try:
                 line, _ = door.accept()
                 overlay.enter(line, self._gate)
-            except TimeoutError as error:
+            except BaseException as error:
                 self.drop()
-                raise NotPreviewableError(NO_SHELL) from error
-            except BaseException:
-                self.drop()
+                if isinstance(error, TimeoutError):
+                    raise NotPreviewableError(NO_SHELL) from error
                 raise
 
     def run(self, code: str) -> Iterator[Chunk]:
