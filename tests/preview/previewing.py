@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from interpreter import OpenInterpreter
-from interpreter.runtimes.overlay import PREFIX
+from interpreter.runtimes.dry_run import PREFIX
 
 PLACES = ("/tmp", "/var/tmp", "/dev/shm", tempfile.gettempdir())
 

@@ -58,7 +58,7 @@ def test_python_in_this_process(interpreter: OpenInterpreter) -> None:
 @needs_views
 def test_an_unknown_kernel_refuses(interpreter: OpenInterpreter, workspace: Path) -> None:
     """No place can hold a layer: the copy says why, and the session goes on."""
-    from interpreter.runtimes import overlay as bases
+    from interpreter.runtimes import dry_run as bases
 
     ran(interpreter, "python", "x = 1")
     before = bases.MOST

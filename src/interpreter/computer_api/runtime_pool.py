@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
     from interpreter.runtimes import Registry
     from interpreter.runtimes.context import SessionContext
+    from interpreter.runtimes.dry_run import DryRun, Overlay
     from interpreter.runtimes.launch import Containment
     from interpreter.runtimes.live import Job
-    from interpreter.runtimes.overlay import DryRun, Overlay
     from interpreter.runtimes.state import Completions, Mark, Restored, Value, Variable, Window
 
 Language = type[BaseLanguage]

@@ -1,5 +1,76 @@
-"""Live JavaScript sessions in Node."""
+"""JavaScript blocks, run by Node."""
 
-from interpreter.runtimes.javascript.language import JavaScript
+from __future__ import annotations
 
-__all__ = ["JavaScript"]
+import contextlib
+import itertools
+import os
+import shutil
+from pathlib import Path
+
+from interpreter.errors import SessionStartError
+from interpreter.runtimes.block import Channels
+from interpreter.runtimes.launch import Launch, program_version
+from interpreter.runtimes.live import HasContext, LiveLanguage
+from interpreter.runtimes.protocol import Frame
+
+DRIVER = Path(__file__).with_name("driver") / "main.cjs"
+# An interrupt by V8's termination upsets the bookkeeping that these checks would abort the process for.
+FLAGS = ["--no-force-async-hooks-checks"]
+NO_NODE = (
+    "node is not installed. Install Node.js 18 or later (Debian and Ubuntu: apt-get install nodejs; "
+    "macOS: brew install node; others: see nodejs.org) and make sure that `node` is on the PATH."
+)
+
+
+class JavaScript(LiveLanguage):
+    """Node with the variables of earlier blocks."""
+
+    name = "JavaScript"
+    aliases = ("js", "node", "nodejs", "ecmascript")
+    file_extension = "js"
+    comment = "//"
+    definitions = r"^(?:const|let|var|(?:async\s+)?function\*?|class)\s+([A-Za-z_$][\w$]*)"
+    quotes_paths = True
+    analysis = "interpreter.policy.analysis.javascript:analyze"
+    scanners = ("interpreter.policy.scanners.scanner:SEMGREP",)
+    cell_magic = "%%script node"
+    order = 3
+
+    def __init__(self, computer: HasContext | None = None) -> None:
+        super().__init__(computer)
+        self._pipes = itertools.count(1)
+
+    def _node(self) -> str | None:
+        return shutil.which("node", path=self.context.own_environment().get("PATH"))
+
+    def version(self) -> str | None:
+        node = self._node()
+        number = node and program_version(node, self.context.containment)
+        return f"Node.js {number}" if number else None
+
+    def launch(self) -> Launch:
+        node = self._node()
+        if node is None:
+            raise SessionStartError(self.name, NO_NODE)
+        worker = ["exec", node, *FLAGS, str(DRIVER), "{data}"]
+        return Launch(worker, env=self.context.environment(), cwd=self.context.cwd, interrupt_frames=True)
+
+    def channels(self) -> Channels:
+        """Two named pipes, which the driver opens for child processes: Node cannot be sent descriptors."""
+        folder = self.start().folder
+        number = next(self._pipes)
+        channels = Channels()
+        for name in ("stdout", "stderr"):
+            path = folder / f"{name}-{number}"
+            os.mkfifo(path, 0o600)
+            channels.reads.append((os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW), name))
+            # our own writing end: without it, the pipe would be at its end before a child opens it
+            channels.held.append(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW))
+            channels.fields[name] = str(path)
+            with contextlib.suppress(FileNotFoundError):
+                (folder / f"{name}-{number - 1}").unlink()
+        return channels
+
+    def fields(self) -> Frame:
+        return {"active_lines": self.context.active_lines}

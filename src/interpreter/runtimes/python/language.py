@@ -23,7 +23,7 @@ from interpreter.runtimes.state import Restored
 if TYPE_CHECKING:
     from interpreter.runtimes.base import BaseLanguage
     from interpreter.runtimes.context import SessionContext
-    from interpreter.runtimes.overlay import DryRun, Overlay
+    from interpreter.runtimes.dry_run import DryRun, Overlay
     from interpreter.runtimes.seccomp_notify import Gate
 
 DRIVER = Path(__file__).with_name("driver") / "start.py"
@@ -180,7 +180,7 @@ class Python(LiveLanguage):
         return self.context.snapshots + 1  # one is the present state, which is not returned to
 
     def dry_run(self, overlay: Overlay) -> DryRun:
-        from interpreter.runtimes.python.dry_run import PythonDryRun
+        from interpreter.runtimes.dry_run import PythonDryRun
 
         return PythonDryRun(self, overlay)
 

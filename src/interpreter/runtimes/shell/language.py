@@ -8,10 +8,8 @@ import os
 import re
 import shutil
 import signal
-import socket
 import struct
 import sys
-import tempfile
 import termios
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -19,7 +17,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interpreter.errors import NotPreviewableError, NotRestorableError, SessionStartError, UsageError
+from interpreter.errors import NotRestorableError, SessionStartError, UsageError
 from interpreter.messages import Chunk
 from interpreter.runtimes.block import Block, Channel, Channels, Spool, console, outputs_folder
 from interpreter.runtimes.launch import KEYBOARD, Containment, Launch, path_of, program_version
@@ -38,8 +36,7 @@ from interpreter.runtimes.shell.dialect import (
 from interpreter.runtimes.state import SAVING, Completions, Restored, Text, Value, Variable, Window
 
 if TYPE_CHECKING:
-    from interpreter.runtimes.overlay import DryRun, Overlay
-    from interpreter.runtimes.seccomp_notify import Denied
+    from interpreter.runtimes.dry_run import DryRun, Overlay
 
 
 Size = tuple[int, int]
@@ -96,7 +93,6 @@ SYNTAX_ERROR = 2
 FAREWELL = b"builtin trap - EXIT; exit\n"  # the state is saved, and it is not the user's exit
 VARIABLE = re.compile(r"\$\{?(\w*)\Z")
 STARTER = Path(__file__).parent.with_name("python") / "driver" / "start_in_view.py"  # enters an overlay
-NO_SHELL = "No shell could be started in which the block could be tried out."
 NOT_FOR_US = ("BASH_ENV", "ENV")  # files that a shell without a prompt would run at its start
 
 
@@ -351,6 +347,8 @@ class Shell(LiveLanguage):
         return other
 
     def dry_run(self, overlay: Overlay) -> DryRun:
+        from interpreter.runtimes.dry_run import ShellDryRun
+
         return ShellDryRun(self, overlay)
 
     # -- ends --------------------------------------------------------------------------------------------
@@ -368,70 +366,6 @@ class Shell(LiveLanguage):
         super().terminate()
         self._keyboard = self._state = self._state_in = None
         self._blocks.clear()
-
-
-class ShellDryRun:
-    """A dry run of a block in a new shell in an overlay, until the choice whether the live one takes over its state."""
-
-    def __init__(self, language: Shell, overlay: Overlay) -> None:
-        from interpreter.runtimes.overlay import TIMEOUT
-        from interpreter.runtimes.seccomp_notify import Gate
-
-        language.check_idle("A shell block is running: none can be previewed now.")
-        self.lost: list[str] = []
-        self._language, self._overlay, self._gate = language, overlay, Gate()
-        self._code, self._ended, self._over = "", "", False
-        with tempfile.TemporaryDirectory(prefix="interpreter-") as folder, socket.socket(socket.AF_UNIX) as door:
-            door.bind(f"{folder}/door")
-            door.listen(1)
-            door.settimeout(TIMEOUT)
-            self.active = language.in_overlay(f"{folder}/door")
-            copy = self.active.start()
-            self.active.known_cwd, self.active.known_env = None, {}  # its state may be older than both
-            overlay.shared.append(str(copy.folder))
-            try:
-                line, _ = door.accept()
-                overlay.enter(line, self._gate)
-            except BaseException as error:
-                self.drop()
-                if isinstance(error, TimeoutError):
-                    raise NotPreviewableError(NO_SHELL) from error
-                raise
-
-    def run(self, code: str) -> Iterator[Chunk]:
-        self._code = code
-        for chunk in self.active.run(code):
-            self._ended = chunk.get("ended", self._ended)
-            yield chunk
-
-    @property
-    def died(self) -> bool:
-        return self._over or self._ended in ("", "died", "background")
-
-    @property
-    def denied(self) -> list[Denied]:
-        return self._gate.denied
-
-    def keep(self) -> list[str]:
-        """The live shell takes over what a state can hold, which excludes background jobs."""
-        from interpreter.runtimes.seccomp_notify import others_in
-
-        language, copy = self._language, self.active.runtime
-        state, context = self.active.saved_state(), self.active.context
-        left = others_in(self._overlay.place, copy.pid if copy is not None else None)
-        self.drop()
-        if state is None:
-            return ["the shell's variables"]
-        language.take_over(state, self._code)
-        language.context.cwd = context.cwd
-        language.context.exported.update(context.exported)
-        language.known_cwd, language.known_env = context.cwd, dict(language.context.exported)
-        return [f"{each}, which was ended" for each in left]
-
-    def drop(self) -> None:
-        self._over = True
-        self.active.terminate()
-        self._gate.open(self._overlay.place)
 
 
 def how_exited(event: Frame) -> str:

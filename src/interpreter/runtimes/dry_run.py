@@ -1,0 +1,378 @@
+"""Dry runs: a block runs in a copy of its runtime, which sees the workspace through a copy-on-write overlay.
+
+For Python, the copy is a fork of the worker, and the worker itself is suspended. For the shell, it is a new shell.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import platform
+import shutil
+import socket
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from interpreter.errors import NotPreviewableError
+from interpreter.messages import Chunk
+from interpreter.runtimes.base import BaseLanguage
+from interpreter.runtimes.block import notice
+from interpreter.runtimes.calls import DryRunTools
+from interpreter.runtimes.live import how_done, how_it_ended
+from interpreter.runtimes.protocol import Frame
+from interpreter.runtimes.seccomp_notify import MACHINES, Denied, Gate, filter_program, others_in
+from interpreter.runtimes.state import numbers
+
+if TYPE_CHECKING:
+    from interpreter.runtimes.python import Python
+    from interpreter.runtimes.shell.language import Shell
+
+
+TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
+MEMORY = "/dev/shm"
+ROOM = 1024 * 1024 * 1024  # bytes that must be free where files are held in memory
+MOST = 3  # places to try for a layer: not every file system can hold one
+LOCK = "lock"
+PREFIX = "interpreter-view-"
+TIMEOUT = 60.0  # seconds
+
+
+class DryRun(Protocol):
+    """A copy of a runtime in an overlay: the block runs in the copy, and then one of the two is kept."""
+
+    lost: list[str]
+    """What the copy lacks that the runtime has: connections, threads, pipes."""
+
+    @property
+    def active(self) -> BaseLanguage:
+        """The language that runs the block; `stop` works on it."""
+
+    def run(self, code: str) -> Iterator[Chunk]:
+        """Run the block and yield its chunks; an interrupt ends it as any other."""
+
+    @property
+    def died(self) -> bool:
+        """Whether the copy ended: then it cannot be kept."""
+
+    @property
+    def denied(self) -> list[Denied]:
+        """What the block tried to do and could not."""
+
+    def keep(self) -> list[str]:
+        """Continue with the copy, in the real file system; what could not come along."""
+
+    def drop(self) -> None:
+        """End the copy and everything that it started: the runtime is as it was."""
+
+
+class Overlay:
+    """The workspace, the home folder and temporary files, which a block can change here without consequence."""
+
+    def __init__(self, workspace: str) -> None:
+        self.workspace = os.path.realpath(workspace)
+        self.shared: list[str] = []  # folders that stay as they are
+        self.layers: dict[str, str] = {}  # by folder, where its changes go; known once a process is inside
+        self.place = 0  # the number of its mount namespace
+        self._folders: dict[str, tuple[str, int]] = {}  # for layers, with a lock on each; by the folder they are in
+
+    @staticmethod
+    def check(workspace: str) -> None:
+        """Raise NotPreviewableError if this system cannot make one."""
+        if sys.platform != "linux":
+            raise NotPreviewableError("A preview needs Linux: this system has no copy-on-write view of a folder.")
+        if platform.machine() not in MACHINES:
+            raise NotPreviewableError(
+                f"A preview cannot close the network on this kind of machine ({platform.machine()})."
+            )
+        path = os.path.realpath(workspace)
+        if path == "/":
+            raise NotPreviewableError(f"There can be no copy-on-write view of {path}.")
+        inside = [mount for mount in mounts() if mount.startswith(path + "/")]
+        if inside:
+            raise NotPreviewableError(f"Another file system is mounted in the workspace, at {inside[0]}.")
+
+    def enter(self, line: socket.socket, gate: Gate) -> list[str]:
+        """Have the process at the other end of a socket enter the overlay; what it had to leave outside."""
+        try:
+            with line:
+                line.settimeout(TIMEOUT)
+                line.sendall(json.dumps(self._plan()).encode() + b"\n")
+                data, listeners, _, _ = socket.recv_fds(line, 65536, 1)
+                while data and not data.endswith(b"\n"):
+                    data += line.recv(65536)
+                said: dict[str, Any] = json.loads(data) if data else {"failed": "the process ended"}
+                if "failed" in said:
+                    raise NotPreviewableError(
+                        f"There is no copy-on-write view of the workspace here: {said['failed']}."
+                    )
+                self.layers, self.place = said["layers"], said["place"]
+                gate.close(self.place)
+                for listener in listeners:
+                    gate.attend(listener)
+                line.sendall(b"x")
+                return list(said["lost"])
+        except OSError as error:
+            raise NotPreviewableError("The process that the block should be tried out in does not answer.") from error
+
+    def _plan(self) -> dict[str, Any]:
+        """What the process that enters has to know."""
+        # programs write caches, settings and temporary files outside the workspace
+        named = (*TEMPORARY, tempfile.gettempdir(), str(Path.home()))
+        found = dict.fromkeys(os.path.realpath(path) for path in named if os.path.isdir(path))
+        outermost = [path for path in found if not any(is_below(path, other) and path != other for other in found)]
+        roots = []
+        for number, path in enumerate([*filter(self._fits, outermost), self.workspace]):
+            needed = path == self.workspace
+            bases = self._layer_folders(path, in_memory=not needed)
+            roots.append({"path": path, "name": str(number), "bases": bases, "needed": needed})
+        program = filter_program().hex()
+        return {"roots": roots, "shared": self.shared, "filter": program, "machine": platform.machine()}
+
+    def _fits(self, path: str) -> bool:
+        if path == "/" or is_below(path, self.workspace) or not os.access(path, os.W_OK | os.X_OK):
+            return False
+        return all(is_below(mount, self.workspace) for mount in mounts() if mount.startswith(path + "/"))
+
+    def _layer_folders(self, root: str, in_memory: bool) -> list[str]:
+        """Folders to try for a layer over the root, on different file systems; none is inside the root."""
+        named = [tempfile.gettempdir(), *TEMPORARY, str(Path.home())]
+        if in_memory and os.path.isdir(MEMORY) and shutil.disk_usage(MEMORY).free >= ROOM:
+            named.insert(0, MEMORY)
+        parents = [path for path in dict.fromkeys(map(os.path.realpath, named)) if not is_below(path, root)]
+        usable = [path for path in parents if os.access(path, os.W_OK | os.X_OK)][:MOST]
+        for parent in usable:
+            if parent not in self._folders:
+                remove_abandoned(parent)
+                folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=parent)
+                self._folders[parent] = folder, lock(folder)
+        return [self._folders[parent][0] for parent in usable]
+
+    def remove(self) -> None:
+        """Delete what was written."""
+        folders, self._folders = self._folders, {}
+        for folder, locked in folders.values():
+            delete(folder)
+            os.close(locked)
+
+
+def is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def lock(folder: str) -> int:
+    """Mark a folder as in use, for as long as the descriptor is open."""
+    path = os.path.join(folder, LOCK)
+    descriptor = os.open(path + ".new", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    os.rename(path + ".new", path)
+    return descriptor
+
+
+def remove_abandoned(parent: str) -> None:
+    """Delete the folders of a host that was killed in the middle of a preview."""
+    for name in os.listdir(parent):
+        if not name.startswith(PREFIX):
+            continue
+        try:
+            descriptor = os.open(os.path.join(parent, name, LOCK), os.O_RDWR | os.O_CLOEXEC)
+        except OSError:
+            continue  # another user's, or so new that it has no lock yet
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            delete(os.path.join(parent, name))
+        except BlockingIOError:
+            pass  # in use
+        finally:
+            os.close(descriptor)
+
+
+def delete(folder: str) -> None:
+    """Delete a folder, whatever the modes in it say."""
+    for place, names, _ in os.walk(folder):
+        for path in (os.path.join(place, name) for name in names):
+            if not os.path.islink(path):
+                os.chmod(path, 0o700)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def mounts() -> list[str]:
+    with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
+        return [line.split()[4].replace("\\040", " ") for line in file]
+
+
+# -- Python ------------------------------------------------------------------------------------------------------------
+
+NO_COPY = "The Python session cannot be copied now, so that a block could be tried out in the copy."
+COPY_ENDED = "The copy of the Python session in which this ran has ended ({how}). The session itself goes on.\n"
+THREADS = "A library in the Python session has threads that cannot be copied, so no block can be tried out in it."
+
+
+class PythonDryRun:
+    """A dry run in a fork of the worker, until the choice between the two processes."""
+
+    def __init__(self, language: Python, overlay: Overlay) -> None:
+        self.lost: list[str] = []
+        self.active = language
+        self._overlay = overlay
+        self._done: Frame | None = None
+        self._over = False
+        self._runtime = runtime = language.start()
+        language.check_idle("A Python block is running: none can be previewed now.")
+        if language.gate is None:
+            language.gate = Gate()
+        self._gate = language.gate
+        if not runtime.alive:
+            language.expect_fresh_worker(runtime)
+        runtime.have_worker()
+        if runtime.query({"op": "leave_view"}, TIMEOUT, early=True) is None:  # it is not ready, or cannot be copied
+            raise NotPreviewableError(NO_COPY)
+        if language.state is not None:  # a snapshot of now, so that the block can be undone after it was kept
+            runtime.snapshots.take(language.present, language.most_snapshots)
+        ours, theirs = socket.socketpair()
+        with theirs:
+            replaced = runtime.snapshots.suspend_worker(next(numbers), theirs.fileno())
+        if not replaced:
+            ours.close()
+            raise NotPreviewableError(NO_COPY)
+        try:
+            outside = overlay.enter(ours, self._gate)
+            ready = runtime.snapshots.first_words()
+            if ready is None or ready["unknown_threads"]:
+                raise NotPreviewableError(NO_COPY if ready is None else THREADS)
+        except BaseException:
+            self.drop()
+            raise
+        self.lost = [*ready["lost"], *outside]
+
+    def run(self, code: str) -> Iterator[Chunk]:
+        language, runtime = self.active, self._runtime
+        language.stopped = False
+        fields = language.run_fields()
+        runtime.calls.tools = DryRunTools()
+        runtime.settle(runtime.block)
+        block = runtime.begin(code, language.channels(), fields, language.context.timeout)
+        if language.was_stopped():
+            runtime.interrupt()
+        try:
+            for event in runtime.events(block):
+                match event["event"]:
+                    case "done":
+                        self._done = event
+                        yield language.closing(event.get("exit_code"), how_done(event))
+                    case "exited" | "detached":
+                        in_background = event["event"] == "detached"
+                        how = "it was moved to the background" if in_background else how_it_ended(event["code"])
+                        yield notice(COPY_ENDED.format(how=how))
+                        ended = "timed_out" if event.get("why") == "timed_out" else "died"
+                        yield language.closing(event.get("code"), ended)
+                    case _:
+                        yield from language.chunks(event)
+        finally:
+            runtime.leave(block)
+
+    @property
+    def died(self) -> bool:
+        return self._over or self._done is None or not self._runtime.alive
+
+    @property
+    def denied(self) -> list[Denied]:
+        said = (self._done or {}).get("denied", {"paths": [], "hosts": []})
+        hosts = [Denied("network", "python", host) for host in said["hosts"]]
+        paths = [Denied("write", "python", path) for path in said["paths"]]
+        found = self._gate.denied
+        if hosts:  # which say better what Python tried to reach
+            nameless = [each for each in found if each.what == "network" and not each.target]
+            found = [each for each in found if each not in nameless or not each.by.startswith("python")]
+        return [*found, *hosts, *paths]
+
+    # -- the choice ----------------------------------------------------------------------------------------------
+
+    def keep(self) -> list[str]:
+        self._over = True
+        self._gate.open(self._overlay.place)
+        runtime, place = self._runtime, self._overlay.place
+        left = [f"{each}, which goes on where it was" for each in others_in(place, runtime.pid)]
+        answer = runtime.query({"op": "leave_view"}, TIMEOUT, early=True)  # the copy returns to the real files
+        if answer is None or not runtime.alive:
+            runtime.snapshots.end_dry_run(keep=False, place=place)
+            return ["the variables, which are as they were before the block"]
+        runtime.snapshots.end_dry_run(keep=True)
+        self.active.state_before = self.active.leave_state()
+        self.active.apply_changes(self._done or {})
+        return [*self.lost, *(each for each in answer["lost"] if each not in self.lost), *left]
+
+    def drop(self) -> None:
+        if self._over:
+            return
+        self._over = True
+        self._runtime.settle(self._runtime.block)
+        self._runtime.snapshots.end_dry_run(keep=False, place=self._overlay.place)
+        self._gate.open(self._overlay.place)
+
+
+# -- the shell ---------------------------------------------------------------------------------------------------------
+
+NO_SHELL = "No shell could be started in which the block could be tried out."
+
+
+class ShellDryRun:
+    """A dry run in a new shell, until the choice whether the live one takes over its state."""
+
+    def __init__(self, language: Shell, overlay: Overlay) -> None:
+        language.check_idle("A shell block is running: none can be previewed now.")
+        self.lost: list[str] = []
+        self._language, self._overlay, self._gate = language, overlay, Gate()
+        self._code, self._ended, self._over = "", "", False
+        with tempfile.TemporaryDirectory(prefix="interpreter-") as folder, socket.socket(socket.AF_UNIX) as door:
+            door.bind(f"{folder}/door")
+            door.listen(1)
+            door.settimeout(TIMEOUT)
+            self.active = language.in_overlay(f"{folder}/door")
+            copy = self.active.start()
+            self.active.known_cwd, self.active.known_env = None, {}  # its state may be older than both
+            overlay.shared.append(str(copy.folder))
+            try:
+                line, _ = door.accept()
+                overlay.enter(line, self._gate)
+            except BaseException as error:
+                self.drop()
+                if isinstance(error, TimeoutError):
+                    raise NotPreviewableError(NO_SHELL) from error
+                raise
+
+    def run(self, code: str) -> Iterator[Chunk]:
+        self._code = code
+        for chunk in self.active.run(code):
+            self._ended = chunk.get("ended", self._ended)
+            yield chunk
+
+    @property
+    def died(self) -> bool:
+        return self._over or self._ended in ("", "died", "background")
+
+    @property
+    def denied(self) -> list[Denied]:
+        return self._gate.denied
+
+    def keep(self) -> list[str]:
+        """The live shell takes over what a state can hold, which excludes background jobs."""
+        language, copy = self._language, self.active.runtime
+        state, context = self.active.saved_state(), self.active.context
+        left = others_in(self._overlay.place, copy.pid if copy is not None else None)
+        self.drop()
+        if state is None:
+            return ["the shell's variables"]
+        language.take_over(state, self._code)
+        language.context.cwd = context.cwd
+        language.context.exported.update(context.exported)
+        language.known_cwd, language.known_env = context.cwd, dict(language.context.exported)
+        return [f"{each}, which was ended" for each in left]
+
+    def drop(self) -> None:
+        self._over = True
+        self.active.terminate()
+        self._gate.open(self._overlay.place)
