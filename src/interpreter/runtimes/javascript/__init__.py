@@ -14,6 +14,8 @@ from interpreter.runtimes.launch import Launch, program_version
 from interpreter.runtimes.live import HasContext, LiveLanguage
 from interpreter.runtimes.protocol import Frame
 
+__all__ = ["JavaScript"]
+
 DRIVER = Path(__file__).with_name("driver") / "main.cjs"
 # An interrupt by V8's termination upsets the bookkeeping that these checks would abort the process for.
 FLAGS = ["--no-force-async-hooks-checks"]
