@@ -298,6 +298,11 @@ def outputs_folder() -> Path:
 SWEEP_AFTER = 0.4  # seconds from an interrupt until the block's children are killed
 AGAIN_AFTER = 0.6  # until it is interrupted once more: while os.system() waits for a child, it takes none
 KILL_AFTER = 1.0  # seconds from an interrupt until the worker is killed
+STEPS = {  # the next stage, and the seconds until the one after it
+    "running": ("asked", SWEEP_AFTER),
+    "asked": ("swept", AGAIN_AFTER - SWEEP_AFTER),
+    "swept": ("pressed", KILL_AFTER - AGAIN_AFTER),
+}
 START_DELAYS = 25  # how often the first of these steps is put off for a worker that is still starting
 STARVED = 0.3  # of the time: a thread that waited so long for a processor could not react
 STARVED_DELAYS = 75  # how often a step is put off for that
@@ -348,17 +353,10 @@ class Clock:
             self.advance()
 
     def advance(self) -> None:
-        now = time.monotonic()
-        match self.stage:
-            case "running":
-                self.stage, self._until = "asked", now + SWEEP_AFTER
-                self._before, self._since = self._scheduled(), time.monotonic()
-            case "asked":
-                self.stage, self._until = "swept", now + AGAIN_AFTER - SWEEP_AFTER
-            case "swept":
-                self.stage, self._until = "pressed", now + KILL_AFTER - AGAIN_AFTER
-            case _:
-                self.stage, self._until = "killed", None
+        if self.stage == "running":
+            self._before, self._since = self._scheduled(), time.monotonic()
+        self.stage, wait = STEPS.get(self.stage, ("killed", None))
+        self._until = None if wait is None else time.monotonic() + wait
 
 
 def scheduled_times(pid: int) -> dict[str, tuple[float, float]]:

@@ -15,10 +15,7 @@ from interpreter.sigint import interrupt_user_code
 if TYPE_CHECKING:
     from interpreter.runtimes.launch import Containment
 
-NO_TOOLS = "There is no computer to call here."
 OVER = "Only a running block can use the computer, and the one that this belongs to has ended."
-NOT_IN_A_TRIAL = "A block that is only tried out cannot use the computer: what that does cannot be taken back."
-TOO_MANY = "Too many calls at the same time: wait for some of them."
 MOST = 500  # of one runtime at the same time; each has a thread
 HARMLESS = ("names",)  # calls that only list names: allowed at any time, also for a completion
 
@@ -91,7 +88,8 @@ class DryRunTools:
     """Refuses the calls of a block in a dry run: the effects of a tool cannot be taken back."""
 
     def answer(self, call: Call) -> Frame:
-        return {"error": {"type": "PermissionError", "words": NOT_IN_A_TRIAL}}
+        words = "A block that is only tried out cannot use the computer: what that does cannot be taken back."
+        return {"error": {"type": "PermissionError", "words": words}}
 
     def stand_in(self, call: Callable[[str, str], Any]) -> Any:
         return None
@@ -211,13 +209,13 @@ class Calls:
         is_over = block is None or block.finished
         call = Call(self, frame, block)
         if self.tools is None or (is_over and call.how not in HARMLESS):
-            self._reply(call, failure(OVER if self.tools else NO_TOOLS))
+            self._reply(call, failure(OVER if self.tools else "There is no computer to call here."))
             return
         with self._lock:
             if is_free := call.number not in self._running and len(self._running) < MOST:
                 self._running[call.number] = call
         if not is_free:
-            self._reply(call, failure(TOO_MANY))
+            self._reply(call, failure("Too many calls at the same time: wait for some of them."))
             return
         name = f"{self.language} calls {call.path}"
         threading.Thread(target=self._run, args=(call, self.tools), name=name, daemon=True).start()

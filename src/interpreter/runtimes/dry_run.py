@@ -226,7 +226,7 @@ class PythonDryRun:
             language.gate = Gate()
         self._gate = language.gate
         if not runtime.alive:
-            language.expect_fresh_worker(runtime)
+            language.known_cwd, language.known_env = runtime.launch.cwd, {}  # where the first worker started
         runtime.have_worker()
         if runtime.query({"op": "leave_view"}, TIMEOUT, early=True) is None:  # it is not ready, or cannot be copied
             raise NotPreviewableError(NO_COPY)
@@ -316,8 +316,6 @@ class PythonDryRun:
 
 # -- the shell ---------------------------------------------------------------------------------------------------------
 
-NO_SHELL = "No shell could be started in which the block could be tried out."
-
 
 class ShellDryRun:
     """A dry run in a new shell, until the choice whether the live one takes over its state."""
@@ -341,7 +339,8 @@ class ShellDryRun:
             except BaseException as error:
                 self.drop()
                 if isinstance(error, TimeoutError):
-                    raise NotPreviewableError(NO_SHELL) from error
+                    words = "No shell could be started in which the block could be tried out."
+                    raise NotPreviewableError(words) from error
                 raise
 
     def run(self, code: str) -> Iterator[Chunk]:

@@ -130,8 +130,8 @@ class LiveLanguage(BaseLanguage):
         yield self.closing(event["code"], "timed_out" if event["why"] == "timed_out" else "died")
 
     def revive(self, runtime: Runtime) -> Iterator[Chunk]:
-        """The worker ended between blocks: the next one starts afresh."""
-        self.expect_fresh_worker(runtime)
+        """The worker ended between blocks: the next one starts where the first one did."""
+        self.known_cwd, self.known_env = runtime.launch.cwd, {}
         yield from ()
 
     def settle(self, event: Frame) -> None:
@@ -153,10 +153,6 @@ class LiveLanguage(BaseLanguage):
             self.runtime = runtime  # not one that could not start
             self.known_cwd, self.known_env = launch.cwd, dict(self.context.exported)
         return self.runtime
-
-    def expect_fresh_worker(self, runtime: Runtime) -> None:
-        """The next worker starts where the first one did."""
-        self.known_cwd, self.known_env = runtime.launch.cwd, {}
 
     def run(self, code: str) -> Iterator[Chunk]:
         run: Run | None = None
@@ -421,8 +417,8 @@ class LiveLanguage(BaseLanguage):
         return self.runtime.launch.containment if self.runtime is not None else None
 
     def has_begun(self) -> bool:
-        """Whether a block has left anything."""
-        return self.runtime is not None and self.runtime.has_begun
+        """Whether a block has left anything, here or in the runtime that this one began with."""
+        return self.runtime is not None and (self.runtime.block is not None or self.runtime.inherits)
 
     def hand_over(self, other: Any) -> Restored:
         """Give another language of the same kind, which has no runtime yet, the present state."""

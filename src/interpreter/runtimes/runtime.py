@@ -203,11 +203,6 @@ class Runtime:
         return self._process is not None
 
     @property
-    def has_begun(self) -> bool:
-        """Whether a block has left something, here or in the runtime that this one began with."""
-        return self.block is not None or self.inherits
-
-    @property
     def folder(self) -> Path:
         """A private folder that is deleted with the runtime."""
         if self._folder is None:
@@ -470,28 +465,25 @@ class Runtime:
         if block.interrupted:
             clock.interrupted()
         while (left := clock.remaining()) == 0:
-            self._escalate(block, clock)
+            match clock.stage:
+                case "running":
+                    clock.why = "timed_out"
+                    self.interrupt()
+                case "asked" if self.ready is None and self.launch.dialect is None and clock.may_still_start():
+                    continue  # a slow start on a busy machine is no stuck code
+                case "asked":
+                    self.control.say(f"sweep {block.started}")
+                    self._signal(block)
+                case "swept":
+                    self._signal(block)
+                case "pressed" if clock.in_grace_period():
+                    self._signal(block)
+                    continue
+                case "pressed":
+                    clock.why = clock.why if clock.why == "timed_out" else "killed"
+                    self.control.say("kill")
+            clock.advance()
         return left
-
-    def _escalate(self, block: Block, clock: Clock) -> None:
-        match clock.stage:
-            case "running":
-                clock.why = "timed_out"
-                self.interrupt()
-            case "asked" if self.ready is None and self.launch.dialect is None and clock.may_still_start():
-                return  # a slow start on a busy machine is no stuck code
-            case "asked":
-                self.control.say(f"sweep {block.started}")
-                self._signal(block)
-            case "swept":
-                self._signal(block)
-            case "pressed" if clock.in_grace_period():
-                self._signal(block)
-                return
-            case "pressed":
-                clock.why = clock.why if clock.why == "timed_out" else "killed"
-                self.control.say("kill")
-        clock.advance()
 
     def _received(self, frame: Frame) -> None:
         """A frame from the worker."""

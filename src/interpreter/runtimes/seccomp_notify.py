@@ -26,7 +26,6 @@ UNREPORTED = ("/run/nscd/socket", "/var/run/nscd/socket", "/run/systemd/userdb")
 ADDRESS = 110  # bytes of the longest local one
 
 # name: number on x86_64, on aarch64
-NETWORK = {"socket": (41, 198), "connect": (42, 203), "io_uring_setup": (425, 425)}
 SIGNALS = {
     "kill": (62, 129),
     "tkill": (200, 130),
@@ -35,8 +34,17 @@ SIGNALS = {
     "rt_tgsigqueueinfo": (297, 240),
     "pidfd_send_signal": (424, 424),
 }
-PROCESSES = {"ptrace": (101, 117), "process_vm_writev": (311, 271), "pidfd_getfd": (438, 438)}
-MOUNTS = {
+CALLS = {
+    **SIGNALS,
+    # the network
+    "socket": (41, 198),
+    "connect": (42, 203),
+    "io_uring_setup": (425, 425),
+    # other processes
+    "ptrace": (101, 117),
+    "process_vm_writev": (311, 271),
+    "pidfd_getfd": (438, 438),
+    # mounts
     "mount": (165, 40),
     "umount2": (166, 39),
     "pivot_root": (155, 41),
@@ -49,8 +57,7 @@ MOUNTS = {
     "fsmount": (432, 432),
     "fspick": (433, 433),
     "mount_setattr": (442, 442),
-}
-MACHINE = {
+    # the machine
     "reboot": (169, 142),
     "kexec_load": (246, 104),
     "kexec_file_load": (320, 294),
@@ -87,8 +94,7 @@ def asked_calls() -> dict[int, str]:
     if platform.machine() not in MACHINES:
         return {}
     column = MACHINES[platform.machine()][0]
-    everything = NETWORK | SIGNALS | PROCESSES | MOUNTS | MACHINE
-    return {numbers[column]: name for name, numbers in everything.items()}
+    return {numbers[column]: name for name, numbers in CALLS.items()}
 
 
 def filter_program() -> bytes:

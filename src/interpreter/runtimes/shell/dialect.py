@@ -288,7 +288,8 @@ class ShellDialect:
             pieces = [(line, "\n" * (line - 1) + piece) for line, piece in pieces]
             pieces[:-1] = [(line, text + REACHED) for line, text in pieces[:-1]]
         chosen = state_file(folder, self._chosen[1]) if self._chosen else None
-        self._files = [folder / "exports", *(old for old in numbered_states(folder)[: -self.kept] if old != chosen)]
+        old_states = [state_file(folder, number) for number in state_numbers(folder)[: -self.kept]]
+        self._files = [folder / "exports", *(old for old in old_states if old != chosen)]
         written: list[tuple[int, Path]] = []
         for line, text in pieces:
             file = folder / (f"block{self._block}" if not written else f"block{self._block}.{line}")
@@ -307,11 +308,11 @@ class ShellDialect:
 
     def last_state(self, folder: Path) -> Path | None:
         """The newest state that was saved to its end, or the one that was chosen since."""
-        saved = [folder / "state.exit", *reversed(numbered_states(folder))]
-        chosen = None
+        numbers, chosen = state_numbers(folder), None
         if self._chosen is not None:
-            saved = [path for path in saved if number_of(path) > self._chosen[0]]
+            numbers = [number for number in numbers if number > self._chosen[0]]
             chosen = state_file(folder, self._chosen[1])
+        saved = [folder / "state.exit", *(state_file(folder, number) for number in reversed(numbers))]
         return next((path for path in saved if is_whole(path)), chosen)
 
     # -- states ----------------------------------------------------------------------------------------------
@@ -327,11 +328,6 @@ class ShellDialect:
             (folder / "state.exit").replace(state_file(folder, self._block))
         return state_file(folder, self._block)
 
-    def oldest(self, folder: Path) -> int:
-        """The block whose state is the oldest that is still there; 0 if there is none."""
-        states = numbered_states(folder)
-        return int(number_of(states[0])) if states else 0
-
     def choose(self, number: int) -> None:
         """Have the next shell start from the state after this block."""
         self._chosen = (self._block, number)
@@ -341,16 +337,10 @@ def state_file(folder: Path, number: int) -> Path:
     return folder / f"state.{number}"
 
 
-def number_of(state: Path) -> float:
-    """The block that left it; an exit comes last."""
-    number = state.name.removeprefix("state.")
-    return int(number) if number.isdigit() else float("inf")
-
-
-def numbered_states(folder: Path) -> list[Path]:
-    """The states after each block, the oldest first."""
+def state_numbers(folder: Path) -> list[int]:
+    """The blocks whose states are there, the oldest first."""
     numbers = (name.removeprefix("state.") for name in os.listdir(folder) if name.startswith("state."))
-    return [folder / f"state.{number}" for number in sorted(int(text) for text in numbers if text.isdigit())]
+    return sorted(int(text) for text in numbers if text.isdigit())
 
 
 def script(lines: list[str]) -> bytes:

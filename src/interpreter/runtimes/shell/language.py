@@ -31,6 +31,7 @@ from interpreter.runtimes.shell.dialect import (
     listed,
     read_file,
     state_file,
+    state_numbers,
     variables,
 )
 from interpreter.runtimes.state import SAVING, Completions, Restored, Text, Value, Variable, Window
@@ -294,7 +295,7 @@ class Shell(LiveLanguage):
         before = super().leave_state()
         assert self.runtime is not None
         self._dialect.kept = self.context.snapshots + 2
-        oldest = self._dialect.oldest(self.runtime.folder)
+        oldest = min(state_numbers(self.runtime.folder), default=0)
         self._blocks = {state: number for state, number in self._blocks.items() if number == 0 or number >= oldest}
         self._blocks.setdefault(before, 0)
         self._blocks[self.present] = self.runtime.next_number
