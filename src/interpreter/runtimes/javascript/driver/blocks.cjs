@@ -20,14 +20,14 @@ class Block {
     this.children = new Set();
     this.questions = new Map(); // to the person, not answered yet
     this.calls = new Map(); // to the computer's tools, not answered yet
-    this.active = activeKinds(); // what was going on before it started
+    this.active = activeKinds(); // what was active before it started
     this.failed = false;
-    this.errors = []; // what the system said no to, of those that nobody caught
+    this.errors = []; // the uncaught ones in which the system denied something
     this.cancelled = false; // interrupted: what it still does counts for nothing
-    this.hunts = 20; // for what goes on after an interrupt, at most
+    this.hunts = 20; // at most, for code that continues after an interrupt
     this.stopping = false; // interrupted, and waiting for its children
     this.ended = false;
-    this.late = false; // it has waited long enough for what it left going on
+    this.late = false; // it has waited long enough for what it left running
     this.watchers = new Set(); // called when something that it started is over
   }
 

@@ -64,7 +64,7 @@ function withOptions(given) {
   return named ? { args: given.slice(0, -1), kwargs: last } : { args: given };
 }
 
-/** The host's reply has come; to a call that nobody waits for any more it means nothing. */
+/** The host has replied; the reply to a call that has been given up is ignored. */
 function answered({ call, value, error }) {
   const block = blocks.current();
   const waiting = block?.calls.get(call);
@@ -131,7 +131,7 @@ function unpack(value) {
 
 // -- names --
 
-/** A name below the computer: call it, await it for its value, or go on below it. */
+/** A name below the computer: call it, await its value, or name something below it. */
 function part(path, awaitable = path.includes('.')) {
   const handler = {
     get(target, name) {

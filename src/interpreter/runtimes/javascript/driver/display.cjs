@@ -47,7 +47,7 @@ display.json = (value) => send({ 'application/json': value });
 display.png = (bytes) => send({ 'image/png': base64(bytes) });
 display.jpeg = (bytes) => send({ 'image/jpeg': base64(bytes) });
 
-/** What setTimeout and its like give back; a script ends with them, and nobody means to look at them. */
+/** What setTimeout and its like give back; a script that ends with one does not mean to show it. */
 function isTimer(value) {
   return ['Timeout', 'Immediate'].includes(value?.constructor?.name) && typeof value.hasRef === 'function';
 }

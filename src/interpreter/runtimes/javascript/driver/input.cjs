@@ -36,7 +36,7 @@ class Input extends Readable {
     this.block = block;
     this.fd = 0;
     this.wanted = false;
-    this.interfaces = new Set(); // of readline; they listen even when nobody wants a line
+    this.interfaces = new Set(); // of readline; they listen even when no code waits for a line
     this.on('resume', () => this.consider());
     this.on('newListener', () => this.consider());
   }

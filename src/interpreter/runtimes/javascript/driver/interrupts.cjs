@@ -1,5 +1,5 @@
 'use strict';
-// Ending code that does not let go of the main thread, by V8's own termination, with the session's state kept.
+// Ends code that blocks the main thread, through V8's termination; the session's state is kept.
 
 const { AsyncLocalStorage } = require('async_hooks');
 const { Session } = require('inspector');
@@ -23,7 +23,7 @@ let held = 0;
 let wanted = false; // while it was held
 let terminated = false;
 
-/** Called by the reader's thread in the middle of whatever runs; after 'ready' it terminates that. */
+/** Called by the reader's thread while code runs; after 'ready' it terminates that code. */
 function interrupt(block) {
   if (block <= ended) return 'over';
   if (held) {
@@ -77,7 +77,7 @@ function dismiss(block) {
   wanted = false;
 }
 
-/** Terminate the next code that goes on in this block's name after an `await`, and call back whether any did soon. */
+/** Terminate the next code of this block that continues after an `await`, and call back whether any did soon. */
 function hunt(block, done) {
   const timeout = setTimeout(end, HUNT, false);
   const unhook = promiseHooks.onBefore(() => {
@@ -94,7 +94,7 @@ function hunt(block, done) {
   }
 }
 
-class Aftermath extends Error {}
+class ResetCallbacks extends Error {}
 
 /** After a termination, and only then true: put things in order. */
 function recover() {
@@ -103,13 +103,13 @@ function recover() {
   for (const [file, module] of Object.entries(require.cache)) if (!module.loaded) delete require.cache[file];
   // An uncaught exception makes node clear its record of callbacks within callbacks.
   process.nextTick(() => {
-    throw new Aftermath();
+    throw new ResetCallbacks();
   });
   return true;
 }
 
 module.exports = {
-  Aftermath,
+  ResetCallbacks,
   dismiss,
   hold,
   hooks,

@@ -1,6 +1,6 @@
 'use strict';
-// After its last expression a block waits a while for what it left going on: timers that are about to fire, requests,
-// child processes. What takes longer goes on, and what it prints then still belongs to that block.
+// After its last expression a block waits a while for what it left running: timers that are about to fire, requests,
+// child processes. What takes longer keeps running, and its later output still belongs to that block.
 
 const { createHook } = require('async_hooks');
 const blocks = require('./blocks.cjs');
@@ -36,7 +36,7 @@ async function linger(block) {
     };
     block.watchers.add(recheck);
     const timeout = blocks.outside(() => timers.setTimeout(expire, LINGER, block));
-    // Whatever ends, ends with a callback; those of our own are outside of every block.
+    // Everything that ends does so with a callback; our own callbacks are outside of every block.
     const hook = createHook({ after: () => blocks.inside() && recheck() });
     hooks.add(hook);
     hook.enable();

@@ -68,7 +68,7 @@ function whereWeAre() {
   try {
     return process.cwd();
   } catch {
-    return undefined; // somebody removed the folder
+    return undefined; // the folder was removed
   }
 }
 
@@ -86,7 +86,7 @@ function stop(block) {
   computer.callOff(block);
   timers.clear(block);
   const again = () => link.askAgain(block.number);
-  if (interrupts.recover()) return again(); // what was queued may go on, and be busy too
+  if (interrupts.recover()) return again(); // queued code may continue, and be busy too
   link.ended(block.number);
   if (block.hunts > 0) return hunt(block, again);
   if (block.stopping || !block.children.size) return finish(block, 'interrupted');
@@ -95,7 +95,7 @@ function stop(block) {
   block.watchers.add(() => block.children.size || finish(block, 'interrupted'));
 }
 
-/** A loop that waits for files or the network would go on for ever: look until nothing is found any more. */
+/** A loop that waits for files or the network would never end: look until nothing is found any more. */
 function hunt(block, again) {
   interrupts.hunt(block, (caught) => {
     block.hunts = caught ? block.hunts - 1 : 0;
@@ -129,7 +129,7 @@ function ignoreSignals() {
 function ignore() {} // the frame that comes with the signal says which block is meant
 
 function reportUncaught(error, event) {
-  if (error instanceof interrupts.Aftermath) return;
+  if (error instanceof interrupts.ResetCallbacks) return;
   if (process.listenerCount(event) > 1) return; // the program takes care of it
   fail(blocks.owner(), error);
 }

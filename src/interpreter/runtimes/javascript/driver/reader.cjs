@@ -7,7 +7,7 @@ const { workerData } = require('worker_threads');
 const { ASKED, DOOMED, ENDED, INTERRUPT, MAIL, WRITTEN } = require('./shared.cjs');
 
 const { port, shared } = workerData;
-const PATIENCE = 25; // milliseconds for a main thread that is idle to notice by itself
+const NOTICE_WITHIN = 25; // milliseconds for a main thread that is idle to notice by itself
 const expression = (block) => `globalThis[Symbol.for(${JSON.stringify(INTERRUPT.description)})](${block})`;
 let socket;
 let pieces = [];
@@ -49,10 +49,10 @@ function bump(place) {
 /** The main thread was asked to end the block: force it if it does not hear. */
 function press(block) {
   pressing = block;
-  setTimeout(force, PATIENCE, block);
+  setTimeout(force, NOTICE_WITHIN, block);
 }
 
-/** Call the main thread's interrupt function, in the middle of whatever it is doing. */
+/** Call the main thread's interrupt function, while it is busy. */
 function force(block) {
   if (Atomics.load(shared, ENDED) >= block) return relax();
   if (!session) {

@@ -7,7 +7,7 @@ const { BlockSyntaxError } = require('./evaluate.cjs');
 
 const FRAME = /^\s+at /;
 
-/** The text of an error that nobody caught. */
+/** The text of an uncaught error. */
 function uncaught(error) {
   if (error instanceof BlockSyntaxError) return `${error.message}\n`;
   return `Uncaught ${cut(inspected(error))}\n`;
