@@ -87,11 +87,6 @@ class BaseLanguage:
         """The class that runs its blocks with these settings."""
         return cls
 
-    @classmethod
-    def rewinds(cls) -> bool:
-        """Whether its variables can return to an earlier state."""
-        return cls.restore is not BaseLanguage.restore
-
     def version(self) -> str | None:
         """What runs it, for the model to know, such as `Node.js 20.11`; None if it is missing, empty if irrelevant."""
         return ""

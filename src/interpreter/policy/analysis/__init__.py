@@ -46,7 +46,7 @@ def analyze(
     except Exception as error:  # noqa: BLE001 - an analysis from outside may raise anything: then the block may do anything
         notes.not_known(name, f"{FAILED} ({type(error).__name__}: {error})", 1, "unparsed")
     steps = tuple(doing.done() for doing in notes.steps if not doing.dropped)
-    keeps = described.run is not BaseLanguage.run and not described.rewinds()
+    keeps = described.run is not BaseLanguage.run and described.restore is BaseLanguage.restore
     return Effects(name, places.workspace, steps, defines, described.name if keeps else "")
 
 
