@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from interpreter.messages import Chunk
-from interpreter.runtimes.protocol import Frame, Pipe
+from interpreter.runtimes.protocol import READ_SIZE, Frame
 
 WAITING_LIMIT = 4 * 1024 * 1024  # characters that may wait for a slow consumer before the program has to
 
@@ -36,29 +36,60 @@ class Channels:
     plain: Callable[[str], str] = str  # cleans what is written before anyone reads it
 
 
-class Channel(Pipe):
-    """Our end of one of a block's pipes or terminals."""
+MOST_HELD = 1024 * 1024  # bytes; more than a pipe or a terminal can hold back
+MOST_EARLY = 64 * 1024  # characters
 
-    def __init__(self, block: Block, fd: int, name: str, plain: Callable[[str], str] = str) -> None:
-        super().__init__(fd)
-        self.block, self.name, self._plain = block, name, plain
+
+class Channel:
+    """Our end of a pipe or a terminal that a block, its children or the worker itself write to."""
+
+    order = 1  # what the driver framed before a child wrote comes first
+
+    def __init__(self, block: Block | None, fd: int, name: str, plain: Callable[[str], str] = str) -> None:
+        self.block, self.fd, self.name, self._plain = block, fd, name, plain
         self.before: Channel | None = None  # what arrived there comes first
+        self.early = ""  # the end of what was written while there was no block
+        self._open = True
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        os.set_blocking(fd, False)
+
+    def fileno(self) -> int:
+        return self.fd
 
     def ready(self) -> bool:
+        """Take what is there; False at the end."""
         if self.before is not None:
             self.before.drain()
-        return super().ready()
+        try:
+            data = os.read(self.fd, READ_SIZE)
+        except BlockingIOError:
+            return True
+        except OSError:
+            data = b""  # a pseudo-terminal whose last writer left answers with EIO
+        self._take(data)
+        return bool(data)
 
-    def take(self, data: bytes) -> None:
+    def drain(self) -> None:
+        """Take everything written so far, and little more of what a background job still writes."""
+        taken = 0
+        with contextlib.suppress(OSError):
+            while self._open and taken < MOST_HELD and (data := os.read(self.fd, READ_SIZE)):
+                taken += len(data)
+                self._take(data)
+
+    def _take(self, data: bytes) -> None:
         text = self._decoder.decode(data, final=not data)
-        if text:
+        if self.block is None:
+            self.early = (self.early + text)[-MOST_EARLY:]
+        elif text:
             self.block.put({"event": "stream", "name": self.name, "text": self._plain(text)})
 
     def ended(self) -> None:
-        if self in self.block.channels:
+        """The reader does not use it any more: close it."""
+        if self.block is not None and self in self.block.channels:
             self.block.channels.remove(self)
-        super().ended()
+        self._open = False
+        os.close(self.fd)
 
 
 # -- the block -------------------------------------------------------------------------------------------------------

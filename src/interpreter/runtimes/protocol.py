@@ -33,7 +33,6 @@ SAID: dict[str, dict[str, type]] = {
 }
 LONGEST = 1 << 28  # bytes of a frame
 READ_SIZE = 256 * 1024
-MOST_HELD = 1024 * 1024  # bytes; more than a pipe or a terminal can hold back
 
 # -- frames ------------------------------------------------------------------------------------------------------------
 
@@ -287,66 +286,3 @@ class Data(Connection):
         frames = [frame for line in self._lines.feed(data) if (frame := decode(line))]
         for frame in joined(frames):
             self._received(frame)
-
-
-class Pipe:
-    """Our end of a pipe or a terminal that processes of a runtime write to."""
-
-    order = 1  # what the driver framed before a child wrote comes first
-
-    def __init__(self, fd: int) -> None:
-        self.fd = fd
-        self._open = True
-        os.set_blocking(fd, False)
-
-    def fileno(self) -> int:
-        return self.fd
-
-    def ready(self) -> bool:
-        """Take what is there; False at the end."""
-        try:
-            data = os.read(self.fd, READ_SIZE)
-        except BlockingIOError:
-            return True
-        except OSError:
-            data = b""  # a pseudo-terminal whose last writer left answers with EIO
-        self.take(data)
-        return bool(data)
-
-    def drain(self) -> None:
-        """Take everything written so far, and little more of what a background job still writes."""
-        taken = 0
-        with contextlib.suppress(OSError):
-            while self._open and taken < MOST_HELD and (data := os.read(self.fd, READ_SIZE)):
-                taken += len(data)
-                self.take(data)
-
-    def take(self, data: bytes) -> None:
-        """Handle a piece; it is empty at the end."""
-        raise NotImplementedError
-
-    def ended(self) -> None:
-        self._open = False
-        os.close(self.fd)
-
-
-class Startup(Pipe):
-    """A worker's own stdout and stderr: before it is ready, the reason why it cannot start; then the block's.
-
-    `wrote` gets each piece, and returns whether it belongs to a block.
-    """
-
-    LIMIT = 64 * 1024
-
-    def __init__(self, wrote: Callable[[bytes], bool]) -> None:
-        reader, self.writer = os.pipe()
-        super().__init__(reader)
-        self._wrote = wrote
-        self._data = b""
-
-    def take(self, data: bytes) -> None:
-        if not self._wrote(data):
-            self._data = (self._data + data)[-self.LIMIT :]
-
-    def text(self) -> str:
-        return self._data.decode("utf-8", "replace")

@@ -22,7 +22,7 @@ from interpreter.runtimes.block import KILL_AFTER, Block, Channel, Channels, Clo
 from interpreter.runtimes.calls import Calls
 from interpreter.runtimes.context import nearest_folder
 from interpreter.runtimes.launch import HELD, Launch, Start, path_of
-from interpreter.runtimes.protocol import Control, Data, Frame, Reader, Startup, encode
+from interpreter.runtimes.protocol import Control, Data, Frame, Reader, encode
 from interpreter.runtimes.snapshots import Snapshots
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
@@ -33,7 +33,7 @@ ASKING = ("input_request", "call_asks")
 PRESS_GAP = 0.03  # seconds between two signals: a program that gets nothing but signals does nothing else
 REMEMBERED_BLOCKS = 32  # finished blocks whose late output still finds its place
 
-Worker = tuple[Data, Startup, "Frame | None", "int | None"]  # the connections to one, what it said of itself, its pid
+Worker = tuple[Data, Channel, "Frame | None", "int | None"]  # the connections to one, what it said of itself, its pid
 
 
 class SplitOff:
@@ -76,7 +76,7 @@ class Runtime:
         self.calls = Calls(name, launch.containment, self.send)
         self.snapshots = Snapshots(self)
         self._blocks: OrderedDict[int, Block] = OrderedDict()
-        self._ending = threading.Lock()  # held to record the worker's end, and to begin a block
+        self._ending = threading.Lock()  # held to record that the worker is ready or has ended, and to begin a block
         self._writing = threading.Lock()
         self._folder: Path | None = None
         self._terminal: Channel | None = None
@@ -154,17 +154,19 @@ class Runtime:
         self.alive, self.ready, self.exit_code, self.pid = True, None, None, None
         self.ended.clear()
         self._data = Data(ours, self._received)
-        self._startup = Startup(self._worker_wrote)
+        startup, writer = os.pipe()
+        # the worker's own output: before it is ready, the reason why it cannot start; then it belongs to the block
+        self._startup = Channel(None, startup, "stderr")
         self._reader.watch(self._data)
         self._reader.watch(self._startup)
         null = os.open(os.devnull, os.O_RDWR)
-        fds = [theirs.fileno(), null, self._startup.writer, self._startup.writer]
+        fds = [theirs.fileno(), null, writer, writer]
         try:
             (by or self.control).say(command, [*more, *fds])
         finally:
             theirs.close()
             os.close(null)
-            os.close(self._startup.writer)
+            os.close(writer)
         if self.launch.dialect:
             self._write(self.launch.dialect.greet(self.folder))
         if self.control.lost:
@@ -294,6 +296,8 @@ class Runtime:
         block.tend, block.on_end = self.tend, on_end
         with self._ending:
             self.block = self._blocks[block.number] = block
+            if self.ready is not None:
+                self._startup.block = block
             is_gone = not self.alive  # since just now: whoever noticed that knew nothing of this block
         if contained and "tty" in channels.fields:  # a sandbox hides this machine's terminals: the supervisor has it
             self.control.command("hold", channels.held)
@@ -490,7 +494,8 @@ class Runtime:
         block = self._blocks.get(frame.get("block", 0))
         match frame["event"]:
             case "ready":
-                self.ready = frame
+                with self._ending:
+                    self.ready, self._startup.block = frame, self.block
                 self.snapshots.woken.put(frame)
             case "answer":
                 if frame.get("query") == self._query:  # an older query has been given up
@@ -509,14 +514,6 @@ class Runtime:
                 self._finish(block, frame)
             case event if block is not None and (event == "stream" or not block.finished):
                 block.put(frame)
-
-    def _worker_wrote(self, data: bytes) -> bool:
-        """What the worker itself writes belongs to the block, once the worker is ready."""
-        if self.ready is None or self.block is None:
-            return False
-        if data:
-            self.block.put({"event": "stream", "name": "stderr", "text": data.decode("utf-8", "replace")})
-        return True
 
     def _finish(self, block: Block, frame: Frame) -> None:
         if self._terminal:
@@ -571,7 +568,7 @@ class Runtime:
         self.ended.set()
 
     def _report_exit(self, block: Block) -> None:
-        startup = "" if self.ready else self._startup.text()
+        startup = "" if self.ready else self._startup.early
         if not self.ready and not startup and self._refusal is not None:
             self._refusal.seek(0)
             startup = self._refusal.read(4096).decode("utf-8", "replace")

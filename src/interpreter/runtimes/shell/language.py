@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from interpreter.errors import NotRestorableError, SessionStartError, UsageError
 from interpreter.messages import Chunk
-from interpreter.runtimes.block import Block, Channel, Channels, Spool, console, outputs_folder
+from interpreter.runtimes.block import Channel, Channels, console
 from interpreter.runtimes.launch import KEYBOARD, Containment, Launch, path_of, program_version
 from interpreter.runtimes.live import HasContext, LiveLanguage, Run, how_it_ended
 from interpreter.runtimes.protocol import Frame
@@ -60,7 +60,7 @@ class Keyboard(Channel):
         self._modes[6][termios.VSUSP] = b"\0"  # a stopped program could not be woken again
         self.path = os.ttyname(self.theirs)
         self._connected = True
-        super().__init__(Block(0, "", Spool(outputs_folder)), ours, "stdout")  # the runtime sets whose it is
+        super().__init__(None, ours, "stdout")  # the runtime sets whose it is
 
     def prepare(self, size: Size) -> None:
         """Before a block: drop the keys that the last one left, and the modes that it set."""
