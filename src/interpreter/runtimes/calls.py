@@ -6,14 +6,12 @@ import queue
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from interpreter.runtimes.block import Block
+from interpreter.runtimes.launch import Containment
 from interpreter.runtimes.protocol import Frame
 from interpreter.sigint import interrupt_user_code
-
-if TYPE_CHECKING:
-    from interpreter.runtimes.launch import Containment
 
 OVER = "Only a running block can use the computer, and the one that this belongs to has ended."
 MOST = 500  # of one runtime at the same time; each has a thread
