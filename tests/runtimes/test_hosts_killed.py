@@ -29,7 +29,7 @@ def step():
         computer.runtimes.restore("python", chance.choice(computer.runtimes.points("python")))
     elif len(others) < 3:
         others.append(OpenInterpreter().computer)
-        computer.runtimes.split(others[-1])
+        computer.runtimes.split(others[-1].runtimes)
     else:
         others.pop().terminate()
 while True:

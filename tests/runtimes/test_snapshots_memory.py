@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import socket
 import sys
@@ -102,12 +103,14 @@ def test_programs_that_wait_for_memory_are_a_reason_where_it_is_short(
     """They may be in a group of their own, which has used up what it may use of a machine that has plenty."""
     monkeypatch.setattr(snapshot_store, "machine", lambda: (100, available))
     snapshots = snapshot_store.Snapshots(select.poll(), lambda said: None, None)
-    snapshots.groups, snapshots.pressure = [], -1
+    pressure, other_end = os.pipe()
+    snapshots.groups, snapshots.pressure = [], pressure
     lines = [socket.socketpair() for _ in range(4)]
     for state, (ours, _) in enumerate(lines):
         snapshots.expect(ours.detach(), str(state), "9")
-    snapshots.listen([-1])
+    snapshots.listen([pressure])
     assert len(snapshots.kept) == kept
     snapshots.close()
+    os.close(other_end)
     for _, theirs in lines:
         theirs.close()
