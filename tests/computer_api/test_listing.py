@@ -12,8 +12,7 @@ import pytest
 from conversation import Chatting, chatting
 from gadget import Gadget, install
 from interpreter import OpenInterpreter, computer
-from interpreter.computer_api.listing import of_class
-from interpreter.computer_api.tool import TOOLS, kind_of
+from interpreter.computer_api.tool import TOOLS, kind_of, of_class
 from interpreter.config.settings import read_prompt
 from interpreter.errors import ComputerError, UnknownSettingError
 from model_server import text

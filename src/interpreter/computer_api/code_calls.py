@@ -9,8 +9,14 @@ from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal
 
-from interpreter.computer_api.listing import TOP, names, signature
-from interpreter.computer_api.tool import TOOLS, Picture, Tool
+from interpreter.computer_api.tool import (
+    TOOLS,
+    TOP,
+    Picture,
+    Tool,
+    names,
+    signature,
+)
 from interpreter.messages import Chunk
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.python.driver.parcels import packed, packed_error, unpacked

@@ -265,7 +265,7 @@ class Computer(ComputerSettings, closed=True):
 
     def help(self, name: str = "") -> str:
         """What there is, or with the name of a tool or a method, how it is called."""
-        from interpreter.computer_api.listing import help_on
+        from interpreter.computer_api.tool import help_on
 
         return help_on(self, name)
 
@@ -283,13 +283,13 @@ class Computer(ComputerSettings, closed=True):
 
     def _get_all_computer_tools_signature_and_description(self) -> list[str]:
         """Every method of every tool, each as `computer.mouse.scroll(clicks) # what it does`."""
-        from interpreter.computer_api.listing import signatures
+        from interpreter.computer_api.tool import signatures
 
         return [line for tool in self._get_all_computer_tools_list() for line in signatures(tool)]
 
     def _extract_tool_info(self, tool: Tool) -> dict[str, Any]:
         """A tool by its name, its signature lines and what it is."""
-        from interpreter.computer_api.listing import info
+        from interpreter.computer_api.tool import info
 
         return info(tool)
 
@@ -297,7 +297,7 @@ class Computer(ComputerSettings, closed=True):
 
     def to_dict(self) -> dict[str, Any]:
         """The settings of this computer, as JSON has them."""
-        from interpreter.computer_api.listing import settings_of
+        from interpreter.computer_api.tool import settings_of
 
         return settings_of(self)
 
