@@ -21,7 +21,7 @@ def show_chat(interpreter: OpenInterpreter, message: Any) -> Generator[Chunk]:
     yield from _terminal().show_chat(interpreter, message)
 
 
-def show_events(interpreter: OpenInterpreter | None, events: Iterator[Event]) -> Iterator[Chunk]:
+def show_events(interpreter: OpenInterpreter | None, events: Iterator[Event]) -> Generator[Chunk]:
     """Show the events of a block while they pass."""
     yield from _terminal().show_events(interpreter, events)
 

@@ -1,4 +1,4 @@
-"""The tool that asks the model: apart from the conversation, about texts of any length."""
+"""The tool that asks the model outside the conversation, about texts of any length."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SUMMARY = "Summarize this text. Keep what matters: facts, names, numbers, conclu
 
 
 class Ai(Tool):
-    """Asks the model that the conversation has; the conversation does not see it, its costs count in the session's."""
+    """Asks the model of the conversation. The conversation does not see it; its cost counts in the session."""
 
     def chat(self, text: str, base64: str | None = None) -> str:
         """Ask the model something, with an image as base64 if there is one, and get its answer as text."""
@@ -43,7 +43,7 @@ class Ai(Tool):
         model = self._model()
         plan = plan_for(text, query, model.window(estimate_text(text) + estimate_text(query)))
         self._check(model, plan, max_calls)
-        if not plan.is_long:
+        if plan.calls == 1:
             return model.answer(SYSTEM, f"{query}\n\n<text>\n{text}\n</text>")
         asked = [f"{query}\n\n<part>\n{piece}\n</part>" for piece in pieces(text, plan.size)]
         return self._reduced(self._answers(PART, asked, plan), custom_reduce_query or query, plan, max_calls)
@@ -69,7 +69,7 @@ class Ai(Tool):
             answers = self._answers(SYSTEM, asked, plan)
 
     def _answers(self, system: str, asked: list[str], plan: Plan) -> list[str]:
-        """What the model says to each, in their order; the first error ends it."""
+        """The model's answers, in order; the first error ends it."""
         with ThreadPoolExecutor(self._at_once(), "computer.ai") as pool:
             waiting = [pool.submit(self._model(plan.reply).answer, system, each) for each in asked]
             try:
@@ -107,7 +107,7 @@ class Ai(Tool):
         return SideChat(self.computer.interpreter.llm, max_tokens)
 
 
-UNKNOWN_WINDOW = 8_000  # tokens, where nobody tells
+UNKNOWN_WINDOW = 8_000  # tokens, where the real size is not known
 LARGEST_PIECE = 32_000  # tokens: in longer ones models overlook things
 SMALLEST_PIECE = 200
 OVERLAP = 0.05  # of a piece, at the beginning of the next
@@ -116,19 +116,15 @@ REPLY = 1_000  # tokens of an answer about one piece
 
 @dataclass(frozen=True)
 class Plan:
-    """What asking about a text takes."""
+    """How a text is cut, and what asking about it takes."""
 
     size: int
     """Bytes of a piece."""
     calls: int
     tokens: int
-    """That go out, in all."""
+    """All tokens that are sent."""
     reply: int
     """The most tokens of an answer about a piece."""
-
-    @property
-    def is_long(self) -> bool:
-        return self.calls > 1
 
 
 def plan_for(text: str, query: str, window: int | None) -> Plan:

@@ -1,7 +1,7 @@
 """Work on files where the session's code would do it: as the host itself, or inside the sandbox.
 
-The host could see more than the code in a sandbox can, and paths there may be links that change under its hands. So
-what a tool does to a file for that code is done by a process inside, which the same walls hold.
+The host can see more than code in a sandbox can, and paths there may be links that change at any time. So what a tool
+does to a file for that code is done by a process inside the same sandbox.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 WORK = "interpreter.computer_api.files.work"
 FOLDER = Path(__file__).parent / "files" / "work"
 SECONDS = 120.0
-# Its package is made from the sources that come with the request. The directory of the session, where `-c` would look
-# first, is no place to import from.
+# Its package is made from the sources that come with the request. Nothing is imported from the directory of the
+# session, where `-c` would look first.
 PROGRAM = """
 import sys
 sys.path = [path for path in sys.path if path]
@@ -55,13 +55,13 @@ ERRORS: dict[str, type[Exception]] = {
 
 
 def called_from_sandbox() -> bool:
-    """Whether it is code in a sandbox that this is done for."""
+    """Whether code in a sandbox made the call that is being answered."""
     call = CALL.get()
     return call is not None and call.is_contained
 
 
 def do(computer: Computer, module: str, function: str, /, **arguments: Any) -> Any:
-    """Have one of the functions of `files/work` called, with the session's directory as its folder."""
+    """Call one of the functions of `files/work`, with the session's directory as its folder."""
     shared = context_of(computer)
     arguments = {"folder": shared.cwd, **arguments}
     if shared.containment is None:
@@ -70,7 +70,7 @@ def do(computer: Computer, module: str, function: str, /, **arguments: Any) -> A
 
 
 def do_in_python(computer: Computer, module: str, function: str, /, **arguments: Any) -> Any:
-    """The same in a process of the session's own Python, which knows what that can import."""
+    """The same in a process of the session's Python, which knows what that can import."""
     shared = context_of(computer)
     asked = None if shared.python == "in-process" else shared.python
     python = which_python(asked, shared.own_environment())
@@ -78,14 +78,14 @@ def do_in_python(computer: Computer, module: str, function: str, /, **arguments:
 
 
 def context_of(computer: Computer) -> SessionContext:
-    """Those of the sessions; for code that calls, in the sandbox that it is in, though there may be another by now."""
+    """The context of the runtimes. For code that calls, with the sandbox it is in, even if there is another by now."""
     call = CALL.get()
     if call is None:
         computer.runtimes.apply_sandbox()
     shared = computer.context
     if call is None or call.containment is shared.containment:
         return shared
-    return replace(shared, containment=call.containment, exported={})  # what was exported there is not for here
+    return replace(shared, containment=call.containment, exported={})  # its exports do not belong in another sandbox
 
 
 def _ask(shared: SessionContext, python: list[str], module: str, function: str, arguments: dict[str, Any]) -> Any:
@@ -107,10 +107,6 @@ def _ask(shared: SessionContext, python: list[str], module: str, function: str, 
         raise ComputerError(f"The work could not be begun where the session is: {error}") from error
     except subprocess.TimeoutExpired as error:
         raise ComputerError(f"It took more than {SECONDS:.0f} seconds and was ended. Ask for less.") from error
-    return _told(answer)
-
-
-def _told(answer: subprocess.CompletedProcess[bytes]) -> Any:
     try:
         told = json.loads(answer.stdout)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Calls that code makes to the tools of the computer: find what is meant, judge it, do it, and report the result."""
+"""Calls that code makes to the tools of the computer: find the method, judge the call, make it, report the result."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ from interpreter.computer_api.tool import (
 from interpreter.messages import Chunk
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.python.driver.parcels import packed, packed_error, unpacked
-from interpreter.session import ACTION, Action, Actor, Question
+from interpreter.session import ACTION, Action, Question
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
     from interpreter.runtimes.calls import Call
 
 
-LONGEST = 200  # characters of what the record says of arguments
-LONGEST_SHOWN = 4000  # and a question, in which somebody has to see what is sent
+LONGEST = 200  # characters of arguments in the record
+LONGEST_SHOWN = 4000  # and in a question, where the user has to see what is sent
 Outcome = Literal["ok", "failed", "refused"]
 
 
 @dataclass(frozen=True)
 class Use:
-    """What a call would do: which method it is, what that says of itself, and what it is given."""
+    """What a call would do: its method, how that is marked, and the arguments."""
 
     name: str
     """As code spells it: `computer.mouse.click`."""
@@ -48,7 +48,7 @@ class Use:
     contained: bool = False
     """The code that calls is in a sandbox."""
     only_reads: bool = False
-    """And that one is read-only."""
+    """That sandbox is read-only."""
 
     @property
     def tool(self) -> str:
@@ -65,27 +65,30 @@ class Use:
 
     @property
     def in_full(self) -> str:
-        """As code would spell it."""
+        """The call as code would write it."""
         named = [f"{name if name.isidentifier() else repr(name)}={shown(value)}" for name, value in self.kwargs.items()]
         told = [*map(shown, self.args), *named]
-        return self.name + (
-            f"({', '.join(told)})" if self.how == "call" else f" = {''.join(told)}" if self.how == "set" else ""
-        )
+        if self.how == "call":
+            return f"{self.name}({', '.join(told)})"
+        return f"{self.name} = {''.join(told)}" if self.how == "set" else self.name
 
     def __str__(self) -> str:
         return cut(self.in_full, len(self.name) + LONGEST)
 
 
 class CodeCall(Action):
-    """A call that a block's code makes: a child of the block, inside its hold."""
+    """A call that a block's code makes: a child action of the block, inside its hold.
+
+    The permissions of the actor that runs the code decide whether it may be made.
+    """
 
     kind = "call"
 
-    def __init__(self, use: Use, call: Call, permit: Callable[[], str]) -> None:
+    def __init__(self, use: Use, call: Call) -> None:
         super().__init__()
-        self._use, self._call, self._permit = use, call, permit
+        self._use, self._call = use, call
         self.by = ""
-        """Who let it be made."""
+        """Who allowed it."""
         self.refusal: PermissionError | None = None
 
     def describe(self) -> str:
@@ -96,43 +99,46 @@ class CodeCall(Action):
         return {"call": self._use.name}
 
     def judge(self) -> Iterator[Chunk | Question]:
+        owner = self.actor.settings if self.actor is not None else None
         try:
-            self.by = self._permit()
+            if owner is not None:
+                self.by = owner.permit_call(self._use, self._call)
+            else:
+                self.by = asked_first(self._use, self._call.ask) if self._use.sends else "block"
         except PermissionError as error:
             self.refusal, self.refused = error, True
         yield from ()
 
     def run(self) -> Generator[Chunk]:
-        with self._call.interruptible():  # what is not the tool's own code is not cut off in the middle
+        with self._call.interruptible():  # only the tool's own code is cut off in the middle
             self.result = self._use.function(*self._use.args, **self._use.kwargs)
         self.outcome = "done"
         yield from ()
 
 
 class Answering:
-    """Answers for one computer."""
+    """Answers the calls to the tools of one computer."""
 
     def __init__(self, computer: Computer) -> None:
         self._computer = computer
 
     def answer(self, call: Call) -> Frame:
-        """What came of a call, as the reply has it."""
+        """Make a call; its reply, with the result or the error."""
         try:
             if call.how == "names":
                 return {"value": names(self._owner(call.path.split(".") if call.path else []))}
             args, kwargs = unpacked(call.args, Picture), unpacked(call.kwargs, Picture)
             value = self.use(call, args, kwargs)
             return {"value": {"$part": call.path} if isinstance(value, Tool) else packed(value)}
-        except Exception as error:  # noqa: BLE001 - whatever a tool raises is told where it was called
+        except Exception as error:  # noqa: BLE001 - whatever a tool raises is raised where it was called
             return {"error": packed_error(error)}
 
     def stand_in(self, call: Callable[[str, str], Any]) -> StandIn:
-        """What code in this very process finds as `computer`."""
-
+        """What code in this process finds as `computer`."""
         return StandIn(self._computer, self, call)
 
     def use(self, call: Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """Have it judged and do it; the block's record tells of it in any case."""
+        """Judge the call and make it; either way, the block's record has it."""
         from interpreter.computer_api.computer import CALL
 
         use = self._meant(call, args, kwargs)
@@ -141,7 +147,7 @@ class Answering:
         began = time.monotonic()
         told: dict[str, Any] = {"call": use.name, "told": str(use), "acts": use.acts, "sends": use.sends}
         call.about = dict(told)
-        action = CodeCall(use, call, lambda: self._permit(use, call, actor))
+        action = CodeCall(use, call)
         token, inside = CALL.set(call), ACTION.set(block)
         try:
             value = self._computer.session.perform(action, actor).result()
@@ -161,8 +167,6 @@ class Answering:
             told |= {"seconds": round(time.monotonic() - began, 3), "pictures": pictures}
             call.tell({"event": "called", "call": told})
 
-    # -- what is meant ---------------------------------------------------------------------------------------------
-
     def _owner(self, path: list[str]) -> Any:
         owner: Any = self._computer
         for place, name in enumerate(path):
@@ -177,34 +181,26 @@ class Answering:
         kind = names(owner).get(name)
         if kind is None:
             raise missing([*path, name], owner)
-        use = Use(f"computer.{call.path}", call.how, getattr, (owner, name), {}, call.language)
+        acts = sends = False
+        function: Callable[..., Any]
+        if call.how == "call" and kind == "method":
+            function = getattr(owner, name)
+            acts, sends = (bool(getattr(function, f"__{mark}__", False)) for mark in ("acts", "sends"))
+        elif call.how == "set" and kind == "value" and len(args) == 1:
+            function, kwargs = lambda value: setattr(owner, name, value), {}
+        elif call.how == "get":
+            function, args, kwargs = lambda: getattr(owner, name), [], {}
+        else:
+            raise TypeError(f"computer.{call.path} cannot be used like that.")
+        use = Use(f"computer.{call.path}", call.how, function, tuple(args), kwargs, call.language, acts, sends)
+        if call.how == "call":
+            _ = use.given  # a call with wrong arguments fails before anyone is asked
         box = call.containment
-        use = replace(use, contained=box is not None, only_reads=box is not None and box.only_reads)
-        match call.how:
-            case "call" if kind == "method":
-                function = getattr(owner, name)
-                acts, sends = (bool(getattr(function, f"__{mark}__", False)) for mark in ("acts", "sends"))
-                use = replace(use, function=function, args=tuple(args), kwargs=kwargs, acts=acts, sends=sends)
-                _ = use.given  # what cannot be called is not asked about either
-                return use
-            case "set" if kind == "value" and len(args) == 1:
-                return replace(use, function=lambda value: setattr(owner, name, value), args=tuple(args))
-            case "get":
-                return replace(use, function=lambda: getattr(owner, name), args=())
-        raise TypeError(f"computer.{call.path} cannot be used like that.")
-
-    # -- whether it may --------------------------------------------------------------------------------------------
-
-    def _permit(self, use: Use, call: Call, actor: Actor) -> str:
-        """Who says that it may; PermissionError if it may not. What counts are the permissions of who runs the code."""
-        owner = actor.settings
-        if owner is not None:
-            return str(owner.permit_call(use, call))
-        return asked_first(use, call.ask) if use.sends else "block"
+        return replace(use, contained=True, only_reads=box.only_reads) if box is not None else use
 
 
 def missing(path: list[str], owner: Any) -> AttributeError:
-    """The error for a name that is not there: which are, the near ones if some are near."""
+    """The error for a name that does not exist, with the closest names, or all of them."""
     before, there = ".".join(["computer", *path[:-1]]), list(names(owner))
     close = get_close_matches(path[-1], there, 3, 0.8) or get_close_matches(path[-1], there, 3, 0.5)
     meant = " or ".join(f"{before}.{name}" for name in close)
@@ -213,9 +209,9 @@ def missing(path: list[str], owner: Any) -> AttributeError:
 
 
 def asked_first(use: Use, ask: Callable[[str], bool | None]) -> str:
-    """Have the user look at what would be sent; PermissionError unless they say yes.
+    """Show the user what would be sent; PermissionError unless they allow it.
 
-    What cannot be sent anyway, since no account is set, is not asked about.
+    If nothing can be sent because no account is set, they are not asked.
     """
     sender = getattr(use.function, "__self__", None)
     if isinstance(sender, Tool):
@@ -245,7 +241,7 @@ MakeCall = Callable[[str, str], Any]
 
 
 class StandIn:
-    """The computer; what is no tool of it is the computer's own."""
+    """Stands in for the computer: its tools are called through the session, the rest is the computer's own."""
 
     def __init__(self, computer: Computer, answering: Answering, call: MakeCall) -> None:
         self.__dict__.update(_computer=computer, _answering=answering, _call=call)
@@ -268,7 +264,7 @@ class StandIn:
 
 
 class ToolStandIn:
-    """A tool."""
+    """Stands in for a tool of the computer."""
 
     def __init__(self, answering: Answering, call: MakeCall, path: str, tool: Any) -> None:
         self.__dict__.update(_answering=answering, _call=call, _path=path, _tool=tool)
@@ -293,7 +289,7 @@ class ToolStandIn:
 
 
 def used(answering: Answering, call: MakeCall, path: str, how: str) -> Callable[..., Any]:
-    """Uses it, with the values as they are."""
+    """Calls, reads or sets what is at this path, with the values as they are."""
 
     def use(*args: Any, **kwargs: Any) -> Any:
         return answering.use(call(path, how), list(args), kwargs)

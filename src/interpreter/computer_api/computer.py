@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import sys
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, closing, suppress
 from contextvars import ContextVar
 from difflib import get_close_matches
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
-from interpreter.computer_api.runtime_pool import Language, RuntimePool, as_generator
-from interpreter.computer_api.tool import TOOLS, make
+from interpreter.computer_api.runtime_pool import Language, RuntimePool
+from interpreter.computer_api.tool import TOOLS, Picture, Tool, help_on, info, kind_of
 from interpreter.config.settings import ComputerSettings
 from interpreter.errors import NotRestorableError, UnknownSettingError, UsageError
 from interpreter.messages import Chunk, Fold, Framer, Message
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
     from interpreter.computer_api.mail import Mail
     from interpreter.computer_api.skills import Skills
     from interpreter.computer_api.sms import SMS
-    from interpreter.computer_api.tool import Picture, Tool
     from interpreter.computer_api.vision import Vision
     from interpreter.runtimes.calls import Call, Tools
     from interpreter.runtimes.context import OnInput, SessionContext
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
     from interpreter.session.preview import Preview
 
 CALL: ContextVar[Call | None] = ContextVar("call", default=None)
-"""The call of a block's code that this thread is answering."""
+"""The call from a block's code that this thread is answering."""
 
 
 class Computer(ComputerSettings, closed=True):
@@ -55,8 +56,12 @@ class Computer(ComputerSettings, closed=True):
 
     interpreter: OpenInterpreter | None
     """Whose computer it is."""
+    registry: Registry
+    """Finds its languages by name, for parts that describe code without running it."""
     runtimes: RuntimePool
     """The live runtimes of its languages."""
+    code_calls: Tools
+    """Answers the calls that code makes to the tools of this computer."""
 
     if TYPE_CHECKING:  # in the order of TOOLS
         mouse: Mouse
@@ -80,18 +85,18 @@ class Computer(ComputerSettings, closed=True):
         self._lock = threading.RLock()
         self._languages: list[Language] | None = None
         self._known: tuple[Language, ...] = ()  # the list as it was when it was last read
-        self._registry = Registry(lambda: self.languages)
+        self.registry = Registry(lambda: self.languages)
         self.runtimes = RuntimePool(self)
         self._session: Session | None = None
         self._user: Actor | None = None
         self._tools: dict[str, Tool] = {}
-        self._code_calls = _CodeCalls(self)
+        self.code_calls = _CodeCalls(self)
 
     if not TYPE_CHECKING:
 
         def __getattr__(self, name):
             if name in TOOLS:
-                return self._tools.get(name) or self._tools.setdefault(name, make(name, self))
+                return self._tools.get(name) or self._tools.setdefault(name, kind_of(name)(self))
             try:
                 return super().__getattr__(name)
             except UnknownSettingError as error:
@@ -124,30 +129,20 @@ class Computer(ComputerSettings, closed=True):
         """0.4.3 kept its languages one level deeper; scripts still reach them there."""
         return self
 
-    @property
-    def registry(self) -> Registry:
-        """Finds these languages by name, for parts that describe code without running it."""
-        return self._registry
-
     def get_language(self, name: str) -> Language | None:
         """The language with that name or alias, in any case."""
-        return self._registry.find(name)
+        return self.registry.find(name)
 
     @property
     def context(self) -> SessionContext:
         """What the runtimes share: the working directory, exported variables, settings."""
         return self.runtimes.context
 
-    @property
-    def code_calls(self) -> Tools:
-        """Answers the calls that code makes to the tools of this computer."""
-        return self._code_calls
-
     # -- running code ------------------------------------------------------------------------------------------------
 
     @property
     def session(self) -> Session:
-        """The session that this computer belongs to, which everything done on it goes through."""
+        """The session that this computer belongs to. Everything done on the computer goes through it."""
         if self._session is None:
             joined = self.interpreter.session if self.interpreter is not None else Session()
             with self._lock:
@@ -156,7 +151,7 @@ class Computer(ComputerSettings, closed=True):
 
     @property
     def user(self) -> Actor:
-        """The actor of `run`: whoever holds this computer."""
+        """The actor of `run`: the user of this computer."""
         if self._user is None:
             owner = self.interpreter
             with self._lock:
@@ -164,7 +159,7 @@ class Computer(ComputerSettings, closed=True):
         return self._user
 
     def belong_to(self, session: Session, user: Actor) -> None:
-        """Be the computer of a session."""
+        """Make this the computer of a session."""
         self._session, self._user = session, user
 
     def run(self, language: str, code: str, stream: bool = False, display: bool = False, wait: bool = True) -> Any:
@@ -177,7 +172,7 @@ class Computer(ComputerSettings, closed=True):
         if display:
             from interpreter.frontend import show_events
 
-            chunks = _plain_chunks(show_events(self.interpreter, performance))
+            chunks = _without_frames(show_events(self.interpreter, performance))
         else:
             chunks = block_chunks(performance)
         # 0.4.3 had no chunks of this type, and scripts read them all
@@ -211,7 +206,7 @@ class Computer(ComputerSettings, closed=True):
 
     def terminate(self) -> None:
         """End all runtimes and everything they started, and what the tools have open."""
-        with ExitStack() as ending:  # what cannot be ended does not keep the rest
+        with ExitStack() as ending:  # a failure does not keep the rest from ending
             ending.callback(self.runtimes.terminate)
             for tool in list(self._tools.values()):
                 ending.callback(tool.terminate)
@@ -239,7 +234,7 @@ class Computer(ComputerSettings, closed=True):
 
     def look(self, language: str, name: str, rows: Window = (0, 50), columns: Window = (0, 50)) -> Value:
         """A live value: a window of a table, a picture, or text."""
-        return self.runtimes.look(language, name, rows, columns)
+        return self.runtimes.runtime(language).look(name, rows, columns)
 
     def complete(self, language: str, code: str, cursor: int | None = None) -> Completions:
         """What could be typed at the cursor; nothing if the language is busy or has no runtime yet."""
@@ -256,18 +251,22 @@ class Computer(ComputerSettings, closed=True):
     # -- what is shown ---------------------------------------------------------------------------------------------
 
     def show(self, what: Picture | str) -> None:
-        """For tools: put a picture or a text into the output of the block that called."""
-        from interpreter.computer_api.tool import show
-
-        show(what, CALL.get())
+        """For tools: put a picture or a text into the output of the block that called, or of the notebook we run in."""
+        data = {"text/plain": what if isinstance(what, str) else f"<Picture {what.width} x {what.height}>"}
+        if isinstance(what, Picture):
+            data["image/png"] = what.base64
+        ipython = sys.modules.get("IPython")
+        notebook = ipython.get_ipython() if ipython is not None else None
+        if (call := CALL.get()) is not None:
+            call.tell({"event": "display", "data": data})
+        elif notebook is not None:
+            notebook.display_pub.publish(data)
 
     # -- what there is ---------------------------------------------------------------------------------------------
 
     def help(self, name: str = "") -> str:
-        """What there is, or with the name of a tool or a method, how it is called."""
-        from interpreter.computer_api.tool import help_on
-
-        return help_on(self, name)
+        """List the tools, or with the name of a tool or a method, describe how to call it."""
+        return help_on(name)
 
     def view(self, *args: Any, **kwargs: Any) -> Any:
         """The same as `display.view`."""
@@ -283,33 +282,33 @@ class Computer(ComputerSettings, closed=True):
 
     def _get_all_computer_tools_signature_and_description(self) -> list[str]:
         """Every method of every tool, each as `computer.mouse.scroll(clicks) # what it does`."""
-        from interpreter.computer_api.tool import signatures
-
-        return [line for tool in self._get_all_computer_tools_list() for line in signatures(tool)]
+        listed = [info(tool) for tool in self._get_all_computer_tools_list()]
+        return [f"{each['signature']} # {each['description']}" for tool in listed for each in tool["methods"]]
 
     def _extract_tool_info(self, tool: Tool) -> dict[str, Any]:
         """A tool by its name, its signature lines and what it is."""
-        from interpreter.computer_api.tool import info
-
         return info(tool)
 
     # -- as data ---------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings of this computer, as JSON has them."""
-        from interpreter.computer_api.tool import settings_of
-
-        return settings_of(self)
+        """The settings of this computer that JSON can represent, without secrets."""
+        found: dict[str, Any] = {}
+        for name in [name for name, row in self.setting_rows.items() if not row.secret]:
+            with suppress(TypeError, ValueError):
+                json.dumps(getattr(self, name))
+                found[name] = getattr(self, name)
+        return found
 
     def load_dict(self, given: dict[str, Any]) -> None:
-        """Take over the settings that `to_dict` gave, and of other entries those that are settings here."""
+        """Set the settings that `to_dict` gave. Entries that are no settings are ignored."""
         for name, value in given.items():
             if name in self.setting_rows:
                 setattr(self, name, value)
 
 
 class _CodeCalls:
-    """Answers what code calls; loaded at the first call."""
+    """Answers the calls from code. What that takes is loaded at the first call."""
 
     def __init__(self, computer: Computer) -> None:
         self._computer = computer
@@ -329,11 +328,11 @@ class _CodeCalls:
 
 def block_chunks(performance: Performance) -> Generator[Chunk]:
     """The chunks of a block as `computer.run` streams them: without flags and role."""
-    return _plain_chunks(performance.chunks)
+    return _without_frames(performance.chunks)
 
 
-def _plain_chunks(chunks: Iterable[Chunk]) -> Generator[Chunk]:
-    with closing(as_generator(chunks)) as framed:
+def _without_frames(framed: Generator[Chunk]) -> Generator[Chunk]:
+    with closing(framed):
         for chunk in framed:
             if not (chunk.get("start") or chunk.get("end")):
                 yield {key: value for key, value in chunk.items() if key != "role"}  # type: ignore[misc]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from interpreter.runtimes.dry_run import DryRun, Overlay
     from interpreter.runtimes.launch import Containment
     from interpreter.runtimes.live import Job
-    from interpreter.runtimes.state import Completions, Mark, Restored, Value, Variable, Window
+    from interpreter.runtimes.state import Completions, Mark, Restored, Variable
 
 Language = type[BaseLanguage]
 Outcomes = dict[str, "Restored | NotRestorableError"]
@@ -283,8 +283,7 @@ class RuntimePool:
         """Run a block in such a copy."""
         self.active = dry_run.active
         try:
-            with closing(as_generator(dry_run.run(code))) as chunks:
-                yield from chunks
+            yield from dry_run.run(code)
         finally:
             self.active = None
 
@@ -307,10 +306,6 @@ class RuntimePool:
             return {found.name: instance.variables() if instance else []}
         listed = {each.name: instance.variables() for each, instance in list(self._running.items())}
         return {name: variables for name, variables in listed.items() if variables}
-
-    def look(self, language: str, name: str, rows: Window = (0, 50), columns: Window = (0, 50)) -> Value:
-        """A live value: a window of a table, a picture, or text."""
-        return self.runtime(language).look(name, rows, columns)
 
     def complete(self, language: str, code: str, cursor: int | None = None) -> Completions:
         """What could be typed at the cursor; nothing if the language is busy or has no runtime yet."""
@@ -386,11 +381,6 @@ def unknown_language(name: str, languages: list[Language]) -> str:
     """The message about a language that is not available."""
     known = ", ".join(language.name.lower() for language in languages)
     return f"`{name}` is disabled or not supported here. Languages to use: {known}."
-
-
-def as_generator(chunks: Iterable[Chunk]) -> Generator[Chunk]:
-    """A user's language may return any iterable; a generator can be closed."""
-    yield from chunks
 
 
 def _failure(text: str) -> Chunk:

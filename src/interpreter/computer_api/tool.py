@@ -1,11 +1,9 @@
-"""What the tools of the Computer API have in common: a tool, a picture, and what a method says of itself."""
+"""The tools of the computer API: what a tool is, which there are, what each offers to code, and the help on them."""
 
 from __future__ import annotations
 
 import base64
 import inspect
-import json
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,29 +12,29 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from interpreter.config.settings import ComputerSettings
+from interpreter.errors import ComputerError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
     from interpreter.computer_api.computer import Computer
-    from interpreter.runtimes.calls import Call
 
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
 class Tool:
-    """One tool of the computer, such as its mouse; its public methods and properties are what code can call.
+    """One tool of the computer, such as its mouse. Code can call its public methods and properties.
 
-    Values are what JSON has, pictures, and bytes. Whatever is wrong is raised as a typed error or a ValueError whose
-    words say what to do; nothing prints.
+    Values are JSON values, pictures, and bytes. Mistakes raise a typed error or a ValueError whose message says what
+    to do; nothing prints.
     """
 
     def __init__(self, computer: Computer) -> None:
         self.computer = computer
 
     def check_sending(self) -> None:
-        """Before the user is asked whether something may be sent: an error if it cannot be, which says what to do."""
+        """Called before the user is asked about sending something: raises an error if nothing can be sent."""
 
     def terminate(self) -> None:
         """The computer ends: end what the tool has started."""
@@ -77,7 +75,7 @@ class Picture:
         return self.left + x * self.scale, self.top + y * self.scale
 
     def _repr_png_(self) -> bytes | None:
-        return None if self.about.get("shown") else self.png  # it has been shown when it was taken
+        return None if self.about.get("shown") else self.png  # it was shown when it was taken
 
 
 def sends(method: Method) -> Method:
@@ -117,32 +115,6 @@ def kind_of(name: str) -> type[Tool]:
     module, _, kind = TOOLS[name].partition(":")
     found: type[Tool] = getattr(import_module(f"interpreter.computer_api.{module}"), kind)
     return found
-
-
-def make(name: str, computer: Computer) -> Tool:
-    """A computer's tool of that name."""
-    return kind_of(name)(computer)
-
-
-def show(what: Picture | str, call: Call | None) -> None:
-    """Show it where somebody looks; nowhere if nobody does."""
-    if call is not None:
-        call.tell({"event": "display", "data": bundle(what)})
-    elif (notebook := running_notebook()) is not None:
-        notebook.display_pub.publish(bundle(what))
-
-
-def bundle(what: Picture | str) -> dict[str, Any]:
-    """By MIME type, as a display has it."""
-    if isinstance(what, str):
-        return {"text/plain": what}
-    return {"image/png": what.base64, "text/plain": f"<Picture {what.width} x {what.height}>"}
-
-
-def running_notebook() -> Any:
-    """IPython's shell, if this program runs in one."""
-    ipython = sys.modules.get("IPython")
-    return ipython.get_ipython() if ipython is not None else None
 
 
 Kind = Literal["part", "method", "value"]
@@ -213,21 +185,15 @@ def info(tool: Any) -> dict[str, Any]:
     return {"signature": kind.__name__, "methods": methods}
 
 
-def signatures(tool: Any) -> list[str]:
-    """A line for each method of a tool."""
-    return [f"{method['signature']} # {method['description']}" for method in info(tool)["methods"]]
-
-
 # -- help --------------------------------------------------------------------------------------------------------------
 
 
-def help_on(computer: Computer, name: str) -> str:
-    """Words about everything, about a tool, or about a method."""
-    from interpreter.errors import ComputerError
-
+def help_on(name: str) -> str:
+    """Describe all tools, or with a name one tool or method."""
     path = name.strip().removeprefix("computer").removeprefix(".").partition("(")[0]
     if not path:
-        return overview()
+        lines = [f"computer.{each}: {', '.join(of_class(kind_of(each)))}" for each in TOOLS]
+        return "\n".join(["computer.help('mouse') tells how a tool is used. There are:", *lines])
     tool, _, method = path.partition(".")
     if tool not in TOOLS:
         raise ComputerError(f"There is no computer.{tool}. There are: {', '.join(TOOLS)}.")
@@ -236,20 +202,14 @@ def help_on(computer: Computer, name: str) -> str:
         return about_tool(kind)
     if method not in of_class(kind):
         raise ComputerError(f"There is no computer.{path}. There are: {', '.join(of_class(kind))}.")
-    return about_method(kind, method)
-
-
-def overview() -> str:
-    """A line for each tool."""
-    lines = ["computer.help('mouse') tells how a tool is used. There are:"]
-    for name in TOOLS:
-        kind = kind_of(name)
-        methods = ", ".join(of_class(kind))
-        lines.append(f"computer.{name}: {methods}")
-    return "\n".join(lines)
+    value = getattr(kind, method)
+    called = f"({signature(value, whole=True)})" if callable(value) else ""
+    words = inspect.getdoc(value) or ""
+    return f"computer.{kind.__name__.lower()}.{method}{called}{_marks(value)}\n{words}".rstrip()
 
 
 def about_tool(kind: type) -> str:
+    """A tool and its methods, one in a line."""
     lines = [description(kind)]
     for name, what in of_class(kind).items():
         value = getattr(kind, name)
@@ -259,29 +219,5 @@ def about_tool(kind: type) -> str:
     return "\n".join(filter(None, lines))
 
 
-def about_method(kind: type, name: str) -> str:
-    value = getattr(kind, name)
-    called = f"({signature(value, whole=True)})" if callable(value) else ""
-    words = inspect.getdoc(value) or ""
-    return f"computer.{kind.__name__.lower()}.{name}{called}{_marks(value)}\n{words}".rstrip()
-
-
 def _marks(value: Any) -> str:
     return " (asks the user first)" if getattr(value, "__sends__", False) else ""
-
-
-# -- as data -----------------------------------------------------------------------------------------------------------
-
-
-def settings_of(computer: Computer) -> dict[str, Any]:
-    """Its settings, those that JSON has a form for."""
-    found = {name: getattr(computer, name) for name, row in computer.setting_rows.items() if not row.secret}
-    return {name: value for name, value in found.items() if _is_json(value)}
-
-
-def _is_json(value: Any) -> bool:
-    try:
-        json.dumps(value)
-    except (TypeError, ValueError):
-        return False
-    return True

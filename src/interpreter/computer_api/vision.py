@@ -1,9 +1,8 @@
-"""The tool that looks at pictures: with the model if it can see, or for the text in them on this machine."""
+"""The tool that looks at pictures: the model describes them, or their text is read on this machine."""
 
 from __future__ import annotations
 
 import base64
-import binascii
 from typing import Any
 
 from interpreter.computer_api.tool import Picture, Tool
@@ -52,16 +51,12 @@ class Vision(Tool):
         if path is not None:
             return bytes(self.computer.files._bytes(path))
         if base_64 is not None:
-            return _decoded(base_64)
+            try:
+                return base64.b64decode(base_64.rpartition("base64,")[2], validate=True)
+            except ValueError as error:
+                raise ComputerError("This is not base64 of a picture.") from error
         if isinstance(pil_image, Picture):
             return pil_image.png
         if pil_image is not None:
             return Picture.of(pil_image).png
         raise ValueError("Give the picture: as base_64, path, lmc (a message) or pil_image.")
-
-
-def _decoded(text: str) -> bytes:
-    try:
-        return base64.b64decode(text.rpartition("base64,")[2], validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise ComputerError("This is not base64 of a picture.") from error
