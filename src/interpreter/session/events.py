@@ -1,9 +1,9 @@
 """The event log of a session: numbered events in one order, for any number of readers.
 
 An event is either whole at once (a question, a decision, a file change) or a text that grows while it streams (a
-reply, a block, its output). A text has one number, and its pieces are told apart by their offset: a reader that was
-cut off resumes at (number, offset) and neither misses nor repeats anything. Only the newest event can grow. If another
-one comes in between, the text goes on as a new event that `continues` the first.
+reply, a block, its output). A text has one number, and its pieces differ in their offset: a reader that was cut off
+resumes at (number, offset) and neither misses nor repeats anything. Only the newest event can grow. If another one
+comes in between, the rest of the text is a new event that `continues` the first.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import time
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
+from itertools import groupby
 from typing import Any, Literal, NamedTuple, Protocol
 
 from interpreter.messages import UNFLAGGED, Chunk, Fold, Framer, Message
@@ -104,15 +105,6 @@ class _Entry:
         self.size = 0  # of the text so far
         self.cut = 0  # how much of its beginning is not kept
 
-    @classmethod
-    def of_past(cls, past: Past) -> _Entry:
-        if not past.is_text:
-            return cls(past.number, past.kind, past.data, past.ids, None)
-        head = {key: value for key, value in past.data.items() if key != "content"}
-        entry = cls(past.number, past.kind, head, past.ids, [past.data])  # type: ignore[list-item]
-        entry.time, entry.size, entry.ended = past.time, _size(past.data), True
-        return entry
-
     def add(self, chunk: Chunk) -> None:
         assert self.pieces is not None
         self.pieces.append(chunk)
@@ -201,14 +193,14 @@ class EventLog:
         return self._lock
 
     def continue_after(self, number: int) -> None:
-        """Count on from an earlier run of the session."""
+        """Continue the numbers of an earlier run of the session."""
         with self._lock:
             self._next = max(self._next, number + 1)
 
     # -- publishing ----------------------------------------------------------------------------------------------
 
     def publish(self, kind: str, data: dict[str, Any], ids: Ids = Ids(), sink: Sink | None = None) -> Event:  # noqa: B008 - a tuple
-        """Number an event, have it recorded, and let readers see it."""
+        """Number an event, record it, and let readers see it."""
         with self._lock:
             event = self.add(kind, data, ids, sink)
         self.wake()
@@ -217,7 +209,7 @@ class EventLog:
     # The rest is for publishers, which enter `writing` first and wake the readers afterwards.
 
     def add(self, kind: str, data: dict[str, Any], ids: Ids, sink: Sink | None) -> Event:
-        """Number an event, and have it recorded."""
+        """Number an event, and record it."""
         entry = self._new(kind, {**data}, ids, None)  # the receiver may change the event
         if sink is not None:
             sink.record(entry.number, kind, data, ids)
@@ -233,13 +225,9 @@ class EventLog:
         self.wake()
         return entry.number
 
-    def begin_text(self, head: Chunk, ids: Ids) -> _Entry:
+    def begin_text(self, kind: str, head: dict[str, Any], ids: Ids) -> _Entry:
         """A text begins to stream; `head` has the fields that all its pieces share."""
-        return self._new(head["type"], {**head}, ids, [])
-
-    def going_on(self, entry: _Entry) -> _Entry:
-        """A new event for the rest of a text that another event has interrupted."""
-        return self._new(entry.kind, {**entry.data, "continues": entry.number}, entry.ids, [])
+        return self._new(kind, head, ids, [])
 
     def _new(self, kind: str, data: dict[str, Any], ids: Ids, pieces: list[Chunk] | None) -> _Entry:
         entry = _Entry(0, kind, data, ids, pieces)
@@ -278,6 +266,7 @@ class EventLog:
             return found
 
     def _older(self, after: int) -> Iterator[_Entry]:
+        """The events after `after` that are not in memory any more."""
         first = self._entries[0].number if self._entries else self._next
         if after + 1 >= first:
             return
@@ -359,27 +348,27 @@ class Publisher:
         if self.fields:
             chunk = {**chunk, **self.fields}
         for framed in self._framer.frame(chunk):
-            yield self._kept(framed)
+            yield self._keep(framed)
 
     def close(self) -> Generator[Event]:
         """End the text that is open, if one is."""
         for flag in self._framer.close():
-            yield self._kept(flag)
+            yield self._keep(flag)
 
     def record(self, number: int, kind: str, data: dict[str, Any], ids: Ids) -> None:
-        """Have a chunk journaled that travels alone."""
+        """Journal a chunk that is an event by itself."""
         if self._journal is not None:
             self._journal.add(data, number, ids)  # type: ignore[arg-type]
 
-    def _kept(self, chunk: Chunk) -> Event:
+    def _keep(self, chunk: Chunk) -> Event:
         with self._writing:  # what other threads publish comes before all of this, or after it
             if self._fold is not None:
                 self._fold.add(chunk)
-            event = self._kept_whole(chunk) if chunk["type"] in UNFLAGGED else self._kept_text(chunk)
+            event = self._keep_whole(chunk) if chunk["type"] in UNFLAGGED else self._keep_text(chunk)
         self._log.wake()
         return event
 
-    def _kept_whole(self, chunk: Chunk) -> Event:
+    def _keep_whole(self, chunk: Chunk) -> Event:
         number = chunk.pop("published", 0)
         data: dict[str, Any] = chunk  # type: ignore[assignment]
         if not number:
@@ -387,14 +376,14 @@ class Publisher:
         self.record(number, chunk["type"], data, self.ids)
         return Event(number, 0, chunk["type"], data, self.ids)
 
-    def _kept_text(self, chunk: Chunk) -> Event:
+    def _keep_text(self, chunk: Chunk) -> Event:
         text, starts, ends = self._text, chunk.get("start"), chunk.get("end")
         if starts:
-            head: Chunk = {key: value for key, value in chunk.items() if key != "start"}  # type: ignore[assignment]
-            text = self._log.begin_text(head, self.ids)
+            head = {key: value for key, value in chunk.items() if key != "start"}
+            text = self._log.begin_text(chunk["type"], head, self.ids)
         assert text is not None
-        if text.ended and not ends:
-            text = self._log.going_on(text)
+        if text.ended and not ends:  # another event has interrupted it
+            text = self._log.begin_text(text.kind, {**text.data, "continues": text.number}, text.ids)
         offset = text.size
         if self._journal is not None:
             self._journal.add(chunk, text.number, self.ids)
@@ -411,17 +400,18 @@ _KEY_BEGINS, _KEY_ENDS = "-----BEGIN ", "-----END "  # a secret of several lines
 
 
 def redacted(events: Iterable[Event], clean: Callable[[str], str]) -> Generator[Event]:
-    """The same events without secrets, for readers elsewhere; `clean` takes them out of a text.
+    """The same events without secrets, for readers on other machines; `clean` takes them out of a text.
 
     A secret may come in pieces, so what code prints is held back until its line is whole.
     """
     waiting: list[Event] = []  # pieces of one line
+    stream: tuple[int, str | None] = 0, None  # that they belong to
     for event in events:
         printed = event.data.get("role") == "computer" and isinstance(event.data.get("content"), str)
         if waiting and event.data.get("format") == "active_line":
             yield event._replace(end=waiting[0].offset)  # a reader that resumes here has not had what waits
             continue
-        if waiting and (not printed or _kind(event) != _kind(waiting[0])):
+        if waiting and (not printed or (event.number, event.data.get("stream")) != stream):
             yield _cleaned(waiting, clean)
             waiting = []
         if event.kind == "status":
@@ -430,19 +420,13 @@ def redacted(events: Iterable[Event], clean: Callable[[str], str]) -> Generator[
             yield event
         else:
             waiting.append(event)
-            if _is_whole("".join(piece.data["content"] for piece in waiting)):
+            stream = event.number, event.data.get("stream")
+            text = "".join(piece.data["content"] for piece in waiting)
+            if text[-1:] in ("\n", "\r") and text.count(_KEY_BEGINS) <= text.count(_KEY_ENDS):
                 yield _cleaned(waiting, clean)
                 waiting = []
     if waiting:
         yield _cleaned(waiting, clean)
-
-
-def _kind(event: Event) -> tuple[int, str]:
-    return event.number, event.data.get("stream", "")
-
-
-def _is_whole(text: str) -> bool:
-    return text[-1:] in ("\n", "\r") and text.count(_KEY_BEGINS) <= text.count(_KEY_ENDS)
 
 
 def _cleaned(pieces: list[Event], clean: Callable[[str], str]) -> Event:
@@ -466,25 +450,15 @@ def _size(data: Any) -> int:
 
 
 def _joined(pieces: list[Chunk]) -> Iterator[Chunk]:
-    """The same pieces, with neighbours of one kind put together."""
-    texts: list[str] = []
-    kind: Chunk = {}  # of these texts: a piece without its content
-    for piece in pieces:
-        content = piece.get("content")
-        if isinstance(content, str) and piece["type"] in TEXTS:
-            fields: Chunk = {**piece, "content": ""}
-            if texts and fields != kind:
-                yield {**kind, "content": "".join(texts)}
-                texts = []
-            kind = fields
-            texts.append(content)
-            continue
-        if texts:
-            yield {**kind, "content": "".join(texts)}
-            texts = []
-        yield piece
-    if texts:
-        yield {**kind, "content": "".join(texts)}
+    """The same pieces, with texts that differ only in their content put together."""
+
+    def kind(piece: Chunk) -> Any:
+        is_text = isinstance(piece.get("content"), str) and piece["type"] in TEXTS
+        return {**piece, "content": ""} if is_text else object()
+
+    for _, group in groupby(pieces, kind):
+        same = list(group)
+        yield {**same[0], "content": "".join([piece["content"] for piece in same])} if len(same) > 1 else same[0]
 
 
 def _weight(value: Any) -> int:
