@@ -17,7 +17,7 @@ from interpreter.llm.providers import matches
 from interpreter.llm.text_mode import PROSE_LANGUAGES, FenceParser
 from interpreter.llm.tool_mode import CallArguments, ToolArguments, begins_call, called_tool
 from interpreter.messages import Chunk
-from interpreter.tools.calls import read_arguments
+from interpreter.tools.toolbox import read_arguments
 
 _EVERY = 200  # characters between two checks, so that the work stays linear in the text
 _LOOKS_BACK = 4000

@@ -13,8 +13,7 @@ from typing import Any
 from interpreter.llm.text_mode import DEFAULT_LANGUAGE
 from interpreter.messages import Chunk
 from interpreter.tools import EXECUTE
-from interpreter.tools.calls import read_arguments
-from interpreter.tools.toolbox import wire_name
+from interpreter.tools.toolbox import read_arguments, wire_name
 
 NOT_RUN = "This code was not run."
 NOT_MADE = "This call was not made."

@@ -16,7 +16,11 @@ from interpreter.computer_api.code_calls import (
 from interpreter.messages import Chunk
 from interpreter.policy.approval import ApprovalContext, mode_of
 from interpreter.session import ACTION, APPROVE, Action, Block, Question
-from interpreter.tools.calls import call_tool, read_arguments, shown_call
+from interpreter.tools.toolbox import (
+    call_tool,
+    read_arguments,
+    shown_call,
+)
 
 if TYPE_CHECKING:
     from interpreter.policy import Mode, Policy, Verdict

@@ -18,7 +18,7 @@ from interpreter.messages import Message
 from interpreter.session import Ids, Past
 from interpreter.session.journal import file
 from interpreter.session.journal.file import BLOBS, Blobs, Reference
-from interpreter.tools.calls import shown_call
+from interpreter.tools.toolbox import shown_call
 
 _LONGEST = 60
 

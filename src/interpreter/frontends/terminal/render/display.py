@@ -76,7 +76,7 @@ class Display:
                 self._view.width = self.screen.width
             if chunk.get("end"):
                 if kind == "tool_call":
-                    from interpreter.tools.calls import shown_call
+                    from interpreter.tools.toolbox import shown_call
 
                     arguments, self._call, self._language, self._code = self._call, "", "", []
                     self.line(shown_call(chunk.get("format", ""), arguments), "code")

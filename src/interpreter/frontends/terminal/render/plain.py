@@ -47,7 +47,7 @@ class PlainDisplay:
         if not chunk.get("end"):
             self._content(chunk)
         elif kind == "tool_call":
-            from interpreter.tools.calls import shown_call
+            from interpreter.tools.toolbox import shown_call
 
             arguments, self._call, self._language = self._call, "", ""
             self.line(shown_call(chunk.get("format", ""), arguments))
