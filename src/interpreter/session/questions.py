@@ -5,17 +5,13 @@ from __future__ import annotations
 import itertools
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from interpreter.errors import UsageError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from interpreter.messages import Chunk
+from interpreter.messages import Chunk
 
 Kind = Literal["block", "call", "sandbox", "text", "password", "overwrite", "confirm", "choose"]
 """Approve a block, approve a tool call, grant a sandbox request, text input, a password, overwrite a changed file,
@@ -41,7 +37,7 @@ APPROVE = "approve"
 EDIT = "edit"
 ANSWER = "answer"
 KEEP = "keep"
-"""About files that changed in the meantime: leave them as they are, and do the rest."""
+"""Leave files that changed in the meantime as they are, and do the rest."""
 
 
 class Question:
@@ -103,11 +99,6 @@ class Question:
         self._settled.wait(timeout)
         return self.answer
 
-    @property
-    def fields(self) -> dict[str, Any]:
-        """As events and the journal have it."""
-        return {"question": self.id, "kind": self.kind, "choices": list(self.choices), "shown": self.chunk}
-
 
 Handler = Callable[[Question], "Answer | None"]
 """Answers a question in the thread that asks it; None leaves it to others."""
@@ -142,15 +133,13 @@ class Questions:
         with self._lock:
             return any(handler is None and question.kind in kinds for kinds, handler in self._handlers)
 
-    def answerable(self, kinds: Collection[Kind], handler: Handler | None = None) -> AbstractContextManager[None]:
+    @contextmanager
+    def answerable(self, kinds: Collection[Kind], handler: Handler | None = None) -> Iterator[None]:
         """While this is entered, a front end can answer these kinds: with a handler, or from another thread.
 
         The handler that was registered last is asked first.
         """
-        return self._registered((frozenset(kinds), handler))
-
-    @contextmanager
-    def _registered(self, registration: tuple[frozenset[str], Handler | None]) -> Iterator[None]:
+        registration = frozenset(kinds), handler
         with self._lock:
             self._handlers.append(registration)
         try:
@@ -186,9 +175,8 @@ class Questions:
             return question.wait(timeout)
         return question.answer
 
-    def withdraw(self, kinds: Collection[Kind] = (), action: str = "", actor: str = "") -> None:
-        """Take back open questions: of these kinds, of an action, or of an actor."""
+    def withdraw(self, kinds: Collection[Kind] = (), action: str = "") -> None:
+        """Withdraw open questions: all, those of these kinds, or those of an action."""
         for question in self.open:
-            wanted = (not kinds or question.kind in kinds) and (not action or question.action == action)
-            if wanted and (not actor or question.actor == actor):
+            if (not kinds or question.kind in kinds) and (not action or question.action == action):
                 question.withdraw()

@@ -1,4 +1,4 @@
-"""A tool, and the list of those that a model can call by name."""
+"""Tools that a model can call by name: what one is, the toolbox, and one call with its checks and its result."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
 class Tool:
     """Something that a model can call by name.
 
-    `parameters` is the JSON schema of the arguments, an object; or a function that gives it, if it changes.
-    `handler` gets the arguments, checked against the schema, and returns what the model is told: text, None, or
+    `parameters` is the JSON schema of the arguments, an object; or a function that returns it, if it changes.
+    `handler` gets the arguments, checked against the schema, and returns the result for the model: text, None, or
     chunks as in docs/messages.md. An exception becomes an error that the model can read.
-    `policy` says what a call means: it only `reads`, it `acts` on this computer, or it `sends` something to others.
+    `policy` says what a call does: it only `reads`, it `acts` on this computer, or it `sends` something to others.
     """
 
     name: str
@@ -66,7 +66,7 @@ class Tool:
 
 
 class Toolbox:
-    """The tools of an interpreter, in the order in which the model is told of them; `execute` comes first."""
+    """The tools of an interpreter, in the order in which the model gets them; `execute` comes first."""
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
         self._tools: dict[str, Tool] = {}
@@ -74,7 +74,7 @@ class Toolbox:
             self.append(tool)
 
     def append(self, tool: Tool) -> None:
-        """Let the model call this tool from its next request on."""
+        """Let the model call this tool, starting with its next request."""
         if tool.name in self._tools:
             raise UsageError(f"There is already a tool named {tool.name!r}: remove it first.")
         self._tools[tool.name] = tool
@@ -130,7 +130,7 @@ class Toolbox:
 
 
 def execute_tool(languages: Callable[[], Sequence[str]], run: Callable[[str, str], Iterable[Chunk]]) -> Tool:
-    """The tool that runs code, in the languages there are at the time."""
+    """The tool that runs code, in the languages that are available at the time."""
 
     def parameters() -> Parameters:
         properties = {
@@ -144,7 +144,7 @@ def execute_tool(languages: Callable[[], Sequence[str]], run: Callable[[str, str
 
 
 def wire_name(name: str) -> str:
-    """A name that a model made up, in a form that every provider takes back."""
+    """A name that a model made up, in a form that every provider accepts."""
     return _NOT_IN_A_NAME.sub("_", name)[:64] or EXECUTE
 
 
@@ -165,7 +165,7 @@ def _example(schema: Parameters) -> dict[str, Any]:
 
 
 Permit = Callable[[Tool, dict[str, Any]], None]
-"""Asked before a call is made; it raises PermissionError, with the reason, if the call must not be."""
+"""Called before a call is made; raises PermissionError, with the reason, if it must not be."""
 
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
@@ -179,14 +179,17 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 
 
 def call_tool(tools: Toolbox, name: str, arguments: str, permit: Permit) -> Generator[Chunk]:
-    """What comes of a call, as chunks without a role; the last one says how it ended.
+    """Call a tool; the result as chunks without a role, the last of which says how it ended.
 
     `arguments` is the JSON text as the model wrote it. What is wrong with the call becomes its result, so that the
-    model can mend it.
+    model can correct it.
     """
     tool = tools.get(name)
     if tool is None:
-        yield from _refused(unknown_tool(name, tools))
+        close = tools.closest(name)
+        hint = f" Did you mean {close.signature()}?" if close is not None else ""
+        known = ", ".join(tools.names)
+        yield from _refused(f"There is no tool named {name!r}, so nothing was run.{hint} The tools are: {known}.")
         return
     given = read_arguments(arguments)
     found = ["the arguments must be a JSON object"] if given is None else list(_problems(given, tool.schema, ""))
@@ -201,15 +204,8 @@ def call_tool(tools: Toolbox, name: str, arguments: str, permit: Permit) -> Gene
     yield from _made(tool, given)
 
 
-def unknown_tool(name: str, tools: Toolbox) -> str:
-    """What a model is told that called a tool that isn't there."""
-    close = tools.closest(name)
-    hint = f" Did you mean {close.signature()}?" if close is not None else ""
-    return f"There is no tool named {name!r}, so nothing was run.{hint} The tools are: {', '.join(tools.names)}."
-
-
 def read_arguments(text: str) -> dict[str, Any] | None:
-    """The arguments of a call; some models put the JSON into a string. None if they are no JSON object."""
+    """The arguments of a call; some models put the JSON into a string. None if they are not a JSON object."""
     value: Any = text.strip() or "{}"
     for _ in range(2):
         if isinstance(value, str):
@@ -229,7 +225,7 @@ def shown_call(name: str, arguments: str) -> str:
 
 
 def _made(tool: Tool, given: dict[str, Any]) -> Iterator[Chunk]:
-    """Call the handler; whatever it raises is told, and ends nothing but this call."""
+    """Call the handler. Whatever it raises becomes the result, and ends only this call."""
     ended = "done"
     try:
         for chunk in _chunks(tool, tool.handler(given)):
@@ -237,8 +233,9 @@ def _made(tool: Tool, given: dict[str, Any]) -> Iterator[Chunk]:
                 ended = chunk.get("ended", "done")
             else:
                 yield chunk
-    except Exception as error:  # noqa: BLE001 - a handler is anybody's code, and its error is the call's result
-        yield {"type": "console", "format": "output", "content": f"{_told(error)}\n", "stream": "stderr"}
+    except Exception as error:  # noqa: BLE001 - a handler is the user's code, and its error is the call's result
+        words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        yield {"type": "console", "format": "output", "content": f"{words}\n", "stream": "stderr"}
         ended = "error"
     except KeyboardInterrupt:
         yield _over("interrupted")
@@ -265,10 +262,6 @@ def _over(ended: str) -> Chunk:
     return last if ended == "done" else {**last, "ended": ended}
 
 
-def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-
-
 # -- the check of arguments ------------------------------------------------------------------------------------
 
 
@@ -279,7 +272,8 @@ def _problems(value: Any, schema: Any, where: str) -> Iterator[str]:
     kinds = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds
     if kinds and not any(_is(value, kind) for kind in kinds):
-        yield f"{where or 'the arguments'} must be {' or '.join(map(_a, kinds))}, not {_a(_kind_of(value))}"
+        actual = next(kind for kind in _KINDS if _is(value, kind))
+        yield f"{where or 'the arguments'} must be {' or '.join(map(_a, kinds))}, not {_a(actual)}"
         return
     choices = schema.get("enum")
     if choices and value not in choices:
@@ -311,10 +305,6 @@ def _is(value: Any, kind: str) -> bool:
     if isinstance(value, bool):
         return kind == "boolean"
     return kind not in _KINDS or isinstance(value, _KINDS[kind])
-
-
-def _kind_of(value: Any) -> str:
-    return next(kind for kind in _KINDS if _is(value, kind))
 
 
 def _a(kind: str) -> str:
