@@ -57,7 +57,7 @@ def has_failed(message: Message) -> bool:
 
 
 class Framer:
-    """Adds the start and end flags: a group is all that has the same role, type, format and call.
+    """Adds the start and end flags. A group is a run of chunks with the same role, type, format and call.
 
     Console output and active lines share one group, and its flags carry no format.
     """
@@ -66,7 +66,7 @@ class Framer:
         self._open: Chunk | None = None
 
     def frame(self, chunk: Chunk) -> Generator[Chunk]:
-        """The chunk with the flags that it makes necessary around it."""
+        """The chunk, with the flags that belong before and after it."""
         if chunk["type"] in UNFLAGGED:
             if chunk["type"] == "confirmation":
                 yield from self.close()
@@ -85,7 +85,7 @@ class Framer:
         yield chunk
 
     def close(self) -> Generator[Chunk]:
-        """End the group that is open, if one is."""
+        """End the open group, if there is one."""
         if self._open is not None:
             flag, self._open = self._open, None
             yield {**flag, "end": True}
@@ -94,14 +94,9 @@ class Framer:
 def group_of(chunk: Chunk) -> Chunk:
     """The fields that all chunks of a group share."""
     group: Chunk = {"role": chunk["role"], "type": chunk["type"]}
-    if "format" in chunk and chunk["type"] != "console":
-        group["format"] = chunk["format"]
-    if "recipient" in chunk:
-        group["recipient"] = chunk["recipient"]
-    if "mime" in chunk:
-        group["mime"] = chunk["mime"]
-    if "call" in chunk:
-        group["call"] = chunk["call"]
+    for key in ("format", "recipient", "mime", "call"):
+        if key in chunk and not (key == "format" and chunk["type"] == "console"):
+            group[key] = chunk[key]
     return group
 
 
@@ -140,12 +135,14 @@ class Fold:
         return self._message is not None
 
     def settle(self) -> None:
-        """Bring the message that is open up to date: between chunks its content may lag behind."""
-        self._join()
+        """Bring the open message up to date: between chunks its content may lag behind."""
+        if self._parts and self._message is not None:
+            self._message["content"] += "".join(self._parts)
+        self._parts, self._unjoined = [], 0
 
     def close(self) -> None:
-        """End the message that is open: its content is whole from now on."""
-        self._join()
+        """End the open message: its content is whole."""
+        self.settle()
         self._message = None
         self._console = None
 
@@ -163,7 +160,7 @@ class Fold:
             self._unjoined += len(chunk["content"])
             assert self._message is not None
             if self._unjoined * 8 > len(self._message["content"]):  # seldom enough to stay linear
-                self._join()
+                self.settle()
 
     def _begin(self, chunk: Chunk) -> None:
         message: Message = {"role": chunk["role"], "type": chunk["type"]}
@@ -178,17 +175,12 @@ class Fold:
             self._console = ConsoleText(self._max_output)
         self._heard = chunk["role"] == "computer"
 
-    def _join(self) -> None:
-        if self._parts and self._message is not None:
-            self._message["content"] += "".join(self._parts)
-        self._parts, self._unjoined = [], 0
-
     def _show_console(self, path: str | None = None) -> None:
         if self._message is not None and self._console is not None:
             self._message["content"] = self._console.text(path)
 
     def _end_block(self, chunk: Chunk) -> None:
-        """The block is over: mark its output with how it ended, if that is worth telling."""
+        """The block is over: mark its output with how it ended, unless it simply succeeded."""
         abnormal = chunk.get("ended", "done") != "done" or chunk.get("exit_code")
         if self._console is None and (abnormal or not self._heard):
             began: Chunk = {"role": "computer", "type": "console", "format": "output"}

@@ -16,7 +16,7 @@ from interpreter.computer_api.runtime_pool import Language, RuntimePool
 from interpreter.computer_api.tool import TOOLS, Picture, Tool, help_on, info, kind_of
 from interpreter.config.settings import ComputerSettings
 from interpreter.errors import NotRestorableError, UnknownSettingError, UsageError
-from interpreter.messages import Chunk, Fold, Framer, Message
+from interpreter.messages import Chunk, Framer, Message, fold
 from interpreter.runtimes import Registry
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.session import Actor, Block, Performance, Session
@@ -340,12 +340,9 @@ def _without_frames(framed: Generator[Chunk]) -> Generator[Chunk]:
 
 def _collect(chunks: Iterator[Chunk], max_output: int) -> list[Message]:
     """The messages of one block, without role."""
-    messages: list[Message] = []
-    fold, framer = Fold(lambda: messages, max_output), Framer()
-    for chunk in chunks:
-        for framed in framer.frame({**chunk, "role": "computer"}):
-            fold.add(framed)
-    fold.close()
+    framer = Framer()
+    framed = (each for chunk in chunks for each in framer.frame({**chunk, "role": "computer"}))
+    messages = fold(framed, max_output)
     for message in messages:
         message.pop("role", None)
     return [message for message in messages if message["content"] != "" or "ended" in message]

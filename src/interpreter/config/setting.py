@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, dataclass_
 from interpreter.errors import SettingTypeError, SettingValueError, UnknownSettingError
 
 if TYPE_CHECKING:
-    from typing import Generic, TypeVar
+    from typing import Generic
 
     Stored = TypeVar("Stored")
 
@@ -62,11 +62,11 @@ class Setting(NamedTuple):
     no_flag: str = ""
     env: str = ""
     headless: Any = None
-    """The default where nobody is there to ask, if it differs."""
+    """The default in headless mode, if it differs."""
     alias_of: str = ""
     secret: bool = False
     later: str = ""
-    """What is not there yet; said in one line when the flag is used."""
+    """What is not implemented yet; printed in one line when the flag is used."""
     inert: str = ""
     """Why the setting is accepted and does nothing."""
     wrong_names: tuple[str, ...] = ()
@@ -224,10 +224,10 @@ def parse_value(row: Setting, text: str, given_as: str = "") -> Any:
     return check_value(row._replace(name=given_as or row.name), value)
 
 
-# A weaker source never replaces what a stronger one said.
+# A weaker source never replaces the value of a stronger one.
 STRENGTH = {"default": 0, "profile": 1, "environment": 2, "flag": 3, "code": 3}
 
-# In whose name plain assignments are made, and where that was said: a profile in Python assigns as code does.
+# The source of plain assignments, and its file: a profile in Python assigns as code does.
 _speaker: ContextVar[tuple[str, str]] = ContextVar("speaker", default=("code", ""))
 
 # Group -> last part of the name -> setting.
@@ -240,8 +240,8 @@ class SettingsGroup:
     """Base of the objects that hold settings: `class Llm(LlmSettings, closed=True)`.
 
     Names declared on the class (attributes, methods, properties, annotations) and names that begin with an
-    underscore are free. A closed class refuses all others; a subclass that is not closed is a user's own, and takes
-    any name that does not look like a misspelled setting.
+    underscore are free. A closed class refuses all others. A subclass that is not closed is a user's class, and
+    accepts any name that does not look like a misspelled setting.
     """
 
     _group: ClassVar[str]
@@ -258,7 +258,7 @@ class SettingsGroup:
 
         def __getattr__(self, name: str) -> Any:
             row = self._rows.get(name)
-            # A property that raised AttributeError also leads here: its own words are the ones to show.
+            # A property that raised AttributeError also leads here: raise its own error.
             if name.startswith("_") or hasattr(type(self), name) or (row is None and name in self._declared):
                 return object.__getattribute__(self, name)
             if row is None:
@@ -320,7 +320,7 @@ def setting_named(name: str) -> Setting:
 def apply(group: SettingsGroup, values: Mapping[str, Any], source: str = "profile", where: str = "") -> None:
     """Set many settings; keys may be dotted or nested: `{"llm.model": x}`, `{"llm": {"model": x}}`.
 
-    `where` is the file that says so.
+    `where` is the file that the values come from.
     """
     for name, value in values.items():
         owner, leaf = _owner(group, name)
@@ -353,23 +353,28 @@ def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def headless_defaults() -> dict[str, Any]:
-    """What differs where nobody is there to ask; give it to `apply` with the source `default`."""
+    """The defaults that differ in headless mode; pass them to `apply` with the source `default`."""
     return {row.name: row.headless for row in _all() if row.headless is not None}
 
 
 def sources(group: SettingsGroup) -> dict[str, str]:
-    """Who gave each setting of this object its value: default, profile, environment, flag or code."""
+    """Where each setting of this object got its value: default, profile, environment, flag or code."""
     return {row.name: _source(group, row) for row in group._rows.values()}
 
 
 def origins(group: SettingsGroup) -> dict[str, str]:
-    """The same in words, with the file, variable or flag that said it."""
-    return {row.name: _origin(group, row) for row in group._rows.values()}
+    """The same in words, with the file, variable or flag that gave it."""
+    found = {}
+    for row in group._rows.values():
+        source, where = _given(group, row)
+        where = {"environment": row.env, "flag": row.flag or row.no_flag}.get(source) or where
+        found[row.name] = f"{source} {where}".rstrip()
+    return found
 
 
 @contextmanager
 def speaking_as(source: str, where: str) -> Iterator[None]:
-    """Assignments to settings in here come from this source, and give way to a stronger one."""
+    """Assignments to settings in this context come from this source, and do not replace a stronger one."""
     token = _speaker.set((source, where))
     try:
         yield
@@ -378,7 +383,7 @@ def speaking_as(source: str, where: str) -> Iterator[None]:
 
 
 def closest_setting(name: str, group: str = "", cutoff: float = 0.6) -> str | None:
-    """The setting that somebody who wrote `name` most likely meant, as a dotted name."""
+    """The setting that `name` most likely stands for, as a dotted name."""
     leaf = name.rpartition(".")[2]
     for row in _all():
         if leaf in row.wrong_names:
@@ -391,7 +396,7 @@ def closest_setting(name: str, group: str = "", cutoff: float = 0.6) -> str | No
 
 
 def closest(word: str, known: Iterable[str], cutoff: float) -> str | None:
-    """The one that the word was meant to be; letters in another order are the likeliest mistake."""
+    """The known word closest to this one. Letters in another order are the likeliest mistake."""
     from difflib import get_close_matches
 
     names = list(known)
@@ -421,7 +426,7 @@ def _owner(group: SettingsGroup, name: str) -> tuple[SettingsGroup, str]:
 
 
 def _offer(group: SettingsGroup, row: Setting, value: Any, source: str, where: str) -> None:
-    """Store the value, unless a stronger source has spoken; a wrong one is refused either way."""
+    """Store the value, unless a stronger source has set it; an invalid one is an error either way."""
     value = check_value(row, value)
     if STRENGTH[_source(group, row)] <= STRENGTH[source]:
         _store(group, row, value, source, where)
@@ -446,12 +451,6 @@ def _given(group: SettingsGroup, row: Setting) -> tuple[str, str]:
 
 def _source(group: SettingsGroup, row: Setting) -> str:
     return _given(group, row)[0]
-
-
-def _origin(group: SettingsGroup, row: Setting) -> str:
-    source, where = _given(group, row)
-    where = {"environment": row.env, "flag": row.flag or row.no_flag}.get(source) or where
-    return f"{source} {where}".rstrip()
 
 
 def _unknown(group: SettingsGroup, name: str) -> UnknownSettingError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -60,17 +61,9 @@ def read_prompt(name: str) -> str:
 
 
 def _conversations_folder() -> str:
-    import os
-
     from platformdirs import user_config_dir
 
     return os.path.join(user_config_dir("open-interpreter"), "conversations")
-
-
-def _current_folder() -> str:
-    import os
-
-    return os.getcwd()
 
 
 # fmt: off
@@ -155,7 +148,7 @@ class InterpreterSettings(SettingsGroup):
     )
     workspace: PathSetting[str] = setting(
         "Folder that the work is about; it stays when code changes the directory.",
-        RUNNING, default=Default(_current_folder, "the current folder"), flag="--workspace",
+        RUNNING, default=Default(os.getcwd, "the current folder"), flag="--workspace",
         env="INTERPRETER_WORKSPACE", wrong_names=("cwd",),
     )
     max_output: int = setting(
