@@ -22,28 +22,6 @@ from interpreter.session.events import Event, EventLog, Ids, PlanStep, Publisher
 from interpreter.session.questions import ANSWER, APPROVE, REFUSE, Answer, Question, Questions
 
 
-class Holder(Protocol):
-    """An action that takes the lane."""
-
-    thread: int
-    """Who iterates over it."""
-
-    def describe(self) -> str:
-        """What it does, in a few words."""
-
-    def is_driven(self) -> bool:
-        """Whether a thread is inside it now."""
-
-    def can_finish(self) -> bool:
-        """Whether what it runs has ended and no thread is reading the end."""
-
-    def finish(self) -> bool:
-        """Take it to its end in place of its consumer, who gets the rest later; False if the consumer is doing so."""
-
-    def cancel(self) -> None:
-        """Ask it to end."""
-
-
 class Lane:
     """A ticket lock between actions, not a thread: an action runs in the thread that iterates over it.
 
@@ -53,12 +31,12 @@ class Lane:
 
     def __init__(self) -> None:
         self._changed = threading.Condition(threading.RLock())  # a finaliser may wake in the middle of anything
-        self._queue: deque[Holder] = deque()
-        self.holder: Holder | None = None
+        self._queue: deque[_Hold] = deque()
+        self.holder: _Hold | None = None
         self.released = 0
         """How often the lane was given back. If it changed, another action has run."""
 
-    def acquire(self, holder: Holder, wait: bool = True, cancelled: Callable[[], bool] = lambda: False) -> bool:
+    def acquire(self, holder: _Hold, wait: bool = True, cancelled: Callable[[], bool] = lambda: False) -> bool:
         """Take the lane; False if the wait was cancelled. BusyError if another action has it and `wait` is false."""
         with self._changed:
             self._queue.append(holder)
@@ -73,7 +51,7 @@ class Lane:
                     self.release(other)  # it has done so itself, unless an interrupt came in between
                     continue
                 if not wait:
-                    raise BusyError((other or self._queue[0]).describe())
+                    raise BusyError((other or self._queue[0]).action.describe())
                 with self._changed:
                     self._changed.wait_for(lambda: cancelled() or self._is_free_for(holder) or self._is_left())
             return False
@@ -88,7 +66,7 @@ class Lane:
         """How many actions wait for it."""
         return len(self._queue)
 
-    def _is_free_for(self, holder: Holder) -> bool:
+    def _is_free_for(self, holder: _Hold) -> bool:
         while self._queue[0] is not holder and not self._queue[0].is_driven():
             self._queue.popleft()  # an interrupt came before it could leave the queue
         return self.holder is None and self._queue[0] is holder
@@ -96,16 +74,16 @@ class Lane:
     def _is_left(self) -> bool:
         return self.holder is not None and self.holder.can_finish()
 
-    def _end_left(self, other: Holder, holder: Holder) -> bool:
+    def _end_left(self, other: _Hold, holder: _Hold) -> bool:
         """Finish the holder if no one else will: it is over, or this thread itself has left it suspended."""
         if other.can_finish():
             return other.finish()
         if other.thread == holder.thread:
-            other.cancel()
+            other.action.cancel()
             return other.finish()
         return False
 
-    def release(self, holder: Holder) -> None:
+    def release(self, holder: _Hold) -> None:
         """Give it back, if this holder has it."""
         with self._changed:
             if self.holder is holder:
@@ -281,12 +259,12 @@ class Session:
     def _is_inside(self, action: Action) -> bool:
         """Whether it is part of what holds the lane. A parent that asks, or is in the background, does not hold it."""
         holder = self.lane.holder
-        return isinstance(holder, _Hold) and holder.action in list(action.ancestors())[1:]
+        return holder is not None and holder.action in list(action.ancestors())[1:]
 
     def _take_lane(self, action: Action, publisher: Publisher, hold: _Hold, wait: bool) -> Generator[Event, None, bool]:
         holder = self.lane.holder
-        if isinstance(holder, _Hold) and holder.is_driven_here():  # user code that lost the context variable
-            raise BusyError(holder.describe())
+        if holder is not None and holder.is_driven_here():  # user code that lost the context variable
+            raise BusyError(holder.action.describe())
         try:
             return self.lane.acquire(hold, wait=False)
         except BusyError as busy:
@@ -384,18 +362,12 @@ class _Hold:
     def __init__(self, action: Action) -> None:
         self.action = action
         self.steps: Generator[Event] | None = None
-        self.thread = threading.get_native_id()  # unlike `get_ident`, no later thread gets the same
+        self.thread = threading.get_native_id()  # its consumer; unlike `get_ident`, no later thread gets the same
         self.driver = 0  # the thread that is inside
         self.buffer: deque[Event] = deque()  # what another thread read in the consumer's place
         self.error: BaseException | None = None
         self.busy = threading.Lock()  # held while a thread drives the steps
         self.abandoned = False
-
-    def describe(self) -> str:
-        return self.action.describe()
-
-    def cancel(self) -> None:
-        self.action.cancel()
 
     def next(self) -> Event:
         """The next event for its consumer."""
@@ -414,6 +386,7 @@ class _Hold:
             ACTION.reset(token)
 
     def is_driven(self) -> bool:
+        """Whether a thread is inside it now."""
         return self.busy.locked()
 
     def is_driven_here(self) -> bool:
@@ -425,9 +398,11 @@ class _Hold:
         return self.action.over or getattr(self.steps, "gi_frame", None) is None
 
     def can_finish(self) -> bool:
+        """Whether what it runs has ended and no thread is reading the end."""
         return (self.is_over or self.abandoned) and not self.busy.locked()
 
     def finish(self) -> bool:
+        """Take it to its end in place of its consumer, who gets the rest later; False if the consumer is doing so."""
         if not self.busy.acquire(blocking=False):
             return False
         token = ACTION.set(self.action)
@@ -440,7 +415,7 @@ class _Hold:
                 self.steps.close()
             else:
                 self.buffer.extend(self.steps)
-        except BaseException as error:  # noqa: BLE001 - raised when its consumer reads on
+        except BaseException as error:  # noqa: BLE001 - raised when its consumer continues reading
             self.error = error
         finally:
             self.driver = 0
