@@ -1,4 +1,4 @@
-"""What a program's output looks like when it has settled: progress bars at their last state, no escapes, bounded."""
+"""A program's output as a reader would see it at the end: progress bars at their last state, no escapes, bounded."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TOKEN = re.compile(r"\r+\n|[\r\n\b]|" + ESCAPE.pattern + r"|\x1b|[^\r\n\b\x1b]+"
 
 
 class ConsoleText:
-    """Takes raw output piece by piece and gives the text that a reader would want.
+    """Takes raw output piece by piece and returns the text that a reader would see.
 
     Cost is linear in what is written and memory is bounded by the limit, however the pieces are cut.
     """

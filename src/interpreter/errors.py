@@ -10,26 +10,26 @@ class InterpreterError(Exception):
 
 
 class SessionStartError(InterpreterError):
-    """A live session could not be started."""
+    """A runtime could not be started."""
 
     def __init__(self, language: str, detail: str) -> None:
         super().__init__(f"The {language} session could not start: {detail.strip() or 'it ended without a word'}")
 
 
 class SandboxUnavailableError(InterpreterError):
-    """A sandbox was asked for and cannot be had: why, and the command that would fix it."""
+    """The requested sandbox is not available: why, and the command that would fix it."""
 
 
 class LanguageNotFound(InterpreterError):
-    """A block asks for a language that is not there."""
+    """A block asks for a language that is not available."""
 
 
 class BusyError(InterpreterError):
-    """A turn is still going on."""
+    """A turn or an action is still running."""
 
 
 class NotRestorableError(InterpreterError):
-    """A state of a session that cannot be returned to, and why."""
+    """A state of a runtime that cannot be restored, and why."""
 
 
 class NotAvailableYet(InterpreterError):
@@ -57,7 +57,7 @@ class ProfileError(InterpreterError):
 
 
 class LimitReachedError(InterpreterError):
-    """The turn has done as much as it may."""
+    """The turn has reached one of its limits."""
 
 
 class UsageError(InterpreterError):
@@ -65,7 +65,7 @@ class UsageError(InterpreterError):
 
 
 class UnknownMessageError(InterpreterError):
-    """A message that cannot be told to a model."""
+    """A message of a kind that no model can be sent."""
 
 
 class ModelError(InterpreterError):
@@ -88,7 +88,7 @@ class ModelError(InterpreterError):
 
 
 class ProviderNotFoundError(ModelError):
-    """The model string names a provider that is not known."""
+    """The model string names an unknown provider."""
 
 
 class LiteLLMMissingError(ProviderNotFoundError):
@@ -100,7 +100,7 @@ class MissingKeyError(ModelError):
 
 
 class NoModelError(ModelError):
-    """Nobody has said which model to ask, and nothing was found that could answer."""
+    """No model is set, and none was found."""
 
 
 class WrongKeyError(ModelError):
@@ -112,7 +112,7 @@ class UnknownModelError(ModelError):
 
 
 class RequestRefusedError(ModelError):
-    """The server does not take the request as it is; `params` are the fields it objects to, if it said so."""
+    """The server rejects the request; `params` are the fields it objects to, if it named them."""
 
     params: frozenset[str] = frozenset()
 
@@ -122,13 +122,13 @@ class ReplyDeclinedError(ModelError):
 
 
 class ContextTooLongError(ModelError):
-    """The conversation does not fit into the model's window, which is `window` tokens if the server said so."""
+    """The conversation does not fit into the model's context window: `window` tokens, if the server named a number."""
 
     window: int | None = None
 
 
 class QuotaExceededError(ModelError):
-    """The account has nothing left to pay with."""
+    """The account has no credit left."""
 
 
 class BudgetExceededError(ModelError):
@@ -147,7 +147,7 @@ class RateLimitedError(ModelError):
 
 
 class ModelOverloadedError(ModelError):
-    """The server has a problem of its own."""
+    """The server returned an error."""
 
     reason = "server problem"
     retryable = True
@@ -161,14 +161,14 @@ class ModelUnreachableError(ModelError):
 
 
 class ModelTimeoutError(ModelError):
-    """The server took the request and then kept silent for too long."""
+    """The server accepted the request and then sent nothing for too long."""
 
     reason = "no answer"
     retryable = True
 
 
 class BrokenStreamError(ModelError):
-    """The reply ended in the middle; what had come of it was yielded before."""
+    """The reply ended in the middle; the part that arrived was yielded before."""
 
     reason = "connection lost"
     retryable = True
@@ -179,19 +179,19 @@ class ReplyCutError(ModelError):
 
 
 class RepeatingReplyError(ModelError):
-    """The model began to say the same thing over and over, and its reply was cut off."""
+    """The model repeated itself, and its reply was cut off."""
 
 
 class StuckError(ModelError):
-    """The same failure came again and again, also after the model was asked to try another way."""
+    """The same failure repeated, even after the model was asked to try something else."""
 
 
 class NotAStreamError(ModelError):
-    """What came back is not the answer of a model server."""
+    """The response is not one of a model server."""
 
 
 class OfflineError(ModelError):
-    """The model is on the net, and nothing but this machine and named servers may be asked."""
+    """The model is on the internet, and only this machine and named servers may be asked."""
 
 
 class EngineError(ModelError):
@@ -209,13 +209,13 @@ class LocalServerError(ModelError):
 
 
 class DownloadError(InterpreterError):
-    """A model could not be downloaded; `can_resume` if what has come is kept."""
+    """A model could not be downloaded; `can_resume` if the part that arrived is kept."""
 
     can_resume = False
 
 
 class ExportError(InterpreterError):
-    """A conversation cannot be written down in this form, or not to this place."""
+    """A conversation cannot be exported in this format, or not to this place."""
 
 
 class ConversationNotFoundError(InterpreterError):
@@ -231,14 +231,14 @@ class ConversationFileError(InterpreterError):
 
 
 class NotPreviewableError(InterpreterError):
-    """A block cannot be tried out here before it runs, for the reason that is said."""
+    """A block cannot be previewed here, for the reason in the message."""
 
     named: Sequence[str] = ()
-    """What a look at the code's text tells in its place: paths, programs, hosts, and whether it can be undone."""
+    """What static analysis found instead: paths, programs, hosts, and whether the block can be undone."""
 
 
 class UndoError(InterpreterError):
-    """There is nothing to take back, or what would be needed for it is not there."""
+    """There is nothing to undo, or what undo needs is missing."""
 
 
 class ComputerError(InterpreterError):

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from interpreter.computer_api.os_mode import Control
 
 Step = Chunk | Event
-"""What a turn is made of: chunks to publish, and events that were published by the session."""
+"""What a turn yields inside: chunks to publish, and events that the session has published."""
 
 DECLINED = "I have declined to run this code."
 ONLY_FIRST = "Only the first block of a reply runs. The rest of this reply was not run."
@@ -88,7 +88,7 @@ class Reply:
             last = error
         finally:
             if isinstance(self._chunks, Generator):
-                self._chunks.close()  # before the turn goes on: its next request is another one
+                self._chunks.close()  # before the turn continues: its next request is another one
             self._ended = True
             rest.put(last)
 
@@ -243,7 +243,7 @@ class Turn:
         return messages
 
     def _wants_more(self) -> bool:
-        """Whether loop mode asks the model to go on."""
+        """Whether loop mode asks the model to continue."""
         interpreter = self.interpreter
         if not interpreter.loop or self.over or self.guard.exhausted or not interpreter.messages:
             return False
@@ -356,7 +356,7 @@ class Turn:
         if note := file_change_note(self._changed, str(interpreter.workspace)):
             interpreter.messages.append({**message, "content": note})
         elif not self._changed_any and is_missing_change(words, self._changed):
-            self._changed_any = True  # it is said once
+            self._changed_any = True  # say it once
             interpreter.messages.append({**message, "content": NOTHING_CHANGED, "ended": "error"})
 
     def _decline(self, pending: PendingBlock) -> Generator[Chunk]:

@@ -147,7 +147,7 @@ class RuntimePool:
         return ", ".join(described)
 
     def has_python_package(self, name: str) -> bool:
-        """Whether Python blocks can import a package, as far as is known without starting a runtime."""
+        """Whether Python blocks can import a package, found out without starting a runtime."""
         from interpreter.runtimes.python.language import has_package, which_python
 
         try:
@@ -266,7 +266,7 @@ class RuntimePool:
     # -- dry runs ----------------------------------------------------------------------------------------------------
 
     def can_dry_run(self, language: str) -> bool:
-        """Whether a runtime of that language can be copied for a dry run, as far as its class says."""
+        """Whether the class of that language can copy a runtime for a dry run."""
         known = self._computer.get_language(language) is not None
         return known and type(self.runtime(language)).dry_run is not BaseLanguage.dry_run
 
@@ -288,7 +288,7 @@ class RuntimePool:
             self.active = None
 
     def end_dry_run(self) -> None:
-        """Whatever runs next discards the dry run that was not applied."""
+        """Discard a dry run that was not applied, because something else runs next."""
         dry_run, self._dry_run = self._dry_run, None
         if dry_run is not None:
             dry_run.drop()

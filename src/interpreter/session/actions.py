@@ -40,7 +40,7 @@ class Actor:
     def __init__(self, name: str, kind: Kind, settings: Any, sink: Callable[[], Sink | None]) -> None:
         self.id, self.kind = name, kind
         self.settings = settings
-        """Whose permission mode, sandbox and budget hold for it."""
+        """Where its permission mode, sandbox and budget come from."""
         self._sink = sink
 
     @property
@@ -88,7 +88,7 @@ class Action:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """What the record has of it."""
+        """Its fields in the record."""
         return {}
 
     def judge(self) -> Iterator[Chunk | Question]:
@@ -103,7 +103,7 @@ class Action:
         """The lane is free for it: get ready."""
 
     def run(self) -> Generator[Chunk]:
-        """Do it; how it ended goes to `outcome`, what came of it to `result`."""
+        """Do it; set `outcome` to how it ended, and `result`."""
         raise NotImplementedError
 
     def stop(self) -> None:
