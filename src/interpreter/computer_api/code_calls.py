@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from interpreter.computer_api.tool import (
     TOOLS,
-    TOP,
     Picture,
     Tool,
     names,
@@ -135,7 +135,7 @@ class Answering:
 
     def stand_in(self, call: Callable[[str, str], Any]) -> StandIn:
         """What code in this process finds as `computer`."""
-        return StandIn(self._computer, self, call)
+        return StandIn(self, call, "", self._computer)
 
     def use(self, call: Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
         """Judge the call and make it; either way, the block's record has it."""
@@ -237,61 +237,40 @@ def cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[:longest]}… and {len(text) - longest:,} characters more"
 
 
-MakeCall = Callable[[str, str], Any]
-
-
 class StandIn:
-    """Stands in for the computer: its tools are called through the session, the rest is the computer's own."""
+    """What code in this process finds as `computer`, or as one of its tools: calls of tools go through the session.
 
-    def __init__(self, computer: Computer, answering: Answering, call: MakeCall) -> None:
-        self.__dict__.update(_computer=computer, _answering=answering, _call=call)
+    All else is the computer's own.
+    """
 
-    def __getattr__(self, name: str) -> Any:
-        if name in TOOLS:
-            return ToolStandIn(self._answering, self._call, name, getattr(self._computer, name))
-        if name in TOP:
-            return used(self._answering, self._call, name, "call")
-        return getattr(self._computer, name)
+    def __init__(self, answering: Answering, call: Callable[[str, str], Any], path: str, target: Any) -> None:
+        self.__dict__.update(_answering=answering, _call=call, _path=path, _target=target)
 
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._computer, name, value)
-
-    def __dir__(self) -> list[str]:
-        return sorted({*dir(self._computer), *TOOLS})
-
-    def __repr__(self) -> str:
-        return "computer"
-
-
-class ToolStandIn:
-    """Stands in for a tool of the computer."""
-
-    def __init__(self, answering: Answering, call: MakeCall, path: str, tool: Any) -> None:
-        self.__dict__.update(_answering=answering, _call=call, _path=path, _tool=tool)
+    def _used(self, name: str, how: str, /, *args: Any, **kwargs: Any) -> Any:
+        """Call, read or set an attribute of the tool, with the values as they are."""
+        path = f"{self._path}.{name}" if self._path else name
+        return self._answering.use(self._call(path, how), list(args), kwargs)
 
     def __getattr__(self, name: str) -> Any:
+        kind = names(self._target).get(name)
+        if kind is None and not self._path:
+            return getattr(self._target, name)
         if name.startswith("_"):
             raise AttributeError(name)
-        path = f"{self._path}.{name}"
-        if names(self._tool).get(name) == "method":
-            return used(self._answering, self._call, path, "call")
-        value = used(self._answering, self._call, path, "get")()
-        return ToolStandIn(self._answering, self._call, path, value) if isinstance(value, Tool) else value
+        if kind == "method":
+            return partial(self._used, name, "call")
+        value = self._used(name, "get") if self._path else getattr(self._target, name)
+        path = f"{self._path}.{name}" if self._path else name
+        return StandIn(self._answering, self._call, path, value) if isinstance(value, Tool) else value
 
     def __setattr__(self, name: str, value: Any) -> None:
-        used(self._answering, self._call, f"{self._path}.{name}", "set")(value)
+        if self._path:
+            self._used(name, "set", value)
+        else:
+            setattr(self._target, name, value)
 
     def __dir__(self) -> list[str]:
-        return sorted(names(self._tool))
+        return sorted(names(self._target) if self._path else {*dir(self._target), *TOOLS})
 
     def __repr__(self) -> str:
-        return f"computer.{self._path}"
-
-
-def used(answering: Answering, call: MakeCall, path: str, how: str) -> Callable[..., Any]:
-    """Calls, reads or sets what is at this path, with the values as they are."""
-
-    def use(*args: Any, **kwargs: Any) -> Any:
-        return answering.use(call(path, how), list(args), kwargs)
-
-    return use
+        return f"computer.{self._path}" if self._path else "computer"

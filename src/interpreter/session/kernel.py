@@ -294,21 +294,17 @@ class Session:
                     action.over = True
                     for told in checkpoints.after(action) if checkpoints is not None else ():
                         yield from publisher.publish(_said(told))
-                if (request := chunk.pop("request", None)) is not None:
-                    yield from self._requested(request, chunk, action, publisher)
+                if (request := chunk.pop("request", None)) is not None:  # the code wants input, or approval of a call
+                    question = _question_for(request, chunk)
+                    yield from self._ask(question, action, publisher)
+                    request.answered(question.answer)
                 else:
                     yield from publisher.publish(_said(chunk))
         for told in checkpoints.after(action) if checkpoints is not None else ():
             yield from publisher.publish(_said(told))  # a custom runtime may not report its end
 
-    def _requested(self, request: Any, chunk: Chunk, action: Action, publisher: Publisher) -> Generator[Event]:
-        """Code that runs wants input, or a yes to a tool call."""
-        question = _question_for(request, chunk)
-        yield from self._ask(question, action, publisher)
-        request.answered(question.answer)
-
     def ask_now(self, action: Action, request: Any, chunk: Chunk) -> Chunk:
-        """The same for code that runs in the consumer's own thread and cannot be suspended."""
+        """Ask for code that runs in the consumer's own thread and cannot be suspended."""
         question = _question_for(request, chunk)
         self._open(question, action)
         try:
