@@ -51,7 +51,6 @@ class Reply:
         self._cut = cut  # ends a read that waits
         self._rest: queue.SimpleQueue[Chunk | BaseException | None] | None = None
         self._closed = self._ended = False
-        self._ends_early = False
 
     def __iter__(self) -> Reply:
         return self
@@ -71,18 +70,17 @@ class Reply:
     def read_on_in_background(self, only_ahead: bool = False) -> None:
         """Keep the connection flowing from now on; with `only_ahead` no further than needed to see what comes next."""
         if self._rest is None:
-            self._ends_early = only_ahead
             self._rest = queue.SimpleQueue()
-            threading.Thread(target=self._read, args=[self._rest], name="reply", daemon=True).start()
+            threading.Thread(target=self._read, args=[self._rest, only_ahead], name="reply", daemon=True).start()
 
-    def _read(self, rest: queue.SimpleQueue[Chunk | BaseException | None]) -> None:
+    def _read(self, rest: queue.SimpleQueue[Chunk | BaseException | None], only_ahead: bool) -> None:
         ahead = LOOK_AHEAD
         last: BaseException | None = None
         try:
             for chunk in self._chunks:
                 rest.put(chunk)
                 ahead -= len(chunk.get("content") or "") if chunk["type"] in ("message", "reasoning") else 0
-                if self._closed or (self._ends_early and (ahead < 0 or chunk["type"] in ("code", "tool_call"))):
+                if self._closed or (only_ahead and (ahead < 0 or chunk["type"] in ("code", "tool_call"))):
                     break
         except Exception as error:  # noqa: BLE001 - handed to the turn, which raises it
             last = error

@@ -83,7 +83,7 @@ class Preview:
         """What it tried to do and could not: use the network, send signals to other processes, write elsewhere."""
         self.report: Applied | None = None
         """The result, once it is applied."""
-        self._layers: dict[str, Layer] = {}
+        self._layers: dict[str, Layer] = {}  # by how their paths begin, the workspace first
         Overlay.check(workspace)
         self._view = Overlay(workspace)
         self._began = time.time_ns()
@@ -110,9 +110,10 @@ class Preview:
                     yield chunk
         finally:
             self.denied = self._trial.denied
-            for root, upper in self._view.layers.items():
-                own = root != self._view.workspace
-                self._layers[root] = Layer(root, upper, self._began, OURS if own else "")
+            workspace = self._view.workspace
+            for root, upper in sorted(self._view.layers.items(), key=lambda pair: pair[0] != workspace):
+                start, ours = ("", "") if root == workspace else (os.path.join(root, ""), OURS)
+                self._layers[start] = Layer(root, upper, self._began, ours)
 
     def run(self) -> Preview:
         """Run the block to its end."""
@@ -126,8 +127,7 @@ class Preview:
     def changes(self) -> list[Change]:
         """What it created, changed and deleted; paths in the workspace are relative to it."""
         listed = []
-        for root, layer in self._by_importance():
-            start = self._start(root)
+        for start, layer in self._layers.items():
             for change in layer.changes.listed:
                 source = start + change.source if change.source is not None else None
                 listed.append(change._replace(path=start + change.path, source=source))
@@ -137,8 +137,8 @@ class Preview:
     def diffs(self) -> dict[str, str]:
         """The same as differences of lines, by path."""
         found: dict[str, str] = {}
-        for root, layer in self._by_importance():
-            found |= {self._start(root) + path: text for path, text in layer.diff().items()}
+        for start, layer in self._layers.items():
+            found |= {start + path: text for path, text in layer.diff().items()}
         return found
 
     @property
@@ -155,12 +155,6 @@ class Preview:
     def can_apply(self) -> bool:
         """Whether it can be applied: not before it ran, nor if the block's process died."""
         return not self._over and bool(self.chunks) and not self._trial.died
-
-    def _by_importance(self) -> list[tuple[str, Layer]]:
-        return sorted(self._layers.items(), key=lambda pair: pair[0] != self._view.workspace)
-
-    def _start(self, root: str) -> str:
-        return "" if root == self._view.workspace else os.path.join(root, "")
 
     # -- the choice ----------------------------------------------------------------------------------------------
 
@@ -182,8 +176,8 @@ class Preview:
         self._over = True
         try:
             written = Written()
-            for root, layer in self._by_importance():
-                written += write(layer, overwrite, self._start(root))
+            for start, layer in self._layers.items():
+                written += write(layer, overwrite, start)
             self.report = Applied(written, tuple(self._trial.keep()))
         except BaseException:
             self._trial.drop()
