@@ -252,9 +252,10 @@ class Computer(ComputerSettings, closed=True):
 
     def show(self, what: Picture | str) -> None:
         """For tools: put a picture or a text into the output of the block that called, or of the notebook we run in."""
-        data = {"text/plain": what if isinstance(what, str) else f"<Picture {what.width} x {what.height}>"}
-        if isinstance(what, Picture):
-            data["image/png"] = what.base64
+        if isinstance(what, str):
+            data = {"text/plain": what}
+        else:
+            data = {"image/png": what.base64, "text/plain": f"<Picture {what.width} x {what.height}>"}
         ipython = sys.modules.get("IPython")
         notebook = ipython.get_ipython() if ipython is not None else None
         if (call := CALL.get()) is not None:
