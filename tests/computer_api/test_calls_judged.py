@@ -99,9 +99,8 @@ def test_what_is_asked_cannot_be_dressed_up(desk: Desk) -> None:
         "frame = {'event': 'call', 'block': 1, 'path': 'gadget.mail', 'how': 'call'}\n"
         "report = computer._ask.__self__\n"
         f"for number, more in enumerate([{{'args': ['eve', {picture}]}}, {{'kwargs': {{'to': 'eve', 'text': '', 'x\\n': 1}}}}]):\n"
-        "    report._channel.expect(900 + number)\n"
-        "    report._channel.send({**frame, **more, 'call': 900 + number})\n"
-        "    print(report._channel.wait_for_reply(900 + number)['error']['type'])"
+        "    send = lambda: report._channel.send({**frame, **more, 'call': 900 + number})\n"
+        "    print(report._channel.request(900 + number, send)['error']['type'])"
     )
     assert ran.text == "TypeError\nTypeError\n" and desk.asked == [] and desk.gadget.sent == []
     desk.do(f"computer.gadget.mail('ann', '\\x1b[8m' + {'x' * 5000!r})")
