@@ -132,18 +132,18 @@ def test_a_module_of_an_earlier_block_stays_unknown() -> None:
 
 
 def test_the_folder_is_followed() -> None:
-    found = analyze("python", "import os\nos.chdir('/elsewhere')\nopen('x', 'w')", WORKSPACE).written
+    found = analyze("python", "import os\nos.chdir('/elsewhere')\nopen('x', 'w')", WORKSPACE).of("write")
     assert [(effect.place, effect.full) for effect in found] == [("outside", "/elsewhere/x")]
 
 
 def test_secrets_are_named() -> None:
-    assert [effect.what for effect in analyze("python", "open('.env')", WORKSPACE).secrets] == [".env"]
+    assert [effect.what for effect in analyze("python", "open('.env')", WORKSPACE).of("secret")] == [".env"]
     code = "from pathlib import Path\n(Path.home() / '.ssh' / 'id_rsa').read_text()"
-    assert analyze("python", code, WORKSPACE).secrets
-    assert not analyze("python", "open('id_rsa.pub')", WORKSPACE).secrets
-    assert analyze("python", "import os\nprint(dict(os.environ))", WORKSPACE).secrets
+    assert analyze("python", code, WORKSPACE).of("secret")
+    assert not analyze("python", "open('id_rsa.pub')", WORKSPACE).of("secret")
+    assert analyze("python", "import os\nprint(dict(os.environ))", WORKSPACE).of("secret")
     asked = "import os\nos.environ['A']\nos.environ.get('B')\n'C' in os.environ\nenv = {**os.environ, 'D': '1'}"
-    assert not analyze("python", asked, WORKSPACE).secrets
+    assert not analyze("python", asked, WORKSPACE).of("secret")
 
 
 @pytest.mark.parametrize(

@@ -312,7 +312,7 @@ _WITH_VERBS = frozenset(
 def propose_rule(language: str, code: str, effects: Effects | None = None, workspace: str | None = None) -> Rule | None:
     """A rule that allows this block, and of others as few as make sense; None if no rule should."""
     found = effects or analyze(language, code, workspace or os.getcwd())
-    if found.unknown or found.secrets or not found.steps:
+    if found.unknown or found.of("secret") or not found.steps:
         return None  # what cannot be told from the text cannot be allowed for ever
     if any(effect.kind == "computer" and effect.how in ("sends", "unknown") for effect in found.all):
         return None  # sending asks each time

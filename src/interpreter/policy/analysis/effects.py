@@ -87,37 +87,8 @@ class Effects:
         return tuple(effect for effect in self.all if effect.kind in kinds)
 
     @property
-    def written(self) -> tuple[Effect, ...]:
-        return self.of("write")
-
-    @property
     def deleted(self) -> tuple[Effect, ...]:
         return self.of("delete")
-
-    @property
-    def read_outside(self) -> tuple[Effect, ...]:
-        return tuple(effect for effect in self.of("read") if effect.place == "outside")
-
-    @property
-    def programs(self) -> tuple[Effect, ...]:
-        return self.of("program")
-
-    @property
-    def hosts(self) -> tuple[Effect, ...]:
-        """Who is contacted; "network" where the host is not known."""
-        return self.of("network")
-
-    @property
-    def packages(self) -> tuple[Effect, ...]:
-        return self.of("install")
-
-    @property
-    def databases(self) -> tuple[Effect, ...]:
-        return self.of("database")
-
-    @property
-    def killed(self) -> tuple[Effect, ...]:
-        return self.of("kill")
 
     @property
     def calls(self) -> tuple[Effect, ...]:
@@ -125,51 +96,31 @@ class Effects:
         return self.of("computer")
 
     @property
-    def secrets(self) -> tuple[Effect, ...]:
-        return self.of("secret")
-
-    @property
     def unknown(self) -> bool:
         """Is there something in it that its text does not tell?"""
-        return any(effect.kind == "unknown" for effect in self.all)
-
-    @property
-    def languages(self) -> tuple[str, ...]:
-        """The block's own, then those of the programs it has inside."""
-        return tuple(dict.fromkeys([self.language, *(step.language for step in self.steps)]))
+        return bool(self.of("unknown"))
 
     def lines(self) -> list[str]:
         """A short card for the approval: at most six lines."""
-
+        outside = [effect for effect in self.of("read") if effect.place == "outside"]
+        hosts, packages = (_listed(effect.what for effect in self.of(kind)) for kind in ("network", "install"))
+        more = (
+            ("changes", self.of("database")),
+            ("ends", self.of("kill")),
+            ("uses", self.calls),
+            ("reads the secrets in", self.of("secret")),
+            ("reads outside the workspace:", outside),
+            ("not to be told from the text:", self.of("unknown")),
+        )
         rows = [
-            ("writes", _listed(map(_path, self.written))),
+            ("writes", _listed(map(_path, self.of("write")))),
             ("deletes", _listed(map(_path, self.deleted))),
-            ("starts", _listed(effect.what for effect in self.programs)),
-            ("contacts", _net(self)),
-            ("also", "; ".join(_rest(self))),
+            ("starts", _listed(effect.what for effect in self.of("program"))),
+            ("contacts", "; ".join(filter(None, [hosts, f"installs {packages}" if packages else ""]))),
+            ("also", "; ".join(f"{words} {_listed(map(str, found))}" for words, found in more if found)),
             ("undo", str(reversibility(self))),
         ]
         return [f"{name}: {words}" for name, words in rows if words]
-
-
-def _net(effects: Effects) -> str:
-    hosts = _listed(effect.what for effect in effects.hosts)
-    packages = _listed(effect.what for effect in effects.packages)
-    return "; ".join(filter(None, [hosts, f"installs {packages}" if packages else ""]))
-
-
-def _rest(effects: Effects) -> Iterator[str]:
-    told = (
-        ("changes", effects.databases),
-        ("ends", effects.killed),
-        ("uses", effects.calls),
-        ("reads the secrets in", effects.secrets),
-        ("reads outside the workspace:", effects.read_outside),
-        ("not to be told from the text:", effects.of("unknown")),
-    )
-    for words, found in told:
-        if found:
-            yield f"{words} {_listed(map(str, found))}"
 
 
 def _path(effect: Effect) -> str:
