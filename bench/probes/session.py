@@ -9,7 +9,7 @@ from pathlib import Path
 
 from common import ARGUMENTS, tell
 
-from interpreter.session.journal import Session, listed
+from interpreter.session.journal import SavedSession, listed
 
 
 def entries(blocks):
@@ -37,7 +37,7 @@ with open(many / "journal.jsonl", "w") as file:
 size = (many / "journal.jsonl").stat().st_size
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 began = time.perf_counter()
-session = Session.open(many)
+session = SavedSession.open(many)
 seconds = time.perf_counter() - began
 megabytes = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
 assert len(session.messages) == 3 * ARGUMENTS["blocks"]

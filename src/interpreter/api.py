@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from interpreter.session import Action, Actor, Event, Performance, Session
     from interpreter.session.actions import Kind as ActorKind
     from interpreter.session.checkpoints import (
+        Checkpoint,
         Fork,
         Merged,
         Part,
-        Point,
         Timeline,
-        Undone,
-        Way,
+        UndoKind,
+        UndoResult,
     )
     from interpreter.session.journal import Recorder
     from interpreter.session.preview import Preview
@@ -434,10 +434,10 @@ class OpenInterpreter(InterpreterSettings, closed=True):
     # -- going back ------------------------------------------------------------------------------------------------
 
     @property
-    def checkpoints(self) -> list[Point]:
+    def checkpoints(self) -> list[Checkpoint]:
         """The checkpoints, the oldest first: one before each turn and each block."""
         self.timeline.adopt()
-        return list(self.timeline.points)
+        return list(self.timeline.checkpoints)
 
     def undo(
         self,
@@ -445,13 +445,13 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         parts: Collection[Part] | None = None,
         blocks: bool = False,
         overwrite: Collection[str] = (),
-    ) -> Undone:
+    ) -> UndoResult:
         """Undo the last turns, or with `blocks` the last blocks: conversation, files and variables.
 
         `parts` says which of these. A file that something else has changed since stays as it is, unless it is named
         in `overwrite`.
         """
-        return self._go("back", lambda chosen: self.timeline.back(count, chosen, blocks), parts, overwrite)
+        return self._go("undo", lambda chosen: self.timeline.back(count, chosen, blocks), parts, overwrite)
 
     def redo(
         self,
@@ -459,13 +459,13 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         parts: Collection[Part] | None = None,
         blocks: bool = False,
         overwrite: Collection[str] = (),
-    ) -> Undone:
+    ) -> UndoResult:
         """Redo what was undone."""
-        return self._go("forward", lambda chosen: self.timeline.forward(count, chosen, blocks), parts, overwrite)
+        return self._go("redo", lambda chosen: self.timeline.forward(count, chosen, blocks), parts, overwrite)
 
-    def restore(self, point: int, parts: Collection[Part] | None = None, overwrite: Collection[str] = ()) -> Undone:
+    def restore(self, point: int, parts: Collection[Part] | None = None, overwrite: Collection[str] = ()) -> UndoResult:
         """Return to the checkpoint with this id, earlier or later."""
-        return self._go("there", lambda _: self.timeline.place_of(point), parts, overwrite)
+        return self._go("restore", lambda _: self.timeline.place_of(point), parts, overwrite)
 
     def fork(self, workspace: str | None = None) -> OpenInterpreter:
         """A second interpreter with the same conversation and variables, in a copy of the workspace."""
@@ -489,18 +489,19 @@ class OpenInterpreter(InterpreterSettings, closed=True):
 
     def _go(
         self,
-        way: Way,
+        kind: UndoKind,
         place: Callable[[Collection[Part]], int],
         parts: Collection[Part] | None,
         overwrite: Collection[str],
-    ) -> Undone:
-        from interpreter.session.checkpoints import PARTS, GoTo
+    ) -> UndoResult:
+        from interpreter.session.checkpoints import PARTS, UndoAction
 
         chosen = PARTS if parts is None else parts
         if not chosen or not set(chosen) <= set(PARTS):
             raise UsageError(f"`parts` takes some of {', '.join(PARTS)}, not {parts!r}.")
-        plan = GoTo(self, way, lambda: self.timeline.outlook(place(chosen), chosen, way), overwrite)
-        return self._do(plan)  # type: ignore[no-any-return]
+        timeline = self.timeline
+        action = UndoAction(timeline, self, kind, lambda: timeline.plan(place(chosen), chosen, kind), overwrite)
+        return self._do(action)  # type: ignore[no-any-return]
 
     def _do(self, action: Action) -> Any:
         """Perform an action of the user; its result."""

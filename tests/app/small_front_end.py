@@ -43,7 +43,7 @@ class FrontEnd:
         return result_of(own_blocks.run_own_block(self.forks.current, language, code))
 
     def undo(self) -> Any:
-        return result_of(checkpoints.carry_out(self.forks.current, checkpoints.plan_undo(self.forks.current), "back"))
+        return result_of(checkpoints.carry_out(self.forks.current, checkpoints.plan_undo(self.forks.current), "undo"))
 
     def resume(self, conversation: str) -> Any:
         current = self.forks.current

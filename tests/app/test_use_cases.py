@@ -58,10 +58,10 @@ def test_a_plan_that_is_out_of_date_is_not_carried_out(interpreter: OpenInterpre
     plan = checkpoints.plan_undo(interpreter)
     interpreter.computer.run("python", "_ = open('a', 'w').write('2')")
     with pytest.raises(UndoError, match="plan it again"):
-        result_of(checkpoints.carry_out(interpreter, plan, "back"))
+        result_of(checkpoints.carry_out(interpreter, plan, "undo"))
     assert file.read_text() == "2"
     assert answered(
-        interpreter, checkpoints.carry_out(interpreter, checkpoints.plan_undo(interpreter), "back"), APPROVE
+        interpreter, checkpoints.carry_out(interpreter, checkpoints.plan_undo(interpreter), "undo"), APPROVE
     )
     assert file.read_text() == "1"
 
@@ -77,13 +77,13 @@ def test_an_undo_that_asks_keeps_nobody_waiting(interpreter: OpenInterpreter) ->
         return Answer(APPROVE)
 
     with interpreter.session.questions.answerable(["confirm"], decide), pytest.raises(UndoError, match="plan it again"):
-        result_of(checkpoints.carry_out(interpreter, checkpoints.plan_undo(interpreter), "back"))
+        result_of(checkpoints.carry_out(interpreter, checkpoints.plan_undo(interpreter), "undo"))
     assert ran == ["meanwhile\n"] and Path(interpreter.workspace, "a").exists()
 
 
 def test_what_nobody_can_answer_changes_nothing(interpreter: OpenInterpreter) -> None:
     interpreter.computer.run("python", "x = 1; _ = open('a', 'w').write('1')")
-    assert result_of(checkpoints.carry_out(interpreter, checkpoints.plan_undo(interpreter), "back")) is None
+    assert result_of(checkpoints.carry_out(interpreter, checkpoints.plan_undo(interpreter), "undo")) is None
     assert Path(interpreter.workspace, "a").exists() and code_run(interpreter, "print(x)") == "1\n"
 
 

@@ -93,10 +93,10 @@ def check(world: World, program: Program, walk: list[int]) -> None:
 
 def go(traveller: Traveller, place: int) -> None:
     timeline = traveller.interpreter.timeline
-    outlook = timeline.outlook(place)
-    assert [each for each in outlook.variables if each.obstacle] == [] and outlook.notes == ()
-    folders = {each.folder for each in outlook.files.repositories} if outlook.files else set()
-    undone = timeline.go(outlook, repositories=folders)
+    plan = timeline.plan(place)
+    assert [each for each in plan.variables if each.obstacle] == [] and plan.notes == ()
+    folders = {each.folder for each in plan.files.repositories} if plan.files else set()
+    undone = timeline.go(plan, repositories=folders)
     assert undone.sentences == []
 
 

@@ -36,7 +36,7 @@ def test_a_large_file_is_named(limited: Bench) -> None:
 def test_what_was_found_while_nobody_waited_is_told_before_the_block(limited: Bench) -> None:
     limited.write("small", "x")
     limited.write("big.bin", b"x" * 5_000)
-    limited.record.look_ahead()
+    limited.record.prepare_in_background()
     limited.record.prepare()
     coverage = limited.record.before(1)
     assert coverage.sentences == ["not covered: big.bin (4.9 KB)"] and coverage.copied_files == 1
@@ -78,7 +78,7 @@ def test_mode_and_name_of_a_large_file_come_back(limited: Bench) -> None:
 def test_a_large_file_that_a_block_made_goes_and_that_is_said(limited: Bench) -> None:
     limited.block(lambda: limited.write("big.bin", b"x" * 5_000))
     (step,) = limited.record.plan_undo().steps
-    assert step.lasting
+    assert step.not_stored
     limited.record.undo()
     assert os.listdir(limited.root) == []
 
@@ -141,7 +141,7 @@ def test_the_store_may_be_in_the_workspace(tmp_path: Path) -> None:
 def test_only_the_owner_can_read_the_store(bench: Bench) -> None:
     bench.write(".env", "KEY=secret").chmod(0o644)
     bench.block(lambda: None)
-    (image,) = bench.record.images.folder.iterdir()
+    (image,) = bench.record.store.folder.iterdir()
     assert image.stat().st_mode & 0o777 == 0o600
     for folder in (bench.store, bench.store / "images"):
         assert folder.stat().st_mode & 0o077 == 0
@@ -150,7 +150,7 @@ def test_only_the_owner_can_read_the_store(bench: Bench) -> None:
 def test_what_has_not_changed_is_not_read(bench: Bench) -> None:
     for number in range(50):
         os.utime(bench.write(f"d{number % 5}/{number}", "words"), (1, 1))
-    while bench.record.prepare().copied_files or bench.record._workspace._fresh:
+    while bench.record.prepare().copied_files or bench.record.snapshot._fresh:
         pass  # until the clock has moved on
     opened: list[str] = []
     listening = [True]
@@ -169,9 +169,9 @@ def test_a_trimmed_record_keeps_what_undo_needs(bench: Bench) -> None:
     for number in range(10):
         bench.write(str(number), f"words {number}")
     bench.block(lambda: bench.write("3", "other"))
-    assert len(bench.record.images.contents) == 11
+    assert len(bench.record.store.hashes) == 11
     bench.record.trim()
-    assert len(bench.record.images.contents) == 2
+    assert len(bench.record.store.hashes) == 2
     again = bench.opened()
     again.undo()
     assert bench.read("3") == "words 3"
@@ -184,10 +184,6 @@ def test_a_trimmed_record_keeps_what_undo_needs(bench: Bench) -> None:
 )
 def test_sizes(count: int, words: str) -> None:
     assert size_in_words(count) == words
-
-
-def test_what_is_outside_is_said_to_be_so(bench: Bench) -> None:
-    assert str(bench.root) in bench.record.scope and "elsewhere is not" in bench.record.scope
 
 
 @pytest.mark.parametrize("made", [".venv/pyvenv.cfg", "app/node_modules/left-pad/index.js"])

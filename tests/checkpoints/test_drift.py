@@ -33,7 +33,7 @@ def test_it_is_overwritten_on_request_and_saved_first(bench: Bench) -> None:
     bench.write("a", "mine")
     report = bench.record.undo(overwrite={"a"})
     assert bench.read("a") == "before"
-    assert bench.record.images.read(report.saved["a"]) == b"mine"
+    assert bench.record.store.read(report.saved["a"]) == b"mine"
 
 
 def test_what_was_overwritten_comes_back_with_the_redo(bench: Bench) -> None:

@@ -187,7 +187,7 @@ def test_a_torn_ledger(bench: Bench, tear: bytes) -> None:
 def test_a_damaged_copy_is_not_used(bench: Bench) -> None:
     bench.write("a", "before")
     bench.block(lambda: bench.write("a", "after"))
-    pack = bench.record.images.folder / "pack"
+    pack = bench.record.store.folder / "pack"
     pack.write_bytes(pack.read_bytes().replace(b"before", b"beXore"))
     report = bench.record.undo()
     assert bench.read("a") == "after" and "damaged" in report.kept[0].why
@@ -196,7 +196,7 @@ def test_a_damaged_copy_is_not_used(bench: Bench) -> None:
 def test_a_large_damaged_copy_is_not_used(bench: Bench) -> None:
     bench.write("a", "before" * 20_000)
     bench.block(lambda: bench.write("a", "after"))
-    (image,) = [path for path in bench.record.images.folder.iterdir() if path.name != "pack"]
+    (image,) = [path for path in bench.record.store.folder.iterdir() if path.name != "pack"]
     image.write_text("beXore" * 20_000)
     report = bench.record.undo()
     assert bench.read("a") == "after" and "damaged" in report.kept[0].why
@@ -239,7 +239,7 @@ def test_no_room_for_a_copy_is_said_before_the_block_runs(bench: Bench) -> None:
         coverage = bench.record.before(1)
     assert [each.path for each in coverage.not_covered] == ["b", "c"] and coverage.off is None
     assert coverage.sentences == ["not covered: b (no copy could be stored: File too large), c (no room for a copy)"]
-    assert not [path for path in bench.record.images.folder.iterdir() if path.name.startswith("unfinished")]
+    assert not [path for path in bench.record.store.folder.iterdir() if path.name.startswith("unfinished")]
     bench.record.after(1)
     assert bench.record.before(2).not_covered == ()
 

@@ -20,7 +20,7 @@ def test_the_oldest_blocks_go_when_there_are_many(tmp_path: Path) -> None:
     for number in range(100):
         bench.block(lambda number=number: bench.write("a", str(number)))  # type: ignore[misc]
     assert 10 <= len(bench.record.blocks) <= 11 and bench.record.forgotten == "90"
-    assert len(bench.record.images.contents) <= 13
+    assert len(bench.record.store.hashes) <= 13
     again = bench.opened()
     assert again.blocks == bench.record.blocks and again.forgotten == "90"
     again.undo(again.plan_undo(len(again.blocks)))
@@ -32,7 +32,7 @@ def test_the_oldest_blocks_go_when_much_is_stored(tmp_path: Path) -> None:
     for number in range(30):
         bench.block(lambda number=number: bench.write("a", bytes([number]) * 20_000))  # type: ignore[misc]
     stored = sum(path.stat().st_size for path in (bench.store / "images").iterdir())
-    assert stored <= 202_000 and bench.record.images.bytes <= 100_000 and len(bench.record.blocks) == 4
+    assert stored <= 202_000 and bench.record.store.bytes <= 100_000 and len(bench.record.blocks) == 4
     bench.record.undo(bench.record.plan_undo(4))
     assert (bench.root / "a").read_bytes() == bytes([25]) * 20_000
 
@@ -44,7 +44,7 @@ def test_what_others_wrote_again_and_again_is_forgotten(tmp_path: Path) -> None:
         bench.write("a", bytes([number]) * 20_000)
         bench.block(lambda number=number: bench.write("b", str(number)))  # type: ignore[misc]
     stored = sum(path.stat().st_size for path in (bench.store / "images").iterdir())
-    assert stored <= 202_000 and bench.record.images.bytes <= 100_000 and len(bench.record.blocks) == 30
+    assert stored <= 202_000 and bench.record.store.bytes <= 100_000 and len(bench.record.blocks) == 30
 
 
 def test_one_block_that_changes_more_than_may_be_stored_can_be_taken_back(tmp_path: Path) -> None:
@@ -96,10 +96,10 @@ def test_two_thousand_blocks(travelling: Travelling) -> None:
             traveller.interpreter.undo(2)
             traveller.interpreter.redo()
         if number % 50 == 49:
-            record = traveller.interpreter.timeline._store.record()
+            record = traveller.interpreter.timeline.files.record()
             assert record is not None
             resident = sum(map(resident_in, [host, *host.children(recursive=True)]))
-            files = len(record.images.contents)
+            files = len(record.store.hashes)
             seen.append((host.memory_info().rss, resident, files, len(host.children(recursive=True))))
     early, late = seen[len(seen) * 3 // 5 :][:4], seen[-4:]
     smallest, largest = (

@@ -83,7 +83,7 @@ def test_ctrl_c_anywhere_around_a_block(travelling: Travelling, stride: int) -> 
         traveller.own(("writer", f"c={number}"))
         assert traveller.read("c") == str(number)
         timeline = traveller.interpreter.timeline
-        timeline.go(timeline.outlook(2))
+        timeline.go(timeline.plan(2))
         assert shape(traveller.root) == before
         if pressing.left > 0:
             break
@@ -106,7 +106,7 @@ def test_ctrl_c_anywhere_in_an_undo(travelling: Travelling, stride: int) -> None
         except KeyboardInterrupt:
             pressed += 1
         timeline = traveller.interpreter.timeline
-        timeline.go(timeline.outlook(2))  # the rest of it, if there is any
+        timeline.go(timeline.plan(2))  # the rest of it, if there is any
         assert shape(traveller.root) == before and traveller.interpreter.messages == messages
         traveller.interpreter.redo()
         assert shape(traveller.root) == after and traveller.interpreter.messages == whole
@@ -126,7 +126,7 @@ def test_a_record_that_was_interrupted_can_be_read(travelling: Travelling) -> No
         except KeyboardInterrupt:
             pass
     traveller.own(("writer", "c=1"))
-    record = traveller.interpreter.timeline._store.record()
+    record = traveller.interpreter.timeline.files.record()
     assert record is not None
     from interpreter.workspace import FileRecord
 

@@ -43,11 +43,11 @@ def check(folder: Path, before: Shape) -> None:
         traveller.interpreter.journal.resume(row.id)
         timeline = traveller.interpreter.timeline
         # A deletion of the repository may have been cut off anywhere.
-        undone = timeline.go(timeline.outlook(0), repositories=["repo/.git"])
+        undone = timeline.go(timeline.plan(0), repositories=["repo/.git"])
         assert shape(traveller.root) == before and traveller.interpreter.messages == []
         assert undone.files is None or not undone.files.kept
-        timeline.go(timeline.outlook(timeline.present))
-        timeline.go(timeline.outlook(0))
+        timeline.go(timeline.plan(timeline.present))
+        timeline.go(timeline.plan(0))
         assert shape(traveller.root) == before
         traveller.turn("go on", step(1))
         traveller.interpreter.undo()

@@ -18,8 +18,8 @@ from checkpoints.test_faults import largest_file
 from checkpoints.traveller import Traveller, step
 from interpreter.errors import UndoError
 from interpreter.session.checkpoints.file_store import tidy
-from interpreter.session.journal import Session, listed
-from interpreter.workspace.store import Images
+from interpreter.session.journal import SavedSession, listed
+from interpreter.workspace.store import ContentStore
 
 pytestmark = pytest.mark.usefixtures("no_strays")
 
@@ -31,15 +31,15 @@ def leave(traveller: Traveller) -> str:
     session = traveller.interpreter.journal.id
     assert session is not None
     traveller.interpreter.computer.terminate()
-    traveller.interpreter.timeline._store.close()
+    traveller.interpreter.timeline.files.close()
     traveller.interpreter.journal.close()
     return session
 
 
 def stored(traveller: Traveller) -> list[bytes]:
     """The contents that the stores of all sessions hold."""
-    stores = [Images(folder) for folder in traveller.sessions.glob("*/files/*/images")]
-    return sorted(images.read(content) for images in stores for content in images.contents)
+    stores = [ContentStore(folder) for folder in traveller.sessions.glob("*/files/*/images")]
+    return sorted(images.read(content) for images in stores for content in images.hashes)
 
 
 # -- taken up again ----------------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ traveller.interpreter.undo()
 def test_a_journal_that_begins_after_the_first_block(traveller: Traveller) -> None:
     traveller.write("b", "not changed")
     traveller.own(step(1))
-    store = traveller.interpreter.timeline._store
+    store = traveller.interpreter.timeline.files
     record = store.record()
     assert record is not None and not traveller.sessions.exists()
     passing = record.folder
@@ -288,16 +288,16 @@ def test_the_next_session_tidies_up_in_the_background(travelling: Travelling, tm
     os.utime(ledger, (0, 0))
     traveller.turn("something else", "x = 1")
     for thread in threading.enumerate():
-        if thread.name == "leftovers":
+        if thread.name == "tidy file records":
             thread.join()
     assert not (ledger.parent / "untrimmed").exists()
-    assert Images(ledger.parent / "images").contents == {hashlib.sha256(data).hexdigest() for data in (b"1", b"2")}
+    assert ContentStore(ledger.parent / "images").hashes == {hashlib.sha256(data).hexdigest() for data in (b"1", b"2")}
     assert len(list(traveller.sessions.glob("*/files/*/untrimmed"))) == 1  # that of the session that goes on
 
 
 def test_a_session_whose_block_was_cut_off_is_tidied_in_the_end(travelling: Travelling, tmp_path: Path) -> None:
     end = """
-record = traveller.interpreter.timeline._store.record()
+record = traveller.interpreter.timeline.files.record()
 record.before(99)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -384,7 +384,9 @@ def test_the_journal_tells_which_block_changed_what(traveller: Traveller) -> Non
     point = traveller.interpreter.timeline.why("a")
     assert point is not None and point.label.startswith("x = 2") and point.block == 2
     journal = traveller.interpreter.journal.read()
-    assert isinstance(journal, Session) and [entry["label"] for entry in journal.points if entry["kind"] == "turn"] == [
+    assert isinstance(journal, SavedSession) and [
+        entry["label"] for entry in journal.points if entry["kind"] == "turn"
+    ] == [
         "one",
         "two",
     ]

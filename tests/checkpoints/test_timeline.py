@@ -173,11 +173,11 @@ def test_counts_and_parts_that_make_no_sense(traveller: Traveller) -> None:
 def test_a_plan_that_is_out_of_date(traveller: Traveller) -> None:
     traveller.own(step(1))
     timeline = traveller.interpreter.timeline
-    outlook = timeline.outlook(timeline.back())
-    assert outlook.changes_files and [each.language for each in outlook.variables] == ["Python"]
+    plan = timeline.plan(timeline.back())
+    assert plan.changes_files and [each.language for each in plan.variables] == ["Python"]
     traveller.own(step(2))
     with pytest.raises(UndoError, match="plan it again"):
-        timeline.go(outlook)
+        timeline.go(plan)
     assert traveller.read("a") == "2"
 
 
@@ -334,8 +334,8 @@ def test_a_block_that_goes_on_in_the_background(traveller: Traveller) -> None:
 def test_a_language_that_has_no_return_says_so(traveller: Traveller) -> None:
     traveller.own(("javascript", "require('fs').writeFileSync('a', 'js')"))
     timeline = traveller.interpreter.timeline
-    outlook = timeline.outlook(timeline.back())
-    assert [(each.language, each.obstacle is not None) for each in outlook.variables] == [("JavaScript", True)]
+    plan = timeline.plan(timeline.back())
+    assert [(each.language, each.obstacle is not None) for each in plan.variables] == [("JavaScript", True)]
     undone = traveller.interpreter.undo()
     assert [words for words in undone.sentences if words.startswith("The variables of JavaScript stay: ")]
     assert traveller.read("a") is None
@@ -453,7 +453,7 @@ def test_what_undo_does_not_cover_is_said_with_the_question(
 
 
 def test_undo_cancels_the_block_that_its_own_thread_has_left_suspended(traveller: Traveller) -> None:
-    code = step(1) + "\nprint('here', flush=True)\nimport time\ntime.sleep(60)"
+    code = step(1) + "\nprint('he' + 're', flush=True)\nimport time\ntime.sleep(60)"
     chunks = traveller.interpreter.computer.run("python", code, stream=True)
     for chunk in chunks:
         if "here" in str(chunk.get("content")):
@@ -501,9 +501,9 @@ def test_a_fork_of_the_process_leaves_the_record_to_its_parent(travelling: Trave
     if child == 0:
         code = 1
         try:
-            record = traveller.interpreter.timeline._store.record()
+            record = traveller.interpreter.timeline.files.record()
             code = 0 if record is not None and record.blocks == () else 2
-            traveller.interpreter.timeline._store.close()
+            traveller.interpreter.timeline.files.close()
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0

@@ -13,7 +13,7 @@ from conversation import Chatting, chatting
 from gadget import Desk, calls_of, desk, install
 from interpreter import OpenInterpreter
 from interpreter.errors import NotPreviewableError
-from interpreter.session.journal import Session
+from interpreter.session.journal import SavedSession
 from model_server import text, tool_call
 from waiting import until
 
@@ -283,7 +283,7 @@ def test_the_journal_has_each_call_with_its_pictures(chatting: Chatting) -> None
     interpreter, _ = chatting(tool_call("python", code), text("Done."), auto_run=True)
     chunks_of(interpreter)
     assert interpreter.journal.path is not None
-    session = Session.open(interpreter.journal.path)
+    session = SavedSession.open(interpreter.journal.path)
     (block,) = session.blocks
     told = [(call["call"], call["outcome"], call.get("by")) for call in block.calls]
     assert told == [

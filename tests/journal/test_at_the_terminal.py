@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from interpreter.session.journal import (
-    Session,
+    SavedSession,
     Summary,
     listed,
 )
@@ -80,7 +80,7 @@ def test_a_conversation_is_left_and_taken_up_with_its_variables(root: Path) -> N
             assert person.leaves() == 0
     notes = [content for content in asked(server) if "taken up again" in content]
     assert len(notes) == 1 and "run 1 of the 1 blocks" in notes[0]
-    session = Session.open(row.path)
+    session = SavedSession.open(row.path)
     assert only(root).id == row.id
     assert [message["content"] for message in session.messages if message["role"] == "user"] == [
         "Keep a number",
@@ -101,7 +101,7 @@ def test_the_model_and_the_user_are_told_that_variables_are_gone(root: Path) -> 
             assert person.leaves() == 0
     [note] = [content for content in asked(server) if "taken up again" in content]
     assert "variables, functions and imports are gone" in note
-    assert any("taken up again" in str(m["content"]) for m in Session.open(only(root).path).messages)
+    assert any("taken up again" in str(m["content"]) for m in SavedSession.open(only(root).path).messages)
 
 
 def test_one_is_chosen_from_the_list_by_typing(root: Path) -> None:
@@ -191,7 +191,7 @@ def test_a_branch_goes_its_own_way(root: Path) -> None:
         person.says("Third")
         person.sees("Three.")
         assert person.leaves() == 0
-    assert [m["content"] for m in Session.open(old.path).messages] == ["First", "One.", "Third", "Three."]
+    assert [m["content"] for m in SavedSession.open(old.path).messages] == ["First", "One.", "Third", "Three."]
 
 
 def test_what_is_undone_stays_undone(root: Path) -> None:
@@ -203,7 +203,7 @@ def test_what_is_undone_stays_undone(root: Path) -> None:
         person.says("%undo")
         person.sees("Taken back")
         person.at_prompt()
-        assert [m["content"] for m in Session.open(only(root).path).messages] == ["First", "One."]
+        assert [m["content"] for m in SavedSession.open(only(root).path).messages] == ["First", "One."]
         assert person.leaves() == 0
 
 
@@ -228,7 +228,7 @@ def test_a_message_goes_on_with_a_conversation_without_a_terminal(root: Path) ->
     with ModelServer([text("Red.")]) as server:
         done = run("--resume", "aaaa", "--plain", said="Which colour?", server=server)
     assert (done.returncode, done.stdout.strip()) == (0, "Red.")
-    assert [m["content"] for m in Session.open(root / "aaaa0001").messages][-2:] == ["Which colour?", "Red."]
+    assert [m["content"] for m in SavedSession.open(root / "aaaa0001").messages][-2:] == ["Which colour?", "Red."]
 
 
 @pytest.mark.parametrize(

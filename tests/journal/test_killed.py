@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from interpreter.messages import Message
-from interpreter.session.journal import Session, listed
+from interpreter.session.journal import SavedSession, listed
 from interpreter.session.journal.writer import INTERVAL
 from journal.endless import endless
 
@@ -33,10 +33,10 @@ def kills(root: Path, count: int) -> Iterator[tuple[Path, list[Report]]]:
         assert nursery.wait(timeout=60) == 0
 
 
-def recorded(root: Path) -> Session | None:
+def recorded(root: Path) -> SavedSession | None:
     rows = listed(root)
     assert len(rows) <= 1
-    return Session.open(rows[0].path) if rows else None
+    return SavedSession.open(rows[0].path) if rows else None
 
 
 def assert_is_beginning(messages: list[Message], whole: list[Message]) -> None:
@@ -61,7 +61,7 @@ def check(root: Path, reports: list[Report], whole: list[Message]) -> None:
     again.journal.resume(session.id)
     assert again.messages == messages
     again.chat("go on", display=False)
-    assert Session.open(session.path).messages == again.messages
+    assert SavedSession.open(session.path).messages == again.messages
     assert again.messages[: len(messages)] == messages
     again.journal.close()
 

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from conversation import Chatting
-from interpreter.session.journal import Session
+from interpreter.session.journal import SavedSession
 from interpreter.session.journal.file import Blobs
 from model_server import text, tool_call
 
@@ -19,7 +19,7 @@ def test_an_image_that_comes_twice_is_stored_once(chatting: Chatting) -> None:
     interpreter.chat(image, display=False)
     interpreter.chat(dict(image), display=False)
     assert interpreter.journal.path is not None
-    session = Session.open(interpreter.journal.path)
+    session = SavedSession.open(interpreter.journal.path)
     assert session.messages == interpreter.messages
     [stored] = (session.path / "blobs").iterdir()
     assert stored.read_bytes() == base64.b64decode(picture)
@@ -31,7 +31,7 @@ def test_the_whole_of_a_long_output_is_kept(chatting: Chatting) -> None:
     interpreter, _ = chatting(tool_call("python", code), text("Done."), auto_run=True)
     interpreter.chat("go", display=False)
     assert interpreter.journal.path is not None
-    session = Session.open(interpreter.journal.path)
+    session = SavedSession.open(interpreter.journal.path)
     assert session.messages == interpreter.messages
     whole = session.blocks[0].whole
     assert whole is not None
@@ -43,13 +43,13 @@ def test_a_program_that_writes_over_its_line_for_long_does_not_fill_the_journal(
     interpreter, _ = chatting(tool_call("python", code), text("Done."), auto_run=True)
     interpreter.chat("go", display=False)
     assert interpreter.journal.path is not None
-    session = Session.open(interpreter.journal.path)
+    session = SavedSession.open(interpreter.journal.path)
     assert session.messages == interpreter.messages
     assert (session.path / "journal.jsonl").stat().st_size < 100_000
 
 
 def test_any_text_comes_back_as_it_was(tmp_path: Path) -> None:
-    blobs = Blobs(tmp_path / "blobs")
+    blobs = Blobs(tmp_path)
     odd = ["abcd" * 3000, "a b c d" * 2000, "QUJD" * 3000 + "=", "\ud800" * 9000, "é\r\n" * 5000, "QUJ=" * 3000]
     for content in odd:
         assert blobs.get(blobs.put(content)) == content
@@ -61,5 +61,5 @@ def test_a_blob_that_is_gone_leaves_the_rest_readable(chatting: Chatting) -> Non
     assert interpreter.journal.path is not None
     for blob in (interpreter.journal.path / "blobs").iterdir():
         blob.unlink()
-    session = Session.open(interpreter.journal.path)
+    session = SavedSession.open(interpreter.journal.path)
     assert [message["content"] for message in session.messages] == ["[The journal's copy of this is missing.]", "Long."]

@@ -13,13 +13,13 @@ import pytest
 from conversation import Chatting
 from interpreter import OpenInterpreter
 from interpreter.messages import Message
-from interpreter.session.journal import Session
+from interpreter.session.journal import SavedSession
 from model_server import text, tool_call, usage
 
 
-def session_of(interpreter: OpenInterpreter) -> Session:
+def session_of(interpreter: OpenInterpreter) -> SavedSession:
     assert interpreter.journal.path is not None
-    return Session.open(interpreter.journal.path)
+    return SavedSession.open(interpreter.journal.path)
 
 
 def events(interpreter: OpenInterpreter) -> list[dict[str, Any]]:
@@ -181,7 +181,7 @@ def test_reset_begins_another_session(chatting: Chatting) -> None:
     interpreter.chat("second", display=False)
     second = session_of(interpreter)
     assert first.path != second.path
-    assert Session.open(first.path).messages == first.messages
+    assert SavedSession.open(first.path).messages == first.messages
     assert [message["content"] for message in second.messages] == ["second", "Two."]
     assert second.usage.input_tokens == 20
 

@@ -13,7 +13,7 @@ from conversation import Chatting
 from interpreter import OpenInterpreter
 from interpreter.errors import ConversationFileError, ConversationNotFoundError
 from interpreter.session.journal import (
-    Session,
+    SavedSession,
     find,
     last_in,
     listed,
@@ -39,8 +39,8 @@ def test_messages_usage_and_title_come_back(chatting: Chatting) -> None:
     assert second.messages == messages and second.llm.usage == used
     second.chat("say b", display=False)
     assert second.journal.id == name
-    assert Session.open(session.path).messages == second.messages
-    assert Session.open(session.path).usage.input_tokens == 700
+    assert SavedSession.open(session.path).messages == second.messages
+    assert SavedSession.open(session.path).usage.input_tokens == 700
     assert [row.facts.usage.requests for row in listed(second.journal.root)] == [3]
     said = [message["content"] for message in server.requests[0].messages if message["role"] == "user"]
     assert said[-1] == "say b"
@@ -77,7 +77,7 @@ def test_a_note_for_the_model_stands_before_the_next_message_and_stays(chatting:
     contents = [message["content"] for message in second.messages]
     assert contents == ["first", "One.", "[Variables are gone.]", "second", "Two."]
     assert any("Variables are gone" in str(message["content"]) for message in server.requests[0].messages)
-    assert Session.open(second.journal.root / name).messages == second.messages
+    assert SavedSession.open(second.journal.root / name).messages == second.messages
 
 
 def test_looking_at_a_session_does_not_change_it(chatting: Chatting) -> None:
@@ -99,12 +99,12 @@ def test_a_branch_is_a_conversation_of_its_own(chatting: Chatting) -> None:
     interpreter.chat("say a", display=False)
     first = interpreter.journal.path
     assert first is not None
-    before = Session.open(first)
+    before = SavedSession.open(first)
     name = interpreter.journal.branch()
     assert interpreter.journal.id == name != before.id
     interpreter.chat("say b", display=False)
-    assert Session.open(first).messages == before.messages
-    branch = Session.open(interpreter.journal.root / name)
+    assert SavedSession.open(first).messages == before.messages
+    branch = SavedSession.open(interpreter.journal.root / name)
     assert branch.messages == interpreter.messages
     assert (branch.id, branch.title, branch.facts.branched_from) == (name, "say a (branch)", before.id)
     assert len(branch.blocks) == 1 and branch.usage.requests == 3
@@ -127,7 +127,7 @@ def test_a_name_that_is_given_stays(chatting: Chatting) -> None:
     interpreter.journal.rename("better")
     interpreter.chat("second", display=False)
     assert interpreter.journal.path is not None
-    assert Session.open(interpreter.journal.path).title == "better" == interpreter.journal.title
+    assert SavedSession.open(interpreter.journal.path).title == "better" == interpreter.journal.title
 
 
 # -- finding -----------------------------------------------------------------------------------------------------
@@ -164,9 +164,9 @@ def test_a_session_is_read_by_the_beginning_of_its_id(chatting: Chatting) -> Non
     interpreter, _ = chatting(text("One."))
     interpreter.chat("first", display=False)
     assert interpreter.journal.id is not None
-    assert Session.open(interpreter.journal.id[:5]).title == "first"
+    assert SavedSession.open(interpreter.journal.id[:5]).title == "first"
     with pytest.raises(ConversationNotFoundError):
-        Session.open("nothing of that name")
+        SavedSession.open("nothing of that name")
 
 
 def test_what_is_no_session_is_not_listed(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_a_conversation_of_the_original_is_listed_and_taken_up(chatting: Chattin
     assert json.loads(file.read_text()) == OLD and file.stat().st_mtime == 1_000_000
     assert len(server.requests[0].messages) == 6
     assert interpreter.journal.path is not None
-    assert Session.open(interpreter.journal.path).messages == interpreter.messages
+    assert SavedSession.open(interpreter.journal.path).messages == interpreter.messages
     assert [row.id for row in listed(tmp_path)] == [interpreter.journal.id], "it is one conversation, not two"
 
 
@@ -249,7 +249,7 @@ def test_entries_tell_what_only_the_journal_knows(chatting: Chatting) -> None:
             assert interpreter.pending is not None
             interpreter.pending.decline("no thanks")
     assert interpreter.journal.path is not None
-    entries = entries_from_session(Session.open(interpreter.journal.path))
+    entries = entries_from_session(SavedSession.open(interpreter.journal.path))
     blocks = [entry for entry in entries if isinstance(entry, Block)]
     assert [(block.id, block.code, block.decision, block.by) for block in blocks] == [
         ("1", "a", "approved", "library"),

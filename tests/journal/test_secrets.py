@@ -19,10 +19,10 @@ from conversation import Chatting
 from interpreter import BaseLanguage, OpenInterpreter
 from interpreter.llm.usage import Usage
 from interpreter.messages import Chunk, Fold, Framer, Message
-from interpreter.session.journal import Session
+from interpreter.session.journal import SavedSession
 from interpreter.session.journal.file import JournalFile
 from interpreter.session.journal.reader import Facts
-from interpreter.session.journal.writer import Redaction, Scribe
+from interpreter.session.journal.writer import JournalWriter, Redaction
 from model_server import text, tool_call
 
 
@@ -67,7 +67,7 @@ def test_a_secret_stays_in_memory_and_goes_no_further(chatting: Chatting) -> Non
     assert interpreter.journal.path is not None
     assert TOKEN not in everything_under(interpreter.journal.path)
     assert "messages_replaced" not in events(interpreter)  # the form in the record is no change of the conversation
-    session = Session.open(interpreter.journal.path)
+    session = SavedSession.open(interpreter.journal.path)
     outputs = [message["content"] for message in session.messages if message["type"] == "console"]
     assert outputs == [f"token: {NOTE}\nfine\n"]
     assert [TOKEN in str(message["content"]) for message in interpreter.messages].count(True) == 1
@@ -87,7 +87,7 @@ def test_a_session_that_is_taken_up_goes_on(chatting: Chatting) -> None:
     again.chat("so?", display=False)
     assert "messages_replaced" not in events(again)
     assert again.journal.path is not None
-    assert Session.open(again.journal.path).messages == again.messages
+    assert SavedSession.open(again.journal.path).messages == again.messages
     sent = first.requests[-1].messages
     assert second.requests[0].messages[: len(sent)] == sent  # the model never saw another form
 
@@ -97,7 +97,7 @@ def test_who_wants_it_as_printed_gets_it(chatting: Chatting) -> None:
     interpreter.computer.languages = [printing(f"{TOKEN}\n")]
     interpreter.chat("go", display=False)
     assert interpreter.journal.path is not None
-    assert Session.open(interpreter.journal.path).messages == interpreter.messages
+    assert SavedSession.open(interpreter.journal.path).messages == interpreter.messages
 
 
 def test_values_of_the_environment_and_the_file_of_the_original(
@@ -118,7 +118,7 @@ def test_the_whole_of_a_long_output_is_without_secrets(chatting: Chatting) -> No
     interpreter, _ = chatting(tool_call("python", code), text("Done."), auto_run=True)
     interpreter.chat("go", display=False)
     assert interpreter.journal.path is not None
-    session = Session.open(interpreter.journal.path)
+    session = SavedSession.open(interpreter.journal.path)
     whole = session.blocks[0].whole
     assert whole is not None
     printed = "".join(f"line {n}\n" for n in range(2000))
@@ -129,14 +129,14 @@ def test_what_was_said_is_kept_as_it_was(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("I see."))
     interpreter.chat(f"my token is {TOKEN}", display=False)
     assert interpreter.journal.path is not None
-    assert Session.open(interpreter.journal.path).messages == interpreter.messages
+    assert SavedSession.open(interpreter.journal.path).messages == interpreter.messages
 
 
 # -- while it streams ----------------------------------------------------------------------------------------------
 
 
 class Stream:
-    """A scribe that writes at every chunk, with a clock that we turn."""
+    """A writer that writes at every chunk, with a clock that we turn."""
 
     def __init__(self, folder: Path, redaction: Redaction | None = None, max_output: int = 100_000) -> None:
         self.messages: list[Message] = []
@@ -144,9 +144,9 @@ class Stream:
         self.folder = folder
         redaction = redaction or Redaction(lambda: {"value of DB_PASSWORD": PASSWORD})
         journal, clock = JournalFile(folder), (lambda: self.now)
-        self.scribe = Scribe(journal, folder, Facts(), lambda: self.messages, Usage, clock, redaction, clock)
-        self.scribe.write("session", id="x", title="t")
-        self.scribe.fold = self._fold = Fold(lambda: self.messages, max_output)
+        self.writer = JournalWriter(journal, folder, Facts(), lambda: self.messages, Usage, clock, redaction, clock)
+        self.writer.write("session", id="x", title="t")
+        self.writer.fold = self._fold = Fold(lambda: self.messages, max_output)
         self._framer = Framer()
 
     def prints(self, piece: str) -> None:
@@ -159,7 +159,7 @@ class Stream:
     def _take(self, chunks: Iterator[Chunk]) -> None:
         for chunk in chunks:
             self._fold.add(chunk)
-            self.scribe.add(chunk)
+            self.writer.add(chunk)
 
     @property
     def file(self) -> str:
@@ -171,7 +171,7 @@ def a_stream(**more: Any) -> Iterator[Stream]:
     with tempfile.TemporaryDirectory() as folder:
         stream = Stream(Path(folder), **more)
         yield stream
-        stream.scribe.close()
+        stream.writer.close()
 
 
 SECRET = st.sampled_from([TOKEN, KEY, PASSWORD, PEM])
@@ -192,7 +192,7 @@ def test_no_part_of_a_secret_is_written_however_it_arrives(
         for _, secret in told:
             inside = secret.split("\n")[1] if "\n" in secret else secret
             assert not any(inside[: len(inside) // 2] in line for line in stream.file.split("\n"))
-        [message] = Session.open(stream.folder).messages or [{"content": ""}]
+        [message] = SavedSession.open(stream.folder).messages or [{"content": ""}]
         form, held = Redaction(lambda: {"value of DB_PASSWORD": PASSWORD}).form(
             {"role": "computer", "type": "console", "content": stream.messages[0]["content"]}
         )
@@ -202,15 +202,15 @@ def test_no_part_of_a_secret_is_written_however_it_arrives(
 def test_the_last_word_waits_for_its_end() -> None:
     with a_stream() as stream:
         stream.prints("one two")
-        assert Session.open(stream.folder).messages[0]["content"] == "one "
+        assert SavedSession.open(stream.folder).messages[0]["content"] == "one "
         stream.prints("fold three\n")
-        assert Session.open(stream.folder).messages[0]["content"] == "one twofold three\n"
+        assert SavedSession.open(stream.folder).messages[0]["content"] == "one twofold three\n"
         stream.prints("end")
-        stream.scribe.sync()
-        assert Session.open(stream.folder).messages == stream.messages
+        stream.writer.sync()
+        assert SavedSession.open(stream.folder).messages == stream.messages
         stream.messages.append({"role": "user", "type": "message", "content": "next"})
-        stream.scribe.sync()
-        assert Session.open(stream.folder).messages == stream.messages
+        stream.writer.sync()
+        assert SavedSession.open(stream.folder).messages == stream.messages
 
 
 def test_looking_for_secrets_takes_a_small_part_of_the_time() -> None:
@@ -228,5 +228,5 @@ def test_looking_for_secrets_takes_a_small_part_of_the_time() -> None:
             stream.prints("x" * 999 + "\n")
         began = stream.now
         stream.ends()
-        assert Session.open(stream.folder).messages == stream.messages
+        assert SavedSession.open(stream.folder).messages == stream.messages
         assert sum(looked[:-1]) / 100_000 < began * 0.1

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from interpreter.llm.usage import Usage
 from interpreter.messages import Chunk, Fold, Framer, Message
-from interpreter.session.journal import Session
+from interpreter.session.journal import SavedSession
 from interpreter.session.journal.file import JournalFile
 from interpreter.session.journal.reader import Facts
-from interpreter.session.journal.writer import Redaction, Scribe
+from interpreter.session.journal.writer import JournalWriter, Redaction
 
 MAX_OUTPUT = 60
 TEXT = st.text(alphabet=st.sampled_from("ab c\n\r\b\x1b[Ké\ud800𝄞"), min_size=1, max_size=30)
@@ -49,17 +49,17 @@ PIECES = st.one_of(
 
 
 class Conversation:
-    """Messages, and a scribe with a clock that we turn."""
+    """Messages, and a writer with a clock that we turn."""
 
     def __init__(self, folder: Path) -> None:
         self.messages: list[Message] = []
         self.now = 0.0
         self.folder = folder
         messages, clock = (lambda: self.messages), (lambda: self.now)
-        self.scribe = Scribe(JournalFile(folder), folder, Facts(), messages, Usage, clock, Redaction(dict))
-        self.scribe.write("session", id="x", title="t")
+        self.writer = JournalWriter(JournalFile(folder), folder, Facts(), messages, Usage, clock, Redaction(dict))
+        self.writer.write("session", id="x", title="t")
         self.fold = Fold(lambda: self.messages, MAX_OUTPUT)
-        self.scribe.fold = self.fold
+        self.writer.fold = self.fold
         self._framer = Framer()
 
     def take(self, piece: Any) -> None:
@@ -71,11 +71,11 @@ class Conversation:
     def _take(self, chunks: Iterator[Chunk]) -> None:
         for chunk in chunks:
             self.fold.add(chunk)
-            self.scribe.add(chunk)
+            self.writer.add(chunk)
 
     @property
     def recorded(self) -> list[Message]:
-        return Session.open(self.folder).messages
+        return SavedSession.open(self.folder).messages
 
 
 @contextmanager
@@ -83,7 +83,7 @@ def conversation() -> Iterator[Conversation]:
     with tempfile.TemporaryDirectory() as folder:
         talk = Conversation(Path(folder))
         yield talk
-        talk.scribe.close()
+        talk.writer.close()
 
 
 @settings(deadline=None, max_examples=60)
@@ -138,7 +138,7 @@ def test_any_change_of_the_messages_is_recorded(turns: list[list[tuple[str, int]
         for turn in turns:
             for name, at in turn:
                 CHANGES[name](talk.messages, at)
-            talk.scribe.sync()
+            talk.writer.sync()
             assert talk.recorded == talk.messages
 
 
@@ -155,8 +155,8 @@ def test_an_entry_that_was_written_twice_counts_once(tmp_path: Path) -> None:
     assert talk.recorded == talk.messages
     expected = copy.deepcopy(talk.messages)
     talk.messages[0]["content"] = "three"
-    talk.scribe.sync()
+    talk.writer.sync()
     last = path.read_bytes().splitlines(keepends=True)[-1]
     path.write_bytes(path.read_bytes() + last)
     assert talk.recorded == talk.messages != expected
-    talk.scribe.close()
+    talk.writer.close()

@@ -8,7 +8,7 @@ import pytest
 
 from conversation import Chatting
 from interpreter.errors import ConversationFileError
-from interpreter.session.journal import Session, listed
+from interpreter.session.journal import SavedSession, listed
 from model_server import text, tool_call
 
 
@@ -30,7 +30,7 @@ def test_a_last_line_torn_at_any_byte_is_dropped(chatting: Chatting) -> None:
     before, line = b"".join(lines[:at]), lines[at]
     for length in range(1, len(line)):
         journal.write_bytes(before + line[:length])
-        session = Session.open(path)
+        session = SavedSession.open(path)
         assert session.torn and not session.damaged and session.length == len(before)
         assert [message["content"] for message in session.messages] == ["one", "Answer to one.", "two"]
         assert [row.id for row in listed(path.parent)] == [path.name]
@@ -43,7 +43,7 @@ def test_a_torn_line_goes_when_the_session_is_taken_up(chatting: Chatting) -> No
     interpreter, _ = chatting(text("Again."))
     assert interpreter.journal.resume(path.name).torn
     interpreter.chat("two", display=False)
-    session = Session.open(path)
+    session = SavedSession.open(path)
     assert not session.torn and not session.damaged
     assert session.messages == interpreter.messages
 
@@ -55,7 +55,7 @@ def test_a_line_in_the_middle_that_cannot_be_read_is_counted_and_left_out(chatti
     at = next(number for number, line in enumerate(lines) if b'"event":"turn"' in line)
     lines[at] = b"\0" * len(lines[at][:-1]) + b"\n"
     journal.write_bytes(b"".join(lines))
-    session = Session.open(path)
+    session = SavedSession.open(path)
     assert session.damaged == 1 and not session.torn
     assert len(session.messages) == 4
 
@@ -64,14 +64,14 @@ def test_a_line_in_the_middle_that_cannot_be_read_is_counted_and_left_out(chatti
 def test_what_is_no_journal_is_an_error_that_names_the_file(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "journal.jsonl").write_bytes(content)
     with pytest.raises(ConversationFileError, match=r"journal\.jsonl"):
-        Session.open(tmp_path)
+        SavedSession.open(tmp_path)
 
 
 def test_entries_of_a_later_version_are_passed_over(chatting: Chatting) -> None:
     path = spoken(chatting, "one")
     with (path / "journal.jsonl").open("ab") as journal:
         journal.write(b'{"event":"files_changed","time":1,"files":["x"]}\n')
-    assert len(Session.open(path).messages) == 2
+    assert len(SavedSession.open(path).messages) == 2
 
 
 def test_a_turn_that_goes_on_is_in_the_list_with_what_it_has_said(chatting: Chatting) -> None:

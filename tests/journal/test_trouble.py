@@ -11,7 +11,7 @@ import pytest
 from conversation import Chatting
 from interpreter import OpenInterpreter
 from interpreter.errors import ConversationInUseError
-from interpreter.session.journal import Session
+from interpreter.session.journal import SavedSession
 from model_server import text
 
 HELD = """
@@ -26,7 +26,7 @@ sys.stdin.read()
 FULL = """
 import resource, signal
 from interpreter import OpenInterpreter
-from interpreter.session.journal import Session
+from interpreter.session.journal import SavedSession
 
 interpreter = OpenInterpreter()
 interpreter.llm.completions = lambda **_: iter([{"choices": [{"delta": {"content": "word " * 100}}]}])
@@ -42,11 +42,11 @@ assert len(interpreter.messages) == 8, interpreter.messages
 assert len(notices) == 1, notices
 assert "not being saved" in notices[0] and "too large" in notices[0], notices
 assert len(list(interpreter.journal.root.iterdir())) == 1
-kept = Session.open(interpreter.journal.path)
+kept = SavedSession.open(interpreter.journal.path)
 assert kept.messages == interpreter.messages[: len(kept.messages)] and not kept.torn
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))  # there is room again
 interpreter.chat("after", display=False)
-assert Session.open(interpreter.journal.path).messages == interpreter.messages
+assert SavedSession.open(interpreter.journal.path).messages == interpreter.messages
 print("ok")
 """
 
@@ -72,7 +72,7 @@ def test_a_folder_that_cannot_be_made_is_told_once_and_the_chat_goes_on(chatting
     (tmp_path / "file").unlink()
     assert notices_of(interpreter, "third") == []
     assert interpreter.journal.path is not None
-    assert Session.open(interpreter.journal.path).messages == interpreter.messages
+    assert SavedSession.open(interpreter.journal.path).messages == interpreter.messages
 
 
 def test_a_folder_where_nobody_may_write_is_told_once(chatting: Chatting) -> None:
@@ -126,7 +126,7 @@ def test_a_session_can_be_read_while_it_is_written(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("One."))
     interpreter.chat("hello", display=False)
     assert interpreter.journal.path is not None
-    assert len(Session.open(interpreter.journal.path).messages) == 2
+    assert len(SavedSession.open(interpreter.journal.path).messages) == 2
 
 
 def test_the_lock_ends_with_the_process(chatting: Chatting) -> None:

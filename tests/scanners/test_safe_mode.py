@@ -13,7 +13,7 @@ import pytest
 from conversation import Chatting
 from interpreter import OpenInterpreter
 from interpreter.messages import Chunk
-from interpreter.session.journal import Session
+from interpreter.session.journal import SavedSession
 from model_server import ModelServer, text, tool_call
 
 pytestmark = pytest.mark.usefixtures("no_strays")
@@ -93,7 +93,7 @@ def test_nobody_sees_the_question(chatting: Chatting) -> None:
     assert "B602" in outputs(interpreter)
     assert len(server.requests) == 1
     assert interpreter.journal.path is not None
-    [block] = Session.open(interpreter.journal.path).blocks
+    [block] = SavedSession.open(interpreter.journal.path).blocks
     assert (block.decision, block.by, block.ended) == ("denied", "scan", None)
     entries = [json.loads(line) for line in (interpreter.journal.path / "journal.jsonl").read_text().splitlines()]
     [scan] = [entry for entry in entries if entry["event"] == "scan"]

@@ -373,6 +373,6 @@ def test_points_that_several_threads_make_at_once_have_ids_of_their_own(chatting
             owner.computer.run("echo", f"{number}")
 
     all_joined([*[in_thread(begin, guest) for guest in guests], in_thread(work), in_thread(work)], owner)
-    ids = [point.id for point in timeline.points]
+    ids = [point.id for point in timeline.checkpoints]
     assert ids == list(range(1, 4 * 150 + 2 * 60 + 1))
     assert set(timeline.places.values()) == {len(ids)}

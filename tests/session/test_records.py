@@ -17,7 +17,7 @@ from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
 from interpreter.messages import Fold
 from interpreter.session import Event, Ids, PlanStep, Publisher
-from interpreter.session.journal import Session
+from interpreter.session.journal import SavedSession
 from model_server import text, tool_call
 
 __all__ = ["chatting"]
@@ -132,7 +132,7 @@ def test_an_action_that_was_open_at_a_kill_is_marked_lost(tmp_path: Path) -> Non
     (lost,) = [event for event in interpreter.session.log.read() if event.data.get("outcome") == "lost"]
     assert lost.ids.action == action["action"] and lost.number > session.last_number
     interpreter.journal.close()
-    again = Session.open(session.path)
+    again = SavedSession.open(session.path)
     assert again.open_actions == {} and again.blocks[-1].ended == "lost"
 
 

@@ -127,7 +127,7 @@ def test_an_undo_never_brings_anything_back(talk: OpenInterpreter) -> None:
     talk.undo(3, parts=["conversation"])
     assert said(talk) == []
     undone = talk.undo()
-    assert said(talk) == [] and "conversation" not in undone.outlook.parts
+    assert said(talk) == [] and "conversation" not in undone.plan.parts
 
 
 def taken_up(interpreter: OpenInterpreter, chatting: Chatting, work: Path) -> OpenInterpreter:

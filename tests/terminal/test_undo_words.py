@@ -16,9 +16,9 @@ from interpreter.frontends.terminal.render.notes import diff_rows, files_note
 from interpreter.frontends.terminal.render.theme import Theme
 from interpreter.runtimes.state import Restored
 from interpreter.session.checkpoints import (
-    Outlook,
-    Undone,
-    VariablesOutlook,
+    UndoPlan,
+    UndoResult,
+    VariablesPlan,
 )
 from interpreter.workspace import (
     Item,
@@ -119,24 +119,24 @@ def plan(*steps: Step, direction: Any = "undo") -> Plan:
     return Plan(direction, ("1",), 0, steps)
 
 
-def outlook(files: Plan | None = None, **more: Any) -> Outlook:
-    return Outlook(0, more.pop("back", True), (), ("conversation", "files", "variables"), files=files, **more)
+def undo_plan(files: Plan | None = None, **more: Any) -> UndoPlan:
+    return UndoPlan(0, more.pop("back", True), (), ("conversation", "files", "variables"), files=files, **more)
 
 
 def test_each_file_with_what_happens_to_it() -> None:
     steps = [
-        Step("a.txt", OTHER, OTHER, FILE),
-        Step("b.txt", None, None, FILE),
-        Step("made", FOLDER, FOLDER, None),
-        Step("made/x", FILE, FILE, None),
-        Step("mine.txt", FILE, OTHER, None, drift=True),
-        Step("new.txt", FILE, FILE, None),
-        Step("old.txt", None, None, FILE, source="new.txt"),
-        Step(".git/index", FILE, FILE, OTHER, repository=".git"),
+        Step("a.txt", OTHER, FILE),
+        Step("b.txt", None, FILE),
+        Step("made", FOLDER, None),
+        Step("made/x", FILE, None),
+        Step("mine.txt", OTHER, None, drift=True),
+        Step("new.txt", FILE, None),
+        Step("old.txt", None, FILE, source="new.txt"),
+        Step(".git/index", FILE, OTHER, repository=".git"),
     ]
     unit = plan(*steps)
     unit = Plan(unit.direction, unit.blocks, unit.position, unit.steps, (repository(),))
-    assert undo_words.lines(outlook(unit)) == [
+    assert undo_words.lines(undo_plan(unit)) == [
         "Files:",
         "  brought back b.txt",
         "  restored a.txt",
@@ -154,22 +154,22 @@ def repository() -> Any:
 
 
 def test_a_repository_alone_is_no_reason_to_ask() -> None:
-    alone = Plan("undo", ("1",), 0, (Step(".git/index", FILE, FILE, OTHER, repository=".git"),), (repository(),))
-    assert not outlook(alone).changes_files
-    assert outlook(plan(Step("a", FILE, OTHER, FILE, drift=True))).changes_files
+    alone = Plan("undo", ("1",), 0, (Step(".git/index", FILE, OTHER, repository=".git"),), (repository(),))
+    assert not undo_plan(alone).changes_files
+    assert undo_plan(plan(Step("a", OTHER, FILE, drift=True))).changes_files
 
 
 def test_long_lists_are_cut() -> None:
     steps = [Step(f"f{number:02}", FILE, FILE, None) for number in range(30)]
     messages = tuple({"role": "user", "type": "message", "content": str(number)} for number in range(20))
-    shown = undo_words.lines(outlook(plan(*steps), messages=messages))
+    shown = undo_words.lines(undo_plan(plan(*steps), messages=messages))
     assert shown[6] == "  and 14 more messages"
     assert shown[-1] == "  and 20 more files" and len(shown) == 7 + 1 + 11
 
 
 def test_variables_and_what_is_not_covered() -> None:
-    variables = (VariablesOutlook("Python"), VariablesOutlook("Shell"), VariablesOutlook("JavaScript", "it cannot"))
-    shown = undo_words.lines(outlook(variables=variables, notes=("It sent a mail.",)))
+    variables = (VariablesPlan("Python"), VariablesPlan("Shell"), VariablesPlan("JavaScript", "it cannot"))
+    shown = undo_words.lines(undo_plan(variables=variables, notes=("It sent a mail.",)))
     assert shown == [
         "Variables: Python, Shell",
         "Not the variables of JavaScript: it cannot (%rerun javascript)",
@@ -178,18 +178,18 @@ def test_variables_and_what_is_not_covered() -> None:
 
 
 def test_what_was_done() -> None:
-    steps = [Step("a.txt", OTHER, OTHER, FILE), Step("made", FOLDER, FOLDER, None)]
-    found = outlook(plan(*steps), notes=("Known.",))
+    steps = [Step("a.txt", OTHER, FILE), Step("made", FOLDER, None)]
+    found = undo_plan(plan(*steps), notes=("Known.",))
     report = Report("undo", ("1",), ("a.txt", "made"))
-    undone = Undone(found, report, {"Python": Restored(lost=["thread Thread-1"])})
+    undone = UndoResult(found, report, {"Python": Restored(lost=["thread Thread-1"])})
     assert undo_words.summary(undone) == "Taken back: 1 file, the variables of Python."
     assert undo_words.sentences(undone) == ["Python: Not brought back: thread Thread-1."]
-    assert undo_words.summary(Undone(outlook())) == "Nothing was to be restored."
-    hidden = Undone(outlook(notes=("Known.",), variables=(VariablesOutlook("JavaScript", "it cannot"),)))
+    assert undo_words.summary(UndoResult(undo_plan())) == "Nothing was to be restored."
+    hidden = UndoResult(undo_plan(notes=("Known.",), variables=(VariablesPlan("JavaScript", "it cannot"),)))
     assert undo_words.sentences(hidden, shown=True) == []
     told = ["Not the variables of JavaScript: it cannot (%rerun javascript)", "Known."]
     assert undo_words.sentences(hidden, shown=False) == told
-    again = Undone(outlook(plan(*steps, direction="redo"), back=False), report)
+    again = UndoResult(undo_plan(plan(*steps, direction="redo"), back=False), report)
     assert undo_words.summary(again) == "Done again: 1 file."
 
 

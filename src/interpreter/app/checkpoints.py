@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from interpreter.app import perform
 from interpreter.errors import UndoError
 from interpreter.session import Do, Event, Question
-from interpreter.session.checkpoints import PARTS, Asks, GoTo, Outlook, Part, Undone, Way
+from interpreter.session.checkpoints import PARTS, Asks, Part, UndoAction, UndoKind, UndoPlan, UndoResult
 from interpreter.session.checkpoints.fork import Keep, plan_keep
 
 if TYPE_CHECKING:
@@ -19,39 +19,40 @@ if TYPE_CHECKING:
 
 def plan_undo(
     interpreter: OpenInterpreter, count: int = 1, parts: Collection[Part] = PARTS, blocks: bool = False
-) -> Outlook:
+) -> UndoPlan:
     """What taking back the last turns, or with `blocks` the last blocks, would change."""
     timeline = interpreter.timeline
-    return timeline.outlook(timeline.back(count, parts, blocks), parts, "back")
+    return timeline.plan(timeline.back(count, parts, blocks), parts, "undo")
 
 
 def plan_redo(
     interpreter: OpenInterpreter, count: int = 1, parts: Collection[Part] = PARTS, blocks: bool = False
-) -> Outlook:
+) -> UndoPlan:
     """What doing again what was taken back would change."""
     timeline = interpreter.timeline
-    return timeline.outlook(timeline.forward(count, parts, blocks), parts, "forward")
+    return timeline.plan(timeline.forward(count, parts, blocks), parts, "redo")
 
 
-def plan_restore(interpreter: OpenInterpreter, checkpoint: int | None, parts: Collection[Part] = PARTS) -> Outlook:
+def plan_restore(interpreter: OpenInterpreter, checkpoint: int | None, parts: Collection[Part] = PARTS) -> UndoPlan:
     """What a return to a checkpoint, earlier or later, would change; None is the newest state."""
     timeline = interpreter.timeline
     timeline.adopt()
-    return timeline.outlook(timeline.present if checkpoint is None else timeline.place_of(checkpoint), parts)
+    return timeline.plan(timeline.present if checkpoint is None else timeline.place_of(checkpoint), parts)
 
 
 def carry_out(
-    interpreter: OpenInterpreter, plan: Outlook, way: Way = "there", ask: Asks = "files"
-) -> Generator[Event, None, Undone | None]:
+    interpreter: OpenInterpreter, plan: UndoPlan, kind: UndoKind = "restore", ask: Asks = "files"
+) -> Generator[Event, None, UndoResult | None]:
     """Do what a plan says, after asking: by default before any file changes, and about files that others changed.
 
     The subject of these questions is the plan. UndoError if something has happened since it was made. After an
     interrupt, `how_far` tells what was done.
     """
-    return (yield from perform(interpreter, GoTo(interpreter, way, plan, ask=ask)))  # type: ignore[no-any-return]
+    action = UndoAction(interpreter.timeline, interpreter, kind, plan, ask=ask)
+    return (yield from perform(interpreter, action))  # type: ignore[no-any-return]
 
 
-def how_far(interpreter: OpenInterpreter, plan: Outlook) -> Literal["nothing", "files", "parts"]:
+def how_far(interpreter: OpenInterpreter, plan: UndoPlan) -> Literal["nothing", "files", "parts"]:
     """What an interrupted undo has done: nothing, some of the files, or some of the parts."""
     timeline = interpreter.timeline
     record = timeline.record()

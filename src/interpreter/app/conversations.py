@@ -20,7 +20,7 @@ from interpreter.session.journal.reader import Block, entries_from_messages, ent
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.runtimes.base import BaseLanguage
-    from interpreter.session.journal import Session, Summary
+    from interpreter.session.journal import SavedSession, Summary
 
 # The model reads these before the user's next message.
 _RESUMED = (
@@ -56,13 +56,15 @@ def last_conversation(interpreter: OpenInterpreter) -> Summary:
 # -- resuming ----------------------------------------------------------------------------------------------------
 
 
-def resume(interpreter: OpenInterpreter, conversation: Summary, leave: bool = False) -> Generator[Event, None, Session]:
+def resume(
+    interpreter: OpenInterpreter, conversation: Summary, leave: bool = False
+) -> Generator[Event, None, SavedSession]:
     """Continue a saved conversation; with `leave`, first end the one that is open here, and its runtimes.
 
     Its live variables are gone. The model is told so; `Rerun` builds them again.
     """
 
-    def take_up() -> Session:
+    def take_up() -> SavedSession:
         if leave:
             interpreter.reset()
         session = interpreter.journal.resume(conversation)
@@ -80,7 +82,7 @@ def branch(interpreter: OpenInterpreter, title: str = "") -> Generator[Event, No
     return (yield from perform(interpreter, action))  # type: ignore[no-any-return]
 
 
-def blocks_to_rerun(session: Session) -> list[Block]:
+def blocks_to_rerun(session: SavedSession) -> list[Block]:
     """The blocks of a conversation that ran well: together they built its variables."""
     return [entry for entry in entries_from_session(session) if isinstance(entry, Block) and _ran_well(entry)]
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from interpreter.config.profiles import Profile
     from interpreter.frontends.flags import Parsed
     from interpreter.messages import Chunk
-    from interpreter.session.journal import Session
+    from interpreter.session.journal import SavedSession
 
 _RESUMING = frozenset({"conversations", "resume", "continue"})
 UNATTENDED = "Not run: nobody was there to say yes. Use -y to run code without asking."
@@ -117,7 +117,7 @@ def _start_events(parsed: Parsed, schema_file: str | None) -> int:
             _end(interpreter)
 
 
-def _resume(parsed: Parsed, terminal: Terminal, interpreter: OpenInterpreter) -> Session | None:
+def _resume(parsed: Parsed, terminal: Terminal, interpreter: OpenInterpreter) -> SavedSession | None:
     """Resume the conversation that the command line names; None if it names none, or the user picked none."""
     if not _RESUMING & parsed.actions.keys():
         return None

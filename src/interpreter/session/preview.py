@@ -16,7 +16,7 @@ from interpreter.runtimes.dry_run import Overlay
 from interpreter.runtimes.seccomp_notify import Denied
 from interpreter.session import Action, Block, Do, Performance
 from interpreter.workspace import Change
-from interpreter.workspace.merge import Layer, Written, write
+from interpreter.workspace.merge import Layer, Written, write_layer
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -138,7 +138,7 @@ class Preview:
         """The same as differences of lines, by path."""
         found: dict[str, str] = {}
         for start, layer in self._layers.items():
-            found |= {start + path: text for path, text in layer.diff().items()}
+            found |= {start + path: text for path, text in layer.diffs.items()}
         return found
 
     @property
@@ -177,7 +177,7 @@ class Preview:
         try:
             written = Written()
             for start, layer in self._layers.items():
-                written += write(layer, overwrite, start)
+                written += write_layer(layer, overwrite, start)
             self.report = Applied(written, tuple(self._trial.keep()))
         except BaseException:
             self._trial.drop()

@@ -1,4 +1,4 @@
-"""The files of the workspace: what a block did to them, shown, taken back, and brought over from a copy."""
+"""The files of the workspace: what a block did to them, shown, undone, and merged from a copy."""
 
 from __future__ import annotations
 

@@ -1,76 +1,42 @@
-"""Changes that were made in a copy of a workspace, brought into the workspace itself."""
+"""Changes that were made elsewhere, brought into the workspace: from a fork's copy or the overlay of a preview."""
 
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import stat
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from interpreter.errors import UndoError
-from interpreter.workspace.diff import Changes, difference
-from interpreter.workspace.restore import Kept, Restoration, Step, Way, steps
-from interpreter.workspace.snapshot import Workspace
-from interpreter.workspace.store import Images, clone, copy, hash_of
-from interpreter.workspace.tree import Item, Pair, alike, installed, item_from, key_of, standing
+from interpreter.workspace.diff import Changes
+from interpreter.workspace.record import FileRecord
+from interpreter.workspace.restore import Kept, NetChange, Restoration, Step, plan_steps
+from interpreter.workspace.snapshot import Snapshot
+from interpreter.workspace.store import ContentStore, clone, copy, hash_of
+from interpreter.workspace.tree import Item, Pair, alike, installed, item_at, item_from, key_of, same
 
-if TYPE_CHECKING:
-    from interpreter.workspace.record import FileRecord
+_OPAQUE = "user.overlay.opaque"  # a folder so marked hides all that is below it
+
+
+# -- the copy of a fork ------------------------------------------------------------------------------------------
 
 
 def copy_tree(source: Path, target: Path) -> None:
-    """A copy of a folder with everything in it but sockets, pipes and devices; blocks are shared where that can be.
+    """Copy a folder with everything in it but sockets, pipes and devices; blocks are shared where that is possible.
 
-    Virtual environments and the like are large, and their programs know where they are: they are linked to.
+    Virtual environments and the like are large, and their programs know where they are: they become links.
     """
-    shutil.copytree(source, target, symlinks=True, copy_function=_copy, ignore=_left_out)
+    shutil.copytree(source, target, symlinks=True, copy_function=_copy_file, ignore=_left_out)
     for folder, names, _ in os.walk(source):
         for name in [name for name in names if _is_installed(os.path.join(folder, name))]:
             names.remove(name)
             os.symlink(os.path.join(folder, name), target / os.path.relpath(folder, source) / name)
 
 
-def merge_steps(base: dict[str, Item], copied: FileRecord, workspace: Workspace) -> list[Step]:
-    """What has to be done to the workspace; a step drifts where the workspace itself has changed since the copy.
-
-    `base` is what the copy was in the beginning.
-    """
-    now, images = copied.items, copied.images
-    pairs = {path: (base.get(path), now.get(path)) for path in {*base, *now}}
-    ways = {path: Way(*pair, broken=False) for path, pair in pairs.items() if not alike(*pair)}
-    real: set[str] = set()
-    return [
-        step
-        for step in steps(ways, lambda path: workspace.now(path, real), lambda item: _is_stored(item, images))
-        if step.repository is None and not (step.want is not None and step.want.kind == "folder" and step.now)
-    ]
-
-
-def merge(
-    found: list[Step], images: Images, workspace: Workspace, overwrite: Collection[str] = ()
-) -> tuple[list[str], list[Kept]]:
-    """Do it; the paths that are as in the copy now, and those that were left, with the reason."""
-    kept = [Kept(step.path, "it was changed here as well", drift=True) for step in found if step.drift]
-    kept = [each for each in kept if each.path not in overwrite]
-    kept += [Kept(step.path, step.impossible) for step in found if step.impossible]
-    left = {each.path for each in kept}
-    chosen = [step for step in found if step.path not in left]
-    act = Restoration(workspace.root, images, secrets.token_hex(4), lambda item, changing: None)
-    act.run(chosen)
-    troubles = {**act.left, **act.failed}
-    kept += [Kept(path, why) for path, why in troubles.items()]
-    return [step.path for step in chosen if step.path not in troubles], kept
-
-
-def _is_stored(item: Item, images: Images) -> bool:
-    return item.content in images if item.kind == "file" else item.restorable
-
-
-def _copy(source: str, target: str) -> None:
+def _copy_file(source: str, target: str) -> None:
     with open(source, "rb") as old, open(target, "wb") as new:
         if not clone(old, new):
             shutil.copyfileobj(old, new, 1024 * 1024)
@@ -78,117 +44,135 @@ def _copy(source: str, target: str) -> None:
 
 
 def _left_out(folder: str, names: list[str]) -> list[str]:
-    paths = {name: os.path.join(folder, name) for name in names}
-    return [name for name, path in paths.items() if not os.path.islink(path) and _is_special(path)]
-
-
-def _is_special(path: str) -> bool:
-    return not os.path.isfile(path) and (not os.path.isdir(path) or _is_installed(path))
+    left_out = []
+    for name in names:
+        path = os.path.join(folder, name)
+        is_ordinary = os.path.isfile(path) or (os.path.isdir(path) and not _is_installed(path))
+        if not os.path.islink(path) and not is_ordinary:
+            left_out.append(name)
+    return left_out
 
 
 def _is_installed(path: str) -> bool:
     return not os.path.islink(path) and installed(path, os.listdir(path)) is not None
 
 
-OPAQUE = "user.overlay.opaque"  # a folder so marked hides all that is below it
+def merge_steps(base: dict[str, Item], copied: FileRecord, snapshot: Snapshot) -> list[Step]:
+    """What has to be done to the workspace; a step has drift where the workspace itself has changed since the copy.
+
+    `base` is what the copy was in the beginning.
+    """
+    now = copied.items
+    pairs = {path: (base.get(path), now.get(path)) for path in {*base, *now}}
+    changes = {path: NetChange(*pair) for path, pair in pairs.items() if not alike(*pair)}
+    return [
+        step
+        for step in plan_steps(changes, snapshot, copied.store)
+        if step.repository is None and not (step.want is not None and step.want.kind == "folder" and step.now)
+    ]
 
 
-class Place(NamedTuple):
-    """A path in the layer, and what is known from the folders above it."""
+def merge(
+    steps: list[Step], store: ContentStore, root: str, overwrite: Collection[str] = ()
+) -> tuple[list[str], list[Kept]]:
+    """Do it; the paths that are as in the copy now, and those that were left, with the reason."""
+    kept = [Kept(step.path, "it was changed here as well", drift=True) for step in steps if step.drift]
+    kept = [each for each in kept if each.path not in overwrite]
+    kept += [Kept(step.path, step.impossible) for step in steps if step.impossible]
+    left = {each.path for each in kept}
+    restoration = Restoration(root, store.write_to)
+    done = restoration.run([step for step in steps if step.path not in left])
+    kept += [Kept(path, why) for path, why in {**restoration.left, **restoration.failed}.items()]
+    return done, kept
 
-    path: str
-    had_folder: bool = True
-    """Below the layer there is a folder too, in which it may have stood before."""
-    opaque: bool = False
-    """Nothing of that folder can be seen."""
+
+# -- the overlay of a preview ------------------------------------------------------------------------------------
 
 
 class Layer:
-    """What stands in the upper layer of an overlay over a folder; nothing of the folder itself has changed."""
+    """The upper layer of an overlay over a folder, read as changes of that folder; the folder itself is unchanged."""
 
     def __init__(self, root: str, upper: str, began: int, skip: str = "") -> None:
         self.root, self.upper, self.began = root, upper, began
-        self.contents: dict[str, str] = {}
-        """Where a content can be read, by its hash."""
-        self.moved: set[str] = set()
-        """Paths below which somebody else changed something while the block ran."""
+        self.drifted: set[str] = set()
+        """Paths that something else changed while the block ran."""
+        self._paths: dict[str, str] = {}  # where a content can be read, by its hash
         self._skip = skip
-        self.changes = Changes("preview", {path: pair for path, pair in self._pairs() if not same_as_before(pair)})
+        self.changes = Changes("preview", {path: pair for path, pair in self._pairs() if not same(*pair)})
 
-    def diff(self) -> dict[str, str]:
-        """The changes as differences of lines, by path."""
-        found = {}
-        for change in self.changes.listed:
-            text = difference(change.path, (change.before, change.after), self._content, change.source)
-            if text:
-                found[change.path] = text
-        return found
+    @property
+    def diffs(self) -> dict[str, str]:
+        """The changes as unified diffs, by path."""
+        return self.changes.diffs(self._read)
 
-    def _content(self, item: Item) -> bytes | None:
-        path = self.contents.get(item.content or "") if item.kind == "file" else None
+    def write_content(self, content: str, target: BinaryIO) -> None:
+        """Write the content with this hash into an empty file."""
+        path = self._paths.get(content)
+        if path is None:
+            raise UndoError("its content cannot be read")
+        with open(path, "rb") as source:
+            if copy(source, target) != content:
+                raise UndoError("its content has changed since it was shown")
+
+    def _read(self, item: Item) -> bytes | None:
+        path = self._paths.get(item.content or "") if item.kind == "file" else None
         try:
             return Path(path).read_bytes() if path else None
         except OSError:
             return None
 
-    # -- reading the layer ---------------------------------------------------------------------------------------
-
     def _pairs(self) -> Iterator[tuple[str, Pair]]:
-        pending = [Place("")]
+        # A path in the layer; whether the folder below has a folder that it may have been in; whether that is hidden.
+        pending = [("", True, False)]
         while pending:
-            place = pending.pop()
-            path, full = place.path, os.path.join(self.upper, place.path) if place.path else self.upper
+            path, had_folder, hidden = pending.pop()
+            full = os.path.join(self.upper, path) if path else self.upper
             try:
                 facts = os.lstat(full)
             except OSError:
-                continue  # something still goes on in the view
-            before = self._below(path) if place.had_folder else None
-            if is_whiteout(facts):
-                yield path, (before, None)
-                yield from self._gone(path, before)
-                continue
-            yield path, (before, self._item(full, facts))
+                continue  # something in the view is still running
+            before = self._item_below(path) if had_folder else None
+            is_whiteout = stat.S_ISCHR(facts.st_mode) and facts.st_rdev == 0  # it stands for a deletion
+            yield path, (before, None if is_whiteout else self._item(full, facts))
             if not stat.S_ISDIR(facts.st_mode):
                 yield from self._gone(path, before)
                 continue
-            names = self._inside(place, full, facts)
-            opaque = place.opaque or is_opaque(full)
-            if opaque:
+            if facts.st_mode & 0o500 != 0o500:
+                os.chmod(full, 0o700)  # the block closed it to itself; it is in our layer, and its mode is noted
+            names = sorted(os.listdir(full))
+            names = [name for name in names if path or not self._skip or not name.startswith(self._skip)]
+            try:
+                hidden = hidden or os.getxattr(full, _OPAQUE, follow_symlinks=False) == b"y"
+            except OSError:
+                pass  # it is not marked
+            if hidden:
                 yield from self._gone(path, before, names)
             had_folder = before is not None and before.kind == "folder"
-            pending += [Place(joined(path, name), had_folder, opaque) for name in names]
-
-    def _inside(self, place: Place, full: str, facts: os.stat_result) -> list[str]:
-        if facts.st_mode & 0o500 != 0o500:
-            open_up(full, 0o700)
-        names = sorted(os.listdir(full))
-        return [name for name in names if place.path or not self._skip or not name.startswith(self._skip)]
+            pending += [(_join(path, name), had_folder, hidden) for name in names]
 
     def _gone(self, path: str, before: Item | None, keep: Collection[str] = ()) -> Iterator[tuple[str, Pair]]:
         """All that was in a folder and is not there any more."""
         if before is None or before.kind != "folder":
             return
-        for name in sorted(set(self._names(path)) - set(keep)):
-            inside = joined(path, name)
-            item = self._below(inside)
+        try:
+            names = os.listdir(os.path.join(self.root, path))
+        except OSError:
+            return
+        for name in sorted(set(names) - set(keep)):
+            inside = _join(path, name)
+            item = self._item_below(inside)
             yield inside, (item, None)
             yield from self._gone(inside, item)
 
-    def _names(self, path: str) -> list[str]:
-        try:
-            return os.listdir(os.path.join(self.root, path))
-        except OSError:
-            return []
-
-    def _below(self, path: str) -> Item | None:
-        """What stands in the folder itself."""
+    def _item_below(self, path: str) -> Item | None:
+        """What is in the folder itself."""
         full = os.path.join(self.root, path) if path else self.root
         try:
             facts = os.lstat(full)
         except OSError:
             return None
         if facts.st_ctime_ns > self.began and not stat.S_ISDIR(facts.st_mode):
-            self.moved.add(path)
+            self.drifted.add(path)
         return self._item(full, facts)
 
     def _item(self, full: str, facts: os.stat_result) -> Item:
@@ -196,46 +180,14 @@ class Layer:
         try:
             if stat.S_ISREG(facts.st_mode):
                 if full.startswith(self.upper) and not facts.st_mode & 0o400:
-                    open_up(full, 0o600)
+                    os.chmod(full, 0o600)  # the block closed it to itself
                 content = hash_of(full)
-                self.contents.setdefault(content, full)
+                self._paths.setdefault(content, full)
             elif stat.S_ISLNK(facts.st_mode):
                 content = os.readlink(full)
         except OSError:
-            pass  # it may not be read: then nothing can be said about it but its size and time
+            pass  # it may not be read: then only its size and time are known
         return item_from(key_of(facts), content)
-
-
-def joined(path: str, name: str) -> str:
-    return f"{path}/{name}" if path else name
-
-
-def open_up(path: str, mode: int) -> None:
-    """Make readable what the block closed to itself: it is in a layer of ours, and its mode is noted."""
-    os.chmod(path, mode)
-
-
-def is_whiteout(facts: os.stat_result) -> bool:
-    """Whether this stands for something that was deleted."""
-    return stat.S_ISCHR(facts.st_mode) and facts.st_rdev == 0
-
-
-def is_opaque(folder: str) -> bool:
-    try:
-        return os.getxattr(folder, OPAQUE, follow_symlinks=False) == b"y"
-    except OSError:
-        return False
-
-
-def same_as_before(pair: Pair) -> bool:
-    """Is it a mere copy of what is there, made for a change that did not come?"""
-    before, after = pair
-    if before is None or after is None:
-        return before is after
-    return alike(before, after) and (before.kind == "folder" or before.mtime_ns == after.mtime_ns)
-
-
-DRIFT = "somebody else has changed it since the preview began"
 
 
 @dataclass(frozen=True)
@@ -253,67 +205,50 @@ class Written:
         return Written(self.paths + other.paths, self.kept + other.kept, self.failed + other.failed)
 
 
-class Contents(Images):
-    """The contents of a layer, read where they are."""
+def write_layer(layer: Layer, overwrite: Collection[str] = (), prefix: str = "") -> Written:
+    """Make the changes of a layer real, where things are still as the preview found them.
 
-    def __init__(self, layer: Layer) -> None:
-        super().__init__(Path(layer.upper))
-        self._layer = layer
-
-    def write_to(self, content: str, target: BinaryIO) -> None:
-        path = self._layer.contents.get(content)
-        if path is None:
-            raise UndoError("its content cannot be read")
-        with open(path, "rb") as source:
-            if copy(source, target) != content:
-                raise UndoError("its content has changed since it was shown")
-
-
-def write(layer: Layer, overwrite: Collection[str] = (), name: str = "") -> Written:
-    """Write what a layer says; `name` goes before each path in the report."""
+    `prefix` goes before each path in the report.
+    """
     steps, kept = [], []
     real: set[str] = set()
     for path, (before, after) in sorted(layer.changes.pairs.items()):
-        now = standing(layer.root, path, real)
-        moved = path in layer.moved or not as_found(now, before)
-        if moved and path not in overwrite and name + path not in overwrite:
-            kept.append(Kept(name + path, DRIFT, drift=True))
-        elif after is not None and after.kind == "other" and not after.restorable:
-            kept.append(Kept(name + path, f"a {after.content} cannot be copied"))
+        now = item_at(layer.root, path, real)
+        if now is None or before is None:
+            drifted = now is not before
         else:
-            steps.append(Step(path, before, now if moved else before, adapted(before, after)))
-    act = Restoration(layer.root, Contents(layer), secrets.token_hex(4), lambda *_: None)
-    act.run(steps)
-    written = [step for step in steps if step.path not in act.left and step.path not in act.failed]
-    for step in written:
-        if step.want is not None:
-            give_owner(os.path.join(layer.upper, step.path), os.path.join(layer.root, step.path))
-    done = tuple(name + step.path for step in written)
-    left = tuple(Kept(name + path, why) for path, why in act.left.items())
-    return Written(done, (*kept, *left), tuple(Kept(name + path, why) for path, why in act.failed.items()))
+            drifted = now.kind != before.kind or now.inode != before.inode or now[2:4] != before[2:4]
+        drifted |= path in layer.drifted
+        if drifted and path not in overwrite and prefix + path not in overwrite:
+            kept.append(Kept(prefix + path, "somebody else has changed it since the preview began", drift=True))
+            continue
+        if after is not None and after.kind == "other" and not after.restorable:
+            kept.append(Kept(prefix + path, f"a {after.content} cannot be copied"))
+            continue
+        if before is not None and after is not None and (before.kind, before.content) == (after.kind, after.content):
+            after = after._replace(inode=before.inode)  # it stays the same file, with another mode or time
+        steps.append(Step(path, now if drifted else before, after))
+    restoration = Restoration(layer.root, layer.write_content)
+    written = restoration.run(steps)
+    wanted = {step.path for step in steps if step.want is not None}
+    for path in [path for path in written if path in wanted]:
+        _copy_owner(os.path.join(layer.upper, path), os.path.join(layer.root, path))
+    kept += [Kept(prefix + path, why) for path, why in restoration.left.items()]
+    failed = [Kept(prefix + path, why) for path, why in restoration.failed.items()]
+    return Written(tuple(prefix + path for path in written), tuple(kept), tuple(failed))
 
 
-def give_owner(source: str, target: str) -> None:
-    """Let root's blocks leave the owners of files as they would have."""
+def _copy_owner(source: str, target: str) -> None:
+    """Where the block ran as root, files get the owners that they would have had."""
     try:
         wanted, facts = os.lstat(source), os.lstat(target)
         if (wanted.st_uid, wanted.st_gid) != (facts.st_uid, facts.st_gid):
             os.chown(target, wanted.st_uid, wanted.st_gid, follow_symlinks=False)
             if not stat.S_ISLNK(facts.st_mode):
-                os.chmod(target, stat.S_IMODE(facts.st_mode))  # a change of owner takes some bits away
+                os.chmod(target, stat.S_IMODE(facts.st_mode))  # a change of owner clears some bits
     except OSError:
-        pass  # nobody but root may
+        pass  # only root may
 
 
-def as_found(now: Item | None, before: Item | None) -> bool:
-    """Is it the very thing that the preview found?"""
-    if now is None or before is None:
-        return now is before
-    return now.kind == before.kind and now.inode == before.inode and now[2:4] == before[2:4]
-
-
-def adapted(before: Item | None, after: Item | None) -> Item | None:
-    """Where the content is as it was, the file stays the same one, and gets another mode or time."""
-    if before is None or after is None or before.kind != after.kind or before.content != after.content:
-        return after
-    return after._replace(inode=before.inode)
+def _join(path: str, name: str) -> str:
+    return f"{path}/{name}" if path else name

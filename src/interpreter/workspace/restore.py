@@ -1,4 +1,7 @@
-"""What an undo or a redo would do, path by path; and what somebody else has changed since."""
+"""Undo and redo of files: what they would do path by path, what something else has changed since, and doing it.
+
+Each file is replaced whole, and nothing is touched that does not look as expected.
+"""
 
 from __future__ import annotations
 
@@ -8,46 +11,41 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Any, Literal, NamedTuple
+from typing import Any, BinaryIO, Literal, NamedTuple
 
 from interpreter.errors import UndoError
-from interpreter.workspace.snapshot import NotCovered, Workspace
-from interpreter.workspace.store import Images
-from interpreter.workspace.tree import (
-    Item,
-    Pair,
-    alike,
-    is_real,
-    packed,
-    repository_of,
-    same,
-    standing,
-    unpacked,
-)
+from interpreter.workspace.snapshot import NotCovered, Snapshot
+from interpreter.workspace.store import ContentStore
+from interpreter.workspace.tree import Item, Pair, alike, is_real, item_at, item_from_json, repository_of, same
 
 Direction = Literal["undo", "redo"]
 Verb = Literal["create", "restore", "delete", "attributes"]
+PREFIX = ".undo-"
+"""How the temporary names of files begin."""
+_PERMANENT = {"HEAD", "config", "description", "hooks", "info", "info/exclude", "objects", "refs"}
+"""What is always in a `.git` folder."""
+
+
+# -- the plan ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Step:
-    """One path: what stands there now, and what should."""
+    """One path: what is there now, and what should be."""
 
     path: str
-    expected: Item | None
-    """What the blocks left there."""
     now: Item | None
     want: Item | None
     drift: bool = False
-    """Somebody else changed it after the block did."""
+    """Something else changed it after the block did."""
     source: str | None = None
     """Where the file itself is now, if it was only renamed."""
     repository: str | None = None
     """The `.git` folder it is in."""
     impossible: str | None = None
     """Why it cannot be done, if that is so."""
-    lasting: bool = False
-    """What stands there now is not stored: it cannot be brought back."""
+    not_stored: bool = False
+    """What is there now is not stored: it cannot be brought back."""
 
     @property
     def verb(self) -> Verb:
@@ -55,7 +53,26 @@ class Step:
             return "delete"
         if self.now is None:
             return "create"
-        return "attributes" if attributes_only(self) else "restore"
+        return "attributes" if self.attributes_only else "restore"
+
+    @property
+    def attributes_only(self) -> bool:
+        """Whether the content is as it should be, and only its mode or time is not."""
+        now, want = self.now, self.want
+        if now is None or want is None or now.kind != want.kind:
+            return False
+        if want.kind == "folder":
+            return True
+        if want.kind == "file" and want.content is None:
+            return (now.size, now.mtime_ns, now.inode) == (want.size, want.mtime_ns, want.inode)
+        # Another file with the same content may have a second name, which must not change.
+        return want.kind == "file" and (now.content, now.inode) == (want.content, want.inode)
+
+    @property
+    def replaces_folder(self) -> bool:
+        """Whether a folder is there, and something else should be."""
+        now, want = self.now, self.want
+        return now is not None and now.kind == "folder" and want is not None and want.kind != "folder"
 
 
 class Repository(NamedTuple):
@@ -65,7 +82,7 @@ class Repository(NamedTuple):
     comes_or_goes: bool
     """The blocks made it, removed it or took it apart. Any other one is only touched on request."""
     in_use: bool
-    """Somebody else has worked in it since, or git is at work in it."""
+    """Something else has worked in it since, or git is at work in it."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +91,7 @@ class Plan:
 
     direction: Direction
     blocks: tuple[str, ...]
-    """In the order in which they would be taken back or done again."""
+    """In the order in which they would be undone or redone."""
     position: int
     """How many blocks are in force afterwards."""
     steps: tuple[Step, ...]
@@ -90,405 +107,8 @@ class Plan:
         return tuple(step for step in self.steps if step.drift)
 
 
-class Way(NamedTuple):
-    """The way of one path through several blocks."""
-
-    start: Item | None
-    end: Item | None
-    broken: bool
-    """Somebody else changed it between two of the blocks."""
-
-
-def composed(maps: Iterable[dict[str, Pair]]) -> dict[str, Way]:
-    """Several changes, one after the other, as one."""
-    ways: dict[str, Way] = {}
-    for pairs in maps:
-        for path, (old, new) in pairs.items():
-            way = ways.get(path)
-            if way is None:
-                ways[path] = Way(old, new, broken=False)
-            else:
-                ways[path] = Way(way.start, new, way.broken or not alike(way.end, old))
-    return ways
-
-
-def steps(ways: dict[str, Way], now: Callable[[str], Item | None], stored: Callable[[Item], bool]) -> list[Step]:
-    """What has to be done at each path; nothing where it is as it should be already."""
-    found = []
-    for path in sorted(ways):
-        way, stands = ways[path], now(path)
-        if same(stands, way.end) or (not path and way.end is None):  # the workspace itself never goes
-            continue
-        drift = not alike(stands, way.end) and (way.broken or not alike(stands, way.start))
-        lasting = stands is not None and not drift and not stored(stands)
-        found.append(Step(path, way.start, stands, way.end, drift, lasting=lasting, repository=repository_of(path)))
-    return [_judged(step, stored) for step in _with_sources(found)]
-
-
-def attributes_only(step: Step) -> bool:
-    """Is the content as it should be, and only its mode or time is not?"""
-    now, want = step.now, step.want
-    if now is None or want is None or now.kind != want.kind:
-        return False
-    if want.kind == "folder":
-        return True
-    if want.kind == "file" and want.content is None:
-        return (now.size, now.mtime_ns, now.inode) == (want.size, want.mtime_ns, want.inode)
-    # Another file with the same content may have a second name, which is none of our business.
-    return want.kind == "file" and (now.content, now.inode) == (want.content, want.inode)
-
-
-def gives_way(step: Step) -> bool:
-    """Is it a folder, and should be something else?"""
-    now, want = step.now, step.want
-    return now is not None and now.kind == "folder" and want is not None and want.kind != "folder"
-
-
-def _with_sources(found: list[Step]) -> Iterator[Step]:
-    """A file that was only renamed is renamed back: so it is the same file, however large it is."""
-    leaving = {
-        step.now.inode: step
-        for step in found
-        if step.want is None and step.now is not None and step.now.kind == "file" and not step.drift
-    }
-    emptied = [step.path + "/" for step in found if gives_way(step)]
-    for step in found:
-        source = leaving.get(step.want.inode) if step.want is not None else None
-        in_the_way = source and any(each.path.startswith(folder) for folder in emptied for each in (source, step))
-        if source is None or in_the_way or not _is_renamed(source.now, step):
-            yield step
-        else:
-            del leaving[step.want.inode]  # type: ignore[union-attr]
-            yield replace(step, source=source.path)
-
-
-def _is_renamed(source: Item | None, step: Step) -> bool:
-    if source is None or step.want is None or gives_way(step):
-        return False
-    return same(source._replace(mode=step.want.mode), step.want)
-
-
-def _judged(step: Step, stored: Callable[[Item], bool]) -> Step:
-    want = step.want
-    if want is None or step.source is not None or attributes_only(step) or want.kind == "folder" or stored(want):
-        return step
-    if want.kind == "other":
-        return replace(step, impossible=f"a {want.content} cannot be made again")
-    return replace(step, impossible="its content is not stored")
-
-
-_LASTING = {"HEAD", "config", "description", "hooks", "info", "info/exclude", "objects", "refs"}
-"""What is in a `.git` folder as long as it is one."""
-
-
-def chosen_steps(
-    plan: Plan, overwrite: Collection[str], repositories: Collection[str]
-) -> tuple[list[Step], list[Kept]]:
-    """The steps that are to be done; the others with the reason why not."""
-    units = {each.folder: each for each in plan.repositories}
-    done, kept = [], []
-    for step in plan.steps:
-        unit = units.get(step.repository or "")
-        if step.impossible:
-            kept.append(Kept(step.path, step.impossible, step.drift))
-        elif unit is None and step.drift and step.path not in overwrite:
-            kept.append(Kept(step.path, "somebody else changed it after the block", drift=True))
-        elif unit is not None and (why := _left(unit, overwrite, repositories)):
-            kept.append(Kept(step.path, why, unit.in_use))
-        elif unit is None or not unit.in_use or not _is_object(step):
-            done.append(step)
-    return done, kept
-
-
-def repositories_in(found: list[Step], workspace: Workspace, touched: Collection[str]) -> Iterator[Repository]:
-    """The `.git` folders in which something is to be done."""
-    for folder in sorted({step.repository for step in found if step.repository}):
-        ours = [step for step in found if step.repository == folder]
-        itself = next((step for step in ours if step.path == folder), None)
-        goes = itself is not None and itself.want is None
-        comes = (itself is not None and itself.now is None) or any(map(_is_torn_out, ours))
-        in_use = folder in touched or any(step.drift or step.impossible for step in ours) or _locked(folder, workspace)
-        if goes:
-            leaving = {step.path for step in ours if step.want is None}
-            in_use |= any(path not in leaving for path in workspace.items if path.startswith(f"{folder}/"))
-        yield Repository(folder, comes or goes, in_use)
-
-
-def intent_of(plan: Plan, steps: list[Step]) -> dict[str, Any]:
-    """What is going to be done, for the case that it is cut off."""
-    told = [[step.path, packed(step.now), packed(step.want), step.source] for step in steps]
-    facts = {"direction": plan.direction, "blocks": list(plan.blocks), "position": plan.position}
-    return {**facts, "token": secrets.token_hex(4), "steps": told}
-
-
-def remaining(told: dict[str, Any], workspace: Workspace) -> tuple[list[Step], list[Kept]]:
-    """What an undo that was cut off has not done."""
-    rest, kept = [], []
-    for path, was, wanted, source in told["steps"]:
-        step = Step(path, None, unpacked(was), unpacked(wanted), source=source)
-        now = workspace.now(path)
-        if same(now, step.want):
-            continue
-        if not alike(now, step.now) and not _half_done(now, step.want):
-            kept.append(Kept(path, "somebody else changed it meanwhile", drift=True))
-            continue
-        lost = source is not None and workspace.now(source) is None
-        rest.append(replace(step, now=now, source=None if lost else source))
-    return rest, kept
-
-
-def _left(unit: Repository, overwrite: Collection[str], named: Collection[str]) -> str | None:
-    if not unit.comes_or_goes and unit.folder not in named:
-        return "git's own files are left alone"
-    if unit.in_use and unit.folder not in overwrite:
-        return "somebody else has worked in the repository since"
-    return None
-
-
-def _is_object(step: Step) -> bool:
-    """Is it a part of a commit that should go? A later one may stand on it; git removes what nothing stands on."""
-    return step.want is None and step.path.startswith(f"{step.repository}/objects/")
-
-
-def _is_torn_out(step: Step) -> bool:
-    """Is it gone, and git itself never removes it? Then a deletion of the whole folder was cut off."""
-    inside = step.path.removeprefix(f"{step.repository}/")
-    return step.now is None and step.want is not None and (inside in _LASTING or inside.startswith("hooks/"))
-
-
-def _locked(folder: str, workspace: Workspace) -> bool:
-    try:
-        return any(name.endswith(".lock") for name in os.listdir(workspace.full(folder)))
-    except OSError:
-        return False
-
-
-def _half_done(now: Item | None, want: Item | None) -> bool:
-    """Did the undo that was cut off leave it like this?"""
-    if now is None or want is None:
-        return now is None  # it had made room, or had deleted it
-    if now.kind == "folder":
-        return want.kind == "folder"
-    return now.kind == want.kind and now.content == want.content
-
-
-PREFIX = ".undo-"
-"""How the passing names begin that files have before they get their own."""
-
-
-class Left(Exception):
-    """Something is better left as it is."""
-
-
-class Restoration:
-    """One undo or redo while it goes on."""
-
-    def __init__(self, root: str, images: Images, token: str, twin: Callable[[Item, set[str]], str | None]) -> None:
-        self._root, self._images, self._twin = root, images, twin
-        self._passing = (f"{PREFIX}{token}-{number}" for number in count())
-        self._seen: set[str] = set()
-        self._made: dict[Item, str] = {}
-        self._opened: dict[str, int] = {}
-        self._dated: set[int] = set()
-        self._changing: set[str] = set()
-        self._real: set[str] = set()
-        self._breathe: Callable[[], None] = lambda: None
-        self.left: dict[str, str] = {}
-        """What was not done because it is not as expected, and why."""
-        self.failed: dict[str, str] = {}
-        """What the system refused, and why."""
-
-    def run(self, steps: list[Step], breathe: Callable[[], None] = lambda: None) -> None:
-        """Do all steps that can be done. New things come before old ones go, wherever the names allow it.
-
-        `breathe` is called between two steps, and may raise.
-        """
-        self._breathe = breathe
-        self._changing = {step.path for step in steps}
-        deletes = [step for step in steps if step.want is None]
-        folders = [step for step in steps if step.want is not None and step.want.kind == "folder"]
-        giving_way = [step for step in steps if gives_way(step)]
-        early = [step for step in deletes if any(step.path.startswith(each.path + "/") for each in giving_way)]
-        gone = {step.path for step in early}
-        contents = [step for step in steps if step.want is not None and step.want.kind != "folder"]
-        self._each((step for step in folders if step.now and step.now.kind != "folder"), self._remove)
-        self._each((step for step in folders if not (step.now and step.now.kind == "folder")), self._make_folder)
-        self._each((step for step in contents if step.source is not None), self._rename)
-        self._each(reversed(early), self._remove)
-        self._each(reversed(giving_way), self._remove)
-        whole = [step for step in contents if step.source is None and not attributes_only(step)]
-        self._each(sorted(whole, key=_objects_first), self._write)
-        self._each((step for step in contents if step.source is not None or attributes_only(step)), self._attributes)
-        self._each(reversed([step for step in deletes if step.path not in gone]), self._remove)
-        self._close_again()
-        self._each(reversed(folders), self._attributes)
-
-    def _each(self, steps: Iterable[Step], do: Callable[[Step], None]) -> None:
-        for step in steps:
-            if step.path in self.left or step.path in self.failed:
-                continue
-            self._breathe()
-            try:
-                self._check(step)
-                do(step)
-            except Left as reason:
-                self.left[step.path] = str(reason)
-            except UndoError as error:
-                self.left[step.path] = str(error)
-            except OSError as error:
-                self.failed[step.path] = error.strerror or str(error)
-            if step.source is not None and (step.path in self.left or step.path in self.failed):
-                self.left[step.source] = "it could not be renamed"
-
-    def _check(self, step: Step) -> None:
-        """Is it still as it was when the plan was made?"""
-        if step.path in self._seen:
-            return
-        self._seen.add(step.path)
-        stands = self._standing(step.path)
-        if step.now is None or stands is None:
-            as_seen = step.now is None and stands is None
-        else:
-            as_seen = stands.kind == step.now.kind and stands.inode == step.now.inode
-            by_us = stands.inode in self._dated  # under another name
-            as_seen &= by_us or stands[2:4] == step.now[2:4]
-        if not as_seen and not (stands is None and step.want is None):
-            raise Left("it has just changed")
-
-    # -- the acts ------------------------------------------------------------------------------------------------
-
-    def _make_folder(self, step: Step) -> None:
-        self._in_parent(step.path, lambda: os.mkdir(self._full(step.path), 0o700))
-
-    def _remove(self, step: Step) -> None:
-        stands = self._standing(step.path)
-        if stands is None:
-            return
-        if stands.kind != "folder":
-            self._in_parent(step.path, lambda: os.unlink(self._full(step.path)))
-            return
-        try:
-            self._in_parent(step.path, lambda: os.rmdir(self._full(step.path)))
-        except OSError as error:
-            if os.listdir(self._full(step.path)):
-                raise Left("there is something else in the folder") from error
-            raise
-
-    def _rename(self, step: Step) -> None:
-        source = str(step.source)
-        if source in self.left or source in self.failed or self._standing(source) is None:
-            raise Left("the renamed file is not there any more")
-        self._in_parent(source, lambda: self._into_place(self._full(source), step.path))
-
-    def _write(self, step: Step) -> None:
-        want = step.want
-        assert want is not None
-        twin = self._other_name(want)
-        passing = os.path.join(self._full(os.path.dirname(step.path)), next(self._passing))
-        try:
-            self._in_parent(step.path, lambda: self._make(want, passing, twin))
-            self._into_place(passing, step.path)
-        except BaseException:
-            if os.path.lexists(passing):
-                os.unlink(passing)
-            raise
-        if want.kind == "file":
-            self._made[want] = step.path
-
-    def _other_name(self, want: Item) -> str | None:
-        """Where the very file is already that is wanted, under another name: a hard link.
-
-        The inode does not tell it alone: what two blocks changed was seen at two times, and in between the file
-        system may have given the number of a deleted file to another one.
-        """
-        if want.kind != "file":
-            return None
-        return self._made.get(want) or self._twin(want, self._changing)
-
-    def _make(self, want: Item, passing: str, twin: str | None) -> None:
-        if want.kind == "link":
-            os.symlink(str(want.content), passing)
-            os.utime(passing, ns=(time.time_ns(), want.mtime_ns), follow_symlinks=False)
-        elif want.kind == "other":
-            os.mkfifo(passing)
-            os.chmod(passing, want.mode)
-        elif twin is not None:
-            os.link(self._full(twin), passing, follow_symlinks=False)
-        else:
-            descriptor = os.open(passing, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with open(descriptor, "w+b", buffering=0) as file:
-                self._images.write_to(str(want.content), file)
-                os.chmod(descriptor, want.mode)
-                os.utime(descriptor, ns=(time.time_ns(), want.mtime_ns))
-
-    def _into_place(self, passing: str, path: str) -> None:
-        target = self._full(path)
-        self._in_parent(path, lambda: os.rename(passing, target))
-        if os.path.lexists(passing):  # two names of one file: then a rename does nothing
-            os.unlink(passing)
-
-    def _attributes(self, step: Step) -> None:
-        want, path = step.want, self._full(step.path)
-        assert want is not None
-        os.chmod(path, want.mode)
-        if want.kind == "file":
-            os.utime(path, ns=(time.time_ns(), want.mtime_ns))
-            self._dated.add(os.lstat(path).st_ino)
-
-    # -- folders that may not be written ---------------------------------------------------------------------------
-
-    def _in_parent(self, path: str, act: Callable[[], None]) -> None:
-        """Do something in the folder of a path, be it closed to writing: then it is opened for that long."""
-        parent = os.path.dirname(path)
-        self._make_real(parent)
-        try:
-            act()
-        except PermissionError:
-            mode = os.lstat(self._full(parent)).st_mode & 0o7777
-            if mode & 0o700 == 0o700:
-                raise
-            os.chmod(self._full(parent), mode | 0o700)
-            self._opened.setdefault(parent, mode)
-            act()
-
-    def _make_real(self, folder: str) -> None:
-        """The folder must be one, in the workspace: a link could lead anywhere."""
-        full = self._full(folder)
-        if not is_real(full, self._real):
-            raise Left("its folder is a link now")
-        if not os.path.isdir(full):
-            os.makedirs(full)
-
-    def _close_again(self) -> None:
-        for folder, mode in self._opened.items():
-            if os.path.isdir(self._full(folder)):
-                os.chmod(self._full(folder), mode)
-
-    def _standing(self, path: str) -> Item | None:
-        return standing(self._root, path, self._real)
-
-    def _full(self, path: str) -> str:
-        return os.path.join(self._root, path) if path else self._root
-
-
-def clear_passing(root: str, paths: Iterable[str], token: str) -> None:
-    """Remove what an undo that was cut off left under passing names."""
-    for folder in {os.path.dirname(path) for path in paths}:
-        full = os.path.join(root, folder)
-        if os.path.realpath(full) == full.rstrip("/") and os.path.isdir(full):
-            for name in os.listdir(full):
-                if name.startswith(f"{PREFIX}{token}-"):
-                    os.unlink(os.path.join(full, name))
-
-
-def _objects_first(step: Step) -> tuple[bool, str]:
-    """In a repository, a commit must be there before a branch points to it."""
-    folder = repository_of(step.path)
-    return folder is not None and not step.path.startswith(f"{folder}/objects/"), step.path
-
-
 class Kept(NamedTuple):
-    """A path that an undo left as it is, and why."""
+    """A path that was left as it is, and why."""
 
     path: str
     why: str
@@ -506,10 +126,354 @@ class Report:
     failed: tuple[Kept, ...] = ()
     """What the system refused; `finish` tries it again."""
     saved: dict[str, str] = field(default_factory=dict)
-    """The hashes of what somebody else had written and what was overwritten on request."""
+    """The hashes of what something else had written and what was overwritten on request."""
 
     @property
     def fields(self) -> dict[str, Any]:
         """As the journal has it, under the event `files_undone` or `files_redone`."""
         kept = [list(each[:2]) for each in self.kept + self.failed]
         return {"blocks": list(self.blocks), "restored": list(self.restored), "kept": kept, "saved": self.saved}
+
+
+class NetChange(NamedTuple):
+    """What several blocks together did to one path."""
+
+    start: Item | None
+    end: Item | None
+    broken: bool = False
+    """Something else changed it between two of the blocks."""
+
+
+def net_changes(changes: Iterable[dict[str, Pair]]) -> dict[str, NetChange]:
+    """Several changes, one after the other, as one."""
+    net: dict[str, NetChange] = {}
+    for pairs in changes:
+        for path, (old, new) in pairs.items():
+            earlier = net.get(path)
+            if earlier is None:
+                net[path] = NetChange(old, new)
+            else:
+                net[path] = NetChange(earlier.start, new, earlier.broken or not alike(earlier.end, old))
+    return net
+
+
+def plan_steps(changes: dict[str, NetChange], snapshot: Snapshot, store: ContentStore) -> list[Step]:
+    """What has to be done at each path to reach the end of its change; nothing where it is so already."""
+    real: set[str] = set()
+    found = []
+    for path in sorted(changes):
+        change, now = changes[path], snapshot.now(path, real)
+        if same(now, change.end) or (not path and change.end is None):  # the workspace itself is never deleted
+            continue
+        drift = not alike(now, change.end) and (change.broken or not alike(now, change.start))
+        not_stored = now is not None and not drift and not store.holds(now)
+        found.append(Step(path, now, change.end, drift, not_stored=not_stored, repository=repository_of(path)))
+    steps = []
+    for step in _with_sources(found):
+        want = step.want
+        if want is not None and not (step.source or step.attributes_only or want.kind == "folder" or store.holds(want)):
+            is_special = want.kind == "other"
+            why = f"a {want.content} cannot be made again" if is_special else "its content is not stored"
+            step = replace(step, impossible=why)
+        steps.append(step)
+    return steps
+
+
+def _with_sources(found: list[Step]) -> Iterator[Step]:
+    """A file that was only renamed is renamed back, so that it stays the same file, however large it is."""
+    leaving = {
+        step.now.inode: step
+        for step in found
+        if step.want is None and step.now is not None and step.now.kind == "file" and not step.drift
+    }
+    emptied = [step.path + "/" for step in found if step.replaces_folder]
+    for step in found:
+        want = step.want
+        source = leaving.get(want.inode) if want is not None and not step.replaces_folder else None
+        is_only_renamed = (
+            want is not None
+            and source is not None
+            and source.now is not None
+            and same(source.now._replace(mode=want.mode), want)
+            and not any(each.path.startswith(folder) for folder in emptied for each in (source, step))
+        )
+        if want is None or source is None or not is_only_renamed:
+            yield step
+        else:
+            del leaving[want.inode]
+            yield replace(step, source=source.path)
+
+
+def repositories_in(steps: list[Step], snapshot: Snapshot, touched: Collection[str]) -> Iterator[Repository]:
+    """The `.git` folders in which something is to be done; `touched` are those that something else has changed."""
+    for folder in sorted({step.repository for step in steps if step.repository}):
+        ours = [step for step in steps if step.repository == folder]
+        itself = next((step for step in ours if step.path == folder), None)
+        goes = itself is not None and itself.want is None
+        comes = (itself is not None and itself.now is None) or any(map(_is_torn_out, ours))
+        try:
+            locked = any(name.endswith(".lock") for name in os.listdir(snapshot.full(folder)))
+        except OSError:
+            locked = False
+        in_use = folder in touched or any(step.drift or step.impossible for step in ours) or locked
+        if goes:
+            leaving = {step.path for step in ours if step.want is None}
+            in_use |= any(path not in leaving for path in snapshot.items if path.startswith(f"{folder}/"))
+        yield Repository(folder, comes or goes, in_use)
+
+
+def _is_torn_out(step: Step) -> bool:
+    """Whether it is gone although git itself never removes it: a deletion of the whole folder was cut off."""
+    inside = step.path.removeprefix(f"{step.repository}/")
+    return step.now is None and step.want is not None and (inside in _PERMANENT or inside.startswith("hooks/"))
+
+
+def select_steps(
+    plan: Plan, overwrite: Collection[str] = (), repositories: Collection[str] = ()
+) -> tuple[list[Step], list[Kept]]:
+    """The steps to do, and those to leave with the reason: what something else changed is only touched on request."""
+    units = {each.folder: each for each in plan.repositories}
+    chosen, kept = [], []
+    for step in plan.steps:
+        unit = units.get(step.repository or "")
+        if step.impossible:
+            kept.append(Kept(step.path, step.impossible, step.drift))
+        elif unit is None:
+            if step.drift and step.path not in overwrite:
+                kept.append(Kept(step.path, "somebody else changed it after the block", drift=True))
+            else:
+                chosen.append(step)
+        elif not unit.comes_or_goes and unit.folder not in repositories:
+            kept.append(Kept(step.path, "git's own files are left alone", unit.in_use))
+        elif unit.in_use and unit.folder not in overwrite:
+            kept.append(Kept(step.path, "somebody else has worked in the repository since", unit.in_use))
+        elif unit.in_use and step.want is None and step.path.startswith(f"{unit.folder}/objects/"):
+            pass  # a later commit may need the object; git removes what nothing needs
+        else:
+            chosen.append(step)
+    return chosen, kept
+
+
+def remaining_steps(steps: list[list[Any]], snapshot: Snapshot) -> tuple[list[Step], list[Kept]]:
+    """What an undo that was cut off has not done; its steps are as the intent has them."""
+    rest, kept = [], []
+    for path, was, wanted, source in steps:
+        now, want = snapshot.now(path), item_from_json(wanted)
+        if same(now, want):
+            continue
+        if now is None or want is None:
+            by_us = now is None  # we had made room, or had deleted it
+        else:
+            by_us = now.kind == want.kind and (now.kind == "folder" or now.content == want.content)
+        if not by_us and not alike(now, item_from_json(was)):
+            kept.append(Kept(path, "somebody else changed it meanwhile", drift=True))
+            continue
+        lost = source is not None and snapshot.now(source) is None
+        rest.append(Step(path, now, want, source=None if lost else source))
+    return rest, kept
+
+
+# -- doing it ----------------------------------------------------------------------------------------------------
+
+
+class _Left(Exception):
+    """Something is better left as it is."""
+
+
+class Restoration:
+    """Makes a tree as it should be, step by step.
+
+    `write_content` writes the content with a hash into an empty file. `hard_link` finds another name of the very file
+    that is wanted, outside of the paths that change.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        write_content: Callable[[str, BinaryIO], None],
+        token: str = "",
+        hard_link: Callable[[Item, set[str]], str | None] = lambda want, changing: None,
+        interruption_point: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._root, self._write_content, self._hard_link = root, write_content, hard_link
+        self._interruption_point = interruption_point  # called between two steps; may raise
+        prefix = f"{PREFIX}{token or secrets.token_hex(4)}-"
+        self._temporary = (f"{prefix}{number}" for number in count())
+        self._checked: set[str] = set()
+        self._made: dict[Item, str] = {}
+        self._opened: dict[str, int] = {}
+        self._dated: set[int] = set()
+        self._changing: set[str] = set()
+        self._real: set[str] = set()
+        self.left: dict[str, str] = {}
+        """What was not done because it is not as expected, and why."""
+        self.failed: dict[str, str] = {}
+        """What the system refused, and why."""
+
+    def run(self, steps: list[Step]) -> list[str]:
+        """Do all steps that can be done, and return their paths.
+
+        New things come before old ones go, wherever the names allow it.
+        """
+        self._changing = {step.path for step in steps}
+        deletes = [step for step in steps if step.want is None]
+        folders = [step for step in steps if step.want is not None and step.want.kind == "folder"]
+        replaced = [step for step in steps if step.replaces_folder]
+        early = [step for step in deletes if any(step.path.startswith(each.path + "/") for each in replaced)]
+        gone = {step.path for step in early}
+        contents = [step for step in steps if step.want is not None and step.want.kind != "folder"]
+        self._each((step for step in folders if step.now and step.now.kind != "folder"), self._remove)
+        self._each((step for step in folders if not (step.now and step.now.kind == "folder")), self._make_folder)
+        self._each((step for step in contents if step.source is not None), self._rename)
+        self._each(reversed(early), self._remove)
+        self._each(reversed(replaced), self._remove)
+        whole = [step for step in contents if step.source is None and not step.attributes_only]
+        self._each(sorted(whole, key=_objects_first), self._write)
+        self._each((step for step in contents if step.source is not None or step.attributes_only), self._attributes)
+        self._each(reversed([step for step in deletes if step.path not in gone]), self._remove)
+        for folder, mode in self._opened.items():
+            if os.path.isdir(self._full(folder)):
+                os.chmod(self._full(folder), mode)
+        self._each(reversed(folders), self._attributes)
+        return [step.path for step in steps if step.path not in self.left and step.path not in self.failed]
+
+    def _each(self, steps: Iterable[Step], do: Callable[[Step], None]) -> None:
+        for step in steps:
+            if step.path in self.left or step.path in self.failed:
+                continue
+            self._interruption_point()
+            try:
+                self._check(step)
+                do(step)
+            except (_Left, UndoError) as reason:
+                self.left[step.path] = str(reason)
+            except OSError as error:
+                self.failed[step.path] = error.strerror or str(error)
+            if step.source is not None and (step.path in self.left or step.path in self.failed):
+                self.left[step.source] = "it could not be renamed"
+
+    def _check(self, step: Step) -> None:
+        """Leave what is not as it was when the plan was made."""
+        if step.path in self._checked:
+            return
+        self._checked.add(step.path)
+        found = item_at(self._root, step.path, self._real)
+        if step.now is None or found is None:
+            as_planned = step.now is None and found is None
+        else:
+            as_planned = found.kind == step.now.kind and found.inode == step.now.inode
+            by_us = found.inode in self._dated  # under another name
+            as_planned &= by_us or found[2:4] == step.now[2:4]
+        if not as_planned and not (found is None and step.want is None):
+            raise _Left("it has just changed")
+
+    # -- the steps -----------------------------------------------------------------------------------------------
+
+    def _make_folder(self, step: Step) -> None:
+        self._in_parent(step.path, lambda: os.mkdir(self._full(step.path), 0o700))
+
+    def _remove(self, step: Step) -> None:
+        full, found = self._full(step.path), item_at(self._root, step.path, self._real)
+        if found is None:
+            return
+        if found.kind != "folder":
+            self._in_parent(step.path, lambda: os.unlink(full))
+            return
+        try:
+            self._in_parent(step.path, lambda: os.rmdir(full))
+        except OSError as error:
+            if os.listdir(full):
+                raise _Left("there is something else in the folder") from error
+            raise
+
+    def _rename(self, step: Step) -> None:
+        source = str(step.source)
+        if source in self.left or source in self.failed or item_at(self._root, source, self._real) is None:
+            raise _Left("the renamed file is not there any more")
+        self._in_parent(source, lambda: self._into_place(self._full(source), step.path))
+
+    def _write(self, step: Step) -> None:
+        want = step.want
+        assert want is not None
+        # The inode alone does not identify a hard link: what two blocks changed was seen at two times, and in between
+        # the file system may have given the number of a deleted file to another one.
+        link = (self._made.get(want) or self._hard_link(want, self._changing)) if want.kind == "file" else None
+        temporary = os.path.join(self._full(os.path.dirname(step.path)), next(self._temporary))
+        try:
+            self._in_parent(step.path, lambda: self._make(want, temporary, link))
+            self._into_place(temporary, step.path)
+        except BaseException:
+            if os.path.lexists(temporary):
+                os.unlink(temporary)
+            raise
+        if want.kind == "file":
+            self._made[want] = step.path
+
+    def _make(self, want: Item, path: str, link: str | None) -> None:
+        if want.kind == "link":
+            os.symlink(str(want.content), path)
+            os.utime(path, ns=(time.time_ns(), want.mtime_ns), follow_symlinks=False)
+        elif want.kind == "other":
+            os.mkfifo(path)
+            os.chmod(path, want.mode)
+        elif link is not None:
+            os.link(self._full(link), path, follow_symlinks=False)
+        else:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            with open(descriptor, "w+b", buffering=0) as file:
+                self._write_content(str(want.content), file)
+                os.chmod(descriptor, want.mode)
+                os.utime(descriptor, ns=(time.time_ns(), want.mtime_ns))
+
+    def _into_place(self, temporary: str, path: str) -> None:
+        self._in_parent(path, lambda: os.rename(temporary, self._full(path)))
+        if os.path.lexists(temporary):  # two names of one file: then a rename does nothing
+            os.unlink(temporary)
+
+    def _attributes(self, step: Step) -> None:
+        want, path = step.want, self._full(step.path)
+        assert want is not None
+        os.chmod(path, want.mode)
+        if want.kind == "file":
+            os.utime(path, ns=(time.time_ns(), want.mtime_ns))
+            self._dated.add(os.lstat(path).st_ino)
+
+    def _in_parent(self, path: str, act: Callable[[], None]) -> None:
+        """Do something in the folder of a path. A folder that may not be written is opened for that long.
+
+        The folder must be a real one in the workspace: a link could lead anywhere.
+        """
+        parent = os.path.dirname(path)
+        full = self._full(parent)
+        if not is_real(full, self._real):
+            raise _Left("its folder is a link now")
+        if not os.path.isdir(full):
+            os.makedirs(full)
+        try:
+            act()
+        except PermissionError:
+            mode = os.lstat(full).st_mode & 0o7777
+            if mode & 0o700 == 0o700:
+                raise
+            os.chmod(full, mode | 0o700)
+            self._opened.setdefault(parent, mode)
+            act()
+
+    def _full(self, path: str) -> str:
+        return os.path.join(self._root, path) if path else self._root
+
+
+def _objects_first(step: Step) -> tuple[bool, str]:
+    """In a repository, a commit must be there before a branch points to it."""
+    folder = repository_of(step.path)
+    return folder is not None and not step.path.startswith(f"{folder}/objects/"), step.path
+
+
+def remove_temporary(root: str, paths: Iterable[str], token: str) -> None:
+    """Remove what an undo that was cut off left under temporary names."""
+    for folder in {os.path.dirname(path) for path in paths}:
+        full = os.path.join(root, folder)
+        if os.path.realpath(full) == full.rstrip("/") and os.path.isdir(full):
+            for name in os.listdir(full):
+                if name.startswith(f"{PREFIX}{token}-"):
+                    os.unlink(os.path.join(full, name))

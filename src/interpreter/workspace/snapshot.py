@@ -1,4 +1,4 @@
-"""The workspace as it was last seen, with a stored copy of every content within the limits."""
+"""The workspace as it was last seen, with a stored copy of every content within the limits: what undo covers."""
 
 from __future__ import annotations
 
@@ -11,36 +11,40 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from interpreter.workspace.store import Images, hash_of
+from interpreter.workspace.store import ContentStore, hash_of
 from interpreter.workspace.tree import (
     Item,
     Key,
     Pair,
     Scan,
-    TooMany,
+    TooManyEntries,
     differing,
     is_fresh,
+    item_at,
     item_from,
     key_of,
     scan,
-    standing,
 )
 
 MEGABYTE = 1024 * 1024
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+
+
+# -- what is covered ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How much is copied at most; what is over a limit is not covered, and that is said."""
+    """How much is copied at most. What exceeds a limit is not covered, and the user is told."""
 
     file_bytes: int = 64 * MEGABYTE
     """A larger file is not covered."""
     total_bytes: int = 512 * MEGABYTE
-    """With more than this at the start, file undo is off; files that come later and do not fit are not covered."""
+    """With more than this at the start, file undo is off; later files that do not fit are not covered."""
     files: int = 50_000
     """With more than this at the start, file undo is off."""
     blocks: int = 1000
-    """So many blocks can be taken back; older ones are forgotten."""
+    """So many blocks can be undone; older ones are forgotten."""
 
     @property
     def stored_bytes(self) -> int:
@@ -49,7 +53,7 @@ class Limits:
 
     @property
     def scanned(self) -> int:
-        """So many entries are looked at when a block has made many: just that block should be undone."""
+        """So many entries are scanned after the first time: a block that made many should still be undoable."""
         return 10 * self.files
 
 
@@ -67,7 +71,7 @@ class NotCovered(NamedTuple):
 
 @dataclass(frozen=True)
 class Coverage:
-    """What would be restored if the block that comes next is undone."""
+    """What undoing the next block would restore."""
 
     off: str | None = None
     """Why nothing is covered, if that is so."""
@@ -87,21 +91,21 @@ class Coverage:
 
     @property
     def sentences(self) -> list[str]:
-        """What a person should be told before the block runs; nothing new, no words."""
-        words = []
+        """What the user should know before the block runs; empty if nothing is new."""
+        sentences = []
         if self.off and self.off_is_news:
-            words.append(f"File undo is off: {self.off}")
+            sentences.append(f"File undo is off: {self.off}")
         if self.news:
             more = f" and {len(self.news) - 5} more" if len(self.news) > 5 else ""
-            words.append("not covered: " + ", ".join(map(str, self.news[:5])) + more)
+            sentences.append("not covered: " + ", ".join(map(str, self.news[:5])) + more)
         if self.trouble:
-            words.append(f"File undo will not outlive this session: {self.trouble}")
-        return words
+            sentences.append(f"File undo will not outlive this session: {self.trouble}")
+        return sentences
 
-    def after(self, ahead: Coverage) -> Coverage:
-        """The same, with what an earlier look has copied."""
-        files, size = self.copied_files + ahead.copied_files, self.copied_bytes + ahead.copied_bytes
-        return replace(self, copied_files=files, copied_bytes=size, seconds=self.seconds + ahead.seconds)
+    def with_cost_of(self, earlier: Coverage) -> Coverage:
+        """The same, with the cost of an earlier refresh added."""
+        files, size = self.copied_files + earlier.copied_files, self.copied_bytes + earlier.copied_bytes
+        return replace(self, copied_files=files, copied_bytes=size, seconds=self.seconds + earlier.seconds)
 
     @property
     def cost(self) -> str:
@@ -111,16 +115,17 @@ class Coverage:
 
 
 def refusal(workspace: Path) -> str | None:
-    """Why there is no file undo in this folder, if that is so; limits aside."""
+    """Why file undo does not work in this folder, if that is so, whatever its size."""
     home = Path(os.path.expanduser("~")).resolve()
-    advice = "Name a smaller folder as the workspace."
     if workspace == Path(workspace.anchor):
-        return f"the workspace is the whole disk. {advice}"
-    if workspace == home:
-        return f"the workspace is your home folder. {advice}"
-    if workspace in home.parents:
-        return f"the workspace has your home folder in it. {advice}"
-    return None
+        what = "is the whole disk"
+    elif workspace == home:
+        what = "is your home folder"
+    elif workspace in home.parents:
+        what = "has your home folder in it"
+    else:
+        return None
+    return f"the workspace {what}. Name a smaller folder as the workspace."
 
 
 def size_in_words(count: int) -> str:
@@ -132,30 +137,32 @@ def size_in_words(count: int) -> str:
     return f"{count} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
 
 
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+# -- the snapshot ------------------------------------------------------------------------------------------------
 
 
-class Overfull(Exception):
-    """More is in the workspace than the limits allow."""
+class OverLimit(Exception):
+    """The workspace has more in it than the limits allow."""
 
 
-class Workspace:
-    """Looks at the tree again and again, and stores what it has not seen before."""
+class Snapshot:
+    """What is at each path of the workspace, brought up to date by `refresh`."""
 
     def __init__(
         self,
         root: Path,
-        images: Images,
+        store: ContentStore,
         limits: Limits,
         skip: Iterable[Path] = (),
-        breathe: Callable[[], None] = lambda: None,
+        interruption_point: Callable[[], None] = lambda: None,
     ) -> None:
         self.root = str(root)
-        self._images, self._limits = images, limits
-        self._breathe = breathe  # called where a look may be broken off
-        self._skip = frozenset(_below(root, skip))
+        self._store, self._limits = store, limits
+        self._interruption_point = interruption_point  # called where a refresh may be broken off; may raise
+        self._skip: frozenset[str] = frozenset()
+        for folder in skip:
+            self.skip(folder)
         self._scan = Scan()
-        self._fresh: set[str] = set()
+        self._fresh: set[str] = set()  # paths that have to be read again
         self._full = False
         self._by_inode: dict[int, list[str]] | None = None
         self.items: dict[str, Item] = {}
@@ -164,66 +171,81 @@ class Workspace:
         self.copied_files = self.copied_bytes = 0
 
     @property
-    def looked(self) -> bool:
+    def is_taken(self) -> bool:
         return bool(self._scan.folders)
 
-    def leave_out(self, folder: Path) -> None:
-        """Do not look into this folder."""
-        self._skip |= frozenset(_below(Path(self.root), [folder]))
+    def skip(self, folder: Path) -> None:
+        """Leave out this folder."""
+        if folder.resolve().is_relative_to(self.root):
+            self._skip |= {folder.resolve().relative_to(self.root).as_posix()}
 
     def limit(self, limits: Limits) -> None:
-        """Take these limits."""
+        """Use these limits from now on."""
         self._limits = limits
         self._fresh |= self.not_covered.keys()
 
-    def look(self) -> dict[str, Pair]:
-        """What has changed since the last look; all contents that can be stored are stored then."""
+    def start_from(self, items: dict[str, Item]) -> None:
+        """Begin with the tree as it was once seen; the next refresh finds the differences."""
+        for path, item in items.items():
+            self._set(path, item)
+        self._fresh = set(items)
+
+    def refresh(self) -> dict[str, Pair]:
+        """What has changed since the last time; afterwards all contents that can be stored are stored."""
         first = not self._scan.folders
-        most = self._limits.files if first else self._limits.scanned
+        limit = self._limits.files if first else self._limits.scanned
         try:
-            found = scan(self.root, self._scan, self._skip, most)
-        except TooMany:
-            raise Overfull(f"there are more than {most:,} files in {self.root}.") from None
-        paths = (set(differing(self._scan, found)) | self._fresh) - self._skip
+            found = scan(self.root, self._scan, self._skip, limit)
+        except TooManyEntries:
+            raise OverLimit(f"there are more than {limit:,} files in {self.root}.") from None
         if first:
             self._check_size(found)
-        moved = self._moved(found, paths)
+        paths = (set(differing(self._scan, found)) | self._fresh) - self._skip
+        # Files whose folder was renamed need not be read again.
+        gone = (path for path in paths - self._fresh if found.key(path) is None and _covered(self.items.get(path)))
+        moved = {key: self.items[path] for path in gone if (key := self._scan.key(path)) is not None}
         before = self._scan, self._fresh
         self._scan, self._fresh, self._full, self._by_inode = found, set(), False, None
         self.copied_files = self.copied_bytes = 0
-        self._name_closed()
+        self.not_covered = {path: each for path, each in self.not_covered.items() if not path.endswith("/")}
+        for path, why in found.closed.items():
+            self._not_covered(f"{path}/", why)
         pairs: dict[str, Pair] = {}
         try:
-            self._take_in(sorted(paths), moved, pairs)
-        except BaseException:  # Ctrl-C: the next look must find all of it again
+            for path in sorted(paths):
+                self._interruption_point()
+                old, new = self.items.get(path), self._read(path, moved)
+                if old != new:
+                    pairs[path] = (old, new)
+                    self._set(path, new)
+        except BaseException:  # Ctrl-C: the next refresh must find all of it again
             self._scan, self._fresh = before
             for path, (old, _) in pairs.items():
                 self._set(path, old)
             raise
         return pairs
 
-    def _take_in(self, paths: list[str], moved: dict[Key, Item], pairs: dict[str, Pair]) -> None:
-        for path in paths:
-            self._breathe()
-            old, new = self.items.get(path), self._item(path, moved)
-            if old != new:
-                pairs[path] = (old, new)
-                self._set(path, new)
-
     def now(self, path: str, real: set[str] | None = None) -> Item | None:
-        """What stands at a path at this moment."""
-        stands = standing(self.root, path, set() if real is None else real)
-        if stands is None or stands.kind in ("folder", "other"):
-            return stands
-        if stands.kind == "link":
-            return stands._replace(content=os.readlink(self.full(path)))
+        """What is at a path at this moment."""
+        found = item_at(self.root, path, set() if real is None else real)
+        if found is None or found.kind in ("folder", "other"):
+            return found
+        full = self.full(path)
+        if found.kind == "link":
+            return found._replace(content=os.readlink(full))
         known = self.items.get(path)
-        unchanged = known is not None and known[:5] == stands[:5] and path not in self._fresh
-        if unchanged and key_of(os.lstat(self.full(path))) == self._scan.key(path):
+        unchanged = known is not None and known[:5] == found[:5] and path not in self._fresh
+        if unchanged and key_of(os.lstat(full)) == self._scan.key(path):
             return known
-        return stands._replace(content=self._hash(path, stands, known))
+        if found.size > self._limits.file_bytes:
+            return found
+        try:
+            return found._replace(content=hash_of(full))
+        except OSError:
+            is_same = known is not None and known[2:5] == found[2:5]
+            return found._replace(content=known.content) if known is not None and is_same else found
 
-    def twin(self, want: Item, changing: Container[str]) -> str | None:
+    def hard_link(self, want: Item, changing: Container[str]) -> str | None:
         """Another name of the very file that is wanted, which is not going to change."""
         if self._by_inode is None:
             self._by_inode = {}
@@ -237,7 +259,8 @@ class Workspace:
 
     # -- one path ------------------------------------------------------------------------------------------------
 
-    def _item(self, path: str, moved: dict[Key, Item]) -> Item | None:
+    def _read(self, path: str, moved: dict[Key, Item]) -> Item | None:
+        """What is at a path as the scan has it; its content is stored."""
         key = self._scan.key(path)
         self.not_covered.pop(path, None)
         if key is None:
@@ -246,62 +269,48 @@ class Workspace:
             self._fresh.add(path)
         try:
             if stat.S_ISREG(key[0]):
-                return moved.get(key) or self._file(path, key)
+                return moved.get(key) or self._store_file(path, key)
             item = item_from(key, os.readlink(self.full(path)) if stat.S_ISLNK(key[0]) else None)
         except FileNotFoundError:
             self._fresh.add(path)
             return None
         if not item.restorable:
-            self._leave_out(path, f"a {item.content}")
+            self._not_covered(path, f"a {item.content}")
         return item
 
-    def _file(self, path: str, key: Key) -> Item:
-        old = self.items.get(path)
-        spare = self._limits.total_bytes - self.bytes + (old.size if old is not None and _covered(old) else 0)
-        if key[1] > self._limits.file_bytes:
-            return self._without_content(path, key, f"larger than {size_in_words(self._limits.file_bytes)}", key[1])
-        if key[1] > spare:
-            return self._without_content(path, key, "more than may be stored in all", key[1])
-        if self._full:
+    def _store_file(self, path: str, key: Key) -> Item:
+        old, size, most = self.items.get(path), key[1], self._limits.file_bytes
+        old = old if _covered(old) else None
+        if size > most:
+            self._not_covered(path, f"larger than {size_in_words(most)}", size)
+        elif size > self._limits.total_bytes - self.bytes + (old.size if old is not None else 0):
+            self._not_covered(path, "more than may be stored in all", size)
+        elif self._full:
             self._fresh.add(path)
-            return self._without_content(path, key, "no room for a copy")
-        try:
-            taken = self._images.take(self.full(path))
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            return self._untaken(path, key, old, error)
-        if taken.stored:
-            self.copied_files += 1
-            self.copied_bytes += taken.stored
-        return item_from(taken.key, taken.content)
-
-    def _untaken(self, path: str, key: Key, old: Item | None, error: OSError) -> Item:
-        if error.errno in _NO_ROOM or error.filename not in (None, self.full(path)):
-            self._full = True
-            self._fresh.add(path)
-            return self._without_content(path, key, f"no copy could be stored: {error.strerror}")
-        if _covered(old) and old is not None and (old.size, old.mtime_ns, old.inode) == (key[1], key[2], key[4]):
-            return item_from(key, old.content)  # it was closed to us, but not written
-        return self._without_content(path, key, "may not be read")
-
-    def _without_content(self, path: str, key: Key, why: str, size: int | None = None) -> Item:
-        self._leave_out(path, why, size)
+            self._not_covered(path, "no room for a copy")
+        else:
+            try:
+                taken = self._store.take(self.full(path))
+            except FileNotFoundError:
+                raise
+            except OSError as error:
+                if error.errno in _NO_ROOM or error.filename not in (None, self.full(path)):
+                    self._full = True
+                    self._fresh.add(path)
+                    self._not_covered(path, f"no copy could be stored: {error.strerror}")
+                elif old is not None and (old.size, old.mtime_ns, old.inode) == (size, key[2], key[4]):
+                    return item_from(key, old.content)  # it may not be read now, but was not written
+                else:
+                    self._not_covered(path, "may not be read")
+            else:
+                if taken.stored:
+                    self.copied_files += 1
+                    self.copied_bytes += taken.stored
+                return item_from(taken.key, taken.content)
         return item_from(key, None)
 
-    def _leave_out(self, path: str, why: str, size: int | None = None) -> None:
+    def _not_covered(self, path: str, why: str, size: int | None = None) -> None:
         self.not_covered[path] = NotCovered(path, why, size)
-
-    def _hash(self, path: str, stands: Item, known: Item | None) -> str | None:
-        if stands.size > self._limits.file_bytes:
-            return None
-        try:
-            return hash_of(self.full(path))
-        except OSError:
-            same_file = known is not None and known[2:5] == stands[2:5]
-            return known.content if known is not None and same_file else None
-
-    # -- all of it -----------------------------------------------------------------------------------------------
 
     def _set(self, path: str, item: Item | None) -> None:
         old = self.items.pop(path, None)
@@ -312,36 +321,13 @@ class Workspace:
         if item is not None:
             self.items[path] = item
 
-    def take_over(self, items: dict[str, Item]) -> None:
-        """Begin with the tree as it was once seen; the next look finds what is different."""
-        for path, item in items.items():
-            self._set(path, item)
-        self._fresh = set(items)
-
-    def _check_size(self, scan: Scan) -> None:
-        keys = (key for folder in scan.folders.values() for key in folder.entries.values() if stat.S_ISREG(key[0]))
+    def _check_size(self, found: Scan) -> None:
+        keys = (key for folder in found.folders.values() for key in folder.entries.values() if stat.S_ISREG(key[0]))
         size = sum(key[1] for key in keys if key[1] <= self._limits.file_bytes)
         if size > self._limits.total_bytes:
             most = size_in_words(self._limits.total_bytes)
-            raise Overfull(f"there are {size_in_words(size)} in {self.root}, more than {most}.")
-
-    def _name_closed(self) -> None:
-        for path in [path for path, each in self.not_covered.items() if path.endswith("/")]:
-            del self.not_covered[path]
-        for path, why in self._scan.closed.items():
-            self._leave_out(f"{path}/", why)
-
-    def _moved(self, scan: Scan, paths: set[str]) -> dict[Key, Item]:
-        """Files whose folder got another name: they need not be read again."""
-        gone = (path for path in paths - self._fresh if scan.key(path) is None and _covered(self.items.get(path)))
-        return {key: self.items[path] for path in gone if (key := self._scan.key(path)) is not None}
+            raise OverLimit(f"there are {size_in_words(size)} in {self.root}, more than {most}.")
 
 
 def _covered(item: Item | None) -> bool:
     return item is not None and item.kind == "file" and item.content is not None
-
-
-def _below(root: Path, folders: Iterable[Path]) -> Iterable[str]:
-    for folder in folders:
-        if folder.resolve().is_relative_to(root):
-            yield folder.resolve().relative_to(root).as_posix()

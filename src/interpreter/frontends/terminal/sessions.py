@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.frontends.terminal.terminal import Terminal
     from interpreter.session import Event
-    from interpreter.session.journal import Session, Summary
+    from interpreter.session.journal import SavedSession, Summary
 
 _WIDE = 100  # columns
 _NUMBERED = 20  # rows that can be chosen by number
@@ -92,7 +92,7 @@ def age_in_words(seconds: float) -> str:
 # -- resumed -------------------------------------------------------------------------------------------------------
 
 
-def show(terminal: Terminal, interpreter: OpenInterpreter, session: Session) -> None:
+def show(terminal: Terminal, interpreter: OpenInterpreter, session: SavedSession) -> None:
     """The conversation so far, and what of it is gone."""
     terminal.display.languages = interpreter.computer.registry
     replay(terminal, session.messages)

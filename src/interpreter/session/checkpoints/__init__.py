@@ -1,34 +1,28 @@
-"""Points in time that a session can return to: its conversation, its files and its live variables."""
+"""Moments that a session can return to: its conversation, its files and its live variables."""
 
 from interpreter.session.checkpoints.checkpoint import (
     PARTS,
+    Checkpoint,
     Part,
-    Point,
-    Way,
+    UndoKind,
+    UndoPlan,
+    UndoResult,
+    VariablesPlan,
 )
 from interpreter.session.checkpoints.fork import Fork, Merged
-from interpreter.session.checkpoints.timeline import (
-    Asks,
-    GoTo,
-    Timeline,
-)
-from interpreter.session.checkpoints.undo import (
-    Outlook,
-    Undone,
-    VariablesOutlook,
-)
+from interpreter.session.checkpoints.timeline import Asks, Timeline, UndoAction
 
 __all__ = [
     "PARTS",
     "Asks",
+    "Checkpoint",
     "Fork",
-    "GoTo",
     "Merged",
-    "Outlook",
     "Part",
-    "Point",
     "Timeline",
-    "Undone",
-    "VariablesOutlook",
-    "Way",
+    "UndoAction",
+    "UndoKind",
+    "UndoPlan",
+    "UndoResult",
+    "VariablesPlan",
 ]

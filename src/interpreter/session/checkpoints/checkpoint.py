@@ -1,30 +1,55 @@
-"""A point in time: the moment before a turn or a block."""
+"""A checkpoint: the moment before a turn or a block; its place in the conversation; and the plan to return to it."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from interpreter.sigint import Hold
 
 if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
+    from interpreter.computer_api import Computer
+    from interpreter.errors import NotRestorableError
     from interpreter.messages import Message
-    from interpreter.runtimes.state import Mark
-
+    from interpreter.runtimes import Registry
+    from interpreter.runtimes.state import Mark, Restored
+    from interpreter.session import Actor, Session
+    from interpreter.session.journal import Recorder
+    from interpreter.workspace import FileRecord, Plan, Report, Step
 
 Part = Literal["conversation", "files", "variables"]
 PARTS: tuple[Part, ...] = ("conversation", "files", "variables")
-
 Kind = Literal["turn", "block", "own"]
-Way = Literal["back", "forward", "there"]
-_LABEL = 60
+UndoKind = Literal["undo", "redo", "restore"]
+_LABEL_LENGTH = 60
+_NAMED_FILES = 10
+
+
+class Participant(Protocol):
+    """What checkpoints need of an interpreter that acts in the session."""
+
+    messages: list[Message]
+    last_messages_count: int
+    responding: bool
+    computer: Computer
+    journal: Recorder
+    session: Session
+    agent: Actor
+    undo_files: bool
+    undo_max_file_bytes: int
+    undo_max_bytes: int
+    undo_max_files: int
+
+    @property
+    def workspace(self) -> str: ...
+
+    def get_oi_dir(self) -> str: ...
 
 
 @dataclass
-class Point:
+class Checkpoint:
     """The moment before a turn, before a block in a turn, or before a block that was run outside of any."""
 
     id: int
@@ -38,22 +63,22 @@ class Point:
     """The number of the block in the journal."""
     time: float = field(default_factory=time.time)
     mark: Mark | None = None
-    """The states of the sessions; a turn has that of its first block."""
+    """The states of the runtimes; a turn has that of its first block."""
     workspace: str | None = None
     """Whose files were recorded when the block ran; None if that was switched off, and for a turn."""
     anchor: Message | None = field(default=None, repr=False)
     """The message that it is before, or if there was none, the one that it is `behind`."""
     behind: int = 0
     actor: str = ""
-    """Who acted, where that was not the session's own agent or user."""
+    """Who acted, if that was not the session's own agent or user."""
     conversation: Conversation | None = field(default=None, repr=False)
-    """The conversation that it belongs to, where that is not the session's own."""
+    """The conversation that it belongs to, if that is not the session's own."""
     elsewhere: bool = False
     """A turn that came with the conversation: what its blocks did is not known here."""
 
     @property
     def begins_turn(self) -> bool:
-        """Whether undo, without another word, goes back to a point such as this."""
+        """Whether a plain undo goes back to a checkpoint such as this."""
         return self.kind != "block"
 
     @property
@@ -61,6 +86,18 @@ class Point:
         """The code of a block, if the conversation has it."""
         message = self.anchor if not self.behind else None
         return str(message.get("content")) if message is not None and message.get("type") == "code" else None
+
+    def irreversible(self, workspace: str | None, registry: Registry) -> tuple[str, ...]:
+        """What the block certainly did that no undo restores, as far as its code tells."""
+        if self.code is None or self.language is None:
+            return ()
+        from interpreter.policy.analysis import Step, analyze, reversibility
+
+        effects = analyze(self.language, self.code, workspace or ".", registry=registry)
+        outside = [effect for effect in effects.of("write", "delete") if effect.place == "outside"]
+        certain = (*effects.of("network", "install", "database", "kill"), *outside)
+        steps = (Step(effects.language, "", 0, effects=certain),)
+        return reversibility(replace(effects, lasting="", steps=steps)).reasons  # variables are another matter
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -78,105 +115,236 @@ class Point:
         }
 
     @classmethod
-    def from_fields(cls, entry: dict[str, Any]) -> Point:
-        """The other way round."""
+    def from_fields(cls, entry: dict[str, Any]) -> Checkpoint:
+        """The checkpoint that the journal has."""
         names = ("kind", "at", "label", "language", "block", "time", "workspace", "elsewhere")
         known = {name: entry[name] for name in names if name in entry}
         return cls(id=entry["point"], actor=entry.get("guest", ""), **known)
 
 
 def label_of(text: object) -> str:
-    """The first words of it."""
+    """The first words of a text."""
     words = " ".join(text.split()) if isinstance(text, str) else ""
-    return words if len(words) <= _LABEL else words[: _LABEL - 1] + "…"
+    return words if len(words) <= _LABEL_LENGTH else words[: _LABEL_LENGTH - 1] + "…"
+
+
+def undone_in_words(files: Sequence[Checkpoint], variables: Sequence[Checkpoint], record: FileRecord | None) -> str:
+    """What the model cannot know: blocks whose files or variables were undone without the conversation; else empty."""
+    from interpreter.workspace.tree import repository_of
+
+    def blocks(checkpoints: Sequence[Checkpoint]) -> str:
+        count = sum(each.kind != "turn" for each in checkpoints)
+        return "the last block" if count == 1 else f"the last {count} blocks"
+
+    changes = [record.changes(each.id) for each in files if each.kind != "turn"] if record is not None else []
+    paths = sorted({repository_of(path) or path for each in changes if each is not None for path in each.pairs})
+    states = [(each.language or "", each.mark.states) for each in variables if each.mark is not None]
+    languages = sorted(
+        {known for name, states_then in states for known in states_then if known.lower() == name.lower()}
+    )
+    said = []
+    if paths:
+        more = f" and {len(paths) - _NAMED_FILES} more" if len(paths) > _NAMED_FILES else ""
+        said.append(f"what {blocks(files)} did to files ({', '.join(paths[:_NAMED_FILES])}{more})")
+    if languages:
+        said.append(f"the {' and '.join(languages)} variables of {blocks(variables)}")
+    if not said:
+        return ""
+    return f"The user has taken back {', and '.join(said)}: they are as they were before. The conversation stays."
+
+
+# -- the conversation --------------------------------------------------------------------------------------------
 
 
 class Conversation:
-    """The messages of an interpreter, and behind them those that were taken back."""
+    """The messages of an interpreter, and behind them those that were undone. Anything may change `messages`."""
 
-    def __init__(self, interpreter: OpenInterpreter) -> None:
-        self._interpreter = interpreter
+    def __init__(self, owner: Participant) -> None:
+        self.owner = owner
         self._tail: list[Message] = []
         self._left = 0  # how many messages there were when it was cut
         self.changed = False
-        """Somebody has changed `messages` since it was cut: what was taken back does not fit any more."""
-
-    @property
-    def interpreter(self) -> OpenInterpreter:
-        """Whose conversation it is."""
-        return self._interpreter
+        """`messages` was changed since it was cut: what was undone does not fit any more."""
 
     @property
     def messages(self) -> list[Message]:
-        return self._interpreter.messages
+        return self.owner.messages
 
     @property
     def tail(self) -> list[Message]:
-        """What was taken back and can come again."""
+        """What was undone and can be redone."""
         if self._tail and len(self.messages) != self._left:
             self._tail, self.changed = [], True
         return self._tail
 
-    def whole(self) -> list[Message]:
-        """All messages, those that were taken back last."""
-        return [*self.messages, *self.tail]
-
-    def take_up(self, tail: list[Message]) -> None:
-        """Go on with what an earlier run had taken back."""
+    @tail.setter
+    def tail(self, tail: list[Message]) -> None:
         self._tail, self._left, self.changed = list(tail), len(self.messages), False
 
-    def hold_on(self, point: Point) -> None:
-        """Remember at which message a point is: its number changes when others come or go before it."""
-        if point.at < len(self.messages):
-            point.anchor, point.behind = self.messages[point.at], 0
+    def whole(self) -> list[Message]:
+        """All messages, with those that were undone last."""
+        return [*self.messages, *self.tail]
+
+    def anchor(self, checkpoint: Checkpoint) -> None:
+        """Note which message a checkpoint is at: its number changes when others come or go before it."""
+        if checkpoint.at < len(self.messages):
+            checkpoint.anchor, checkpoint.behind = self.messages[checkpoint.at], 0
         elif self.messages:
-            point.anchor, point.behind = self.messages[-1], 1
+            checkpoint.anchor, checkpoint.behind = self.messages[-1], 1
 
-    def place(self, point: Point) -> int:
-        """Where a point is among all messages; where it was, if its message is gone."""
-        found = self.find(point)
-        return min(point.at, len(self.whole())) if found is None else found
+    def place(self, checkpoint: Checkpoint) -> int:
+        """Where a checkpoint is among all messages; where it was, if its message is gone."""
+        found = self.find(checkpoint)
+        return min(checkpoint.at, len(self.whole())) if found is None else found
 
-    def find(self, point: Point) -> int | None:
+    def find(self, checkpoint: Checkpoint) -> int | None:
         """The same, None if its message is gone."""
         whole = self.whole()
-        at = point.at - point.behind
-        if point.anchor is None:
+        at = checkpoint.at - checkpoint.behind
+        if checkpoint.anchor is None:
             return None
-        if 0 <= at < len(whole) and whole[at] == point.anchor:
-            return point.at
-        alike = (place for place, message in enumerate(whole) if message == point.anchor)
+        if 0 <= at < len(whole) and whole[at] == checkpoint.anchor:
+            return checkpoint.at
+        alike = (place for place, message in enumerate(whole) if message == checkpoint.anchor)
         found = min(alike, key=lambda place: abs(place - at), default=None)
-        return None if found is None else found + point.behind
+        return None if found is None else found + checkpoint.behind
 
-    def unknown_turns(self, points: Sequence[Point]) -> list[int]:
-        """Where turns begin that came from elsewhere: all, if no point is known here, else those before the first."""
-        said = [at for at in range(len(self.messages)) if begins(self.messages, at)]
-        known = [self.find(point) for point in points]
+    def unknown_turns(self, checkpoints: Sequence[Checkpoint]) -> list[int]:
+        """Where turns begin that came from elsewhere: all if no checkpoint is known here, else before the first."""
+        turns = [at for at in range(len(self.messages)) if begins_request(self.messages, at)]
+        known = [self.find(checkpoint) for checkpoint in checkpoints]
         if all(place is None for place in known):
-            return said
+            return turns
         first = known[0]
-        return [at for at in said if at < first] if first is not None else []
+        return [at for at in turns if at < first] if first is not None else []
 
     def cut(self, at: int) -> None:
-        """Have so many messages, fewer or more than now; the others can come again."""
-        whole, interpreter = self.whole(), self._interpreter
+        """Have so many messages, fewer or more than now; the others can be redone."""
+        whole, owner = self.whole(), self.owner
         with Hold():
-            interpreter.messages[:] = whole[:at]
-            self._tail, self._left, self.changed = whole[at:], len(interpreter.messages), False
-            interpreter.last_messages_count = min(interpreter.last_messages_count, at)
-            interpreter.journal.sync("undo")
+            owner.messages[:] = whole[:at]
+            self.tail = whole[at:]
+            owner.last_messages_count = min(owner.last_messages_count, at)
+            owner.journal.sync("undo")
 
 
-def last_beginning(messages: Sequence[Message]) -> int:
-    """Where what the user said last begins; behind the end if they have said nothing."""
-    return next((at for at in reversed(range(len(messages))) if begins(messages, at)), len(messages))
+def last_request(messages: Sequence[Message]) -> int:
+    """Where what the user said last begins; the end if they have said nothing."""
+    return next((at for at in reversed(range(len(messages))) if begins_request(messages, at)), len(messages))
 
 
-def begins(messages: Sequence[Message], at: int) -> bool:
-    """Is this the first message of something that the user said? What is attached follows the words."""
+def begins_request(messages: Sequence[Message], at: int) -> bool:
+    """Whether this is the first message of something that the user said. Attachments follow the words."""
     message, before = messages[at], messages[at - 1] if at else None
     if message.get("role") != "user":
         return False
     attached = message.get("type") in ("file", "image")
     return not (attached and before is not None and before.get("role") == "user")
+
+
+# -- plans and results -------------------------------------------------------------------------------------------
+
+
+class VariablesPlan(NamedTuple):
+    """What would become of the variables of a language."""
+
+    language: str
+    obstacle: str | None = None
+    """Why they stay as they are, if that is so."""
+
+    @property
+    def sentence(self) -> str:
+        """The same in words."""
+        return f"The variables of {self.language} stay: {self.obstacle}."
+
+
+@dataclass(frozen=True)
+class UndoPlan:
+    """What returning to a checkpoint would restore. Nothing has been done yet."""
+
+    to: int
+    """The place of the checkpoint among all; one more than the last is the present."""
+    back: bool
+    """Whether it is earlier."""
+    checkpoints: tuple[Checkpoint, ...]
+    """What would be undone, or redone."""
+    parts: tuple[Part, ...]
+    messages: tuple[Message, ...] = ()
+    """Those that would go, or come back."""
+    files: Plan | None = None
+    variables: tuple[VariablesPlan, ...] = ()
+    mark: Mark | None = None
+    notes: tuple[str, ...] = ()
+    """What cannot be restored, in sentences."""
+    stamp: int = 0
+    checkpoint: int | None = None
+    """The id of the checkpoint; None for the present."""
+
+    @property
+    def certain(self) -> list[Step]:
+        """What is done to files that are as the blocks left them."""
+        return self._steps() if self.files is not None else []
+
+    @property
+    def drifted(self) -> list[Step]:
+        """The files that something else has changed since, and that can be restored."""
+        drift = self.files.drift if self.files is not None else ()
+        return [step for step in drift if step.repository is None and not step.impossible]
+
+    @property
+    def changes_files(self) -> bool:
+        """Whether anything on the disk would change, or could; then a person should be asked."""
+        return self.files is not None and bool(self._steps({step.path for step in self.drifted}))
+
+    def _steps(self, overwrite: Iterable[str] = ()) -> list[Step]:
+        from interpreter.workspace.restore import select_steps
+
+        assert self.files is not None
+        return select_steps(self.files, set(overwrite))[0]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing at all would change."""
+        return not (self.messages or self.changes_files or self.variables or self.mark)
+
+
+@dataclass(frozen=True)
+class UndoResult:
+    """What an undo, a redo or a return to a checkpoint has done."""
+
+    plan: UndoPlan
+    files: Report | None = None
+    variables: dict[str, Restored | NotRestorableError] = field(default_factory=dict)
+
+    @property
+    def restored(self) -> tuple[str, ...]:
+        """The paths of the files that were restored."""
+        return self.files.restored if self.files is not None else ()
+
+    @property
+    def sentences(self) -> list[str]:
+        """What could not be restored, or is not as it was; empty if there is nothing to say."""
+        said = [f"{language}: {how}" for language, how in self.variables.items() if str(how)]
+        for each in self.plan.variables:
+            if each.obstacle is not None and each.language not in self.variables:
+                said.append(each.sentence)
+        if self.files is not None and self.plan.files is not None:
+            from interpreter.workspace.tree import repository_of
+
+            named = {step.path for step in self.plan.files.steps if step.impossible}  # among the notes
+            kept = [each for each in (*self.files.kept, *self.files.failed) if each.path not in named]
+            left = {repository_of(path) or path: why for path, why, *_ in kept}
+            said += [f"{path} is left as it is: {why}." for path, why in left.items()]
+        return [*said, *self.plan.notes]
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """As the journal has it, under the event `rewound`."""
+        return {
+            "points": [checkpoint.id for checkpoint in self.plan.checkpoints],
+            "back": self.plan.back,
+            "to": self.plan.checkpoint,
+            "parts": list(self.plan.parts),
+            "files": self.files.fields if self.files is not None else None,
+            "variables": {language: str(how) for language, how in self.variables.items()},
+        }

@@ -1,4 +1,4 @@
-"""Two ways from one point: a second interpreter with the same conversation and variables, in a workspace of its own."""
+"""Forks: a second interpreter with the same conversation and variables, in its own copy of the workspace."""
 
 from __future__ import annotations
 
@@ -37,17 +37,17 @@ class Fork:
 
     parent: OpenInterpreter
     folder: Path
-    """Its own, with the copy of the workspace in it, unless that is elsewhere."""
+    """With the copy of the workspace in it, unless that is elsewhere."""
     record: FileRecord
     """Of the copy."""
     base: dict[str, Item]
     """The copy as it was in the beginning."""
     variables: dict[str, Restored | NotRestorableError] = field(default_factory=dict)
-    """By language, what could not be taken along."""
+    """By language, which variables could not be copied."""
 
     @property
     def sentences(self) -> list[str]:
-        """What is not the same in both, in words."""
+        """What differs between the two, in words."""
         return [f"{language}: {how}" for language, how in self.variables.items() if str(how)]
 
 
@@ -60,14 +60,16 @@ class Merged:
 
 
 def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenInterpreter:
-    """A second interpreter that goes on from here on its own."""
+    """A second interpreter that continues from here, in a copy of the workspace."""
     from interpreter.api import OpenInterpreter
     from interpreter.workspace import FileRecord
     from interpreter.workspace.merge import copy_tree
 
     source = Path(parent.workspace).resolve()
-    _check_size(parent)
-    folder = _new_folder(parent)
+    if off := _record_of(parent).prepare().off:
+        raise UndoError(f"The workspace cannot be copied for a fork: {off}")
+    folder = Path(parent.get_oi_dir()) / FOLDER / secrets.token_hex(4)
+    folder.mkdir(parents=True, mode=0o700)
     target = folder / source.name if workspace is None else Path(workspace).resolve()
     try:
         copy_tree(source, target)
@@ -103,11 +105,14 @@ def plan_keep(child: OpenInterpreter) -> list[Step]:
     record = _record_of(made.parent)
     record.prepare()
     made.record.prepare()
-    return merge_steps(made.base, made.record, record.workspace)
+    return merge_steps(made.base, made.record, record.snapshot)
 
 
 class Keep(Action):
-    """Keep a fork: bring its files into the workspace it came from, and go on there."""
+    """Keep a fork: bring its files into the workspace it came from, continue there, and drop the parent.
+
+    What was changed in both is left as it is there, unless it is named in `overwrite`.
+    """
 
     kind = "keep"
 
@@ -141,32 +146,21 @@ class Keep(Action):
         return not self._asks or plan_keep(self._child) == self._steps
 
     def run(self) -> Generator[Chunk]:
-        self.result = keep(self._child, self._overwrite)
+        from interpreter.workspace.merge import merge
+
+        child, made, steps = self._child, _fork_of(self._child), plan_keep(self._child)
+        _move_home(child, Path(child.workspace).resolve(), Path(made.parent.workspace).resolve())
+        child.timeline.before_block("fork", "%keep")
+        try:
+            self.result = Merged(*merge(steps, made.record.store, _record_of(child).snapshot.root, self._overwrite))
+        finally:
+            child.timeline.after_block()
+        child.forked = made.parent.forked
+        made.parent.forked = None
+        made.parent.reset()
+        shutil.rmtree(made.folder, ignore_errors=True)
         self.outcome = "done"
         yield from ()
-
-
-def keep(child: OpenInterpreter, overwrite: Collection[str] = ()) -> Merged:
-    """Go on with the fork in the workspace that it came from; the other way is dropped.
-
-    What was changed in both is left as it is there, unless it is named in `overwrite`.
-    """
-    from interpreter.workspace.merge import merge
-
-    made = _fork_of(child)
-    found = plan_keep(child)
-    source, target = Path(made.parent.workspace).resolve(), Path(child.workspace).resolve()
-    _bring_home(child, target, source)
-    child.timeline.before_block("fork", "%keep")
-    try:
-        paths, kept = merge(found, made.record.images, _record_of(child).workspace, overwrite)
-    finally:
-        child.timeline.after_block()
-    child.forked = made.parent.forked
-    made.parent.forked = None
-    made.parent.reset()
-    shutil.rmtree(made.folder, ignore_errors=True)
-    return Merged(paths, kept)
 
 
 def drop(child: OpenInterpreter) -> None:
@@ -177,17 +171,16 @@ def drop(child: OpenInterpreter) -> None:
     shutil.rmtree(made.folder, ignore_errors=True)
 
 
-def _bring_home(child: OpenInterpreter, target: Path, source: Path) -> None:
-    """Be in the workspace that it came from: the model is told, and so is whoever goes back to a point in the fork."""
-
+def _move_home(child: OpenInterpreter, target: Path, source: Path) -> None:
+    """Continue in the workspace that the fork came from, also after a return to a checkpoint made in the fork."""
     child.workspace = str(source)
     child.computer.context.cwd = _moved(child.computer.context.cwd, target, source)
-    for point in child.timeline.points:
-        if point.mark is not None:
-            point.mark = replace(point.mark, cwd=_moved(point.mark.cwd, target, source))
-        if point.workspace == str(target):
-            point.workspace = str(source)  # what its block did there is taken back with what is brought along
-    child.prompt.forget_situation()
+    for checkpoint in child.timeline.checkpoints:
+        if checkpoint.mark is not None:
+            checkpoint.mark = replace(checkpoint.mark, cwd=_moved(checkpoint.mark.cwd, target, source))
+        if checkpoint.workspace == str(target):
+            checkpoint.workspace = str(source)  # what its block did there is undone with what is merged
+    child.prompt.forget_situation()  # so that the model learns where it is
 
 
 def _fork_of(child: OpenInterpreter) -> Fork:
@@ -203,20 +196,8 @@ def _record_of(interpreter: OpenInterpreter) -> FileRecord:
     return record
 
 
-def _check_size(parent: OpenInterpreter) -> None:
-    off = _record_of(parent).prepare().off
-    if off is not None:
-        raise UndoError(f"The workspace cannot be copied for a fork: {off}")
-
-
-def _new_folder(parent: OpenInterpreter) -> Path:
-    folder = Path(parent.get_oi_dir()) / FOLDER / secrets.token_hex(4)
-    folder.mkdir(parents=True, mode=0o700)
-    return folder
-
-
 def _moved(path: str, source: Path, target: Path) -> str:
-    """The same place in the other workspace; what is in neither stays."""
+    """The same place in the other workspace; a path outside of it stays."""
     try:
         inside = Path(os.path.realpath(path)).relative_to(source)
     except ValueError:

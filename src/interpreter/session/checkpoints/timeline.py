@@ -1,152 +1,111 @@
-"""What the model cannot know: what blocks did that it sees in the conversation, taken back without that."""
+"""The timeline of a session: its checkpoints in order, which of them are in force, and how to return to one."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
-from dataclasses import replace
 from functools import wraps
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from interpreter.errors import BusyError, UndoError
-from interpreter.messages import Message
 from interpreter.session import ACTION, APPROVE, KEEP, REFUSE, Action, Answer, Block, Question
 from interpreter.session.checkpoints.checkpoint import (
     PARTS,
+    Checkpoint,
     Conversation,
     Kind,
     Part,
-    Point,
-    Way,
+    Participant,
+    UndoKind,
+    UndoPlan,
+    UndoResult,
+    VariablesPlan,
     label_of,
-    last_beginning,
+    last_request,
+    undone_in_words,
 )
-from interpreter.session.checkpoints.file_store import Store
-from interpreter.session.checkpoints.undo import Outlook, Undone, VariablesOutlook
+from interpreter.session.checkpoints.file_store import FileStore
 from interpreter.sigint import Hold
 
 if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
     from interpreter.messages import Chunk, Message
-    from interpreter.runtimes import Registry
     from interpreter.runtimes.state import Mark
-    from interpreter.session.journal import Session
+    from interpreter.session.journal import SavedSession
     from interpreter.workspace import Changes, FileRecord, Plan
 
-
-_NAMED = 10  # files
-
-
-def news(points: list[Point], places: dict[Part, int], record: FileRecord | None) -> str:
-    """The same in words, empty if there is none."""
-    here = places["conversation"]
-    files = sorted(_changed(points[places["files"] : here], record))
-    languages = sorted(_rewound(points[places["variables"] : here]))
-    said = []
-    if files:
-        more = f" and {len(files) - _NAMED} more" if len(files) > _NAMED else ""
-        named = ", ".join(files[:_NAMED])
-        said.append(f"what {_blocks(points, places['files'], here)} did to files ({named}{more})")
-    if languages:
-        said.append(f"the {' and '.join(languages)} variables of {_blocks(points, places['variables'], here)}")
-    if not said:
-        return ""
-    return f"The user has taken back {', and '.join(said)}: they are as they were before. The conversation stays."
-
-
-def give(messages: list[Message], words: str) -> None:
-    """Say it before what the user has just said."""
-    at = last_beginning(messages)
-    if any(message.get("role") != "user" for message in messages[at:]):
-        at = len(messages)
-    messages.insert(at, {"role": "computer", "type": "message", "content": words})
-
-
-def _blocks(points: list[Point], start: int, end: int) -> str:
-    count = sum(point.kind != "turn" for point in points[start:end])
-    return "the last block" if count == 1 else f"the last {count} blocks"
-
-
-def _changed(points: Iterable[Point], record: FileRecord | None) -> set[str]:
-    if record is None:
-        return set()
-    from interpreter.workspace.tree import repository_of
-
-    found = (record.changes(point.id) for point in points if point.kind != "turn")
-    return {repository_of(path) or path for changes in found if changes is not None for path in changes.pairs}
-
-
-def _rewound(points: Iterable[Point]) -> set[str]:
-    """The languages of these blocks that have a return."""
-    names = ((point.language or "", point.mark.states) for point in points if point.mark is not None)
-    return {known for name, states in names for known in states if known.lower() == name.lower()}
-
-
-MOST = 2_000  # points that can be returned to; the journal has them all
-_TOLD_FROM = 1.0  # seconds: a first copy of the workspace that took longer is told
+MOST = 2_000  # checkpoints that can be returned to; the journal has them all
+_SHOW_COST_FROM = 1.0  # seconds: the cost of a first copy of the workspace that took longer is shown
 OFF = "Undo of files is off (setting `undo_files`)."
-
+OUT_OF_DATE = "Something has happened since this was planned: plan it again."
+_EARLIER_RUN = "Variables of an earlier run of the session cannot be brought back; its blocks can be run again."
+_ELSEWHERE = (
+    "What some of these blocks did to files and variables stays: they ran before this session had the conversation."
+)
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def one_at_a_time(method: Method) -> Method:
+def _locked(method: Method) -> Method:
     """A turn begins without the session's lane, while blocks of others run or are undone."""
 
     @wraps(method)
-    def locked(self: Points, *args: Any, **kwargs: Any) -> Any:
-        with self._changing:
+    def locked(self: Timeline, *args: Any, **kwargs: Any) -> Any:
+        with self._lock:
             return method(self, *args, **kwargs)
 
     return cast(Method, locked)
 
 
-class Points:
+class Timeline:
     """Knows the moment before each turn and each block, and returns to it.
 
-    The conversation, the files and the variables each have their place on the line: normally its end. An undo moves
-    them back, a redo forward; what comes next begins where they are, and what was behind it is forgotten.
+    The conversation, the files and the variables each have their place on the timeline: normally its end. An undo moves
+    them back, a redo forward. What comes next begins where they are, and what was behind it is forgotten.
     """
 
-    def __init__(self, interpreter: OpenInterpreter) -> None:
-        self._interpreter = interpreter
-        self._changing = threading.RLock()
-        self.points: list[Point] = []
+    def __init__(self, owner: Participant) -> None:
+        self._owner = owner
+        self._lock = threading.RLock()
+        self.checkpoints: list[Checkpoint] = []
         self.places: dict[Part, int] = dict.fromkeys(PARTS, 0)
-        self._store = Store(interpreter)
-        self._conversation = Conversation(interpreter)
+        self.files = FileStore(owner)
+        self._conversation = Conversation(owner)
         self._others: dict[int, Conversation] = {}  # of interpreters that share the computer
-        self._newest = 0  # the id of the point that was made last
-        self._latest: Mark | None = None  # of the sessions before they were taken back
-        self._running: Point | None = None  # the block that runs
-        self._stamp = 0
-        self._forgot = False  # points that were too old
-        self._news: list[str] = []  # what the model is to be told
+        self._newest = 0  # the id of the checkpoint that was made last
+        self._latest: Mark | None = None  # the state of the runtimes before an undo
+        self._running: Checkpoint | None = None  # the block that runs
+        self.stamp = 0
+        """Changes with everything that happens: a plan with another stamp is out of date."""
+        self._forgot = False  # checkpoints that were too old
+        self._news: list[str] = []  # for the model
 
-    # -- what happens ----------------------------------------------------------------------------------------------
+    # -- what happens --------------------------------------------------------------------------------------------
 
-    @one_at_a_time
-    def tell_model(self, interpreter: OpenInterpreter) -> None:
-        """The user has said something, which is in the messages already: say before it what was taken back alone."""
-        self._hear_news()
-        words, self._news = self._news, []
-        if words:
-            give(interpreter.messages, "\n".join(words))
-            interpreter.last_messages_count += 1
+    @_locked
+    def tell_model(self, by: Participant) -> None:
+        """The user has said something, which is in the messages already: say before it what else was undone."""
+        self._collect_news()
+        news, self._news = self._news, []
+        if news:
+            messages = by.messages
+            at = last_request(messages)
+            if any(message.get("role") != "user" for message in messages[at:]):
+                at = len(messages)
+            messages.insert(at, {"role": "computer", "type": "message", "content": "\n".join(news)})
+            by.last_messages_count += 1
 
-    @one_at_a_time
-    def begin_turn(self, interpreter: OpenInterpreter) -> None:
-        """Its turn begins."""
-        self._add_turn(last_beginning(interpreter.messages), interpreter)
+    @_locked
+    def begin_turn(self, by: Participant) -> None:
+        """A turn of this interpreter begins."""
+        self._add_turn(last_request(by.messages), by)
 
-    @one_at_a_time
-    def conversation_of(self, interpreter: OpenInterpreter) -> Conversation:
+    @_locked
+    def conversation_of(self, by: Participant) -> Conversation:
         """The conversation of an interpreter that acts in this session."""
-        if interpreter is self._interpreter:
+        if by is self._owner:
             return self._conversation
-        return self._others.setdefault(id(interpreter), Conversation(interpreter))
+        return self._others.setdefault(id(by), Conversation(by))
 
     @property
     def conversations(self) -> list[Conversation]:
@@ -154,108 +113,112 @@ class Points:
         return [self._conversation, *self._others.values()]
 
     def prepare(self) -> None:
-        """A block is on its way: have the first copy of the workspace made meanwhile."""
+        """A block is on its way: make the first copy of the workspace meanwhile."""
         try:
-            self._store.prepare()
+            self.files.prepare()
         except OSError:
-            pass  # it fails again before the block, and is told then
+            pass  # it fails again before the block, and is shown then
 
     def before(self, action: Action) -> list[Chunk]:
-        """An action that can be undone is about to run; what the user should be told first."""
-        interpreter = action.actor.settings if action.actor is not None else self._interpreter
+        """An action that can be undone is about to run; returns what the user should know first."""
+        by = action.actor.settings if action.actor is not None else self._owner
         language, code = (action.language, action.code) if isinstance(action, Block) else (action.kind, "")
-        return self.before_block(language, code or action.describe(), bool(action.turn), interpreter)
+        return self.before_block(language, code or action.describe(), bool(action.turn), by)
 
     def after(self, action: Action) -> list[Chunk]:
-        """It has ended, whatever ended it; what it did to the files of the workspace."""
+        """It has ended, whatever ended it; returns what it did to the files of the workspace."""
         return self.after_block()
 
-    @one_at_a_time
+    @_locked
     def before_block(
-        self, language: str, code: str, in_turn: bool = False, by: OpenInterpreter | None = None
+        self, language: str, code: str, in_turn: bool = False, by: Participant | None = None
     ) -> list[Chunk]:
-        """A block is about to run; what the user should be told first."""
-        by = by or self._interpreter
-        at = _messages_before(by.messages, code)
-        point = self._add("block" if in_turn else "own", at, label_of(code), by=by)
-        point.language, point.mark = language, self._interpreter.computer.mark()
-        point.block = by.journal.block if in_turn else None
-        record, trouble = self._opened()
-        point.workspace = self._store.root if record is not None else None
-        self._interpreter.journal.write("point", **point.fields)
-        self._running = point
-        if record is None:
-            return [_notice(trouble)] if trouble else []
-        coverage = record.before(point.id)
-        told = coverage.sentences
-        if coverage.copied_files and coverage.seconds >= _TOLD_FROM:
-            told.append(coverage.cost + ".")
-        return [_notice(words) for words in told]
+        """A block is about to run; returns what the user should know first."""
+        by = by or self._owner
+        last = by.messages[-1] if by.messages else None
+        is_code = last is not None and last.get("type") == "code" and last.get("content") == code
+        checkpoint = self._add("block" if in_turn else "own", len(by.messages) - is_code, label_of(code), by)
+        checkpoint.language, checkpoint.mark = language, self._owner.computer.mark()
+        checkpoint.block = by.journal.block if in_turn else None
+        record, trouble = self._open_record()
+        checkpoint.workspace = self.files.root if record is not None else None
+        self._owner.journal.write("point", **checkpoint.fields)
+        self._running = checkpoint
+        notices = [trouble] if trouble else []
+        if record is not None:
+            coverage = record.before(checkpoint.id)
+            notices = coverage.sentences
+            if coverage.copied_files and coverage.seconds >= _SHOW_COST_FROM:
+                notices.append(coverage.cost + ".")
+        return [{"type": "status", "format": "notice", "content": {"text": text}} for text in notices]
 
-    @one_at_a_time
+    @_locked
     def after_block(self) -> list[Chunk]:
-        """It has ended, whatever ended it; what it did to the files of the workspace."""
-        point, self._running = self._running, None
-        if point is None:
+        """It has ended, whatever ended it; returns what it did to the files of the workspace."""
+        checkpoint, self._running = self._running, None
+        if checkpoint is None:
             return []
-        record, _ = self._opened()
-        changes = record.after(point.id) if record is not None else None
+        record, _ = self._open_record()
+        changes = record.after(checkpoint.id) if record is not None else None
         if changes is None or not (changes.pairs or changes.not_covered):
             return []
-        self._interpreter.journal.write("files", **changes.fields, journal_block=point.block)
-        return [_files(changes)]
+        self._owner.journal.write("files", **changes.fields, journal_block=checkpoint.block)
+        return [{"type": "status", "format": "files", "content": changes.fields}]
 
-    @one_at_a_time
+    @_locked
     def reset(self) -> None:
-        """Forget every point: the conversation begins anew."""
-        self._store.close()
-        self.points, self._latest, self._running, self._news = [], None, None, []
+        """Forget every checkpoint: a new conversation begins."""
+        self.files.close()
+        self.checkpoints, self._latest, self._running, self._news = [], None, None, []
         self._others.clear()
-        self._conversation.take_up([])
+        self._conversation.tail = []
         self.places = dict.fromkeys(PARTS, 0)
         self._forgot = False
-        self._stamp += 1
+        self.stamp += 1
 
-    @one_at_a_time
-    def take_up(self, session: Session) -> None:
-        """Go on with the points of an earlier run: its conversation and its files can be taken back."""
+    @_locked
+    def resume(self, saved: SavedSession) -> None:
+        """Continue with the checkpoints of an earlier run: its conversation and its files can be undone."""
         self.reset()
-        self.points = [Point.from_fields(entry) for entry in session.points]
-        self._newest = max((point.id for point in self.points), default=0)
-        self._stay()
-        self._conversation.take_up(session.taken_back)
-        whole, gone = self._conversation.whole(), Conversation(self._interpreter)
-        for point in self.points:
-            if point.actor:
-                point.conversation = gone  # of an interpreter that shared the computer: its messages are not here
+        self.checkpoints = [Checkpoint.from_fields(entry) for entry in saved.points]
+        self._newest = max((each.id for each in self.checkpoints), default=0)
+        self.places = dict.fromkeys(PARTS, self.present)
+        self._conversation.tail = saved.undone_messages
+        whole, gone = self._conversation.whole(), Conversation(self._owner)
+        for each in self.checkpoints:
+            if each.actor:
+                each.conversation = gone  # of an interpreter that shared the computer: its messages are not here
             else:
-                point.anchor = whole[point.at] if point.at < len(whole) else None
-        for part, to in session.rewound.items():
-            if to is not None:  # the journal may not know it: points of a conversation that came from elsewhere
-                self.places[cast(Part, part)] = sum(each.id < to for each in self.points)
+                each.anchor = whole[each.at] if each.at < len(whole) else None
+        for part, to in saved.rewound.items():
+            if to is not None:  # the journal may not know it: checkpoints of a conversation that came from elsewhere
+                self.places[cast(Part, part)] = sum(each.id < to for each in self.checkpoints)
         self._forget_oldest()
 
-    def branch(self, session: Path) -> None:
-        """The session goes on in another folder, where both of them can be taken back."""
-        self._store.branch(session)
-
-    # -- where to ---------------------------------------------------------------------------------------------------
+    # -- where to ------------------------------------------------------------------------------------------------
 
     @property
     def present(self) -> int:
-        """The place behind the last point: now, when nothing is taken back."""
-        return len(self.points)
+        """The place behind the last checkpoint: now, when nothing is undone."""
+        return len(self.checkpoints)
 
-    def place_of(self, point: int) -> int:
-        """The place of the point with this id."""
-        place = self._place(point)
+    @property
+    def blocks(self) -> list[Checkpoint]:
+        """The blocks whose files are in force, oldest first."""
+        return [each for each in self.checkpoints[: self.places["files"]] if each.kind != "turn"]
+
+    def place_of(self, checkpoint: int) -> int:
+        """The place of the checkpoint with this id."""
+        place = self._place(checkpoint)
         if place is None:
-            raise UndoError(f"There is no point {point}. `interpreter.checkpoints` lists them; `%rewind` in the chat.")
+            raise UndoError(
+                f"There is no point {checkpoint}. `interpreter.checkpoints` lists them; `%rewind` in the chat."
+            )
         return place
 
-    @one_at_a_time
+    @_locked
     def back(self, count: int = 1, parts: Collection[Part] = PARTS, blocks: bool = False) -> int:
-        """The place that many turns before what is in force, or that many blocks."""
+        """The place so many turns before what is in force, or so many blocks."""
         self._find_files()
         self.adopt()
         here = max(self.places[part] for part in parts)
@@ -264,9 +227,9 @@ class Points:
             raise UndoError("There is nothing to undo." if not places else f"{_only(len(places))} can be undone.")
         return places[-count]
 
-    @one_at_a_time
+    @_locked
     def forward(self, count: int = 1, parts: Collection[Part] = PARTS, blocks: bool = False) -> int:
-        """The place that many turns after what is in force, or that many blocks."""
+        """The place so many turns after what is in force, or so many blocks."""
         self._find_files()
         here = min(self.places[part] for part in parts)
         places = [place for place in range(here + 1, self.present) if self._counts(place, blocks)]
@@ -276,221 +239,357 @@ class Points:
             raise UndoError("There is nothing to redo." if not places else f"{_only(len(places))} can be redone.")
         return places[count - 1]
 
+    def at(self, to: int, conversation: Conversation | None = None) -> int:
+        """How many messages a conversation has at a place; by default the session's own."""
+        conversation = conversation or self._conversation
+        for checkpoint in self.checkpoints[to:]:
+            if self._belongs(checkpoint, conversation):
+                return conversation.place(checkpoint)
+        return len(conversation.whole())
+
+    @_locked
+    def adopt(self) -> None:
+        """Make checkpoints for requests that came from elsewhere with the conversation."""
+        if self._forgot:
+            return  # what is not known was known once
+        conversation = self._conversation
+        unknown = conversation.unknown_turns(self.checkpoints)
+        if not any(conversation.find(each) is not None for each in self.checkpoints):
+            for at in unknown:
+                self._add_turn(at, self._owner, elsewhere=True)
+            return
+        whole, first = conversation.whole(), self.checkpoints[0].id - len(unknown)
+        self.checkpoints[:0] = [
+            Checkpoint(number, "turn", at, label_of(whole[at].get("content")), anchor=whole[at], elsewhere=True)
+            for number, at in enumerate(unknown, first)
+        ]
+        self.places = {part: place + len(unknown) for part, place in self.places.items()}
+
     def _counts(self, place: int, blocks: bool) -> bool:
-        point = self.points[place]
-        return point.kind != "turn" if blocks else point.begins_turn
+        checkpoint = self.checkpoints[place]
+        return checkpoint.kind != "turn" if blocks else checkpoint.begins_turn
+
+    def _place(self, checkpoint: int) -> int | None:
+        return next((place for place, each in enumerate(self.checkpoints) if each.id == checkpoint), None)
 
     # -- the files -----------------------------------------------------------------------------------------------
+
+    def record(self) -> FileRecord | None:
+        """The file record; None if undo of files is off."""
+        return self.files.record()
 
     @property
     def watches_files(self) -> bool:
         """Whether it is known what blocks do to the files of the workspace."""
-        return self._opened()[0] is not None
+        return self._open_record()[0] is not None
 
-    def _opened(self) -> tuple[FileRecord | None, str]:
-        """The record of files, or why there is none; no words if it is switched off."""
+    def changes(self, checkpoint: int) -> Changes | None:
+        """What a block changed; None if that is not known."""
+        record = self.record()
+        return record.changes(checkpoint) if record is not None else None
+
+    def diff(self, checkpoint: int) -> dict[str, str]:
+        """What a block changed, as a unified diff for each path."""
+        return self._needed_record().diff(checkpoint)
+
+    def drift_diff(self, plan: UndoPlan, path: str) -> str:
+        """From what something else made of a file to what would be restored there."""
+        steps = plan.files.steps if plan.files is not None else ()
+        return next((self._needed_record().drift_diff(step) for step in steps if step.path == path), "")
+
+    def why(self, path: str, line: int | None = None) -> Checkpoint | None:
+        """The block that made a file, or one of its lines, what it is; None if it was no block of this session."""
+        block = self._needed_record().why(path, line)
+        return next((each for each in self.checkpoints if block is not None and each.id == int(block)), None)
+
+    def left_out(self, path: str) -> str | None:
+        """Why an undo would not bring back a file of the workspace, if that is so."""
+        record, _ = self._open_record()
+        if record is None or record.off is not None:
+            return "undo of files is off"
         try:
-            return self._store.record(), ""
+            too_large = os.path.isfile(path) and os.path.getsize(path) > record.limits.file_bytes
+        except OSError:
+            return None  # it went just now
+        return "it is too large for undo" if too_large else None
+
+    def _open_record(self) -> tuple[FileRecord | None, str]:
+        """The file record, or why there is none; empty if it is switched off."""
+        try:
+            return self.files.record(), ""
         except OSError as error:
             return None, f"File undo does not work just now: {error}."
 
-    def _record(self) -> FileRecord:
-        record, trouble = self._opened()
+    def _needed_record(self) -> FileRecord:
+        record, trouble = self._open_record()
         if record is None:
             raise UndoError(trouble or OFF)
         return record
 
     def _find_files(self) -> None:
-        """Learn from the record where the files are: an undo of them may have been cut off, and been finished since."""
+        """Learn from the record where the files are: an undo of them may have been cut off and finished since."""
         if self._running is not None:
             raise BusyError("A block is running: wait for its end, or stop it, and then undo.")
-        record, _ = self._opened()
+        record, _ = self._open_record()
         if record is None:
             return
         record.settle()
         here = self.places["files"]
-        limit = self._limit(here)
+        limit = self._first_id(here)
         if any(int(block) >= limit for block in record.blocks[-1:]):
-            self.places["files"] = self._place(int(record.blocks[-1]), here - 1) + 1
+            place = self._place(int(record.blocks[-1]))
+            self.places["files"] = here if place is None else place + 1
         elif (ahead := self._ahead(record)) and int(ahead[0]) < limit:
-            place = self._place(int(ahead[0]), here)
-            self.places["files"] = place - (place > 0 and self.points[place - 1].kind == "turn")
+            place = self.place_of(int(ahead[0]))
+            self.places["files"] = place - (place > 0 and self.checkpoints[place - 1].kind == "turn")
 
     def _ahead(self, record: FileRecord) -> list[str]:
-        """The blocks whose files could be done again; the record keeps others until the next block runs."""
-        known = {point.id for point in self.points}
+        """The blocks whose files can be redone; the record keeps others until the next block runs."""
+        known = {each.id for each in self.checkpoints}
         return [block for block in record.undone if int(block) in known]
 
-    def _limit(self, to: int) -> int:
-        """The id from which on blocks are behind a place."""
-        return self.points[to].id if to < self.present else self._newest + 1
+    def _first_id(self, place: int) -> int:
+        """The lowest id of blocks behind a place."""
+        return self.checkpoints[place].id if place < self.present else self._newest + 1
 
-    def at(self, to: int, conversation: Conversation | None = None) -> int:
-        """How many messages a conversation has at a place; by default the session's own."""
-        own = self._conversation
-        conversation = conversation or own
-        for point in self.points[to:]:
-            if (point.conversation or own) is conversation:
-                return conversation.place(point)
-        return len(conversation.whole())
+    # -- planning ------------------------------------------------------------------------------------------------
 
-    # -- inside --------------------------------------------------------------------------------------------------
+    @_locked
+    def plan(self, to: int, parts: Collection[Part] = PARTS, kind: UndoKind = "restore") -> UndoPlan:
+        """What going to a place would restore. In an undo or redo, parts that are there or beyond already stay."""
+        self._find_files()
+        stays = {"undo": int.__le__, "redo": int.__ge__, "restore": int.__eq__}[kind]
+        chosen = tuple(part for part in PARTS if part in parts and not stays(self.places[part], to))
+        back = all(self.places[part] > to for part in chosen)
+        ends = [self.places[part] for part in chosen] or [to]
+        passed = tuple(self.checkpoints[to : max(ends)] if back else self.checkpoints[min(ends) : to])
+        notes: list[str] = []
+        files = self._plan_files(to, passed, notes) if "files" in chosen else None
+        marks = (each.mark for each in self.checkpoints[to:] if each.mark is not None)  # as before the next block
+        mark = next(marks, self._latest) if "variables" in chosen else None
+        variables = tuple(self._plan_variables(mark, passed)) if mark is not None else ()
+        if "variables" in chosen and any(each.kind != "turn" and each.mark is None for each in passed):
+            notes.append(_EARLIER_RUN)
+        messages = tuple(self._plan_messages(to, notes)) if "conversation" in chosen else ()
+        has_code = any(message.get("type") == "code" for message in messages)
+        if back and len(chosen) > 1 and any(each.elsewhere for each in passed) and has_code:
+            notes.append(_ELSEWHERE)
+        if "files" in chosen and back:
+            registry = self._owner.computer.registry
+            notes += dict.fromkeys(words for each in passed for words in each.irreversible(self.files.root, registry))
+        target = self.checkpoints[to].id if to < self.present else None
+        return UndoPlan(to, back, passed, chosen, messages, files, variables, mark, tuple(notes), self.stamp, target)
 
-    def _add(
-        self, kind: Kind, at: int, label: str, elsewhere: bool = False, by: OpenInterpreter | None = None
-    ) -> Point:
+    outlook = plan  # its name in earlier versions
+
+    def _plan_messages(self, to: int, notes: list[str]) -> Iterable[Message]:
+        for conversation in self.conversations:
+            messages, tail = conversation.messages, conversation.tail
+            if conversation.changed:
+                notes.append("The conversation was changed since: what was taken back of it does not come again.")
+            at = self.at(to, conversation)
+            yield from messages[at:] if at <= len(messages) else tail[: at - len(messages)]
+
+    def _plan_files(self, to: int, passed: Collection[Checkpoint], notes: list[str]) -> Plan | None:
+        record, trouble = self._open_record()
+        if record is None:
+            notes.append(trouble or OFF)
+            return None
+        outside = [each for each in passed if each.kind != "turn" and each.workspace != self.files.root]
+        for other in dict.fromkeys(each.workspace for each in outside):
+            where = f"the workspace was {other} then" if other else "undo of files was off then"
+            notes.append(f"Files that some of these blocks changed are left as they are: {where}.")
+        if any(each.id <= int(record.forgotten or 0) for each in passed):
+            notes.append(
+                "Files come back only in part: what the oldest of these blocks did to them is not kept any more."
+            )
+        limit = self._first_id(to)
+        behind = [block for block in record.blocks if int(block) >= limit]
+        ahead = [block for block in self._ahead(record) if int(block) < limit]
+        if not behind and not ahead:
+            return None
+        plan = record.plan_undo(since=behind[0]) if behind else record.plan_redo(until=ahead[-1])
+        notes += [f"{each.path}: {each.why}" for each in plan.not_covered]
+        notes += [f"{step.path} cannot be restored: {step.impossible}." for step in plan.steps if step.impossible]
+        return plan
+
+    def _plan_variables(self, mark: Mark, passed: Iterable[Checkpoint]) -> Iterable[VariablesPlan]:
+        computer = self._owner.computer
+        runtimes = computer.runtimes
+        for language, state in mark.states.items():
+            if runtimes.state(language) != state:
+                kept = state in runtimes.points(language)
+                yield VariablesPlan(language, None if kept else "that state is not kept any more")
+        for name in dict.fromkeys(each.language for each in passed):
+            found = computer.get_language(name) if name else None
+            if found is not None and found.name not in mark.states:
+                yield VariablesPlan(found.name, "they cannot be rewound; its blocks can be run again")
+
+    # -- going there ---------------------------------------------------------------------------------------------
+
+    @_locked
+    def go(self, plan: UndoPlan, overwrite: Collection[str] = (), repositories: Collection[str] = ()) -> UndoResult:
+        """Do it; files that something else has changed stay, unless they are named in `overwrite`."""
+        if plan.stamp != self.stamp:
+            raise UndoError(OUT_OF_DATE)
+        self._check_responding(plan)
+        self.stamp += 1
+        report, variables = None, {}
+        if plan.files is not None:
+            record = self._needed_record()
+            restore = record.undo if plan.files.direction == "undo" else record.redo
+            report = restore(plan.files, overwrite, repositories)
+            self._owner.computer.runtimes.forget_folders()
+        self._arrive("files", plan)
+        if plan.mark is not None:
+            with Hold():  # the runtimes and our record of them must change together
+                if self._latest is None:  # nothing has moved the runtimes since the last block
+                    self._latest = self._owner.computer.mark()
+                variables = self._owner.computer.go_back(plan.mark)
+                self._arrive("variables", plan)
+        self._arrive("variables", plan)
+        if "conversation" in plan.parts:
+            for conversation, at in [(each, self.at(plan.to, each)) for each in self.conversations]:
+                conversation.cut(at)
+        self._arrive("conversation", plan)
+        result = UndoResult(plan, report, variables)
+        self._owner.journal.write("rewound", **result.fields)
+        return result
+
+    def other_actors(self, plan: UndoPlan, by: Participant) -> set[str]:
+        """Who else did something that a plan undoes or redoes."""
+        own = self.conversation_of(by)
+        passed = [each for each in plan.checkpoints if not self._belongs(each, own)]
+        return {each.actor or self._owner.agent.id for each in passed}
+
+    def _check_responding(self, plan: UndoPlan) -> None:
+        """The messages of another agent are not taken from it while it writes them."""
+        action = ACTION.get()
+        acting = action.actor.settings if action is not None and action.actor is not None else self._owner
+        for each in self.conversations if "conversation" in plan.parts else ():
+            responds = each.owner is not acting and each.owner.responding
+            if responds and self.at(plan.to, each) != len(each.messages):
+                raise BusyError(f"{each.owner.agent.id} is still responding: wait for it, or cancel it.")
+
+    def _arrive(self, part: Part, plan: UndoPlan) -> None:
+        if part in plan.parts:
+            self.places[part] = plan.to
+
+    # -- new checkpoints -----------------------------------------------------------------------------------------
+
+    def _add_turn(self, at: int, by: Participant, elsewhere: bool = False) -> None:
+        label = label_of(by.messages[at].get("content")) if at < len(by.messages) else ""
+        self._add("turn", at, label, by, elsewhere)
+
+    def _add(self, kind: Kind, at: int, label: str, by: Participant, elsewhere: bool = False) -> Checkpoint:
         if kind != "turn":
-            self._hear_news()
-        conversation = self.conversation_of(by or self._interpreter)
-        dropped = self._forget_taken_back(at, conversation)
+            self._collect_news()
+        conversation = self.conversation_of(by)
+        dropped = self._forget_undone(at, conversation)
         self._newest += 1
-        self._stamp += 1
-        point = Point(self._newest, kind, at, label, elsewhere=elsewhere)
-        if conversation is not self._conversation and by is not None:
-            point.conversation, point.actor = conversation, by.agent.id
-        conversation.hold_on(point)
-        self.points.append(point)
-        self._stay()
+        self.stamp += 1
+        checkpoint = Checkpoint(self._newest, kind, at, label, elsewhere=elsewhere)
+        if conversation is not self._conversation:
+            checkpoint.conversation, checkpoint.actor = conversation, by.agent.id
+        conversation.anchor(checkpoint)
+        self.checkpoints.append(checkpoint)
+        self.places = dict.fromkeys(PARTS, self.present)
         self._forget_oldest()
         if kind == "turn":
-            self._interpreter.journal.write("point", **point.fields, drop=dropped)
+            self._owner.journal.write("point", **checkpoint.fields, drop=dropped)
         elif dropped is not None:
-            self._interpreter.journal.write("points_dropped", drop=dropped, at=at)
-        return point
+            self._owner.journal.write("points_dropped", drop=dropped, at=at)
+        return checkpoint
 
-    def _hear_news(self) -> None:
-        """Keep what the model is to be told, before it is forgotten."""
-        if min(self.places.values()) < self.places["conversation"]:
-            words = news(self.points, self.places, self._opened()[0])
-            self._news += [words] if words and words not in self._news else []
-
-    def _add_turn(self, at: int, by: OpenInterpreter, elsewhere: bool = False) -> None:
-        messages = by.messages
-        self._add("turn", at, label_of(messages[at].get("content")) if at < len(messages) else "", elsewhere, by)
-
-    @one_at_a_time
-    def adopt(self) -> None:
-        """Make points for what the user said and we know nothing of: a conversation that came from elsewhere."""
-        if self._forgot:
-            return  # what is not known was known once
-        conversation = self._conversation
-        unknown = conversation.unknown_turns(self.points)
-        if not any(conversation.find(point) is not None for point in self.points):
-            for at in unknown:
-                self._add_turn(at, self._interpreter, elsewhere=True)
-            return
-        whole, lowest = conversation.whole(), self.points[0].id
-        self.points[:0] = [
-            Point(
-                lowest - len(unknown) + number,
-                "turn",
-                at,
-                label_of(whole[at].get("content")),
-                anchor=whole[at],
-                elsewhere=True,
-            )
-            for number, at in enumerate(unknown)
-        ]
-        self.places = {part: place + len(unknown) for part, place in self.places.items()}
-
-    def _forget_taken_back(self, at: int, conversation: Conversation) -> int | None:
-        """What comes next begins here; the id of the first point that is behind it now, if any is."""
+    def _forget_undone(self, at: int, conversation: Conversation) -> int | None:
+        """What comes next begins here; returns the id of the first checkpoint behind it, if there is one."""
         here = max(self.places.values())
-        dropped = self.points[here].id if here < self.present else None
-        del self.points[here:]
-        last = next((point for point in reversed(self.points) if self._belongs(point, conversation)), None)
-        if last is not None and last.at > at:
-            for point in self.points:
-                if self._belongs(point, conversation):
-                    point.at = min(point.at, at)
-        for each in self.conversations:
-            each.take_up([])
+        dropped = self.checkpoints[here].id if here < self.present else None
+        del self.checkpoints[here:]
+        own = [each for each in self.checkpoints if self._belongs(each, conversation)]
+        if own and own[-1].at > at:
+            for each in own:
+                each.at = min(each.at, at)
+        for other in self.conversations:
+            other.tail = []
         self._latest = None
         return dropped
 
-    def _belongs(self, point: Point, conversation: Conversation) -> bool:
-        return (point.conversation or self._conversation) is conversation
+    def _belongs(self, checkpoint: Checkpoint, conversation: Conversation) -> bool:
+        return (checkpoint.conversation or self._conversation) is conversation
 
     def _forget_oldest(self) -> None:
-        """Let go of whole turns when there are too many points, but not each time."""
-        if len(self.points) <= MOST * 1.1:
+        """Forget whole turns when there are too many checkpoints, but not each time."""
+        if len(self.checkpoints) <= MOST * 1.1:
             return
-        spare = len(self.points) - MOST
-        turns = (place for place in range(spare, len(self.points)) if self.points[place].begins_turn)
+        spare = len(self.checkpoints) - MOST
+        turns = (place for place in range(spare, self.present) if self.checkpoints[place].begins_turn)
         first = min(next(turns, spare), *self.places.values())
-        del self.points[:first]
+        del self.checkpoints[:first]
         self.places = {part: place - first for part, place in self.places.items()}
         self._forgot = True
 
-    @overload
-    def _place(self, point: int | None) -> int | None: ...
-    @overload
-    def _place(self, point: int | None, missing: int) -> int: ...
-    def _place(self, point: int | None, missing: int | None = None) -> int | None:
-        return next((place for place, each in enumerate(self.points) if each.id == point), missing)
+    # -- what the model cannot know ------------------------------------------------------------------------------
 
-    def _stay(self) -> None:
-        self.places = dict.fromkeys(PARTS, self.present)
-
-
-def _messages_before(messages: list[Message], code: str) -> int:
-    """How many messages there were before a block's own."""
-    last = messages[-1] if messages else None
-    is_code = last is not None and last.get("type") == "code" and last.get("content") == code
-    return len(messages) - 1 if is_code else len(messages)
+    def _collect_news(self) -> None:
+        """Note which files and variables were undone without the conversation, before that is forgotten."""
+        here = self.places["conversation"]
+        if min(self.places.values()) >= here:
+            return
+        record, _ = self._open_record()
+        files, variables = (
+            self.checkpoints[self.places["files"] : here],
+            self.checkpoints[self.places["variables"] : here],
+        )
+        news = undone_in_words(files, variables, record)
+        if news and news not in self._news:
+            self._news.append(news)
 
 
 def _only(count: int) -> str:
     return "Only 1 step" if count == 1 else f"Only {count} steps"
 
 
-def _notice(text: str) -> Chunk:
-    return {"type": "status", "format": "notice", "content": {"text": text}}
-
-
-def _files(changes: Changes) -> Chunk:
-    return {"type": "status", "format": "files", "content": changes.fields}
-
+# -- the action --------------------------------------------------------------------------------------------------
 
 Asks = Literal["nothing", "drift", "files"]
-"""What a person is asked about: nothing, files that somebody else has changed since, or any change of files."""
-
-OUT_OF_DATE = "Something has happened since this was planned: plan it again."
-_EARLIER = "Variables of an earlier run of the session cannot be brought back; its blocks can be run again."
-_ELSEWHERE = (
-    "What some of these blocks did to files and variables stays: they ran before this session had the conversation."
-)
+"""What a person is asked about: nothing, files that something else has changed since, or any change of files."""
 
 
-class GoTo(Action):
+class UndoAction(Action):
     """Undo, redo, or a return to a checkpoint, as a plan says.
 
-    What has to be asked is asked before it takes the lane. If anything happens in between, it plans and asks again, or
-    raises UndoError where `plan` is a plan that was shown already.
+    It asks before it takes the lane. If anything happens in between, it plans and asks again, or raises UndoError if
+    `plan` is a plan that was shown already.
     """
 
     def __init__(
         self,
-        interpreter: OpenInterpreter,
-        way: Way,
-        plan: Callable[[], Outlook] | Outlook,
+        timeline: Timeline,
+        by: Participant,
+        kind: UndoKind,
+        plan: Callable[[], UndoPlan] | UndoPlan,
         overwrite: Collection[str] = (),
         ask: Asks = "nothing",
     ) -> None:
         super().__init__()
-        self.kind = {"back": "undo", "forward": "redo", "there": "restore"}[way]
-        self._interpreter, self._timeline, self._asks = interpreter, interpreter.timeline, ask
-        self._plan: Callable[[], Outlook] = plan if not isinstance(plan, Outlook) else (lambda: plan)
-        self._agreed: Outlook | None = None  # the plan that nobody has to be asked about any more
+        self.kind = kind
+        self._timeline, self._by, self._asks = timeline, by, ask
+        self._plan: Callable[[], UndoPlan] = plan if not isinstance(plan, UndoPlan) else (lambda: plan)
+        self._approved: UndoPlan | None = None
         self._overwrite, self._repositories = set(overwrite), set[str]()
         self._confirmed: set[str] = set()  # whose work may be undone along with it
 
     def describe(self) -> str:
         return f"{self.kind} is running"
 
+    @property
+    def _may_ask(self) -> bool:
+        return self._asks != "nothing" or len(self._timeline.conversations) > 1
+
     def judge(self) -> Iterator[Chunk | Question]:
-        """Ask before it undoes what another actor did, changes files, or overwrites what somebody else changed."""
-        self._agreed = None
+        """Ask before it undoes what another actor did, changes files, or overwrites what something else changed."""
+        self._approved = None
         if not self._may_ask:
             return
         try:
@@ -499,28 +598,20 @@ class GoTo(Action):
             return  # it is judged when the lane is free
         if plan.stamp != self._timeline.stamp:
             raise UndoError(OUT_OF_DATE)
-        yield from self._ask_about_others(plan)
+        others = self._timeline.other_actors(plan, self._by)
+        if not others <= self._confirmed:
+            words = f"This would also {self.kind} what {', '.join(sorted(others))} did."
+            question = Question.in_words("confirm", self.kind, words)
+            yield question
+            if question.answer is None or question.answer.choice != APPROVE:
+                raise UndoError(f"Nothing was changed. {words} That has to be confirmed first.")
+            self._confirmed = others
         if not self.refused and plan.changes_files and self._asks != "nothing":
             yield from self._ask_about_files(plan)
         if not self.refused:
-            self._agreed = plan
+            self._approved = plan
 
-    @property
-    def _may_ask(self) -> bool:
-        return self._asks != "nothing" or len(self._timeline.conversations) > 1
-
-    def _ask_about_others(self, plan: Outlook) -> Iterator[Question]:
-        others = self._timeline.others(plan, self._interpreter)
-        if others <= self._confirmed:
-            return
-        words = f"This would also {self.kind} what {', '.join(sorted(others))} did."
-        question = Question.in_words("confirm", self.kind, words)
-        yield question
-        if question.answer is None or question.answer.choice != APPROVE:
-            raise UndoError(f"Nothing was changed. {words} That has to be confirmed first.")
-        self._confirmed = others
-
-    def _ask_about_files(self, plan: Outlook) -> Iterator[Question]:
+    def _ask_about_files(self, plan: UndoPlan) -> Iterator[Question]:
         """The subject of both questions is the plan.
 
         The details of an answer may name the `paths` to overwrite, and `.git` folders to restore as `repositories`.
@@ -545,224 +636,19 @@ class GoTo(Action):
 
     def still_allowed(self) -> bool:
         if self._asks == "nothing":
-            return not self._may_ask or self._timeline.others(self._plan(), self._interpreter) <= self._confirmed
-        return self._agreed is not None and self._agreed.stamp == self._timeline.stamp
+            return not self._may_ask or self._timeline.other_actors(self._plan(), self._by) <= self._confirmed
+        return self._approved is not None and self._approved.stamp == self._timeline.stamp
 
     def run(self) -> Generator[Chunk]:
-        session = self._interpreter.session
+        session = self._by.session
         session.questions.withdraw(kinds=["block"])  # what it was about may be gone
-        plan = self._plan() if self._asks == "nothing" else self._agreed
+        plan = self._plan() if self._asks == "nothing" else self._approved
         assert plan is not None
-        self.result = undone = self._timeline.go(plan, self._overwrite, self._repositories)
+        self.result = result = self._timeline.go(plan, self._overwrite, self._repositories)
         self.outcome = "done"
-        session.log.publish("undone", {**undone.fields, "told": undone.sentences}, self.ids)  # the journal has it
+        session.log.publish("undone", {**result.fields, "told": result.sentences}, self.ids)  # the journal has it
         yield from ()
 
 
 def _counted(steps: Collection[object]) -> str:
     return f"{len(steps)} file{'' if len(steps) == 1 else 's'}"
-
-
-class Timeline(Points):
-    """The points of a session, with the way from one to another."""
-
-    @property
-    def stamp(self) -> int:
-        """Changes with everything that happens: a plan that has another one is out of date."""
-        return self._stamp
-
-    def others(self, outlook: Outlook, interpreter: OpenInterpreter) -> set[str]:
-        """Who else did something on that way."""
-        own = self.conversation_of(interpreter)
-        passed = [point for point in outlook.points if (point.conversation or self._conversation) is not own]
-        return {point.actor or self._interpreter.agent.id for point in passed}
-
-    # -- looking ahead ----------------------------------------------------------------------------------------------
-
-    @one_at_a_time
-    def outlook(self, to: int, parts: Collection[Part] = PARTS, way: Way = "there") -> Outlook:
-        """What would be restored by going there; with a way, parts that are there or beyond already stay."""
-        self._find_files()
-        stays = {"back": int.__le__, "forward": int.__ge__, "there": int.__eq__}[way]
-        chosen = tuple(part for part in PARTS if part in parts and not stays(self.places[part], to))
-        back = all(self.places[part] > to for part in chosen)
-        ends = [self.places[part] for part in chosen] or [to]
-        passed = tuple(self.points[to : max(ends)] if back else self.points[min(ends) : to])
-        notes: list[str] = []
-        files = self._files_outlook(to, passed, notes) if "files" in chosen else None
-        mark = self._mark_at(to) if "variables" in chosen else None
-        variables = tuple(self._variables_outlook(mark, passed)) if mark is not None else ()
-        if "variables" in chosen and any(point.kind != "turn" and point.mark is None for point in passed):
-            notes.append(_EARLIER)
-        messages = tuple(self._messages_outlook(to, notes)) if "conversation" in chosen else ()
-        if back and len(chosen) > 1 and any(point.elsewhere for point in passed) and _has_code(messages):
-            notes.append(_ELSEWHERE)
-        if "files" in chosen and back:
-            registry = self._interpreter.computer.registry
-            notes += dict.fromkeys(words for point in passed for words in _lasting(point, self._store.root, registry))
-        point = self.points[to].id if to < self.present else None
-        return Outlook(to, back, passed, chosen, messages, files, variables, mark, tuple(notes), self._stamp, point)
-
-    def _messages_outlook(self, to: int, notes: list[str]) -> Iterable[Message]:
-        for conversation in self.conversations:
-            messages, tail = conversation.messages, conversation.tail
-            if conversation.changed:
-                notes.append("The conversation was changed since: what was taken back of it does not come again.")
-            at = self.at(to, conversation)
-            yield from messages[at:] if at <= len(messages) else tail[: at - len(messages)]
-
-    def _files_outlook(self, to: int, passed: Iterable[Point], notes: list[str]) -> Plan | None:
-        record, trouble = self._opened()
-        if record is None:
-            notes.append(trouble or OFF)
-            return None
-        notes += _not_here(passed, self._store.root)
-        if any(point.id <= int(record.forgotten or 0) for point in passed):
-            notes.append(
-                "Files come back only in part: what the oldest of these blocks did to them is not kept any more."
-            )
-        limit = self._limit(to)
-        behind = [block for block in record.blocks if int(block) >= limit]
-        ahead = [block for block in self._ahead(record) if int(block) < limit]
-        if not behind and not ahead:
-            return None
-        plan = record.plan_undo(since=behind[0]) if behind else record.plan_redo(until=ahead[-1])
-        notes += [f"{each.path}: {each.why}" for each in plan.not_covered]
-        notes += [f"{step.path} cannot be restored: {step.impossible}." for step in plan.steps if step.impossible]
-        return plan
-
-    def _variables_outlook(self, mark: Mark, passed: Iterable[Point]) -> Iterable[VariablesOutlook]:
-        computer = self._interpreter.computer
-        for language, state in mark.states.items():
-            if computer.runtimes.state(language) != state:
-                kept = state in computer.runtimes.points(language)
-                yield VariablesOutlook(language, None if kept else "that state is not kept any more")
-        for name in dict.fromkeys(point.language for point in passed):
-            found = computer.get_language(name) if name else None
-            if found is not None and found.name not in mark.states:
-                yield VariablesOutlook(found.name, "they cannot be rewound; its blocks can be run again")
-
-    def _mark_at(self, to: int) -> Mark | None:
-        """The states of the sessions at a place: as before the first block that came then."""
-        later = (point.mark for point in self.points[to:] if point.mark is not None)
-        if to < self.present and (mark := next(later, None)) is not None:
-            return mark
-        return self._latest
-
-    # -- going --------------------------------------------------------------------------------------------------------
-
-    @one_at_a_time
-    def go(self, outlook: Outlook, overwrite: Collection[str] = (), repositories: Collection[str] = ()) -> Undone:
-        """Do it; files that somebody else has changed stay, unless they are named in `overwrite`."""
-        if outlook.stamp != self._stamp:
-            raise UndoError(OUT_OF_DATE)
-        self._check_nobody_responds(outlook)
-        self._stamp += 1
-        report, told = None, {}
-        if outlook.files is not None:
-            record = self._record()
-            restore = record.undo if outlook.files.direction == "undo" else record.redo
-            report = restore(outlook.files, overwrite, repositories)
-            self._interpreter.computer.runtimes.forget_folders()
-        self._arrive("files", outlook)
-        if outlook.mark is not None:
-            with Hold():  # the session and our record of it must change together
-                self._remember_present()
-                told = self._interpreter.computer.go_back(outlook.mark)
-                self._arrive("variables", outlook)
-        self._arrive("variables", outlook)
-        if "conversation" in outlook.parts:
-            for conversation, at in [(each, self.at(outlook.to, each)) for each in self.conversations]:
-                conversation.cut(at)
-        self._arrive("conversation", outlook)
-        undone = Undone(outlook, report, told)
-        self._interpreter.journal.write("rewound", **undone.fields)
-        return undone
-
-    def _check_nobody_responds(self, outlook: Outlook) -> None:
-        """The messages of another agent are not taken from it while it writes them."""
-        action = ACTION.get()
-        acting = action.actor.settings if action is not None and action.actor is not None else self._interpreter
-        for each in self.conversations if "conversation" in outlook.parts else ():
-            responds = each.interpreter is not acting and each.interpreter.responding
-            if responds and self.at(outlook.to, each) != len(each.messages):
-                raise BusyError(f"{each.interpreter.agent.id} is still responding: wait for it, or cancel it.")
-
-    def _arrive(self, part: Part, outlook: Outlook) -> None:
-        if part in outlook.parts:
-            self.places[part] = outlook.to
-
-    def _remember_present(self) -> None:
-        if self._latest is None:  # nothing has moved the sessions since the last block
-            self._latest = self._interpreter.computer.mark()
-
-    # -- asking --------------------------------------------------------------------------------------------------------
-
-    def diff(self, point: int) -> dict[str, str]:
-        """What a block changed, as a difference of lines for each path."""
-        return self._record().diff(point)
-
-    def drift_diff(self, outlook: Outlook, path: str) -> str:
-        """From what somebody else made of a file to what would be restored there."""
-        steps = outlook.files.steps if outlook.files is not None else ()
-        return next((self._record().drift_diff(step) for step in steps if step.path == path), "")
-
-    def why(self, path: str, line: int | None = None) -> Point | None:
-        """The block that made a file, or one of its lines, what it is; None if it was no block of this session."""
-        block = self._record().why(path, line)
-        found = (point for point in self.points if block is not None and point.id == int(block))
-        return next(found, None)
-
-    def left_out(self, path: str) -> str | None:
-        """Why a file of the workspace would not come back with an undo, if that is so."""
-        record, _ = self._opened()
-        if record is None or record.off is not None:
-            return "undo of files is off"
-        try:
-            too_large = os.path.isfile(path) and os.path.getsize(path) > record.limits.file_bytes
-        except OSError:
-            return None  # it went just now
-        return "it is too large for undo" if too_large else None
-
-    def changes(self, point: int) -> Changes | None:
-        """What a block changed; None if that is not known."""
-        record = self.record()
-        return record.changes(point) if record is not None else None
-
-    def record(self) -> FileRecord | None:
-        """The record of files; None where undo of files is off."""
-        return self._store.record()
-
-    @property
-    def blocks(self) -> list[Point]:
-        """The blocks that are in force, as far as files go, oldest first."""
-        return [point for point in self.points[: self.places["files"]] if point.kind != "turn"]
-
-
-def _not_here(passed: Iterable[Point], workspace: str | None) -> Iterable[str]:
-    """Which blocks worked where the record that is open now does not reach."""
-    blocks = [point for point in passed if point.kind != "turn" and point.workspace != workspace]
-    for other in dict.fromkeys(point.workspace for point in blocks):
-        where = f"the workspace was {other} then" if other else "undo of files was off then"
-        yield f"Files that some of these blocks changed are left as they are: {where}."
-
-
-def _has_code(messages: Iterable[Message]) -> bool:
-    return any(message.get("type") == "code" for message in messages)
-
-
-def _lasting(point: Point, workspace: str | None, registry: Registry) -> tuple[str, ...]:
-    """What a block did for certain that no undo takes back, as far as its text tells."""
-    if point.code is None or point.language is None:
-        return ()
-    from interpreter.policy.analysis import (
-        Step,
-        analyze,
-        reversibility,
-    )
-
-    effects = analyze(point.language, point.code, workspace or ".", registry=registry)
-    outside = [effect for effect in effects.of("write", "delete") if effect.place == "outside"]
-    certain = (*effects.of("network", "install", "database", "kill"), *outside)
-    steps = (Step(effects.language, "", 0, effects=certain),)
-    return reversibility(replace(effects, lasting="", steps=steps)).reasons  # its variables are another matter

@@ -1,4 +1,4 @@
-"""The file of a journal: lines of JSON that are only ever added to, by one process at a time."""
+"""The files of a journal: lines of JSON that one process at a time appends to, and large contents beside them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,12 @@ from interpreter.errors import ConversationFileError, ConversationInUseError
 from interpreter.messages import Message
 
 NAME = "journal.jsonl"
+BLOBS = "blobs"
+LARGE = 8 * 1024
+"""A text with so many characters is a blob, and not in the journal itself."""
 
-Entry = dict[str, Any]
+JournalEntry = dict[str, Any]
+Reference = dict[str, Any]
 
 
 class JournalFile:
@@ -36,21 +39,24 @@ class JournalFile:
         self.path = folder / NAME
         self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
-            _lock(self._descriptor)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             self.length = os.fstat(self._descriptor).st_size
-        except BaseException:
+        except BaseException as error:
             os.close(self._descriptor)
+            if isinstance(error, BlockingIOError):
+                words = "Another interpreter has this conversation open. Leave it there first, or take up another one."
+                raise ConversationInUseError(words) from None
             raise
 
     def cut(self, length: int) -> None:
-        """Take off what is behind `length`: a line torn by a crash."""
+        """Remove what is behind `length`: a line torn by a crash."""
         if length < self.length:
             os.ftruncate(self._descriptor, length)
             self.length = length
 
-    def append(self, *entries: Entry) -> None:
-        """Write entries, all of them or none; OSError if that is not possible."""
-        data = memoryview(b"".join(map(line, entries)))
+    def append(self, entry: JournalEntry) -> None:
+        """Write an entry, all of it or nothing; OSError if that is not possible."""
+        data = memoryview(line(entry))
         written = 0
         try:
             while written < len(data):
@@ -69,8 +75,8 @@ class JournalFile:
         os.close(self._descriptor)
 
 
-def line(entry: Entry) -> bytes:
-    """An entry as it stands in the file."""
+def line(entry: JournalEntry) -> bytes:
+    """An entry as it is in the file."""
     text = json.dumps(entry, ensure_ascii=False, separators=(",", ":"), default=str)
     try:
         return text.encode() + b"\n"
@@ -78,67 +84,53 @@ def line(entry: Entry) -> bytes:
         return json.dumps(entry, separators=(",", ":"), default=str).encode() + b"\n"
 
 
-def entries(path: Path, offset: int = 0) -> Iterator[tuple[Entry | None, int]]:
-    """Each entry, None for a line that cannot be read, with the place in the file behind it."""
-    with open(path, "rb") as file:
+def entries(folder: Path, offset: int = 0) -> Iterator[tuple[JournalEntry | None, int]]:
+    """Each entry of a journal, None for a line that cannot be read, with the place in the file behind it."""
+    with open(folder / NAME, "rb") as file:
         file.seek(offset)
         for text in file:
             offset += len(text)
             try:
                 entry = from_json(text) if text[-1:] == b"\n" else None
             except ValueError:
-                entry = _parsed(text)
+                try:
+                    entry = json.loads(text)  # slower, but knows half a surrogate pair
+                except ValueError:
+                    entry = None
             yield entry if isinstance(entry, dict) and "event" in entry else None, offset
 
 
-def _parsed(text: bytes) -> Any:
-    """The slow way, which knows half a surrogate pair."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
-
-
-def _lock(descriptor: int) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        words = "Another interpreter has this conversation open. Leave it there first, or take up another one."
-        raise ConversationInUseError(words) from None
-
-
-LARGE = 8 * 1024
-"""Characters from which on a text is stored here and not in the journal."""
-
-Reference = dict[str, Any]
-
-
 class Blobs:
-    """The folder of large things of one session."""
+    """The large contents of one session, stored once under the hash of their bytes."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, session: Path) -> None:
+        self.folder = session / BLOBS
 
     def put(self, text: str) -> Reference:
-        """Store a text; what is base64 is stored as the bytes it stands for, so that people can look at it."""
-        data = _decoded(text)
+        """Store a text; base64 is stored as the bytes it stands for, so that people can look at it."""
+        data = _decode_base64(text)
         encoding = "base64" if data is not None else "utf-8"
         if data is None:
             data = text.encode("utf-8", "surrogatepass")
-        return {"sha256": self._store(data), "encoding": encoding, "bytes": len(data)}
+        name = hashlib.sha256(data).hexdigest()
+        with self._new_file(name) as path:
+            if path is not None:
+                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+                with open(descriptor, "wb") as file:
+                    file.write(data)
+        return {"sha256": name, "encoding": encoding, "bytes": len(data)}
 
-    def put_file(self, path: str) -> Reference | None:
+    def put_file(self, source: str) -> Reference | None:
         """Store a copy of a file, None if it is gone."""
-        digest = hashlib.sha256()
         try:
-            with open(path, "rb") as file:
-                while piece := file.read(1024 * 1024):
-                    digest.update(piece)
+            with open(source, "rb") as file:
+                name = hashlib.file_digest(file, "sha256").hexdigest()
                 size = file.tell()
         except OSError:
             return None
-        name = digest.hexdigest()
-        self._place(name, lambda unfinished: shutil.copyfile(path, unfinished))
+        with self._new_file(name) as path:
+            if path is not None:
+                shutil.copyfile(source, path)
         return {"sha256": name, "encoding": "utf-8", "bytes": size}
 
     def get(self, reference: Reference) -> str:
@@ -148,19 +140,16 @@ class Blobs:
             return base64.b64encode(data).decode("ascii")
         return data.decode("utf-8", "surrogatepass")
 
-    def _store(self, data: bytes) -> str:
-        name = hashlib.sha256(data).hexdigest()
-        self._place(name, lambda unfinished: _write(unfinished, data))
-        return name
-
-    def _place(self, name: str, write: Callable[[Path], object]) -> None:
-        """Have a file written under its final name: whole or not at all, whenever the process dies."""
+    @contextlib.contextmanager
+    def _new_file(self, name: str) -> Iterator[Path | None]:
+        """Where to write a blob, None if it is there already. It is whole or not there, whenever the process dies."""
         path, unfinished = self.folder / name, self.folder / f"{name}.{os.getpid()}"
         if path.exists():
+            yield None
             return
         self.folder.mkdir(mode=0o700, exist_ok=True)
         try:
-            write(unfinished)
+            yield unfinished
             unfinished.rename(path)
         except OSError:
             unfinished.unlink(missing_ok=True)
@@ -168,14 +157,14 @@ class Blobs:
 
     # -- messages ------------------------------------------------------------------------------------------------
 
-    def packed(self, message: Message) -> dict[str, Any]:
+    def pack(self, message: Message) -> dict[str, Any]:
         """A message as the journal has it: a large content is a reference."""
         content = message.get("content")
         if not isinstance(content, str) or len(content) < LARGE:
             return dict(message)
         return {**{key: value for key, value in message.items() if key != "content"}, "blob": self.put(content)}
 
-    def unpacked(self, packed: dict[str, Any]) -> Message:
+    def unpack(self, packed: dict[str, Any]) -> Message:
         """The message as it was."""
         if "blob" not in packed:
             return packed  # type: ignore[return-value]
@@ -185,14 +174,15 @@ class Blobs:
             content = "[The journal's copy of this is missing.]"
         return {**{key: value for key, value in packed.items() if key != "blob"}, "content": content}  # type: ignore[typeddict-item]
 
+    def grow(self, message: dict[str, Any], entry: JournalEntry) -> None:
+        """Apply an entry `more` to the message that it continues."""
+        if "keep" in entry:
+            text = entry["text"] if "text" in entry else self.get(entry["blob"])
+            message["content"] = message["content"][: entry["keep"]] + text
+        message.update(entry.get("set", {}))
 
-def _write(path: Path, data: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(data)
 
-
-def _decoded(text: str) -> bytes | None:
+def _decode_base64(text: str) -> bytes | None:
     if len(text) % 4 or " " in text[:100]:
         return None
     try:
@@ -202,7 +192,7 @@ def _decoded(text: str) -> bytes | None:
     return data if base64.b64encode(data).decode("ascii") == text else None
 
 
-BLOBS = "blobs"
+# -- the folders of sessions -------------------------------------------------------------------------------------
 
 
 def new_folder(root: Path) -> Path:
@@ -217,26 +207,26 @@ def new_folder(root: Path) -> Path:
         return folder
 
 
-def copied(session: Path, root: Path) -> Path:
-    """A copy of a session as it is now; large things are shared."""
+def copy_session(session: Path, root: Path) -> Path:
+    """A copy of a session as it is now; blobs are shared."""
     folder = new_folder(root)
     shutil.copyfile(session / NAME, folder / NAME)
     (folder / NAME).chmod(0o600)
     if (session / BLOBS).exists():
-        shutil.copytree(session / BLOBS, folder / BLOBS, copy_function=_link)
+        shutil.copytree(session / BLOBS, folder / BLOBS, copy_function=_link_or_copy)
     return folder
 
 
-def _link(source: str, target: str) -> None:
+def _link_or_copy(source: str, target: str) -> None:
     try:
         os.link(source, target)
     except OSError:
         shutil.copyfile(source, target)
 
 
-@contextmanager
+@contextlib.contextmanager
 def writing(where: Path) -> Iterator[None]:
-    """What the system refuses is an error of ours."""
+    """Turn what the system refuses into an error that says what to do."""
     try:
         yield
     except OSError as error:

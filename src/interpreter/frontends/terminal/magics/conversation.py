@@ -12,7 +12,7 @@ from interpreter.errors import UsageError
 from interpreter.frontends.terminal import sessions
 from interpreter.frontends.terminal.turn import follow
 from interpreter.session import APPROVE, REFUSE, Answer, Question
-from interpreter.session.journal import Session
+from interpreter.session.journal import SavedSession
 from interpreter.session.journal.reader import Block, Said, Shown, entries_from_session
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def replay(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> N
     if interpreter.journal.path is None:
         terminal.display.line("Nothing is written down of this conversation yet.")
         return
-    session = Session.open(interpreter.journal.path)
+    session = SavedSession.open(interpreter.journal.path)
     turns = turns_of(entries_from_session(session))
     if not argument:  # the last one in which something was done
         number = next((n for n in range(len(turns), 0, -1) if _has_actions(turns[n - 1])), len(turns))
@@ -188,7 +188,7 @@ def _has_actions(turn: Sequence[Entry]) -> bool:
     return any(getattr(entry, "calls", ()) for entry in turn)
 
 
-def _show_turn(terminal: Terminal, session: Session, number: int, turn: Sequence[Entry]) -> None:
+def _show_turn(terminal: Terminal, session: SavedSession, number: int, turn: Sequence[Entry]) -> None:
     first = turn[0]
     words = " ".join(first.text.split()) if isinstance(first, Said) else ""
     terminal.display.line(f"Turn {number}: {words}")

@@ -22,14 +22,14 @@ from interpreter.frontends.terminal.turn import follow
 from interpreter.frontends.terminal.widgets import Picker
 from interpreter.runtimes.state import Restored
 from interpreter.session import APPROVE, KEEP, REFUSE, Answer, Question
-from interpreter.session.checkpoints import PARTS, Outlook, Part, Undone, Way
+from interpreter.session.checkpoints import PARTS, Part, UndoKind, UndoPlan, UndoResult
 from interpreter.workspace.tree import repository_of
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.frontends.terminal.terminal import Terminal
     from interpreter.messages import Message
-    from interpreter.session.checkpoints import Point
+    from interpreter.session.checkpoints import Checkpoint
     from interpreter.workspace import Step
 
 OPTIONS = ("--conversation", "--files", "--variables", "--block", "-y")
@@ -88,20 +88,20 @@ def parse(argument: str) -> Wanted:
 
 
 def undo(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    _move(terminal, interpreter, argument, "back")
+    _move(terminal, interpreter, argument, "undo")
 
 
 def redo(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    _move(terminal, interpreter, argument, "forward")
+    _move(terminal, interpreter, argument, "redo")
 
 
-def _move(terminal: Terminal, interpreter: OpenInterpreter, argument: str, way: Way) -> None:
+def _move(terminal: Terminal, interpreter: OpenInterpreter, argument: str, kind: UndoKind) -> None:
     wanted = parse(argument)
     count = 1 if wanted.place in ("", NOW) else int(wanted.place)
     if count < 1:
         raise UndoError(f"How many? A number from 1 on, not {wanted.place}.")
-    make_plan = plan_undo if way == "back" else plan_redo
-    _perform(terminal, interpreter, make_plan(interpreter, count, wanted.parts, wanted.blocks), way, wanted.yes)
+    make_plan = plan_undo if kind == "undo" else plan_redo
+    _perform(terminal, interpreter, make_plan(interpreter, count, wanted.parts, wanted.blocks), kind, wanted.yes)
 
 
 def rewind(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -109,7 +109,7 @@ def rewind(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> N
     name = wanted.place or _choose(terminal, interpreter)
     if name:
         plan = plan_restore(interpreter, None if name == NOW else int(name), wanted.parts)
-        _perform(terminal, interpreter, plan, "there", wanted.yes)
+        _perform(terminal, interpreter, plan, "restore", wanted.yes)
 
 
 def _choose(terminal: Terminal, interpreter: OpenInterpreter) -> str:
@@ -133,11 +133,11 @@ def _choose(terminal: Terminal, interpreter: OpenInterpreter) -> str:
 # -- carrying out a plan -------------------------------------------------------------------------------------------
 
 
-def _perform(terminal: Terminal, interpreter: OpenInterpreter, plan: Outlook, way: Way, yes: bool) -> None:
+def _perform(terminal: Terminal, interpreter: OpenInterpreter, plan: UndoPlan, kind: UndoKind, yes: bool) -> None:
     """Carry out a plan, after asking if files would change; `yes` is the answer given in advance."""
     asking = _Asking(terminal, interpreter, yes)
     try:
-        undone = follow(interpreter, carry_out(interpreter, plan, way, "drift" if yes else "files"), asking.answer)
+        undone = follow(interpreter, carry_out(interpreter, plan, kind, "drift" if yes else "files"), asking.answer)
     except KeyboardInterrupt:
         terminal.display.line(_INTERRUPTED[how_far(interpreter, plan)])
         return
@@ -156,7 +156,7 @@ def _perform(terminal: Terminal, interpreter: OpenInterpreter, plan: Outlook, wa
         terminal.display.line("\n".join(told))
 
 
-def _show(terminal: Terminal, plan: Outlook, done: bool) -> None:
+def _show(terminal: Terminal, plan: UndoPlan, done: bool) -> None:
     verb = "taken back" if plan.back else "done again"
     heading = f"{verb.capitalize()}:" if done else f"This would be {verb}:"
     terminal.display.line("\n".join([heading, *lines(plan)]))
@@ -189,7 +189,7 @@ class _Asking:
         except (KeyboardInterrupt, EOFError):
             return Answer(REFUSE)
 
-    def _overwritten(self, plan: Outlook) -> set[str]:
+    def _overwritten(self, plan: UndoPlan) -> set[str]:
         """Ask about each file that was changed since the blocks ran: the paths to restore."""
         overwrite: set[str] = set()
         for number, step in enumerate(plan.drifted):
@@ -232,7 +232,7 @@ def show_difference(terminal: Terminal, text: str, most: int | None = None) -> i
 # -- a plan in words -----------------------------------------------------------------------------------------------
 
 
-def lines(plan: Outlook) -> list[str]:
+def lines(plan: UndoPlan) -> list[str]:
     """What a plan would change, part by part, and what it leaves out."""
     messages = _some([_preview(message) for message in plan.messages], _MESSAGES, "messages")
     files = list(_file_lines(plan))
@@ -260,7 +260,7 @@ def _some(rows: Sequence[str], most: int, what: str) -> list[str]:
     return [*rows[:most], f"and {len(rows) - most} more {what}"]
 
 
-def _file_lines(plan: Outlook) -> Iterator[str]:
+def _file_lines(plan: UndoPlan) -> Iterator[str]:
     if plan.files is None:
         return
     groups = grouped(_touches(plan.certain, _BACK if plan.files.direction == "undo" else _AGAIN))
@@ -284,7 +284,7 @@ def _touches(steps: Iterable[Step], verbs: dict[str, str]) -> Iterator[Touch]:
             yield Touch(verbs[step.verb], step.path or ".", item is not None and item.kind == "folder")
 
 
-def _variable_lines(plan: Outlook) -> Iterator[str]:
+def _variable_lines(plan: UndoPlan) -> Iterator[str]:
     if names := [each.language for each in plan.variables if each.obstacle is None]:
         yield f"Variables: {', '.join(names)}"
     for each in plan.variables:
@@ -293,9 +293,9 @@ def _variable_lines(plan: Outlook) -> Iterator[str]:
             yield f"Not the variables of {each.language}: {each.obstacle}{offer}"
 
 
-def summary(undone: Undone) -> str:
+def summary(undone: UndoResult) -> str:
     """What was done, in one line."""
-    plan = undone.outlook
+    plan = undone.plan
     steps = [step for step in plan.files.steps if step.path in undone.restored] if plan.files is not None else []
     files = sum(not touch.is_folder for touch in _touches(steps, _BACK))  # a renamed file counts once
     names = [name for name, how in undone.variables.items() if isinstance(how, Restored)]
@@ -309,9 +309,9 @@ def summary(undone: Undone) -> str:
     return f"{'Taken back' if plan.back else 'Done again'}: {', '.join(filter(None, parts))}."
 
 
-def sentences(undone: Undone, shown: bool = True) -> list[str]:
+def sentences(undone: UndoResult, shown: bool = True) -> list[str]:
     """What did not go as expected, as far as it was not `shown` before."""
-    plan = undone.outlook
+    plan = undone.plan
     obstacles = [each for each in plan.variables if each.obstacle]
     others = tuple(each for each in obstacles if each.language not in undone.variables)
     twice = {each.sentence for each in others}
@@ -338,7 +338,7 @@ class CheckpointList:
         present = self._timeline.present
         can_redo = min(self._timeline.places.values()) < present
         self.places = list(reversed(range(present + can_redo)))
-        times = [clock_time(point.time) for point in self._timeline.points]
+        times = [clock_time(point.time) for point in self._timeline.checkpoints]
         self._times = [text.rjust(max(map(len, times))) for text in [*times, ""]] if times else []
 
     def searched(self) -> list[str]:
@@ -361,10 +361,10 @@ class CheckpointList:
 
     def name(self, place: int) -> str:
         """The number of its checkpoint, or `now`."""
-        return NOW if place == self._timeline.present else str(self._timeline.points[place].id)
+        return NOW if place == self._timeline.present else str(self._timeline.checkpoints[place].id)
 
     def _label(self, place: int) -> str:
-        return "as it was last" if place == self._timeline.present else labelled(self._timeline.points[place])
+        return "as it was last" if place == self._timeline.present else labelled(self._timeline.checkpoints[place])
 
     def _gist(self, place: int) -> str:
         """What would be restored, in few words, without reading the disk."""
@@ -372,14 +372,14 @@ class CheckpointList:
         if all(here == place for here in timeline.places.values()):
             return "here"
         first, last = sorted((place, timeline.places["files"]))
-        files = {path for point in timeline.points[first:last] for path in self._paths_of(point)}
+        files = {path for point in timeline.checkpoints[first:last] for path in self._paths_of(point)}
         first, last = sorted((place, timeline.places["variables"]))
-        variables = any(self._can_restore_variables(point) for point in timeline.points[first:last])
+        variables = any(self._can_restore_variables(point) for point in timeline.checkpoints[first:last])
         parts = [_counted(abs(self._message_count - timeline.at(place)), "message"), _counted(len(files), "file")]
         parts += ["variables"] if variables else []
         return ", ".join(filter(None, parts)) or "nothing"
 
-    def _paths_of(self, point: Point) -> frozenset[str]:
+    def _paths_of(self, point: Checkpoint) -> frozenset[str]:
         """The files that its block changed."""
         if point.id not in self._paths:
             changes = self._timeline.changes(point.id) if point.kind != "turn" else None
@@ -390,7 +390,7 @@ class CheckpointList:
             self._paths[point.id] = frozenset(repository_of(path) or path for path in files)
         return self._paths[point.id]
 
-    def _can_restore_variables(self, point: Point) -> bool:
+    def _can_restore_variables(self, point: Checkpoint) -> bool:
         """Whether its block ran in a runtime that can be rewound."""
         if not (point.mark and point.language):
             return False
@@ -398,7 +398,7 @@ class CheckpointList:
         return (found.name if found is not None else point.language) in point.mark.states
 
 
-def labelled(point: Point) -> str:
+def labelled(point: Checkpoint) -> str:
     """A checkpoint by what came next: the request, or the code."""
     if point.kind == "turn":
         return point.label or "(a turn)"

@@ -20,7 +20,7 @@ from interpreter.workspace.tree import repository_of
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.frontends.terminal.terminal import Terminal
-    from interpreter.session.checkpoints import Point
+    from interpreter.session.checkpoints import Checkpoint
 
 _DIFF_LINES = 200  # of one file
 _CODE_LINES = 8
@@ -46,7 +46,7 @@ def diff(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
         _show_changes(terminal, interpreter, point, None if "--all" in words else _DIFF_LINES)
 
 
-def _blocks(interpreter: OpenInterpreter, number: int | None) -> list[Point]:
+def _blocks(interpreter: OpenInterpreter, number: int | None) -> list[Checkpoint]:
     """The block with this number, those of the turn with this number, or the last one that changed anything."""
     timeline = interpreter.timeline
     if number is None:
@@ -55,16 +55,16 @@ def _blocks(interpreter: OpenInterpreter, number: int | None) -> list[Point]:
             raise UndoError("No block has changed a file of the workspace.")
         return [found]
     place = timeline.place_of(number)
-    if timeline.points[place].kind != "turn":
-        return [timeline.points[place]]
-    rest = timeline.points[place + 1 :]
+    if timeline.checkpoints[place].kind != "turn":
+        return [timeline.checkpoints[place]]
+    rest = timeline.checkpoints[place + 1 :]
     end = next((at for at, point in enumerate(rest) if point.begins_turn), len(rest))
     if end == 0:
         raise UndoError("No block ran in that turn.")
     return rest[:end]
 
 
-def _show_changes(terminal: Terminal, interpreter: OpenInterpreter, point: Point, most: int | None) -> None:
+def _show_changes(terminal: Terminal, interpreter: OpenInterpreter, point: Checkpoint, most: int | None) -> None:
     found = interpreter.timeline.diff(point.id)
     terminal.display.line(f"{point.id}  {labelled(point).strip()}")
     if not found:
@@ -95,7 +95,7 @@ def why(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None
         terminal.display.line("\n".join(_origin(interpreter, point, typed)))
 
 
-def _origin(interpreter: OpenInterpreter, point: Point, what: str) -> Iterator[str]:
+def _origin(interpreter: OpenInterpreter, point: Checkpoint, what: str) -> Iterator[str]:
     """Which block made something what it is, who approved it, and why it ran."""
     when = clock_time(point.time)
     when = when if " " in when else time.strftime("%H:%M:%S", time.localtime(point.time))
@@ -118,9 +118,9 @@ def _origin(interpreter: OpenInterpreter, point: Point, what: str) -> Iterator[s
     yield f"%diff {point.id} shows what it changed, %rewind {point.id} goes back to before it."
 
 
-def _request(interpreter: OpenInterpreter, point: Point) -> str:
+def _request(interpreter: OpenInterpreter, point: Checkpoint) -> str:
     """The user's message that the block answers."""
-    before = [each for each in interpreter.timeline.points if each.id < point.id and each.kind == "turn"]
+    before = [each for each in interpreter.timeline.checkpoints if each.id < point.id and each.kind == "turn"]
     if not before:
         return "(not known)"
     message = before[-1].anchor
