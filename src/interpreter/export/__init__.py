@@ -1,6 +1,7 @@
 """A conversation written to a file: the forms there are, what each is made from, and how the file is written.
 
 To add a form, write a function `(Conversation) -> Document` in a module of this package and give it a row in EXPORTERS.
+Its command in the chat is a function and a row in frontends/terminal/magics/.
 """
 
 from __future__ import annotations
@@ -69,9 +70,10 @@ class Document:
 
 
 class Exporter(NamedTuple):
-    """One form: how its file names end, and the function that makes it."""
+    """One form: how its file names end, what the user calls it, and the function that makes it."""
 
     suffix: str
+    title: str
     function: str
 
     def make(self, conversation: Conversation) -> Document:
@@ -80,10 +82,10 @@ class Exporter(NamedTuple):
 
 
 EXPORTERS = {
-    "notebook": Exporter(".ipynb", "interpreter.export.notebook:notebook"),
-    "markdown": Exporter(".md", "interpreter.export.markdown:markdown"),
-    "html": Exporter(".html", "interpreter.export.html:page"),
-    "script": Exporter(".py", "interpreter.export.script.program:program"),
+    "notebook": Exporter(".ipynb", "The notebook", "interpreter.export.notebook:notebook"),
+    "markdown": Exporter(".md", "The conversation", "interpreter.export.markdown:markdown"),
+    "html": Exporter(".html", "The page", "interpreter.export.html:page"),
+    "script": Exporter(".py", "The program", "interpreter.export.script.program:program"),
 }
 
 

@@ -38,7 +38,7 @@ class ChatCompletions:
         body = {name: value for name, value in params.items() if name not in _OURS and value is not None}
         body |= {"model": endpoint.model, "stream": True, "stream_options": {"include_usage": True}}
         for name in {*endpoint.objects_to, *self._objections.get((endpoint.base_url, endpoint.model), ())}:
-            value, other_name = body.pop(name, None), _CAN_DO_WITHOUT[name]
+            value, other_name = body.pop(name, None), _CAN_DO_WITHOUT.get(name)
             if other_name and value is not None:
                 body[other_name] = value
         is_thinking = endpoint.provider != "deepseek" or self._replies

@@ -25,6 +25,7 @@ from interpreter.runtimes.python.driver.bare import Bare
 from interpreter.runtimes.python.driver.displays import Figures
 from interpreter.runtimes.python.driver.execution import ActiveLines, EventLoop, outcome, shell_program
 from interpreter.runtimes.python.driver.streams import Input, Output, make_input
+from interpreter.runtimes.python.language import Python
 from interpreter.runtimes.state import (
     Completions,
     Restored,
@@ -93,7 +94,7 @@ class InProcessPython(BaseLanguage):
     """
 
     name = "Python"
-    aliases = ("py", "python3", "ipython")
+    aliases = Python.aliases
     file_extension = "py"
     handles_interrupts = True
 

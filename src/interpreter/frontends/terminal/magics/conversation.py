@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.app import conversations, exports, result_of
 from interpreter.errors import UsageError
+from interpreter.export import EXPORTERS
 from interpreter.frontends.terminal import sessions
 from interpreter.frontends.terminal.turn import follow
 from interpreter.session import APPROVE, REFUSE, Answer, Question
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from interpreter.session.journal.reader import Entry
 
 _SESSIONS = 20  # that are listed
-_NAMES = {"notebook": "The notebook", "markdown": "The conversation", "html": "The page"}
 _VERIFIED_NAMES = 10
 _OUTCOMES = {"ok": "", "failed": ", failed", "refused": ", not allowed"}
 
@@ -111,7 +111,7 @@ def _export(terminal: Terminal, interpreter: OpenInterpreter, form: str, argumen
         terminal.display.line("There is nothing to write down yet.")
         return
     made = exported.program
-    what = _NAMES[form] if made is None else f"A program of {made.kept} of the {made.blocks} blocks"
+    what = EXPORTERS[form].title if made is None else f"A program of {made.kept} of the {made.blocks} blocks"
     terminal.display.line("\n".join([f"{what} is in {exported.path}.", *(f"- {note}" for note in exported.notes)]))
     if "--verify" in flags:
         _verify(terminal, interpreter, exported)
