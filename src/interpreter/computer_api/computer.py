@@ -221,6 +221,10 @@ class Computer(ComputerSettings, closed=True):
     def on_input(self, ask: OnInput | None) -> None:
         self.context.on_input = None if ask is None else partial(call_user_code, ask)
 
+    def detach(self) -> None:
+        """Move the running block to the background."""
+        self.runtimes.detach()
+
     @property
     def jobs(self) -> list[Job]:
         """The blocks that were moved to the background."""
@@ -247,6 +251,10 @@ class Computer(ComputerSettings, closed=True):
     def go_back(self, mark: Mark) -> dict[str, Restored | NotRestorableError]:
         """Return to a moment, earlier or later; for each language that was in another state, how that went."""
         return self.runtimes.go_back(mark)
+
+    def split(self, other: Computer) -> dict[str, Restored | NotRestorableError]:
+        """Give another computer, whose runtimes have not started, the same variables; by language, how that went."""
+        return self.runtimes.split(other.runtimes)
 
     # -- what is shown ---------------------------------------------------------------------------------------------
 
