@@ -13,9 +13,7 @@ import pexpect
 PATIENCE = 40
 SHELLS = ("bash", "zsh")
 PROMPT = "ready% "
-PROGRAM = (
-    '#!/bin/sh\nexec "{}" -c "import sys; from interpreter.frontends.terminal.{} import main; sys.exit(main())" "$@"\n'
-)
+PROGRAM = '#!/bin/sh\nexec "{}" -c "import sys; from interpreter.frontends.{} import main; sys.exit(main())" "$@"\n'
 DOCUMENTATION = Path(__file__).parent.parent.parent / "docs" / "wtf.md"
 
 
@@ -44,7 +42,7 @@ def documented_line(name: str) -> str:
 def shell_with_hook(name: str, folder: Path, record: bool = False, **variables: str) -> Iterator[Shell]:
     programs = folder / "programs"
     programs.mkdir()
-    for program, module in {"wtf": "wtf", "interpreter": "cli"}.items():
+    for program, module in {"wtf": "terminal.wtf", "interpreter": "cli"}.items():
         (programs / program).write_text(PROGRAM.format(sys.executable, module))
         (programs / program).chmod(0o755)
     rc = folder / "rc"
