@@ -8,6 +8,7 @@ import time
 from common import ARGUMENTS, tell
 
 from interpreter import OpenInterpreter
+from interpreter.computer_api.display.display import screen_of
 
 sys.path.insert(0, ARGUMENTS["tests"])
 
@@ -48,7 +49,7 @@ try:
     display = OpenInterpreter().computer.display
     whole = [0, 0, 1280, 800]
     display.view(region=whole)
-    screens = display._screens
+    screens = screen_of(display)
     box = type(screens.monitors()[0].box)(*whole)
     grab = min(measured(lambda: screens.grab(box)) for _ in range(10))
     view = min(measured(lambda: display.view(region=whole)) for _ in range(5))
