@@ -13,6 +13,8 @@ import pytest
 from conversation import Chatting, chatting
 from gadget import install
 from interpreter import OpenInterpreter
+from interpreter.app import result_of
+from interpreter.app.own_blocks import run_own_block
 from interpreter.errors import SandboxUnavailableError, UndoError
 from interpreter.sandbox import bubblewrap
 from interpreter.session import APPROVE, Answer, Block, Question
@@ -73,6 +75,17 @@ def chat(interpreter: OpenInterpreter, words: str = "go") -> list[Any]:
 WRITE = (
     "try:\n    open('made', 'w').write('x')\nexcept OSError as error:\n    print(type(error).__name__, error.strerror)"
 )
+
+
+@pytest.mark.usefixtures("real")
+def test_a_guest_in_plan_mode_cannot_write_with_a_command_of_its_user_either(
+    owner: OpenInterpreter, guest_of: Guest, tmp_path: Path
+) -> None:
+    guest = guest_of(owner, mode="plan")
+    result_of(run_own_block(guest, "python", WRITE, shared=False))
+    assert not (tmp_path / "made").exists()
+    result_of(run_own_block(owner, "python", WRITE, shared=False))
+    assert (tmp_path / "made").exists()
 
 
 @pytest.mark.usefixtures("real")
