@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from interpreter import OpenInterpreter
-from interpreter.computer_api.docs import Docs
+from interpreter.computer_api.files import Docs
 
 OLD_PYTHON = Path(os.path.expanduser("~/.pyenv/versions/3.8.18/bin/python"))
 SHAPES = '''"""Shapes and their sizes."""

@@ -11,7 +11,7 @@ import pytest
 from interpreter import OpenInterpreter
 from interpreter.computer_api.display import Display, Match, NotFoundOnScreenError
 from interpreter.computer_api.display.finding import SAME_LETTERS, View, named
-from interpreter.computer_api.display.ocr import ScreenText
+from interpreter.computer_api.display.pictures import ScreenText
 from interpreter.computer_api.platforms import Box
 from interpreter.computer_api.tool import Picture
 from screen.desktop import Application, Desktop

@@ -24,22 +24,18 @@ from interpreter.sigint import call_user_code, guarded
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.computer_api.ai import Ai
+    from interpreter.computer_api.ai import Ai, Vision
     from interpreter.computer_api.browser import Browser
     from interpreter.computer_api.calendar import Calendar
     from interpreter.computer_api.code_calls import Answering
     from interpreter.computer_api.contacts import Contacts
     from interpreter.computer_api.desktop import Os
     from interpreter.computer_api.display import Display
-    from interpreter.computer_api.docs import Docs
-    from interpreter.computer_api.files import Files
-    from interpreter.computer_api.input.clipboard import Clipboard
-    from interpreter.computer_api.input.keyboard import Keyboard
-    from interpreter.computer_api.input.mouse import Mouse
+    from interpreter.computer_api.files import Docs, Files
+    from interpreter.computer_api.input import Clipboard, Keyboard, Mouse
     from interpreter.computer_api.mail import Mail
     from interpreter.computer_api.skills import Skills
     from interpreter.computer_api.sms import SMS
-    from interpreter.computer_api.vision import Vision
     from interpreter.runtimes.calls import Call, Tools
     from interpreter.runtimes.context import OnInput, SessionContext
     from interpreter.runtimes.live import Job

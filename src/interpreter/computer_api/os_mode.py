@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.desktop import find_application, find_window, names_of
 from interpreter.computer_api.display.display import screen_of
-from interpreter.computer_api.input import STOP_KEY, device_of, position_of, release
-from interpreter.computer_api.input.mouse import find_target
+from interpreter.computer_api.input import STOP_KEY, device_of, find_target, position_of, release
 from interpreter.computer_api.platforms import (
     StopKey,
     StoppedByUser,

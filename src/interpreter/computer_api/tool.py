@@ -92,19 +92,19 @@ def acts(method: Method) -> Method:
 
 # In the order of 0.4.3, which scripts rely on.
 TOOLS = {
-    "mouse": "input.mouse:Mouse",
-    "keyboard": "input.keyboard:Keyboard",
+    "mouse": "input:Mouse",
+    "keyboard": "input:Keyboard",
     "display": "display:Display",
-    "clipboard": "input.clipboard:Clipboard",
+    "clipboard": "input:Clipboard",
     "mail": "mail:Mail",
     "sms": "sms:SMS",
     "calendar": "calendar:Calendar",
     "contacts": "contacts:Contacts",
     "browser": "browser:Browser",
     "os": "desktop:Os",
-    "vision": "vision:Vision",
+    "vision": "ai:Vision",
     "skills": "skills:Skills",
-    "docs": "docs:Docs",
+    "docs": "files:Docs",
     "ai": "ai:Ai",
     "files": "files:Files",
 }

@@ -1,26 +1,46 @@
-"""`computer.browser`, as code calls it."""
+"""`computer.browser`, as code calls it, and what it does with a page: going there, clicking, filling, downloading."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
+import io
 import json
 import os
-from collections.abc import Awaitable, Callable, Collection
-from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import quote
+import re
+import shutil
+from collections.abc import Awaitable, Callable, Collection, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from urllib.parse import quote, urlsplit
 
 from interpreter.computer_api.at_session import context_of
-from interpreter.computer_api.browser import page, reading
-from interpreter.computer_api.browser.boundary import Boundary, BrowserError, completed, framed, marked, shown
-from interpreter.computer_api.browser.launch import Launch, can_show_window
-from interpreter.computer_api.browser.reading import CHOICES, CONTROLS, FIELDS
-from interpreter.computer_api.browser.window import BrowserHolder, Window
+from interpreter.computer_api.browser import reading
+from interpreter.computer_api.browser.boundary import (
+    Boundary,
+    BrowserError,
+    BrowserTimeoutError,
+    ElementError,
+    NotReachableError,
+    clean,
+    completed,
+    framed,
+    marked,
+    quoted,
+    shown,
+)
+from interpreter.computer_api.browser.launch import Launch, can_show_window, reason
+from interpreter.computer_api.browser.reading import CHOICES, CONTROLS, FIELDS, elements, is_ref, named, script, whole
+from interpreter.computer_api.browser.window import CANCEL, BrowserHolder, Window
 from interpreter.computer_api.tool import Picture, Tool, acts
 from interpreter.errors import SettingValueError
 
 if TYPE_CHECKING:
-    from playwright.async_api import Locator
+    from playwright.async_api import Download, ElementHandle, Frame, Locator, Page, Response
 
+    from interpreter.computer_api.browser.boundary import Upload
     from interpreter.computer_api.computer import Computer
+
 
 Result = TypeVar("Result")
 LONGEST_READ = 20_000
@@ -83,8 +103,8 @@ class Browser(Tool):
 
         async def act(window: Window) -> str:
             tab = await window.page()
-            response = await page.go(window, tab, url)
-            return window.report(page.arrived(tab, response))
+            response = await go(window, tab, url)
+            return window.report(arrived(tab, response))
 
         return self._do(act)
 
@@ -95,7 +115,7 @@ class Browser(Tool):
 
         async def act(window: Window) -> str:
             if url is not None:
-                await page.go(window, await window.page(), url)
+                await go(window, await window.page(), url)
             return await reading.markdown(window, start, length)
 
         return self._do(act)
@@ -109,7 +129,7 @@ class Browser(Tool):
         """Search the web; `results` are dictionaries with title, url and snippet."""
         url = _search_address(self.computer.search_url, query)
         self._boundary().check(url)
-        return self._do(lambda window: page.search(window, url))
+        return self._do(lambda window: search(window, url))
 
     def fast_search(self, query: str) -> dict[str, Any]:
         """The same as search()."""
@@ -159,25 +179,25 @@ class Browser(Tool):
         """Choose in a list, by label or value."""
         values = [value] if isinstance(value, str) else [str(each) for each in value]
         done = f"Chose {', '.join(values)} in {ref}."
-        return self._act(ref, lambda element: page.choose(element, ref, values), done, CHOICES)
+        return self._act(ref, lambda element: choose(element, ref, values), done, CHOICES)
 
     @acts
     def press(self, key: str, ref: str | None = None) -> str:
         """Press a key, such as Enter, PageDown or Control+a."""
-        return self._do(lambda window: page.press(window, key, ref))
+        return self._do(lambda window: press(window, key, ref))
 
     @acts
     def upload(self, ref: str, path: str | list[str]) -> str:
         """Put files into a file field, or into what a button asks for."""
         uploads = [self._boundary().upload(each) for each in ([path] if isinstance(path, str) else path)]
         done = f"Put {', '.join(each.name for each in uploads)} into {ref}."
-        return self._act(ref, lambda element: page.upload(element, uploads), done, page.FILES)
+        return self._act(ref, lambda element: upload(element, uploads), done, FILES)
 
     @acts
     def download(self, ref: str) -> str:
         """Click what leads to a file, or give its address; saved in the workspace, the path is returned."""
         folder = self._boundary().download_folder()
-        return self._do(lambda window: page.download(window, ref, folder))
+        return self._do(lambda window: download(window, ref, folder))
 
     @acts
     def accept_dialog(self, text: str = "") -> None:
@@ -192,22 +212,22 @@ class Browser(Tool):
 
     def tabs(self) -> dict[str, Any]:
         """The open tabs: number, title, url, and which is the current one."""
-        return self._do(page.list_tabs)
+        return self._do(list_tabs)
 
     @acts
     def tab(self, n: int | str) -> str:
         """Go to a tab by its number; "new" opens one."""
-        return self._do(lambda window: page.show_tab(window, n))
+        return self._do(lambda window: show_tab(window, n))
 
     @acts
     def close_tab(self, n: int | None = None) -> str:
         """Close a tab by its number, or the current one."""
-        return self._do(lambda window: page.close_tab(window, n))
+        return self._do(lambda window: close_tab(window, n))
 
     @acts
     def back(self) -> str:
         """Go back to the page before."""
-        return self._do(page.back)
+        return self._do(back)
 
     # -- more --------------------------------------------------------------------------------------------------------
 
@@ -216,7 +236,7 @@ class Browser(Tool):
 
         async def act(window: Window) -> bytes:
             if ref is not None:
-                return await (await page.located(window, ref)).screenshot(scale="css")
+                return await (await located(window, ref)).screenshot(scale="css")
             return await (await window.page()).screenshot(full_page=full_page, scale="css")
 
         png = self._do(act)
@@ -243,14 +263,14 @@ class Browser(Tool):
     def wait_for(self, text: str, timeout: float | None = None) -> str:
         """Wait until a text is seen on the page."""
         limit = self._holder.limit if timeout is None else timeout
-        return self._do(lambda window: page.wait_for_text(window, text, limit), limit + 5)
+        return self._do(lambda window: wait_for_text(window, text, limit), limit + 5)
 
     # -- how it is done --------------------------------------------------------------------------------------------
 
     def _act(
         self, ref: str, do: Callable[[Locator], Awaitable[Any]], done: str, preferred: Collection[str] = CONTROLS
     ) -> str:
-        return self._do(lambda window: page.act(window, ref, do, done, preferred))
+        return self._do(lambda window: act(window, ref, do, done, preferred))
 
     def _do(self, act: Callable[[Window], Awaitable[Result]], limit: float | None = None) -> Result:
         headed = self._headed
@@ -274,3 +294,345 @@ def _search_address(pattern: str, query: str) -> str:
     if "{query}" not in pattern:
         raise SettingValueError("The setting computer.search_url needs {query} in it, where the words go.")
     return pattern.replace("{query}", quote(query, safe=""))
+
+
+ERROR_PAGE = "chrome-error:"
+ERROR_SHOWN = 5.0  # seconds that it takes at most
+STOP_LOADING = "Page.stopLoading"  # a tab that waits for an answer takes no other call
+FILES = frozenset(["button", "textbox"])
+UNSAFE = re.compile(r'[\x00-\x1f<>:"/\\|?*]+')
+LONGEST_NAME = 120
+MOST_RESULTS = 10
+SEEN = """text => {
+  const squeezed = value => value.replace(/\\s+/g, " ").toLowerCase();
+  const wanted = squeezed(text);
+  const there = () => document.body && squeezed(document.body.innerText).includes(wanted);
+  return new Promise(done => {
+    if (there()) return done(true);
+    const watching = new MutationObserver(() => there() && (watching.disconnect(), done(true)));
+    watching.observe(document, {subtree: true, childList: true, characterData: true, attributes: true});
+  });
+}"""
+
+
+# -- going to an address -----------------------------------------------------------------------------------------------
+
+
+async def go(window: Window, page: Page, url: str) -> Response | None:
+    """Load an address in a tab; NotReachableError if it, or one that it redirects to, is not allowed."""
+    url = completed(url)
+    window.launch.boundary.check(url)
+    if url.startswith("file:"):
+        await window.check_file_requests()
+    window.failed_url, window.dialog_answer = "", CANCEL  # a consent was for the page that is left
+    window.download_offered.clear()
+    error_shown = asyncio.Event()
+
+    def look(frame: Frame) -> None:
+        if frame.parent_frame is None and frame.url.startswith(ERROR_PAGE):
+            error_shown.set()
+
+    page.on("framenavigated", look)
+    try:
+        response = await page.goto(url, wait_until="domcontentloaded")
+    except asyncio.CancelledError:
+        await window.command(page, STOP_LOADING)
+        raise
+    except window.timeout_error as error:
+        await window.command(page, STOP_LOADING)
+        raise BrowserTimeoutError(
+            f"{shown(url)} did not answer in time. Try again later, or computer.browser.setup(timeout=120)."
+        ) from error
+    except window.error as error:
+        # What comes a moment later: the error page, which would end the next one, or a file.
+        await _first_of(error_shown, window.download_offered, limit=ERROR_SHOWN)
+        check_arrival(window, window.failed_url)
+        if window.download_offered.is_set():
+            if window.wanted_download is None:
+                window.take_notices()
+            raise BrowserError(f"{shown(url)} is a file and no page: computer.browser.download() saves it.") from error
+        raise BrowserError(f"{shown(window.failed_url or url)} could not be loaded: {reason(error)}") from error
+    finally:
+        page.remove_listener("framenavigated", look)
+    check_arrival(window, page.url)
+    await window.loaded(page)
+    return response
+
+
+async def _first_of(*events: asyncio.Event, limit: float) -> None:
+    tasks = [asyncio.create_task(event.wait()) for event in events]
+    try:
+        await asyncio.wait(tasks, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def check_arrival(window: Window, url: str) -> None:
+    """A redirect may have led to an address that the proxy refuses; say so."""
+    if urlsplit(url).scheme in ("http", "https") and (why := window.launch.boundary.refusal(url)):
+        raise NotReachableError(f"The address led to {shown(url)}. {why}")
+
+
+def arrived(page: Page, response: Response | None) -> str:
+    status = f", status {response.status}" if response is not None and response.status != 200 else ""
+    kind = response.headers.get("content-type", "") if response is not None else ""
+    if "application/pdf" in kind:
+        return f"{shown(page.url)} is a PDF: computer.browser.download({page.url!r}) saves it."
+    return f"At {shown(page.url)}{status}. read() gives its text, snapshot() its elements."
+
+
+async def search(window: Window, url: str) -> dict[str, Any]:
+    """The results of a search page, opened in its own tab, so that the current page stays."""
+    before = await window.page()
+    page = await window.context.new_page()
+    try:
+        await go(window, page, url)
+        found = await page.evaluate(script("results.js"), MOST_RESULTS)
+        results = [{name: clean(str(each[name])) for name in ("title", "url", "snippet")} for each in found]
+        values = marked(page.url, results=results)
+        if not results:
+            values["text"] = clean(await whole(window, page))[:4000]
+        return window.with_notices(values)
+    finally:
+        with contextlib.suppress(window.error):
+            await page.close()
+            await window.show(before)
+
+
+# -- elements ----------------------------------------------------------------------------------------------------------
+
+
+async def located(window: Window, target: str, preferred: Collection[str] = CONTROLS) -> Locator:
+    """The element with a ref, or of that name; ElementError if it is not one element."""
+    page = await window.page()
+    target = str(target).strip()
+    ref = target if is_ref(target) else named(elements(await page.aria_snapshot(mode="ai")), target, preferred).ref
+    found = page.locator(f"aria-ref={ref}")
+    try:
+        count = await found.count()
+    except window.error:  # no snapshot has been taken of this page
+        count = 0
+    if count != 1:
+        raise ElementError(f"There is no element {ref} on the page any more: take a new computer.browser.snapshot().")
+    return found
+
+
+async def act(
+    window: Window,
+    target: str,
+    do: Callable[[Locator], Awaitable[Any]],
+    done: str,
+    preferred: Collection[str] = CONTROLS,
+) -> str:
+    """Do something with an element, and report where that led."""
+    page = await window.page()
+    element = await located(window, target, preferred)
+    with element_errors(window, target):
+        await do(element)
+    return await report(window, page, done)
+
+
+async def report(window: Window, page: Page, done: str) -> str:
+    """What was done, where that led, and the notices of the page."""
+    await window.settle(page)
+    current = await window.page()
+    return window.report(f"{done} Now at {shown(current.url)}.")
+
+
+@contextlib.contextmanager
+def element_errors(window: Window, target: str) -> Iterator[None]:
+    """Playwright's messages are about selectors; ours are about the element."""
+    try:
+        yield
+    except window.timeout_error as error:
+        # The last thing that Playwright waited for.
+        lines = [line.strip(" -") for line in str(error).splitlines()[1:]]
+        skipped = ("waiting", "attempting", "retrying", "Call log")
+        reasons = [line for line in lines if line and not line.startswith(skipped)]
+        why = clean(reasons[-1])[:200] if reasons else "it did not become ready in time"
+        raise BrowserTimeoutError(
+            f"{target} cannot be used at the moment: {why}. Take a computer.browser.snapshot() or a screenshot()."
+        ) from error
+    except window.error as error:
+        raise ElementError(f"{target}: {reason(error)}") from error
+
+
+async def press(window: Window, key: str, target: str | None) -> str:
+    page = await window.page()
+    with element_errors(window, target or key):
+        if target is None:
+            await page.keyboard.press(key)
+        else:
+            await (await located(window, target)).press(key)
+    return await report(window, page, f"Pressed {key}.")
+
+
+async def choose(element: Locator, target: str, values: list[str]) -> None:
+    """Choose in a list, by label or value."""
+    listed = await element.evaluate("e => Array.from(e.options || [], o => [o.label.trim(), o.value])")
+    if not listed:
+        raise ElementError(f"{target} is no list to choose from; open it with click() and click what is wanted.")
+    by_name = {value: value for _, value in listed} | dict(reversed(listed))
+    missing = [value for value in values if value not in by_name]
+    if missing:
+        names = ", ".join(repr(clean(label)[:60]) for label, _ in listed[:30])
+        raise ElementError(f"{target} has no {missing[0]!r}. It has: {names}.")
+    await element.select_option([by_name[value] for value in values])
+
+
+async def upload(element: Locator, uploads: list[Upload]) -> None:
+    files: Any = [each.file for each in uploads]
+    if await element.evaluate("e => e.localName === 'input' && e.type === 'file'"):
+        await element.set_input_files(files)
+    else:
+        async with element.page.expect_file_chooser() as choosing:
+            await element.click()
+        await (await choosing.value).set_files(files)
+
+
+# -- downloads ---------------------------------------------------------------------------------------------------------
+
+
+async def download(window: Window, target: str, folder: Path) -> str:
+    """Click what leads to a file, or go to its address, and save the file; its path."""
+    page = await window.page()
+    is_address = target.startswith(("http://", "https://"))
+    element = None if is_address else await (await located(window, target)).element_handle()
+    window.wanted_download = asyncio.get_running_loop().create_future()
+    try:
+        got = await _requested(window, page, target, element, window.wanted_download)
+    finally:
+        window.wanted_download = None
+    if isinstance(got, bytes):
+        return str(save(folder, target.rsplit("/", 1)[-1].split("?")[0], io.BytesIO(got)))
+    try:
+        with open(await got.path(), "rb") as content:
+            return str(save(folder, got.suggested_filename, content))
+    except window.error as error:
+        raise BrowserError(f"The download did not come whole: {reason(error)}") from error
+    finally:
+        await got.delete()
+
+
+async def _requested(
+    window: Window, page: Page, target: str, element: ElementHandle | None, wanted: asyncio.Future[Download]
+) -> Download | bytes:
+    """The download; or the content itself, of an address that the browser shows instead."""
+    if element is not None:
+        with element_errors(window, target):
+            await element.click()
+        return await wanted
+    try:
+        response = await go(window, page, target)
+    except BrowserError:
+        if not window.download_offered.is_set():
+            raise
+        return await wanted
+    return await response.body() if response is not None and not wanted.done() else await wanted
+
+
+def save(folder: Path, suggested: str, content: BinaryIO) -> Path:
+    """Write a file under a name that is a name and not a path, and that no other file has."""
+    name = UNSAFE.sub("_", clean(suggested)).strip(" .")[-LONGEST_NAME:] or "download"
+    for number in range(1, 1000):
+        stem, suffix = os.path.splitext(name)
+        path = folder / (name if number == 1 else f"{stem}-{number}{suffix}")
+        try:
+            with open(path, "xb") as file:
+                shutil.copyfileobj(content, file)
+        except FileExistsError:
+            continue
+        except OSError as error:
+            raise BrowserError(f"{path} cannot be written: {error.strerror}.") from error
+        return path
+    raise BrowserError(f"There are too many files named {name} in {folder}.")
+
+
+# -- tabs --------------------------------------------------------------------------------------------------------------
+
+
+async def list_tabs(window: Window) -> dict[str, Any]:
+    current = await window.page()
+    tabs = [
+        {"tab": number, "title": clean(await page.title()), "url": page.url, "current": page == current}
+        for number, page in enumerate(window.tabs, 1)
+    ]
+    return window.with_notices(marked(tabs=tabs))
+
+
+async def show_tab(window: Window, which: int | str) -> str:
+    page = await window.context.new_page() if which == "new" else numbered_tab(window, int(which))
+    await window.show(page)
+    return window.report(f"In the tab with {shown(page.url)}.")
+
+
+async def close_tab(window: Window, number: int | None) -> str:
+    page = await window.page() if number is None else numbered_tab(window, number)
+    was_current = page == await window.page()
+    await page.close()
+    if was_current:
+        await window.go_to_last_tab()
+    return window.report(f"Closed. Now at {shown((await window.page()).url)}.")
+
+
+async def back(window: Window) -> str:
+    page = await window.page()
+    response = await page.go_back(wait_until="domcontentloaded")
+    return window.report(arrived(page, response))
+
+
+def numbered_tab(window: Window, number: int) -> Page:
+    if not 1 <= number <= len(window.tabs):
+        raise ValueError(f"There is no tab {number}: there are {len(window.tabs)}, see computer.browser.tabs().")
+    return window.tabs[number - 1]
+
+
+# -- waiting for a text ------------------------------------------------------------------------------------------------
+
+
+async def wait_for_text(window: Window, text: str, limit: float) -> str:
+    """Return when a text is seen on the page, in its frames or in the tab it opens; else BrowserTimeoutError."""
+    try:
+        async with asyncio.timeout(limit):
+            while not await _seen_first(window, text):
+                pass
+    except TimeoutError as error:
+        url = (await window.page()).url
+        raise BrowserTimeoutError(
+            f"{quoted(text)} did not come in {limit:g} seconds on {shown(url)}. read() tells what is there."
+        ) from error
+    return window.report(f"{quoted(text)} is on the page.")
+
+
+async def _seen_first(window: Window, text: str) -> bool:
+    """Whether the text came; False if another page came first."""
+    window.tab_changed.clear()
+    page = await window.page()
+    moved = asyncio.Event()
+
+    def note(*_: Any) -> None:
+        moved.set()
+
+    async def look(frame: Frame) -> bool:
+        try:
+            return bool(await frame.evaluate(SEEN, text))
+        except window.error:
+            return False  # the frame has gone, which is a navigation
+
+    page.on("framenavigated", note)
+    looks = [asyncio.create_task(look(frame)) for frame in page.frames]
+    others = [asyncio.create_task(event.wait()) for event in (moved, window.tab_changed)]
+    try:
+        waiting = {*looks, *others}
+        while waiting:
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            if any(task in looks and task.result() for task in done):
+                return True
+            if any(task in others for task in done):
+                return False
+        return False
+    finally:
+        page.remove_listener("framenavigated", note)
+        for task in (*looks, *others):
+            task.cancel()

@@ -21,8 +21,15 @@ from interpreter.computer_api.display.finding import (
     text_on_screen,
     unquoted,
 )
-from interpreter.computer_api.display.ocr import Line, ScreenText, in_reading_order, read
-from interpreter.computer_api.display.pictures import PlacedPixels, pixels_of, placed_pixels
+from interpreter.computer_api.display.pictures import (
+    Line,
+    PlacedPixels,
+    ScreenText,
+    in_reading_order,
+    pixels_of,
+    placed_pixels,
+    read,
+)
 from interpreter.computer_api.platforms import Box, NotFoundOnScreenError, Screen, Window, open_screen
 from interpreter.computer_api.tool import Picture, Tool, acts
 

@@ -24,8 +24,7 @@ from interpreter.computer_api.display.accessibility import (
     Tree,
     query,
 )
-from interpreter.computer_api.display.ocr import Line, ScreenText
-from interpreter.computer_api.display.pictures import PlacedPixels, pixels_of
+from interpreter.computer_api.display.pictures import Line, PlacedPixels, ScreenText, pixels_of
 from interpreter.computer_api.platforms import Box, Screen, Window, around
 
 if TYPE_CHECKING:

@@ -1,16 +1,23 @@
-"""Pictures of the screen: scaled to what a model sees best, marked, read back from a call, and compared."""
+"""Pictures of the screen: scaled for a model, marked, compared, and read with OCR on this machine."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import threading
 import time
 from base64 import b64decode
+from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
+from hashlib import blake2b
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interpreter.computer_api.platforms import Box, Screen, merged, needed
+from interpreter.computer_api.platforms import INSTALL, Box, MissingPartError, Screen, around, merged, needed
 from interpreter.computer_api.tool import Picture
 
 if TYPE_CHECKING:
@@ -208,3 +215,254 @@ def changed_since(screen: Screen, picture: Picture) -> list[Box]:
     same_size = before.pixels.shape == now.shape
     found = changed_boxes((before.pixels != now).any(axis=2)) if same_size else [whole]
     return [before.on_screen(each) for each in found]
+
+
+if TYPE_CHECKING:
+    Spans = tuple[tuple[str, float, float], ...]  # words of a line, each with its begin and end as parts of the width
+
+# The user's own programs need the others.
+_THREADS = max(1, min(4, (os.cpu_count() or 1) // 2))
+# Longer sides are made smaller before lines are searched for: the model's memory grows with the area.
+_LONGEST_SIDE = 3200
+_MOST_KNOWN = 4000
+_SURE_ENOUGH = 0.5
+# Beyond this part of a region, reading all of it is as quick as reading what changed.
+_NEARLY_ALL = 0.6
+# Letters on screens are smaller than those that tesseract was trained on.
+_TESSERACT_SCALE = 3
+
+
+@dataclass(frozen=True)
+class Word:
+    """A word and where it is."""
+
+    text: str
+    box: Box
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of text and its words."""
+
+    words: tuple[Word, ...]
+
+    @property
+    def text(self) -> str:
+        return " ".join(word.text for word in self.words)
+
+    @property
+    def box(self) -> Box:
+        return around(word.box for word in self.words)
+
+    def moved(self, across: int, down: int) -> Line:
+        return Line(tuple(replace(word, box=word.box.moved(across, down)) for word in self.words))
+
+
+class ScreenText:
+    """The desktop as it was last read: its pixels, which of them were read, and the lines found there."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._desktop = Box(0, 0, 0, 0)
+        self._pixels: Pixels | None = None
+        self._known: Pixels | None = None
+        self._lines: list[Line] = []
+
+    def read(self, pixels: Pixels, region: Box, desktop: Box) -> list[Line]:
+        """The lines of a region of the desktop with these pixels; their boxes are on the desktop."""
+        import numpy
+
+        with self._lock:
+            if self._pixels is None or self._known is None or desktop != self._desktop:
+                self._desktop, self._lines = desktop, []
+                self._pixels = numpy.zeros((desktop.height, desktop.width, 3), numpy.uint8)
+                self._known = numpy.zeros((desktop.height, desktop.width), bool)
+            inside = region.moved(-desktop.left, -desktop.top)
+            place = slice(inside.top, inside.bottom), slice(inside.left, inside.right)
+            new = (self._pixels[place] != pixels).any(axis=2) | ~self._known[place]
+            for box in self._boxes_to_read(new, region):
+                part = cut(pixels, box.moved(-region.left, -region.top))
+                found = [line.moved(box.left, box.top) for line in read(part)]
+                self._lines = [line for line in self._lines if not line.box.overlaps(box)] + found
+            self._pixels[place] = pixels
+            self._known[place] = True
+            return in_reading_order([line for line in self._lines if region.has(*line.box.center)])
+
+    def _boxes_to_read(self, new: Pixels, region: Box) -> list[Box]:
+        """The boxes to read again; no line of text crosses their edges."""
+        boxes = [box.moved(region.left, region.top) for box in changed_boxes(new)]
+        lines = [line.box.grown(line.box.height, 2) for line in self._lines]
+        whole: list[Box] = []
+        while boxes != whole:  # until they contain all lines that they touch
+            whole = boxes
+            boxes = merged(
+                around((box, *(line for line in lines if line.overlaps(box)))).within(region) for box in boxes
+            )
+        return [region] if sum(box.area for box in boxes) > _NEARLY_ALL * region.area else boxes
+
+
+def read(pixels: Pixels) -> list[Line]:
+    """The lines of a picture; areas of one colour are skipped."""
+    high, wide = pixels.shape[:2]
+    boxes = changed_boxes((pixels[1:, 1:] != pixels[:-1, :-1]).any(axis=2))
+    if sum(box.area for box in boxes) > _NEARLY_ALL * high * wide:
+        boxes = [Box(0, 0, wide, high)]
+    return [line.moved(box.left, box.top) for box in boxes for line in engine().read(cut(pixels, box))]
+
+
+def cut(pixels: Pixels, box: Box) -> Pixels:
+    return pixels[box.top : box.bottom, box.left : box.right]
+
+
+def in_reading_order(lines: list[Line]) -> list[Line]:
+    """From top to bottom, and in one row from left to right."""
+    rows: list[list[Line]] = []
+    for line in sorted(lines, key=lambda line: line.box.top + line.box.height / 2):
+        middle = line.box.top + line.box.height / 2
+        if rows and rows[-1][0].box.top <= middle < rows[-1][0].box.bottom:
+            rows[-1].append(line)
+        else:
+            rows.append([line])
+    return [line for row in rows for line in sorted(row, key=lambda line: line.box.left)]
+
+
+@cache
+def engine() -> RapidOcr | Tesseract:
+    """The OCR engine of this process, loaded when it is first needed."""
+    if find_spec("rapidocr") and find_spec("onnxruntime"):
+        return RapidOcr()
+    if shutil.which("tesseract"):
+        return Tesseract()
+    raise MissingPartError(f"Reading text from the screen needs an OCR engine: {INSTALL}, or install tesseract.")
+
+
+class RapidOcr:
+    """RapidOCR, whose models come inside its package; the same pixels of a line are recognised only once."""
+
+    def __init__(self) -> None:
+        from rapidocr import RapidOCR
+        from rapidocr.ch_ppocr_rec import TextRecInput
+
+        runtime = "EngineConfig.onnxruntime."
+        self._engine: Any = RapidOCR(
+            params={
+                "Global.log_level": "critical",
+                "Global.use_cls": False,
+                "Global.max_side_len": _LONGEST_SIDE,
+                "Global.return_word_box": True,
+                "Det.limit_type": "min",
+                "Det.limit_side_len": 32,
+                # Short words are most of what a screen has: as wide as 320, each would cost three times as much.
+                "Rec.rec_img_shape": [3, 48, 64],
+                runtime + "intra_op_num_threads": _THREADS,
+                runtime + "inter_op_num_threads": 1,
+            }
+        )
+        self._input = TextRecInput
+        self._known: OrderedDict[bytes, Spans] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def read(self, pixels: Pixels) -> list[Line]:
+        with self._lock:
+            boxes = self._find_lines(pixels)
+            recognised = self._recognise([cut(pixels, box) for box in boxes])
+        lines = []
+        for box, spans in zip(boxes, recognised, strict=True):
+            words = []
+            for text, begin, end in spans:
+                left, right = box.left + begin * box.width, box.left + end * box.width
+                words.append(Word(text, Box.between(left, box.top, right, box.bottom)))
+            if words:
+                lines.append(Line(tuple(words)))
+        return in_reading_order(lines)
+
+    def _find_lines(self, pixels: Pixels) -> list[Box]:
+        """Where lines of text are."""
+        import numpy
+
+        height, width = pixels.shape[:2]
+        # The model needs some room around text that fills the whole crop.
+        room = 8 if min(height, width) < 64 else 0
+        framed = numpy.pad(pixels, ((room, room), (room, room), (0, 0)), mode="edge") if room else pixels
+        found: Any = self._engine(
+            numpy.ascontiguousarray(framed[:, :, ::-1]), use_det=True, use_cls=False, use_rec=False
+        )
+        boxes = []
+        for corners in [] if found.boxes is None else found.boxes:
+            (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
+            box = Box.between(left, top, right + 1, bottom + 1).moved(-room, -room).within(Box(0, 0, width, height))
+            if box.width > 2 and box.height > 4:
+                boxes.append(box)
+        return boxes
+
+    def _recognise(self, crops: list[Pixels]) -> list[Spans]:
+        """The words of each crop with their place in it, as parts of its width."""
+        import numpy
+
+        keys = [blake2b(crop.tobytes() + repr(crop.shape).encode(), digest_size=16).digest() for crop in crops]
+        new = {key: crop for key, crop in zip(keys, crops, strict=True) if key not in self._known}
+        if new:
+            recognise = self._engine.text_rec or self._engine._load_rec_model()
+            turned = [numpy.ascontiguousarray(crop[:, :, ::-1]) for crop in new.values()]
+            out = recognise(self._input(img=turned, return_word_box=True))
+            for key, text, score, info in zip(new, out.txts, out.scores, out.word_results, strict=True):
+                self._known[key] = _spans(text, info) if score >= _SURE_ENOUGH else ()
+        recognised = [self._known[key] for key in keys]
+        for key in keys:
+            self._known.move_to_end(key)
+        while len(self._known) > _MOST_KNOWN:
+            self._known.popitem(last=False)
+        return recognised
+
+
+def _spans(text: str, info: Any) -> Spans:
+    """The words of a recognised line, each with its begin and end as a part of the line's width."""
+    columns = [column for word in info.word_cols for column in word]
+    letters = text.replace(" ", "")
+    words: list[tuple[str, float, float]] = []
+    if not letters or not info.line_txt_len or len(columns) < len(letters):
+        place = 0  # as if all letters had one width
+        for word in text.split(" "):
+            if word:
+                words.append((word, place / len(text), (place + len(word)) / len(text)))
+            place += len(word) + 1
+        return tuple(words)
+    places = iter(columns)
+    # A space may have its own column: then there are as many columns as the text has characters.
+    spaces = len(columns) >= len(text)
+    gap = 0.5 * (columns[-1] - columns[0]) / max(1, len(text) - 1) + 0.5
+    for word in text.split(" "):
+        own = [next(places) for _ in word]
+        if spaces:
+            next(places, None)
+        if own:
+            begin, end = (own[0] + 0.5 - gap) / info.line_txt_len, (own[-1] + 0.5 + gap) / info.line_txt_len
+            words.append((word, max(0.0, begin), min(1.0, end)))
+    return tuple(words)
+
+
+class Tesseract:
+    """The tesseract program, which finds less of what is written small."""
+
+    def read(self, pixels: Pixels) -> list[Line]:
+        import subprocess
+        from io import BytesIO
+
+        from PIL import Image
+
+        image = Image.fromarray(pixels)
+        size = (image.width * _TESSERACT_SCALE, image.height * _TESSERACT_SCALE)
+        buffer = BytesIO()
+        image.resize(size, Image.Resampling.BICUBIC).save(buffer, "PNG", compress_level=1)
+        command = ["tesseract", "stdin", "stdout", "--psm", "11", "tsv"]
+        limits = os.environ | {"OMP_THREAD_LIMIT": str(_THREADS)}
+        done = subprocess.run(command, input=buffer.getvalue(), capture_output=True, env=limits, check=False)
+        if done.returncode:
+            raise MissingPartError(f"tesseract failed: {done.stderr.decode('utf-8', 'replace').strip()[:200]}")
+        lines: dict[tuple[str, ...], list[Word]] = {}
+        for row in done.stdout.decode("utf-8", "replace").splitlines()[1:]:
+            cells = row.split("\t")
+            if len(cells) == 12 and cells[11].strip() and float(cells[10]) > 30:
+                left, top, width, height = (int(cell) // _TESSERACT_SCALE for cell in cells[6:10])
+                lines.setdefault(tuple(cells[1:5]), []).append(Word(cells[11].strip(), Box(left, top, width, height)))
+        return in_reading_order([Line(tuple(words)) for words in lines.values()])

@@ -1,15 +1,15 @@
-"""The tool for files; where a path begins without `/`, it is from the session's directory."""
+"""`computer.files` and `computer.docs`: work on the session's files; a relative path starts in its directory."""
 
 from __future__ import annotations
 
 import base64
 from typing import Any
 
-from interpreter.computer_api.at_session import do
+from interpreter.computer_api.at_session import do, do_in_python
 from interpreter.computer_api.files.work.texts import get_close_matches_in_text
 from interpreter.computer_api.tool import Tool
 
-__all__ = ["Files", "get_close_matches_in_text"]
+__all__ = ["Docs", "Files", "get_close_matches_in_text"]
 
 # Of the original's, without a meaning here.
 _OLD = frozenset({"verbose", "python_docstrings_only"})
@@ -71,3 +71,20 @@ class Files(Tool):
     def _bytes(self, path: str) -> bytes:
         """What a file holds, for the other tools: they read no more than the session could."""
         return base64.b64decode(do(self.computer, "texts", "content", path=path))
+
+
+class Docs(Tool):
+    """Searches docstrings, here on this machine; nothing is imported for it."""
+
+    def search(
+        self,
+        query: str,
+        module: str | None = None,
+        paths: str | list[str] | None = None,
+        max_results: int = 5,
+    ) -> list[dict[str, Any]]:
+        """Find functions and classes by their docstrings, in a module or in source files; it is not imported."""
+        found: list[dict[str, Any]] = do_in_python(
+            self.computer, "docstrings", "search", query=query, module=module, paths=paths, most=max(1, max_results)
+        )
+        return found

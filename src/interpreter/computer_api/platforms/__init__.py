@@ -43,17 +43,17 @@ BACK_ENDS = {
         "clipboard": "wayland:WaylandClipboard",
     },
     "macos": {
-        "screen": "macos:MacScreen",
-        "windows": "macos:MacWindows",
+        "screen": "portable:MacScreen",
+        "windows": "portable:MacWindows",
         "input": "portable:PynputInput",
         "stop_key": "portable:PynputStopKey",
-        "clipboard": "macos:MacClipboard",
+        "clipboard": "portable:MacClipboard",
     },
     "windows": {
-        "screen": "windows:WindowsScreen",
+        "screen": "portable:WindowsScreen",
         "input": "portable:PynputInput",
         "stop_key": "portable:PynputStopKey",
-        "clipboard": "windows:WindowsClipboard",
+        "clipboard": "portable:WindowsClipboard",
     },
 }
 MISSING = {

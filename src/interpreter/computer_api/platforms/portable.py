@@ -5,6 +5,8 @@ Those by pynput and by commands follow the documentation; they have not been tes
 
 from __future__ import annotations
 
+import ctypes
+import json
 import subprocess
 import sys
 import threading
@@ -15,6 +17,7 @@ from shutil import which
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.platforms import (
+    Application,
     Box,
     InputDevice,
     Monitor,
@@ -22,12 +25,14 @@ from interpreter.computer_api.platforms import (
     Screen,
     SystemClipboard,
     UnknownKey,
+    Window,
     needed,
 )
 from interpreter.errors import ComputerError
 
 if TYPE_CHECKING:
     from PIL.Image import Image
+
 
 # Names of keys that differ in pynput.
 _PYNPUT_NAMES = {
@@ -269,3 +274,162 @@ def keysym_name(key: str) -> str:
     if key.startswith("num") and key[3:].isdigit():
         return f"KP_{key[3:]}"
     return _KEYSYMS.get(key) or key.upper()
+
+
+PERMISSIONS = (
+    "macOS does not let this program see the screen. Open System Settings > Privacy & Security, allow your terminal "
+    "under Screen & System Audio Recording (to see) and under Accessibility (to use mouse and keyboard), and start it "
+    "anew."
+)
+_LIMIT = 20
+_ALL = """
+const found = [];
+for (const p of Application("System Events").processes.whose({visible: true})()) {
+  p.windows().forEach((w, i) => {
+    found.push({pid: p.unixId(), application: p.name(), title: w.name() || "", box: [...w.position(), ...w.size()],
+                active: p.frontmost() && i === 0});
+  });
+}
+JSON.stringify(found)
+"""
+_ONE = """
+const p = Application("System Events").processes.whose({{unixId: {pid}}})()[0];
+const w = p.windows.whose({{name: {title}}})()[0];
+{action}
+"""
+
+
+class MacScreen(CapturedScreen):
+    """The screen of the signed-in user, counted in points as the mouse does."""
+
+    def __init__(self) -> None:
+        self._quartz: Any = needed("Quartz", "Seeing the screen of macOS")
+        if not self._quartz.CGPreflightScreenCaptureAccess():
+            self._quartz.CGRequestScreenCaptureAccess()
+            raise NoDisplayError(PERMISSIONS)
+        super().__init__()
+
+    def windows(self) -> list[Window]:
+        quartz = self._quartz
+        which = quartz.kCGWindowListOptionOnScreenOnly | quartz.kCGWindowListExcludeDesktopElements
+        found = []
+        for each in quartz.CGWindowListCopyWindowInfo(which, quartz.kCGNullWindowID) or ():
+            bounds = each.get("kCGWindowBounds", {})
+            box = Box(*(int(bounds.get(name, 0)) for name in ("X", "Y", "Width", "Height")))
+            owner = str(each.get("kCGWindowOwnerName", ""))
+            title = str(each.get("kCGWindowName", "") or owner)
+            # The layer of ordinary windows is 0; menus, the bar and the dock are above.
+            popup = each.get("kCGWindowLayer", 0) != 0
+            pid = each.get("kCGWindowOwnerPID")
+            if box.area:
+                found.append(Window(int(each["kCGWindowNumber"]), title, owner, box, box, pid, popup))
+        return found
+
+    def active_window(self) -> Window | None:
+        return next((window for window in self.windows() if not window.popup), None)
+
+
+class MacWindows:
+    """The windows of all applications. A window has no number here: its id is its place in the list of all."""
+
+    def all(self) -> list[Window]:
+        found = []
+        for number, each in enumerate(json.loads(_script(_ALL)), 1):
+            box = Box(*each["box"])
+            found.append(
+                Window(number, each["title"], each["application"], box, box, each["pid"], active=each["active"])
+            )
+        return found
+
+    def focus(self, window: int) -> bool:
+        self._tell(self._window(window), 'p.frontmost = true; w.actions["AXRaise"].perform();')
+        return True
+
+    def place(self, window: int, x: int | None, y: int | None, width: int | None, height: int | None) -> None:
+        now = self._window(window)
+        wanted = [
+            given if given is not None else old for given, old in zip((x, y, width, height), now.box, strict=True)
+        ]
+        self._tell(now, f"w.position = {wanted[:2]}; w.size = {wanted[2:]};")
+
+    def close(self, window: int) -> bool:
+        before = self._window(window)
+        self._tell(before, 'w.buttons.whose({subrole: "AXCloseButton"})()[0].click();')
+        return not any((each.pid, each.title) == (before.pid, before.title) for each in self.all())
+
+    def launch(self, application: Application, args: list[str]) -> Window:
+        # With -W it would wait for the end; without, it waits until the application has started.
+        ran = subprocess.run([*application.command, *args], capture_output=True, timeout=_LIMIT * 3, check=False)
+        if ran.returncode:
+            raise ComputerError(ran.stderr.decode(errors="replace").strip())
+        found = next((each for each in self.all() if each.active), None)
+        if found is None:
+            raise ComputerError(f"{application.name} was started, but shows no window.")
+        return found
+
+    def _window(self, number: int) -> Window:
+        return next(each for each in self.all() if each.id == number)
+
+    def _tell(self, window: Window, action: str) -> None:
+        _script(_ONE.format(pid=window.pid, title=json.dumps(window.title), action=action))
+
+
+def _script(source: str) -> str:
+    ran = subprocess.run(
+        ["osascript", "-l", "JavaScript", "-e", source], capture_output=True, text=True, timeout=_LIMIT, check=False
+    )
+    if ran.returncode:
+        raise ComputerError(
+            f"macOS did not let us: {ran.stderr.strip()}. Allow it under System Settings, Privacy & Security, "
+            "Accessibility."
+        )
+    return ran.stdout
+
+
+class MacClipboard(CommandClipboard):
+    package = "macOS"
+    text_command = ("pbpaste",)
+    put_text_command = ("pbcopy",)
+
+
+class _Rectangle(ctypes.Structure):
+    _fields_ = [(side, ctypes.c_long) for side in ("left", "top", "right", "bottom")]
+
+
+class WindowsScreen(CapturedScreen):
+    """The desktop of the signed-in user."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._user: Any = vars(ctypes)["windll"].user32
+
+    def windows(self) -> list[Window]:
+        handles: list[int] = []
+        kind = vars(ctypes)["WINFUNCTYPE"](ctypes.c_bool, ctypes.c_void_p, ctypes.c_void_p)
+
+        def each(handle: int, _: Any) -> bool:
+            handles.append(handle)
+            return True
+
+        self._user.EnumWindows(kind(each), 0)  # topmost first
+        seen = (handle for handle in handles if self._user.IsWindowVisible(handle) and not self._user.IsIconic(handle))
+        return [window for handle in seen if (window := self._window(handle)).title and window.box.area]
+
+    def active_window(self) -> Window | None:
+        handle = self._user.GetForegroundWindow()
+        return self._window(handle) if handle else None
+
+    def _window(self, handle: int) -> Window:
+        text = ctypes.create_unicode_buffer(512)
+        self._user.GetWindowTextW(handle, text, 512)
+        corners, pid = _Rectangle(), ctypes.c_ulong()
+        self._user.GetWindowRect(handle, ctypes.byref(corners))
+        self._user.GetWindowThreadProcessId(handle, ctypes.byref(pid))
+        box = Box.between(corners.left, corners.top, corners.right, corners.bottom)
+        return Window(handle, text.value, "", box, box, pid.value)
+
+
+class WindowsClipboard(CommandClipboard):
+    package = "PowerShell"
+    text_command = ("powershell", "-NoProfile", "-Command", "Get-Clipboard -Raw")
+    put_text_command = ("powershell", "-NoProfile", "-Command", "$input | Set-Clipboard")

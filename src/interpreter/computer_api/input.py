@@ -1,0 +1,555 @@
+"""`computer.mouse`, `computer.keyboard` and `computer.clipboard`: the input device they share, and how to stop it."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
+
+from interpreter.computer_api.platforms import (
+    BUTTONS,
+    AmbiguousTarget,
+    InputDevice,
+    InputLost,
+    NoDisplayError,
+    NotFoundOnScreenError,
+    PointerElsewhere,
+    StoppedByUser,
+    UnknownKey,
+    open_clipboard,
+    open_input,
+    open_stop_key,
+)
+from interpreter.computer_api.tool import Picture, Tool, acts
+from interpreter.errors import ComputerError
+
+if TYPE_CHECKING:
+    from interpreter.computer_api.computer import Computer
+
+
+STOP_KEY = ("ctrl", "alt", ".")
+# How near to a corner counts: a mouse that is flung there ends on the last pixel.
+_CORNER = 1
+
+_devices: weakref.WeakKeyDictionary[Computer, InputDevice] = weakref.WeakKeyDictionary()
+_closers: weakref.WeakKeyDictionary[Computer, weakref.finalize[[], Computer]] = weakref.WeakKeyDictionary()
+_left_at: weakref.WeakKeyDictionary[InputDevice, tuple[int, int]] = weakref.WeakKeyDictionary()
+
+
+def device_of(computer: Computer) -> InputDevice:
+    """The input device of a computer; opened on first use, and again when it is lost."""
+    before = _devices.get(computer)
+    if before is None or before.is_lost:
+        made = _devices[computer] = open_input()
+        # Also at exit: a modifier that stays down would spoil the user's keyboard.
+        _closers[computer] = weakref.finalize(computer, made.close)
+        if before is not None:
+            made.release()
+    return _devices[computer]
+
+
+def position_of(computer: Computer) -> tuple[int, int]:
+    """Where the pointer is, also if an interrupt in another thread has just closed the device."""
+    try:
+        return device_of(computer).position()
+    except InputLost:
+        return device_of(computer).position()
+
+
+def release(computer: Computer) -> None:
+    """Release the keys and buttons that a computer still holds."""
+    if computer not in _devices:
+        return
+    with suppress(NoDisplayError):  # then there is nothing to release
+        device = device_of(computer)
+        device.release()
+        if device.is_lost:  # an interrupt cut it off meanwhile, and keys may still be down
+            device_of(computer).release()
+
+
+def close_device(computer: Computer) -> None:
+    """Close the input device of a computer, if it is open."""
+    release(computer)
+    if _devices.pop(computer, None) is not None:
+        _closers.pop(computer)()
+
+
+@contextmanager
+def acting(computer: Computer) -> Iterator[InputDevice]:
+    """One action with the input device; StoppedByUser if the user has moved the pointer to a corner since the last."""
+    device = device_of(computer)
+    x, y = device.position()
+    width, height = device.size()
+    in_corner = min(x, width - 1 - x) <= _CORNER and min(y, height - 1 - y) <= _CORNER
+    if _left_at.setdefault(device, (x, y)) != (x, y) and in_corner:
+        raise StoppedByUser()
+    try:
+        yield device
+    finally:
+        _left_at[device] = device.position()
+
+
+def press_together(device: InputDevice, keys: list[str], interval: float = 0) -> None:
+    """Press keys one after the other, and release them whatever happens."""
+    held: list[str] = []
+    try:
+        for key in keys:
+            if held and interval:
+                time.sleep(interval)
+            held.append(key)
+            device.key(key, True)
+    finally:
+        for key in reversed(held):
+            device.key(key, False)
+
+
+class StopWatch:
+    """Calls `on_stop` once, from its own thread, when the stop key is pressed, whichever window is in front."""
+
+    def __init__(self, on_stop: Callable[[], None], keys: tuple[str, ...] = STOP_KEY) -> None:
+        self._on_stop = on_stop
+        self._once = threading.Lock()
+        self._stop_key = open_stop_key(keys, self._stopped)
+
+    def start(self) -> StopWatch:
+        self._stop_key.start()
+        return self
+
+    def close(self) -> None:
+        self._stop_key.close()
+
+    def __enter__(self) -> StopWatch:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _stopped(self) -> None:
+        if self._once.acquire(blocking=False):
+            self._on_stop()
+
+
+# Spellings of the same key; the first of each line is the name that the devices know.
+_SPELLINGS = """
+enter return \\n \\r
+esc escape
+tab \\t
+space spacebar
+backspace back
+delete del
+insert ins
+home
+end
+pageup pgup page_up
+pagedown pgdn page_down
+up arrowup uparrow
+down arrowdown downarrow
+left arrowleft leftarrow
+right arrowright rightarrow
+capslock caps_lock
+numlock num_lock
+scrolllock scroll_lock
+printscreen print prtsc prtscr prntscrn print_screen
+pause break
+menu apps contextmenu
+ctrl control ctrlleft controlleft lctrl
+ctrlright controlright rctrl
+shift shiftleft lshift
+shiftright rshift
+alt altleft lalt option optionleft
+altright ralt optionright
+altgr
+super win windows winleft meta lsuper
+superright winright
+add
+subtract
+multiply
+divide
+decimal
+volumeup
+volumedown
+volumemute mute
+playpause
+nexttrack
+prevtrack
+browserback
+browserforward
+"""
+_NAMES = {
+    spelling.replace("\\n", "\n").replace("\\r", "\r").replace("\\t", "\t"): line.split()[0]
+    for line in _SPELLINGS.split("\n")
+    for spelling in line.split()
+}
+_NAMES |= {name: name for name in [f"f{number}" for number in range(1, 25)] + [f"num{digit}" for digit in range(10)]}
+# What is Command on a Mac is Control everywhere else.
+_NAMES |= dict.fromkeys(("cmd", "command", "commandleft"), "cmd" if sys.platform == "darwin" else "ctrl")
+
+
+def key_name(name: str) -> str:
+    """The key that a name means: the device's name for it, or a character."""
+    if not isinstance(name, str) or not name:
+        raise UnknownKey(f"A key is told by its name, such as 'enter' or 'a', not by {name!r}.")
+    if found := _NAMES.get(name) or _NAMES.get(name.strip().lower().replace(" ", "").replace("-", "")):
+        return found
+    if len(name) == 1:
+        return "space" if name == " " else name
+    near = difflib.get_close_matches(name.lower(), _NAMES, 3, 0.5)
+    hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else " Names are like 'enter', 'ctrl', 'f5', 'a'."
+    raise UnknownKey(f"There is no key {name!r}.{hint} To type text, use computer.keyboard.write.")
+
+
+def chords(names: Iterable[str | Iterable[str]]) -> list[list[str]]:
+    """The keys to press one after the other: names and combinations such as 'ctrl+s', alone or in lists."""
+    found: list[list[str]] = []
+    for name in names:
+        if not isinstance(name, str):
+            found += chords(name)
+        elif len(name) > 1 and name.endswith("+"):  # the plus itself, as in 'ctrl++'
+            found.append([key_name(part) for part in (*name[:-1].rstrip("+").split("+"), "+")])
+        elif len(name) > 1 and "+" in name:
+            found.append([key_name(part.strip()) for part in name.split("+")])
+        else:
+            found.append([key_name(name)])
+    if not found:
+        raise UnknownKey("Name the keys: press('enter'), hotkey('ctrl', 's').")
+    return found
+
+
+class Keyboard(Tool):
+    """Types text and presses keys, in the window that has the keyboard."""
+
+    @acts
+    def write(self, text: str, interval: float | None = None, delay: float = 0.30, **kw: Any) -> None:
+        """Type any text; a line break presses Enter. `interval`: seconds between characters."""
+        if not isinstance(text, str):
+            raise TypeError(f"write takes a text, not {text!r:.60}: write(str(...)).")
+        with acting(self.computer) as device:
+            # A long text is pasted; `delay` is how long the program has until the clipboard is restored.
+            if interval or not device.pastes(text) or not paste_text(self.computer.clipboard, device, text, delay):
+                device.type(text, interval or 0)
+
+    @acts
+    def press(self, *args: str | Iterable[str], presses: int = 1, interval: float = 0.1) -> None:
+        """Press keys one after the other: `press("enter")`, `press("ctrl+s")`, `press("down", presses=3)`."""
+        pressed = chords(args)
+        with acting(self.computer) as device:
+            for number in range(presses):
+                for chord in pressed:
+                    if number or chord is not pressed[0]:
+                        time.sleep(interval)
+                    press_together(device, chord)
+            device.settle()
+
+    @acts
+    def press_and_release(self, *args: str | Iterable[str], presses: int = 1, interval: float = 0.1) -> None:
+        """The same as `press`."""
+        self.press(*args, presses=presses, interval=interval)
+
+    @acts
+    def hotkey(self, *args: str | Iterable[str], interval: float = 0.1) -> None:
+        """Press keys together: `hotkey("ctrl", "shift", "t")`."""
+        together = [key for chord in chords(args) for key in chord]
+        with acting(self.computer) as device:
+            press_together(device, together, interval)
+            device.settle()
+
+    @acts
+    def down(self, key: str) -> None:
+        """Press a key and hold it until `up`."""
+        with acting(self.computer) as device:
+            device.key(key_name(key), True)
+
+    @acts
+    def up(self, key: str) -> None:
+        """Let go of a key."""
+        with acting(self.computer) as device:
+            device.key(key_name(key), False)
+
+    def terminate(self) -> None:
+        close_device(self.computer)
+
+
+# Programs see a drag as a user's: in steps, over a fraction of a second.
+_STEP, _FEWEST_STEPS, _MOST_STEPS, _STEP_TIME = 12, 8, 40, 0.008
+_HOW = "Give a text that is on the screen, an element, or coordinates: click('Save') or click(x=100, y=200)."
+
+
+class Mouse(Tool):
+    """Moves the pointer and clicks. A target is a text, a description of an icon, an element, or coordinates."""
+
+    @acts
+    def scroll(self, clicks: int, sideways: int = 0) -> None:
+        """Turn the wheel: up for a positive number, down for a negative one; `sideways` to the right."""
+        with acting(self.computer) as device:
+            device.scroll(int(clicks), int(sideways))
+            device.settle()
+
+    def position(self) -> tuple[int, int]:
+        """Where the pointer is, in pixels of the screen."""
+        return position_of(self.computer)
+
+    @acts
+    def move(
+        self,
+        *args: Any,
+        x: float | None = None,
+        y: float | None = None,
+        icon: str | None = None,
+        text: str | None = None,
+        screenshot: Any = None,
+    ) -> tuple[int, int]:
+        """Move the pointer to a target: `move("Save")`, `move(x=100, y=200)`."""
+        with acting(self.computer) as device:
+            return self._move(device, args, x=x, y=y, icon=icon, text=text, screenshot=screenshot)
+
+    @acts
+    def click(self, *args: Any, button: str = "left", clicks: int = 1, interval: float = 0.1, **kw: Any) -> None:
+        """Click a target, or where the pointer is: `click("Save")`, `click(x=100, y=200, button="right")`."""
+        _check_button(button)
+        with acting(self.computer) as device:
+            self._move(device, args, **kw)
+            for click in range(clicks):
+                if click:
+                    time.sleep(interval)
+                device.button(button, True)
+                device.button(button, False)
+            device.settle()
+
+    @acts
+    def double_click(self, *args: Any, button: str = "left", interval: float = 0.1, **kw: Any) -> None:
+        """Click a target twice."""
+        self.click(*args, button=button, clicks=2, interval=interval, **kw)
+
+    @acts
+    def triple_click(self, *args: Any, button: str = "left", interval: float = 0.1, **kw: Any) -> None:
+        """Click a target three times, which marks a line or a paragraph."""
+        self.click(*args, button=button, clicks=3, interval=interval, **kw)
+
+    @acts
+    def right_click(self, *args: Any, **kw: Any) -> None:
+        """Click a target with the right button."""
+        self.click(*args, **({"button": "right"} | kw))
+
+    @acts
+    def down(self, button: str = "left") -> None:
+        """Press a button and hold it."""
+        _check_button(button)
+        with acting(self.computer) as device:
+            device.button(button, True)
+
+    @acts
+    def up(self, button: str = "left") -> None:
+        """Let go of a button."""
+        _check_button(button)
+        with acting(self.computer) as device:
+            device.button(button, False)
+
+    @acts
+    def drag(self, start: Any, end: Any, button: str = "left") -> None:
+        """Press on one target, move to another, and let go: `drag((10, 20), (90, 20))`."""
+        _check_button(button)
+        with acting(self.computer) as device:
+            begin, goal = (
+                find_target(self.computer, device.size(), (target,)) or device.position() for target in (start, end)
+            )
+            _put(device, *begin)
+            device.button(button, True)
+            try:
+                across, down = goal[0] - begin[0], goal[1] - begin[1]
+                steps = min(max(max(abs(across), abs(down)) // _STEP, _FEWEST_STEPS), _MOST_STEPS)
+                for step in range(1, steps):
+                    device.move(round(begin[0] + across * step / steps), round(begin[1] + down * step / steps))
+                    time.sleep(_STEP_TIME)
+                _put(device, *goal)
+            finally:
+                device.button(button, False)
+            device.settle()
+
+    def _move(self, device: InputDevice, args: tuple[Any, ...], **kw: Any) -> tuple[int, int]:
+        """Move to a target; where none is named, stay."""
+        x, y = find_target(self.computer, device.size(), args, **kw) or device.position()
+        if (x, y) != device.position():
+            _put(device, x, y)
+        return x, y
+
+    def terminate(self) -> None:
+        close_device(self.computer)
+
+
+def _check_button(button: str) -> None:
+    if button not in BUTTONS:
+        raise ValueError(f"There is no mouse button {button!r}; there are {', '.join(BUTTONS)}.")
+
+
+def _put(device: InputDevice, x: int, y: int) -> None:
+    """Move, and make sure of it: the user may be moving the mouse as well."""
+    for _ in range(2):
+        device.move(x, y)
+        if device.position() == (x, y):
+            return
+    raise PointerElsewhere(
+        f"The pointer is at {device.position()} and not at {(x, y)}: somebody else moves it, or a program holds it."
+    )
+
+
+def find_target(
+    computer: Computer,
+    size: tuple[int, int],
+    args: tuple[Any, ...],
+    x: float | None = None,
+    y: float | None = None,
+    icon: str | None = None,
+    text: str | None = None,
+    screenshot: Any = None,
+    **others: Any,
+) -> tuple[int, int] | None:
+    """The pixel of a target, None where none is named. `size` is the screen's."""
+    if others:
+        raise TypeError(f"A target has no {', '.join(map(repr, others))}. {_HOW}")
+    if len(args) == 2 and all(isinstance(value, int | float) for value in args):
+        x, y = args
+    elif len(args) > 1:
+        raise ValueError(f"One target at a time, not {len(args)}. {_HOW}")
+    if args == (None,):
+        raise ValueError(f"The target is None. {_HOW}")  # the result of a search that found nothing: no click anywhere
+    target = next((value for value in (*args, text, icon) if value is not None), None)
+    if x is not None or y is not None:
+        target = (x, y)
+    if isinstance(target, Mapping) and "ref" not in target:  # an element with a ref may have moved since
+        target = (target.get("x"), target.get("y")) if "x" in target else target.get("coordinates")
+        if target is None:
+            raise ValueError(f"There is no place in that. {_HOW}")
+    if target is None:
+        return None
+    if not isinstance(target, list | tuple):
+        return _locate(computer, target, screenshot)
+    if len(target) != 2 or not all(isinstance(value, int | float) for value in target):
+        raise ValueError(f"{target!r} is no place on the screen. {_HOW}")
+    across, down = target
+    if hasattr(screenshot, "on_screen"):
+        across, down = screenshot.on_screen(across, down)
+    elif isinstance(across, float) and isinstance(down, float) and 0 <= across <= 1 and 0 <= down <= 1:
+        # As `display.find` returns places: parts of the screen's width and height.
+        across, down = across * (size[0] - 1), down * (size[1] - 1)
+    across, down = round(across), round(down)
+    if not (0 <= across < size[0] and 0 <= down < size[1]):
+        raise ValueError(f"({across}, {down}) is outside of the screen, which is {size[0]} x {size[1]}.")
+    return across, down
+
+
+def _locate(computer: Computer, target: Any, screenshot: Any) -> tuple[int, int]:
+    matches = computer.display.locate(target, screenshot)
+    if not matches:
+        raise NotFoundOnScreenError(f"Nothing on the screen is {target!r}. {_nearest(computer, target)}")
+    if len(matches) > 1:
+        computer.show(computer.display.numbered(matches))
+        listed = []
+        for number, match in enumerate(matches, 1):
+            what = " ".join(filter(None, [repr(match.text) if match.text else "", match.role]))
+            listed.append(f"{number}. x={match.x}, y={match.y}" + (f" ({what})" if what else ""))
+        raise AmbiguousTarget(
+            f"{len(matches)} things on the screen are {target!r}. Say which one by its coordinates:\n"
+            + "\n".join(listed)
+        )
+    return matches[0].x, matches[0].y
+
+
+def _nearest(computer: Computer, target: Any) -> str:
+    """What is there instead."""
+    advice = "Look with computer.display.view(), scroll, or wait for it."
+    if not isinstance(target, str):
+        return advice
+    lines = [" ".join(words) for words in computer.display.get_text_as_list_of_lists()]
+    texts = dict.fromkeys([element["name"] for element in computer.display.elements() if element["name"]] + lines)
+    by_fold = {text.casefold(): text for text in texts}
+    near = difflib.get_close_matches(target.casefold(), by_fold, 5, 0.4)
+    return (f"The nearest are: {', '.join(repr(by_fold[text]) for text in near)}. " if near else "") + advice
+
+
+class Clipboard(Tool):
+    """What was copied: text, or a picture."""
+
+    def __init__(self, computer: Computer) -> None:
+        super().__init__(computer)
+        self.modifier_key = "command" if sys.platform == "darwin" else "ctrl"
+
+    def view(self) -> str | Picture:
+        """What is on the clipboard: a text, or a picture; an empty text if nothing is."""
+        clipboard = open_clipboard()
+        text = clipboard.text()
+        if not text and (png := clipboard.image()):
+            return _picture(png)
+        return text or ""
+
+    @acts
+    def copy(self, text: Any = None) -> str | Picture:
+        """Put a text or a picture on the clipboard; without one, copy what is marked on the screen. Returns it."""
+        clipboard = open_clipboard()
+        if isinstance(text, str):
+            clipboard.put_text(text)
+            return text
+        if text is not None:
+            picture = _picture(text)
+            clipboard.put_image(picture.png)
+            return picture
+        with acting(self.computer) as device:
+            if device.in_terminal():
+                clipboard.put_text(clipboard.selected_text() or "")
+            elif not clipboard.changed_by(lambda: _press(device, self.modifier_key, "c")):
+                raise ComputerError(
+                    "Nothing was copied: mark something in the window in front first, by a drag or ctrl+a."
+                )
+        return self.view()
+
+    @acts
+    def paste(self) -> None:
+        """Paste what is on the clipboard into the window that has the keyboard."""
+        with acting(self.computer) as device:
+            if device.in_terminal():
+                _paste_in_terminal(device, open_clipboard().text() or "")
+            else:
+                _press(device, self.modifier_key, "v")
+
+
+def paste_text(clipboard: Clipboard, device: InputDevice, text: str, delay: float) -> bool:
+    """Enter a text by a paste, and restore the clipboard; whether a program took it."""
+    if device.in_terminal():
+        return _paste_in_terminal(device, text)
+    return open_clipboard().paste_once(text, lambda: _press(device, clipboard.modifier_key, "v"), delay)
+
+
+def _paste_in_terminal(device: InputDevice, text: str) -> bool:
+    """Terminals paste the selection on Shift+Insert; line breaks at the end are keys, so that they count."""
+    line = text.rstrip("\n")
+    if line and not open_clipboard().paste_selection(line, lambda: _press(device, "shift", "insert")):
+        return False
+    for _ in range(len(text) - len(line)):
+        _press(device, "enter")
+    return True
+
+
+def _press(device: InputDevice, *keys: str) -> None:
+    """Press keys together, and wait until the program has handled them."""
+    press_together(device, ["cmd" if key == "command" else key for key in keys])
+    device.settle()
+
+
+def _picture(image: Any) -> Picture:
+    """A picture in one of its forms: a Picture, PNG bytes, or a PIL image."""
+    if isinstance(image, Picture):
+        return image
+    if hasattr(image, "save") and hasattr(image, "mode"):
+        return Picture.of(image)
+    png = image if isinstance(image, bytes) else getattr(image, "png", None)
+    if png is None:
+        raise ValueError(f"A text or a picture can be copied, not {type(image).__name__}.")
+    from PIL import Image
+
+    with Image.open(BytesIO(png)) as opened:
+        return Picture(bytes(png), opened.width, opened.height)
