@@ -1,0 +1,326 @@
+"""Files below a folder that code can write to: nothing done here leaves that folder, whatever the code swaps meanwhile.
+
+A path is checked and used in two steps, and between them code can replace a folder by a link to another place. A
+`Folder` therefore holds the folder open and resolves each name from there, without following any link.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import TracebackType
+
+CONFINED = os.open in os.supports_dir_fd
+"""Whether this system can confine file work to a folder. On Windows it cannot: there, links are checked just before."""
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_FOLLOW
+_PLACE = getattr(os, "O_PATH", 0) | _FOLDER  # a folder to name things in, which need not be readable
+_FILE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | _NO_FOLLOW  # a pipe must not block us
+_MODES = {
+    "rb": os.O_RDONLY,
+    "r+b": os.O_RDWR,
+    "wb": os.O_WRONLY | os.O_CREAT | os.O_TRUNC,
+    "ab": os.O_WRONLY | os.O_CREAT | os.O_APPEND,
+    "xb": os.O_WRONLY | os.O_CREAT | os.O_EXCL,
+    "x+b": os.O_RDWR | os.O_CREAT | os.O_EXCL,
+}
+
+
+class Folder:
+    """An open folder. Every name is relative to it, with `/` between its parts; the empty name is the folder itself.
+
+    The path that the folder is opened by is trusted, and links in it are followed. Below it, no link is followed: a
+    name that has one on the way raises OSError (ELOOP or ENOTDIR), as does one with `..` in it (EXDEV), and a link at
+    the end is the link itself, not its target. Only regular files are opened, so a pipe or a device cannot block.
+
+    Each call resolves its name anew and keeps no descriptor. If code moves a folder out of the tree during a call, that
+    call still works in the folder that was in the tree: code can only move it to where it can write itself, so this
+    gives it nothing.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = os.fspath(path)
+        self._fd: int | None = None
+        if CONFINED:
+            self._fd = os.open(self.path, _FOLDER & ~getattr(os, "O_NOFOLLOW", 0))
+
+    def fileno(self) -> int:
+        """The open descriptor."""
+        if self._fd is None:
+            raise OSError(errno.EBADF, "the folder is closed", self.path)
+        return self._fd
+
+    def close(self) -> None:
+        """Close it; another time does nothing."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            os.close(fd)
+
+    def __enter__(self) -> Folder:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_fd"):
+            self.close()
+
+    # -- contents ------------------------------------------------------------------------------------------------
+
+    def open(self, name: str, mode: str = "rb", permissions: int = 0o666, buffering: int = -1) -> BinaryIO:
+        """Open a regular file: `rb`, `r+b`, `wb`, `ab`, `xb` or `x+b`."""
+        with self._at(name) as (last, place):
+            descriptor = os.open(last, _MODES[mode] | _FILE, permissions, dir_fd=place)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise OSError(errno.EINVAL, "not a regular file", name)
+            return open(descriptor, mode.replace("x+", "w+").replace("x", "w"), buffering)  # type: ignore[return-value]
+        except BaseException:
+            os.close(descriptor)
+            raise
+
+    def read_bytes(self, name: str, limit: int = -1) -> bytes:
+        """The content of a file, or at most `limit` bytes of it."""
+        with self.open(name) as file:
+            return file.read(limit)
+
+    def write_bytes(self, name: str, data: bytes, permissions: int | None = None) -> None:
+        """Replace a file whole, or make it; one that is there keeps its permissions. A link is replaced itself."""
+        head = name.rpartition("/")[0]
+        temporary = f"{head}/.{os.urandom(8).hex()}" if head else f".{os.urandom(8).hex()}"
+        try:
+            found = self.stat(name).st_mode
+            known = stat.S_IMODE(found) if permissions is None and stat.S_ISREG(found) else permissions
+        except FileNotFoundError:
+            known = permissions
+        try:
+            with self.open(temporary, "xb") as file:
+                file.write(data)
+            if known is not None:
+                self.chmod(temporary, known)
+            self.replace(temporary, name)
+        except BaseException:
+            self.unlink(temporary, missing_ok=True)
+            raise
+
+    # -- what is there -------------------------------------------------------------------------------------------
+
+    def stat(self, name: str = "") -> os.stat_result:
+        """What is at a name; of a link, the link itself."""
+        if not name and self._fd is not None:
+            return os.fstat(self._fd)
+        with self._at(name) as (last, place):
+            return os.stat(last, dir_fd=place, follow_symlinks=False)
+
+    def exists(self, name: str) -> bool:
+        """Whether anything is there that can be reached without a link."""
+        try:
+            self.stat(name)
+        except OSError:
+            return False
+        return True
+
+    def is_dir(self, name: str = "") -> bool:
+        """Whether a folder is there that can be reached without a link."""
+        try:
+            return stat.S_ISDIR(self.stat(name).st_mode)
+        except OSError:
+            return False
+
+    def readlink(self, name: str) -> str:
+        with self._at(name) as (last, place):
+            return os.readlink(last, dir_fd=place)
+
+    def listdir(self, name: str = "") -> list[str]:
+        with self.opened(name) as place:
+            return os.listdir(place)
+
+    @contextmanager
+    def opened(self, name: str = "") -> Iterator[Any]:
+        """A folder below this one, open as long as the block runs: a descriptor, or its path where there are none."""
+        if self._fd is None:
+            yield self._checked(name)
+            return
+        descriptor = _resolve(self.fileno(), name, _FOLDER) if name else os.open(".", _FOLDER, dir_fd=self.fileno())
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    # -- changes -------------------------------------------------------------------------------------------------
+
+    def mkdir(self, name: str, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
+        try:
+            with self._at(name) as (last, place):
+                os.mkdir(last, mode, dir_fd=place)
+        except FileNotFoundError:
+            head = name.rpartition("/")[0]
+            if not parents or not head:
+                raise
+            self.mkdir(head, parents=True, exist_ok=True)
+            self.mkdir(name, mode, exist_ok=exist_ok)
+        except FileExistsError:
+            if not exist_ok or not self.is_dir(name):
+                raise
+
+    def symlink(self, target: str, name: str) -> None:
+        with self._at(name) as (last, place):
+            os.symlink(target, last, dir_fd=place)
+
+    def mkfifo(self, name: str) -> None:
+        with self._at(name) as (last, place):
+            os.mkfifo(last, dir_fd=place)
+
+    def link(self, source: str, name: str) -> None:
+        """Give the file at `source` a second name."""
+        self._both(os.link, source, name, follow_symlinks=False)
+
+    def rename(self, source: str, name: str) -> None:
+        self._both(os.rename, source, name)
+
+    def replace(self, source: str, name: str) -> None:
+        self._both(os.replace, source, name)
+
+    def unlink(self, name: str, missing_ok: bool = False) -> None:
+        try:
+            with self._at(name) as (last, place):
+                os.unlink(last, dir_fd=place)
+        except FileNotFoundError:
+            if not missing_ok:
+                raise
+
+    def rmdir(self, name: str) -> None:
+        with self._at(name) as (last, place):
+            os.rmdir(last, dir_fd=place)
+
+    def remove_tree(self, name: str, ignore_errors: bool = False) -> None:
+        """Delete a folder with everything in it."""
+        import shutil
+
+        with self._at(name) as (last, place):
+            shutil.rmtree(last, ignore_errors, dir_fd=place)
+
+    def chmod(self, name: str, mode: int) -> None:
+        """Set the permissions of a file or a folder; a link raises OSError."""
+        with self._at(name) as (last, place):
+            if os.chmod in os.supports_follow_symlinks or place is None:
+                os.chmod(last, mode, dir_fd=place, follow_symlinks=place is None)
+                return
+            # Linux has no `chmod` that does not follow links, so the file itself is opened, which needs no permission.
+            descriptor = os.open(last, getattr(os, "O_PATH", 0) | _NO_FOLLOW, dir_fd=place)
+        try:
+            if stat.S_ISLNK(os.fstat(descriptor).st_mode):
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+            os.chmod(f"/proc/self/fd/{descriptor}", mode)
+        finally:
+            os.close(descriptor)
+
+    def chown(self, name: str, user: int, group: int) -> None:
+        with self._at(name) as (last, place):
+            os.chown(last, user, group, dir_fd=place, follow_symlinks=False)
+
+    def utime(self, name: str, ns: tuple[int, int]) -> None:
+        """Set the times of the last access and the last change."""
+        with self._at(name) as (last, place):
+            os.utime(last, ns=ns, dir_fd=place, follow_symlinks=False)
+
+    # -- names ---------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _at(self, name: str) -> Iterator[tuple[str, int | None]]:
+        """The last part of a name, and the open folder that it is in."""
+        head, _, last = name.rpartition("/")
+        if not CONFINED:
+            yield os.path.join(self._checked(head), last), None
+            return
+        if last in ("..", ".") or name.startswith("/"):
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), name)
+        if not head:
+            yield last or ".", self.fileno()
+            return
+        place = _resolve(self.fileno(), head, _PLACE)
+        try:
+            yield last, place
+        finally:
+            os.close(place)
+
+    def _both(self, call: Callable[..., None], source: str, name: str, **more: bool) -> None:
+        with self._at(source) as (old, old_place), self._at(name) as (new, new_place):
+            call(old, new, src_dir_fd=old_place, dst_dir_fd=new_place, **more)
+
+    def _checked(self, name: str) -> str:
+        """The full path of a folder, for systems without descriptors."""
+        full = os.path.join(os.path.realpath(self.path), *name.split("/"))
+        if os.path.realpath(full) != os.path.normpath(full):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
+        return full
+
+
+def beneath(root: str | os.PathLike[str], path: str | os.PathLike[str]) -> tuple[Folder, str]:
+    """A folder and the name of a path in it, links resolved. OSError (EXDEV) if the path leads out of the folder.
+
+    A link that appears after this raises OSError when the name is used.
+    """
+    base, full = os.path.realpath(root), os.path.realpath(os.path.join(root, path))
+    name = os.path.relpath(full, base)
+    if name == ".." or name.startswith(f"..{os.sep}") or os.path.isabs(name):
+        raise OSError(errno.EXDEV, f"it is outside of {base}", os.fspath(path))
+    return Folder(base), "" if name == "." else name.replace(os.sep, "/")
+
+
+# -- resolving ---------------------------------------------------------------------------------------------------
+
+
+def _resolve(folder: int, name: str, flags: int) -> int:
+    """Open a folder by its name in another one."""
+    parts = name.split("/")
+    if ".." in parts or "." in parts or not all(parts) or "\0" in name:
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), name)
+    opened = -errno.ENOSYS
+    if len(parts) > 1 and (openat2 := _openat2()) is not None:
+        opened = openat2(folder, os.fsencode(name), flags)
+    if opened >= 0:
+        return opened
+    if opened not in (-errno.ENOSYS, -errno.EPERM, -errno.EAGAIN):
+        raise OSError(-opened, os.strerror(-opened), name)
+    place = folder
+    for index, part in enumerate(parts):
+        try:
+            following = os.open(part, flags if index == len(parts) - 1 else _PLACE, dir_fd=place)
+        finally:
+            if place != folder:
+                os.close(place)
+        place = following
+    return place
+
+
+@cache
+def _openat2() -> Callable[[int, bytes, int], int] | None:
+    """Linux: the system call that resolves all parts of a name at once, without links; a negative error number."""
+    if sys.platform != "linux":
+        return None
+    import ctypes
+
+    number, size = 437, 24
+    resolve = 0x02 | 0x04 | 0x08  # no magic links, no links, beneath
+    syscall = ctypes.CDLL(None, use_errno=True).syscall
+    syscall.restype, how = ctypes.c_long, ctypes.c_uint64 * 3
+
+    def openat2(folder: int, name: bytes, flags: int) -> int:
+        wanted = how(flags, 0, resolve)
+        opened: int = syscall(number, ctypes.c_long(folder), name, ctypes.byref(wanted), ctypes.c_size_t(size))
+        return opened if opened >= 0 else -ctypes.get_errno()
+
+    return openat2
