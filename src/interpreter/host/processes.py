@@ -1,0 +1,211 @@
+"""Programs that this process itself starts: nothing else on the host starts one, except for the runtimes of a session.
+
+Code in a session can write files, export variables and change its folder. None of that reaches a program started here.
+It gets the environment that we were started with, without the variables that make loaders, interpreters and tools run
+something else. It starts in the root folder, and is looked up outside the folders that sandboxed code can write to. Git
+finds no repository: what a repository configures (filters, an fsmonitor, submodules) cannot be disabled reliably.
+
+An error is always an OSError: `FileNotFoundError` if there is no such program, `TimeoutError` if it takes too long.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, NamedTuple, NoReturn
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+    Stream = int | IO[bytes] | None
+
+PIPE = -1  # subprocess.PIPE; the module is imported when it is needed
+TIMEOUT = 60.0
+MOST_OUTPUT = 50_000_000
+_NEUTRAL_FOLDER = os.path.abspath(os.sep)
+_SEARCH_PATHS = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
+_DROPPED = tuple("LD_ DYLD_ PYTHON PERL RUBY GIT_ BASH_ GLIBC_ _JAVA JDK_JAVA JAVA_TOOL LESS".split())
+_DROPPED_NAMES = frozenset(
+    "ENV SHELLOPTS BASHOPTS PS4 IFS NODE_OPTIONS NODE_PATH CLASSPATH LUA_INIT VIRTUAL_ENV CONDA_PREFIX GCONV_PATH "
+    "LOCPATH OPENSSL_CONF OPENSSL_MODULES OPENSSL_ENGINES GTK_MODULES GTK_PATH GIO_EXTRA_MODULES GIO_MODULE_DIR "
+    "QT_PLUGIN_PATH RIPGREP_CONFIG_PATH".split()
+)
+_writable_by_code: set[str] = set()
+
+
+class Completed(NamedTuple):
+    """How a program ended, and what it wrote."""
+
+    returncode: int
+    stdout: bytes
+    stderr: bytes
+
+    @property
+    def text(self) -> str:
+        return self.stdout.decode("utf-8", "replace")
+
+    @property
+    def complaint(self) -> str:
+        """The last line of its standard error."""
+        lines = self.stderr.decode("utf-8", "replace").strip().splitlines()
+        return lines[-1].strip() if lines else f"it ended with exit code {self.returncode}"
+
+
+def run(
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str] | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+    stdin: bytes = b"",
+    timeout: float = TIMEOUT,
+    most: int = MOST_OUTPUT,
+) -> Completed:
+    """Run a program to its end. `env` is added to our own environment."""
+    import tempfile
+
+    with tempfile.TemporaryFile() as file:
+        file.write(stdin)
+        file.seek(0)
+        process = start(argv, env=env, cwd=cwd, stdin=file, stdout=PIPE, stderr=PIPE)
+    return collect(process, timeout, most)
+
+
+def collect(process: Popen[bytes], timeout: float = TIMEOUT, most: int = MOST_OUTPUT) -> Completed:
+    """Wait for a program whose outputs are pipes. It is killed if it takes too long or writes too much."""
+    import threading
+    import time
+    from subprocess import TimeoutExpired
+
+    def read(stream: IO[bytes], kept: bytearray) -> None:
+        with stream:
+            while piece := os.read(stream.fileno(), 65536):
+                kept += piece
+                if len(kept) > most:
+                    kill(process)
+                    return
+
+    deadline = time.monotonic() + timeout
+    outputs = (bytearray(), bytearray())
+    pipes = zip((process.stdout, process.stderr), outputs, strict=True)
+    readers = [threading.Thread(target=read, args=pipe, daemon=True) for pipe in pipes if pipe[0]]
+    try:
+        for reader in readers:
+            reader.start()
+        for reader in readers:
+            reader.join(max(0.0, deadline - time.monotonic()))
+        if any(reader.is_alive() for reader in readers):
+            raise TimeoutExpired(process.args, timeout)
+        process.wait(max(0.1, deadline - time.monotonic()))
+    except TimeoutExpired:
+        raise TimeoutError(errno.ETIMEDOUT, f"it took more than {timeout:g} seconds") from None
+    finally:
+        kill(process)
+        process.wait()
+    if any(len(kept) > most for kept in outputs):
+        raise OSError(errno.EFBIG, f"it wrote more than {most:,} bytes")
+    return Completed(process.returncode, *map(bytes, outputs))
+
+
+def start(
+    argv: Sequence[str],
+    *,
+    interactive: bool = False,
+    env: Mapping[str, str] | None = None,
+    cwd: str | os.PathLike[str] | None = None,
+    stdin: Stream = None,
+    stdout: Stream = None,
+    stderr: Stream = None,
+    pass_fds: Sequence[int] = (),
+) -> Popen[bytes]:
+    """Start a program, by default without input and output.
+
+    `interactive` is for the user's own programs, such as an editor: they get the terminal, the user's whole environment
+    and the folder we are in.
+    """
+    import subprocess
+
+    program = which(argv[0])
+    if program is None:
+        raise FileNotFoundError(errno.ENOENT, "No such program outside the folders that code can write to", argv[0])
+    silent = None if interactive else subprocess.DEVNULL
+    return subprocess.Popen(
+        [program, *argv[1:]],
+        env={**os.environ, **(env or {})} if interactive else environment(env),
+        cwd=cwd or (None if interactive else _NEUTRAL_FOLDER),
+        start_new_session=not interactive,  # Ctrl-C is for us, and what it starts ends with it
+        stdin=silent if stdin is None else stdin,
+        stdout=silent if stdout is None else stdout,
+        stderr=silent if stderr is None else stderr,
+        pass_fds=pass_fds,
+    )
+
+
+def become(argv: list[str], env: Mapping[str, str]) -> NoReturn:
+    """Replace this process by one of the user's own programs, in the user's environment and folder."""
+    os.execvpe(argv[0], argv, {**os.environ, **env})
+
+
+def kill(process: Popen[bytes]) -> None:
+    """End a program and what it started; nothing if its end is known already."""
+    if process.returncode is not None:
+        return
+    try:
+        if hasattr(os, "killpg") and os.getpgid(process.pid) == process.pid:
+            os.killpg(process.pid, 9)
+        else:
+            process.kill()
+    except (ProcessLookupError, PermissionError):
+        pass
+
+
+def python(*arguments: str, packages: bool = False) -> list[str]:
+    """A command line for our own Python, which imports nothing from outside its library, or also our `packages`."""
+    return [sys.executable, *(("-E", "-P") if packages else ("-I", "-S")), *arguments]
+
+
+def which(program: str) -> str | None:
+    """Where a program is. One that sandboxed code could have written does not count."""
+    import shutil
+
+    for folder in _search_path(os.environ.get("PATH", os.defpath)):
+        found = shutil.which(program, path=folder)
+        if found and os.path.isabs(found) and not is_exposed(found):
+            return found
+    return None
+
+
+def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The environment for a program of ours: what we were started with, less what would change which code it runs."""
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(_DROPPED) and name not in _DROPPED_NAMES
+    }
+    for name in _SEARCH_PATHS:
+        if folders := os.pathsep.join(_search_path(os.environ.get(name, ""))):
+            kept[name] = folders
+    return {**kept, "GIT_DIR": os.devnull, **(more or {})}
+
+
+def distrust(*folders: str | os.PathLike[str]) -> None:
+    """Note folders that sandboxed code can write to: nothing in them is run."""
+    _writable_by_code.update(map(os.path.realpath, folders))
+
+
+def is_exposed(path: str) -> bool:
+    """Whether sandboxed code can write there. Our own installation is protected, even inside such a folder."""
+    ours = os.path.realpath(sys.prefix)
+    places = [place for place in (os.path.abspath(path), os.path.realpath(path)) if not _is_inside(place, ours)]
+    return any(_is_inside(place, folder) for place in places for folder in _writable_by_code)
+
+
+def _is_inside(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
+
+
+def _search_path(value: str) -> Iterator[str]:
+    for folder in value.split(os.pathsep):
+        if os.path.isabs(folder) and not is_exposed(folder):
+            yield folder
