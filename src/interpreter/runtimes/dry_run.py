@@ -15,11 +15,10 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import NotPreviewableError
 from interpreter.messages import Chunk
-from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.block import notice
 from interpreter.runtimes.calls import DryRunTools
 from interpreter.runtimes.live import how_done, how_it_ended
@@ -39,34 +38,6 @@ MOST = 3  # places to try for a layer: not every file system can hold one
 LOCK = "lock"
 PREFIX = "interpreter-view-"
 TIMEOUT = 60.0  # seconds
-
-
-class DryRun(Protocol):
-    """A copy of a runtime in an overlay: the block runs in the copy, and then one of the two is kept."""
-
-    lost: list[str]
-    """What the copy lacks that the runtime has: connections, threads, pipes."""
-
-    @property
-    def active(self) -> BaseLanguage:
-        """The language that runs the block; `stop` works on it."""
-
-    def run(self, code: str) -> Iterator[Chunk]:
-        """Run the block and yield its chunks; an interrupt ends it as any other."""
-
-    @property
-    def died(self) -> bool:
-        """Whether the copy ended: then it cannot be kept."""
-
-    @property
-    def denied(self) -> list[Denied]:
-        """What the block tried to do and could not."""
-
-    def keep(self) -> list[str]:
-        """Continue with the copy, in the real file system; what could not come along."""
-
-    def drop(self) -> None:
-        """End the copy and everything that it started: the runtime is as it was."""
 
 
 class Overlay:
@@ -215,8 +186,8 @@ class PythonDryRun:
     """A dry run in a fork of the worker, until the choice between the two processes."""
 
     def __init__(self, language: Python, overlay: Overlay) -> None:
-        self.lost: list[str] = []
-        self.active = language
+        self.lost: list[str] = []  # what the copy lacks that the runtime has: connections, threads, pipes
+        self.active = language  # runs the block; `stop` works on it
         self._overlay = overlay
         self._done: Frame | None = None
         self._over = False
@@ -249,6 +220,7 @@ class PythonDryRun:
         self.lost = [*ready["lost"], *outside]
 
     def run(self, code: str) -> Iterator[Chunk]:
+        """Run the block and yield its chunks; an interrupt ends it as any other."""
         language, runtime = self.active, self._runtime
         language.stopped = False
         fields = language.run_fields()
@@ -276,10 +248,12 @@ class PythonDryRun:
 
     @property
     def died(self) -> bool:
+        """Whether the copy ended: then it cannot be kept."""
         return self._over or self._done is None or not self._runtime.alive
 
     @property
     def denied(self) -> list[Denied]:
+        """What the block tried to do and could not."""
         said = (self._done or {}).get("denied", {"paths": [], "hosts": []})
         hosts = [Denied("network", "python", host) for host in said["hosts"]]
         paths = [Denied("write", "python", path) for path in said["paths"]]
@@ -292,6 +266,7 @@ class PythonDryRun:
     # -- the choice ----------------------------------------------------------------------------------------------
 
     def keep(self) -> list[str]:
+        """Continue with the copy, in the real file system; what could not come along."""
         self._over = True
         self._gate.open(self._overlay.place)
         runtime, place = self._runtime, self._overlay.place
@@ -306,6 +281,7 @@ class PythonDryRun:
         return [*self.lost, *(each for each in answer["lost"] if each not in self.lost), *left]
 
     def drop(self) -> None:
+        """End the copy and everything that it started: the runtime is as it was."""
         if self._over:
             return
         self._over = True
@@ -375,3 +351,7 @@ class ShellDryRun:
         self._over = True
         self.active.terminate()
         self._gate.open(self._overlay.place)
+
+
+DryRun = PythonDryRun | ShellDryRun
+"""A copy of a runtime in an overlay: the block runs in the copy, and then one of the two is kept."""

@@ -1,10 +1,5 @@
-"""Shell: bash or zsh in a live runtime; PowerShell on Windows."""
+"""Shell: bash or zsh in a live runtime."""
 
-import sys
-
-if sys.platform == "win32":
-    from interpreter.runtimes.shell.powershell import PowerShell as Shell
-else:
-    from interpreter.runtimes.shell.language import Shell
+from interpreter.runtimes.shell.language import Shell
 
 __all__ = ["Shell"]

@@ -93,7 +93,7 @@ SPOKEN = ("bash", "zsh")
 SYNTAX_ERROR = 2
 FAREWELL = b"builtin trap - EXIT; exit\n"  # the state is saved, and it is not the user's exit
 VARIABLE = re.compile(r"\$\{?(\w*)\Z")
-STARTER = Path(__file__).parent.with_name("python") / "driver" / "start_in_view.py"  # enters an overlay
+STARTER = Path(__file__).parent.with_name("python") / "driver" / "start.py"  # enters an overlay
 NOT_FOR_US = ("BASH_ENV", "ENV")  # files that a shell without a prompt would run at its start
 
 
