@@ -12,7 +12,6 @@ import threading
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import AbstractContextManager
 from itertools import groupby
 from typing import Any, Literal, NamedTuple, Protocol
 
@@ -176,7 +175,8 @@ class EventLog:
         self._entries: list[_Entry] = []
         self._next = 1
         self._kept = 0  # characters, of all entries but the newest
-        self._lock = threading.RLock()
+        self.writing = threading.RLock()
+        """While this is held, no other thread publishes."""
         self._wakes: dict[object, Callable[[], None]] = {}
         self.closed = False
         self.history: Callable[[], Iterable[Past]] = tuple
@@ -187,21 +187,16 @@ class EventLog:
         """The number of the newest event."""
         return self._next - 1
 
-    @property
-    def writing(self) -> AbstractContextManager[Any]:
-        """While this is entered, no other thread publishes."""
-        return self._lock
-
     def continue_after(self, number: int) -> None:
         """Continue the numbers of an earlier run of the session."""
-        with self._lock:
+        with self.writing:
             self._next = max(self._next, number + 1)
 
     # -- publishing ----------------------------------------------------------------------------------------------
 
     def publish(self, kind: str, data: dict[str, Any], ids: Ids = Ids(), sink: Sink | None = None) -> Event:  # noqa: B008 - a tuple
         """Number an event, record it, and let readers see it."""
-        with self._lock:
+        with self.writing:
             event = self.add(kind, data, ids, sink)
         self.wake()
         return event
@@ -210,7 +205,7 @@ class EventLog:
 
     def add(self, kind: str, data: dict[str, Any], ids: Ids, sink: Sink | None) -> Event:
         """Number an event, and record it."""
-        entry = self._new(kind, {**data}, ids, None)  # the receiver may change the event
+        entry = self.begin(kind, {**data}, ids, None)  # the receiver may change the event
         if sink is not None:
             sink.record(entry.number, kind, data, ids)
         return Event(entry.number, 0, kind, data, ids, entry.time)
@@ -218,18 +213,15 @@ class EventLog:
     def message(self, message: Message, ids: Ids) -> int:
         """Publish a message that is whole already; its number."""
         head: Chunk = {key: value for key, value in message.items() if key != "content"}  # type: ignore[assignment]
-        with self._lock:
-            entry = self._new(str(message.get("type")), {**head}, ids, [{**head, "content": message.get("content")}])
+        with self.writing:
+            entry = self.begin(str(message.get("type")), {**head}, ids, [{**head, "content": message.get("content")}])
             entry.size = _size(message)
             entry.end()
         self.wake()
         return entry.number
 
-    def begin_text(self, kind: str, head: dict[str, Any], ids: Ids) -> _Entry:
-        """A text begins to stream; `head` has the fields that all its pieces share."""
-        return self._new(kind, head, ids, [])
-
-    def _new(self, kind: str, data: dict[str, Any], ids: Ids, pieces: list[Chunk] | None) -> _Entry:
+    def begin(self, kind: str, data: dict[str, Any], ids: Ids, pieces: list[Chunk] | None) -> _Entry:
+        """Add the next entry; `data` has the fields that all pieces of a text share."""
         entry = _Entry(0, kind, data, ids, pieces)
         if self._entries:
             newest = self._entries[-1]
@@ -255,7 +247,7 @@ class EventLog:
 
     def read(self, after: int = 0, offset: int | None = None) -> list[Event]:
         """The events after event `after`; with an `offset`, first the rest of its own text."""
-        with self._lock:
+        with self.writing:
             start = bisect_left(self._entries, after, key=lambda entry: entry.number)
             found: list[Event] = []
             for entry in [*self._older(after), *self._entries[start:]]:
@@ -299,11 +291,11 @@ class EventLog:
     def subscribe(self, wake: Callable[[], None]) -> Callable[[], None]:
         """Have `wake` called whenever there is something new; call the result to end that."""
         key = object()
-        with self._lock:
+        with self.writing:
             self._wakes[key] = wake
 
         def unsubscribe() -> None:
-            with self._lock:
+            with self.writing:
                 self._wakes.pop(key, None)
 
         return unsubscribe
@@ -336,7 +328,6 @@ class Publisher:
 
     def __init__(self, log: EventLog, ids: Ids, fold: Fold | None = None, journal: ChunkSink | None = None) -> None:
         self._log, self._fold, self._journal = log, fold, journal
-        self._writing = log.writing
         self.ids = ids
         self.fields: Chunk = {}
         """What every chunk says of itself: the id of the call that it answers."""
@@ -361,29 +352,28 @@ class Publisher:
             self._journal.add(data, number, ids)  # type: ignore[arg-type]
 
     def _keep(self, chunk: Chunk) -> Event:
-        with self._writing:  # what other threads publish comes before all of this, or after it
+        data: dict[str, Any] = chunk  # type: ignore[assignment]
+        with self._log.writing:  # what other threads publish comes before all of this, or after it
             if self._fold is not None:
                 self._fold.add(chunk)
-            event = self._keep_whole(chunk) if chunk["type"] in UNFLAGGED else self._keep_text(chunk)
+            if chunk["type"] not in UNFLAGGED:
+                event = self._keep_text(chunk)
+            elif number := chunk.pop("published", 0):
+                self.record(number, chunk["type"], data, self.ids)
+                event = Event(number, 0, chunk["type"], data, self.ids)
+            else:
+                event = self._log.add(chunk["type"], data, self.ids, self)
         self._log.wake()
         return event
-
-    def _keep_whole(self, chunk: Chunk) -> Event:
-        number = chunk.pop("published", 0)
-        data: dict[str, Any] = chunk  # type: ignore[assignment]
-        if not number:
-            return self._log.add(chunk["type"], data, self.ids, self)
-        self.record(number, chunk["type"], data, self.ids)
-        return Event(number, 0, chunk["type"], data, self.ids)
 
     def _keep_text(self, chunk: Chunk) -> Event:
         text, starts, ends = self._text, chunk.get("start"), chunk.get("end")
         if starts:
             head = {key: value for key, value in chunk.items() if key != "start"}
-            text = self._log.begin_text(chunk["type"], head, self.ids)
+            text = self._log.begin(chunk["type"], head, self.ids, [])
         assert text is not None
         if text.ended and not ends:  # another event has interrupted it
-            text = self._log.begin_text(text.kind, {**text.data, "continues": text.number}, text.ids)
+            text = self._log.begin(text.kind, {**text.data, "continues": text.number}, text.ids, [])
         offset = text.size
         if self._journal is not None:
             self._journal.add(chunk, text.number, self.ids)

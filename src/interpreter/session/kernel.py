@@ -47,13 +47,22 @@ class Lane:
                         self.holder = holder
                         return True
                     other = self.holder
-                if other is not None and self._end_left(other, holder):
-                    self.release(other)  # it has done so itself, unless an interrupt came in between
-                    continue
+                if other is not None:  # finish it if no one else will: it is over, or this thread left it suspended
+                    if other.thread == holder.thread and not other.can_finish():
+                        other.action.cancel()
+                    if (other.thread == holder.thread or other.can_finish()) and other.finish():
+                        self.release(other)  # it has done so itself, unless an interrupt came in between
+                        continue
                 if not wait:
                     raise BusyError((other or self._queue[0]).action.describe())
                 with self._changed:
-                    self._changed.wait_for(lambda: cancelled() or self._is_free_for(holder) or self._is_left())
+                    self._changed.wait_for(
+                        lambda: (
+                            cancelled()
+                            or self._is_free_for(holder)
+                            or (self.holder is not None and self.holder.can_finish())
+                        )
+                    )
             return False
         finally:
             with self._changed:
@@ -67,21 +76,9 @@ class Lane:
         return len(self._queue)
 
     def _is_free_for(self, holder: _Hold) -> bool:
-        while self._queue[0] is not holder and not self._queue[0].is_driven():
+        while self._queue[0] is not holder and not self._queue[0].busy.locked():
             self._queue.popleft()  # an interrupt came before it could leave the queue
         return self.holder is None and self._queue[0] is holder
-
-    def _is_left(self) -> bool:
-        return self.holder is not None and self.holder.can_finish()
-
-    def _end_left(self, other: _Hold, holder: _Hold) -> bool:
-        """Finish the holder if no one else will: it is over, or this thread itself has left it suspended."""
-        if other.can_finish():
-            return other.finish()
-        if other.thread == holder.thread:
-            other.action.cancel()
-            return other.finish()
-        return False
 
     def release(self, holder: _Hold) -> None:
         """Give it back, if this holder has it."""
@@ -247,32 +244,25 @@ class Session:
             if action.refused:
                 action.outcome = "refused"
                 return False
-            if action.is_cancelled() or self._is_inside(action):
+            # A parent that asks, or is in the background, does not hold the lane.
+            holder = self.lane.holder
+            if action.is_cancelled() or (holder is not None and holder.action in list(action.ancestors())[1:]):
                 break
-            if not (yield from self._take_lane(action, publisher, hold, wait)):
-                return False
+            if holder is not None and holder.is_driven_here():  # user code that lost the context variable
+                raise BusyError(holder.action.describe())
+            try:
+                self.lane.acquire(hold, wait=False)
+            except BusyError as busy:
+                if not wait:
+                    raise
+                content = {"text": f"Waiting: {busy}."}
+                yield from publisher.publish(_said({"type": "status", "format": "waiting", "content": content}))
+                if not self.lane.acquire(hold, cancelled=action.is_cancelled):
+                    return False
             if self.lane.released == released or action.still_allowed():
                 break
             self.lane.release(hold)
         return not action.is_cancelled()
-
-    def _is_inside(self, action: Action) -> bool:
-        """Whether it is part of what holds the lane. A parent that asks, or is in the background, does not hold it."""
-        holder = self.lane.holder
-        return holder is not None and holder.action in list(action.ancestors())[1:]
-
-    def _take_lane(self, action: Action, publisher: Publisher, hold: _Hold, wait: bool) -> Generator[Event, None, bool]:
-        holder = self.lane.holder
-        if holder is not None and holder.is_driven_here():  # user code that lost the context variable
-            raise BusyError(holder.action.describe())
-        try:
-            return self.lane.acquire(hold, wait=False)
-        except BusyError as busy:
-            if not wait:
-                raise
-            waiting: Chunk = {"type": "status", "format": "waiting", "content": {"text": f"Waiting: {busy}."}}
-        yield from publisher.publish(_said(waiting))
-        return self.lane.acquire(hold, cancelled=action.is_cancelled)
 
     def _done(self, action: Action, publisher: Publisher, hold: _Hold) -> Generator[Event]:
         """Checkpoint, execute, record."""
@@ -282,26 +272,23 @@ class Session:
         try:
             for chunk in checkpoints.before(action) if checkpoints is not None else ():
                 yield from publisher.publish(_said(chunk))
-            yield from self._executed(action, publisher, checkpoints)
+            with closing(action.run()) as chunks:
+                for chunk in chunks:
+                    if "ended" in chunk:
+                        action.over = True
+                        for told in checkpoints.after(action) if checkpoints is not None else ():
+                            yield from publisher.publish(_said(told))
+                    if (request := chunk.pop("request", None)) is not None:  # input, or approval of a call
+                        question = _question_for(request, chunk)
+                        yield from self._ask(question, action, publisher)
+                        request.answered(question.answer)
+                    else:
+                        yield from publisher.publish(_said(chunk))
+            for told in checkpoints.after(action) if checkpoints is not None else ():
+                yield from publisher.publish(_said(told))  # a custom runtime may not report its end
         finally:
             if checkpoints is not None:
                 checkpoints.after(action)
-
-    def _executed(self, action: Action, publisher: Publisher, checkpoints: Checkpoints | None) -> Generator[Event]:
-        with closing(action.run()) as chunks:
-            for chunk in chunks:
-                if "ended" in chunk:
-                    action.over = True
-                    for told in checkpoints.after(action) if checkpoints is not None else ():
-                        yield from publisher.publish(_said(told))
-                if (request := chunk.pop("request", None)) is not None:  # the code wants input, or approval of a call
-                    question = _question_for(request, chunk)
-                    yield from self._ask(question, action, publisher)
-                    request.answered(question.answer)
-                else:
-                    yield from publisher.publish(_said(chunk))
-        for told in checkpoints.after(action) if checkpoints is not None else ():
-            yield from publisher.publish(_said(told))  # a custom runtime may not report its end
 
     def ask_now(self, action: Action, request: Any, chunk: Chunk) -> Chunk:
         """Ask for code that runs in the consumer's own thread and cannot be suspended."""
@@ -380,10 +367,6 @@ class _Hold:
         finally:
             self.driver = 0
             ACTION.reset(token)
-
-    def is_driven(self) -> bool:
-        """Whether a thread is inside it now."""
-        return self.busy.locked()
 
     def is_driven_here(self) -> bool:
         """Whether this thread is inside, further up the stack."""

@@ -228,7 +228,12 @@ def _made(tool: Tool, given: dict[str, Any]) -> Iterator[Chunk]:
     """Call the handler. Whatever it raises becomes the result, and ends only this call."""
     ended = "done"
     try:
-        for chunk in _chunks(tool, tool.handler(given)):
+        result: Any = tool.handler(given)
+        if isinstance(result, str):
+            result = [{"type": "console", "format": "output", "content": result}]
+        elif isinstance(result, Mapping) or not isinstance(result, Iterable | None):
+            raise TypeError(f"the handler of {tool.name} must return text, None or chunks, not {type(result).__name__}")
+        for chunk in result or ():
             if chunk.get("format") == "active_line" and chunk.get("content") is None:
                 ended = chunk.get("ended", "done")
             else:
@@ -241,15 +246,6 @@ def _made(tool: Tool, given: dict[str, Any]) -> Iterator[Chunk]:
         yield _over("interrupted")
         raise
     yield _over(ended)
-
-
-def _chunks(tool: Tool, result: str | Iterable[Chunk] | None) -> Iterator[Chunk]:
-    if isinstance(result, str):
-        yield {"type": "console", "format": "output", "content": result}
-    elif isinstance(result, Iterable) and not isinstance(result, Mapping):
-        yield from result
-    elif result is not None:
-        raise TypeError(f"the handler of {tool.name} must return text, None or chunks, not {type(result).__name__}")
 
 
 def _refused(words: str) -> Iterator[Chunk]:
@@ -278,14 +274,12 @@ def _problems(value: Any, schema: Any, where: str) -> Iterator[str]:
     choices = schema.get("enum")
     if choices and value not in choices:
         yield f"{where} must be one of {', '.join(json.dumps(choice, ensure_ascii=False) for choice in choices)}"
-    if isinstance(value, dict):
-        yield from _field_problems(value, schema, f"{where}." if where else "")
-    elif isinstance(value, list):
+    if isinstance(value, list):
         for number, item in enumerate(value):
             yield from _problems(item, schema.get("items"), f"{where}[{number}]")
-
-
-def _field_problems(value: dict[str, Any], schema: Mapping[str, Any], path: str) -> Iterator[str]:
+    if not isinstance(value, dict):
+        return
+    path = f"{where}." if where else ""
     properties: Mapping[str, Any] = schema.get("properties") or {}
     for name in schema.get("required") or ():
         if name not in value:

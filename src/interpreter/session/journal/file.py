@@ -113,25 +113,10 @@ class Blobs:
         if data is None:
             data = text.encode("utf-8", "surrogatepass")
         name = hashlib.sha256(data).hexdigest()
-        with self._new_file(name) as path:
-            if path is not None:
-                descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-                with open(descriptor, "wb") as file:
-                    file.write(data)
+        if not (self.folder / name).exists():
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            write_whole(self.folder / name, data)
         return {"sha256": name, "encoding": encoding, "bytes": len(data)}
-
-    def put_file(self, source: str) -> Reference | None:
-        """Store a copy of a file, None if it is gone."""
-        try:
-            with open(source, "rb") as file:
-                name = hashlib.file_digest(file, "sha256").hexdigest()
-                size = file.tell()
-        except OSError:
-            return None
-        with self._new_file(name) as path:
-            if path is not None:
-                shutil.copyfile(source, path)
-        return {"sha256": name, "encoding": "utf-8", "bytes": size}
 
     def get(self, reference: Reference) -> str:
         """The text again, exactly as it was; OSError if it is not there."""
@@ -139,21 +124,6 @@ class Blobs:
         if reference["encoding"] == "base64":
             return base64.b64encode(data).decode("ascii")
         return data.decode("utf-8", "surrogatepass")
-
-    @contextlib.contextmanager
-    def _new_file(self, name: str) -> Iterator[Path | None]:
-        """Where to write a blob, None if it is there already. It is whole or not there, whenever the process dies."""
-        path, unfinished = self.folder / name, self.folder / f"{name}.{os.getpid()}"
-        if path.exists():
-            yield None
-            return
-        self.folder.mkdir(mode=0o700, exist_ok=True)
-        try:
-            yield unfinished
-            unfinished.rename(path)
-        except OSError:
-            unfinished.unlink(missing_ok=True)
-            raise
 
     # -- messages ------------------------------------------------------------------------------------------------
 
@@ -180,6 +150,19 @@ class Blobs:
             text = entry["text"] if "text" in entry else self.get(entry["blob"])
             message["content"] = message["content"][: entry["keep"]] + text
         message.update(entry.get("set", {}))
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file that is whole, or as it was before, whenever the process dies."""
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with open(descriptor, "wb") as file:
+            file.write(data)
+        unfinished.replace(path)
+    except OSError:
+        unfinished.unlink(missing_ok=True)
+        raise
 
 
 def _decode_base64(text: str) -> bytes | None:

@@ -16,7 +16,7 @@ from interpreter.errors import ConversationFileError, ConversationNotFoundError
 from interpreter.llm.usage import Usage
 from interpreter.messages import Message
 from interpreter.session import Ids, Past
-from interpreter.session.journal.file import NAME, Blobs, JournalEntry, Reference, entries
+from interpreter.session.journal.file import NAME, Blobs, JournalEntry, Reference, entries, write_whole
 from interpreter.tools.toolbox import shown_call
 
 VERSION = 1
@@ -170,7 +170,12 @@ class SavedSession:
         self.last_number = max(self.last_number, entry.get("n", 0))
         match entry["event"]:
             case "action":
-                self._action(entry)
+                if entry["state"] != "ended":
+                    self.open_actions.setdefault(entry["action"], entry)
+                    return
+                self.open_actions.pop(entry["action"], None)
+                if entry.get("outcome") == "lost" and self.blocks and self.blocks[-1].ended is None:
+                    self.blocks[-1].ended = "lost"
                 return
             case "message":
                 self.last_number += "n" not in entry  # as `past_events` counts them
@@ -200,14 +205,6 @@ class SavedSession:
             case _:
                 self.facts.learn(entry)
         self.facts.updated = entry.get("time", self.facts.updated)
-
-    def _action(self, entry: JournalEntry) -> None:
-        if entry["state"] != "ended":
-            self.open_actions.setdefault(entry["action"], entry)
-            return
-        self.open_actions.pop(entry["action"], None)
-        if entry.get("outcome") == "lost" and self.blocks and self.blocks[-1].ended is None:
-            self.blocks[-1].ended = "lost"
 
     def _message(self, entry: JournalEntry) -> None:
         at, message = entry["at"], self.blobs.unpack(entry["message"])
@@ -385,29 +382,23 @@ def last_in(root: str | Path, folder: str) -> Summary:
 
 def write_summary(folder: Path, facts: Facts, length: int) -> None:
     """Write what the journal says up to `length`, so that a list need not read all of it."""
-    unfinished = folder / f"{SUMMARY}.new"
-    descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as file:
-        file.write(json.dumps({"length": length, **asdict(facts)}))
-    unfinished.rename(folder / SUMMARY)
+    write_whole(folder / SUMMARY, json.dumps({"length": length, **asdict(facts)}).encode())
 
 
 def _facts(path: Path) -> Facts:
     """The summary, and what has been written behind it since: a crash, or a turn that is running."""
     size = (path / NAME).stat().st_size
+    length, facts = 0, Facts()
     try:
         data: dict[str, Any] = json.loads((path / SUMMARY).read_bytes())
-        length, used = data.pop("length"), usage_from(data.pop("usage"))
-        facts = Facts(**data, usage=used)
-        is_known = length <= size
+        known, used = data.pop("length"), usage_from(data.pop("usage"))
+        if known <= size:
+            length, facts = known, Facts(**data, usage=used)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        is_known = False
-    if not is_known:
-        length, facts = 0, Facts()
-    if length < size:
-        for entry, _ in entries(path, length):
-            if entry is not None:
-                facts.learn(entry)
+        pass  # there is none, or it is damaged: the journal has it all
+    for entry, _ in entries(path, length) if length < size else ():
+        if entry is not None:
+            facts.learn(entry)
     return facts
 
 
@@ -455,14 +446,7 @@ def read_original(path: Path) -> list[Message]:
 def write_original(path: Path, messages: Sequence[Message]) -> None:
     """Save a conversation in that format: the whole file, or the one before stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with open(unfinished, "w", encoding="utf-8", errors="surrogateescape") as file:
-            json.dump(messages, file, ensure_ascii=False, default=str)
-        unfinished.replace(path)
-    except OSError:
-        unfinished.unlink(missing_ok=True)
-        raise
+    write_whole(path, json.dumps(messages, ensure_ascii=False, default=str).encode("utf-8", "surrogateescape"))
 
 
 # -- entries: what was said, the blocks with what became of them, what was shown ----------------------------------
@@ -550,16 +534,8 @@ def entries_from_session(session: SavedSession) -> list[Entry]:
         record = records.get(place)
         entry = replace(entry, at=session.times[place])
         if isinstance(entry, Block) and record is not None:
-            entry = replace(
-                entry,
-                id=str(record.number),
-                decision=cast(Decision, record.decision),
-                by=record.by,
-                ended=record.ended,
-                exit_code=record.exit_code,
-                seconds=record.seconds,
-                calls=tuple(record.calls),
-            )
+            known = {name: getattr(record, name) for name in ("decision", "by", "ended", "exit_code", "seconds")}
+            entry = replace(entry, id=str(record.number), calls=tuple(record.calls), **known)
         found.append(entry)
     return found
 

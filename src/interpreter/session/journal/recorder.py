@@ -6,12 +6,11 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager
+from collections.abc import Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol
 
 from interpreter.errors import ConversationNotFoundError
 from interpreter.llm.usage import Usage
@@ -39,8 +38,6 @@ if TYPE_CHECKING:
 
 NO_IDS = Ids()
 
-Method = TypeVar("Method", bound=Callable[..., Any])
-
 
 class Recorded(Protocol):
     """What a recorder needs of its interpreter."""
@@ -61,17 +58,6 @@ class Recorded(Protocol):
 
     @property
     def workspace(self) -> str: ...
-
-
-def _locked(method: Method) -> Method:
-    """Actions of other threads are recorded, too, while a turn is."""
-
-    @wraps(method)
-    def locked(self: Recorder, *args: Any, **kwargs: Any) -> Any:
-        with self._lock:
-            return method(self, *args, **kwargs)
-
-    return cast(Method, locked)
 
 
 class Recorder:
@@ -102,9 +88,14 @@ class Recorder:
         session = vars(self._owner).get("session")
         return session.log.writing if session is not None else self._own_lock
 
-    @property
-    def _open_writer(self) -> JournalWriter | None:
-        return None if self._broken else self._writer
+    @contextmanager
+    def _recording(self) -> Iterator[JournalWriter | None]:
+        """The writer, None if none works. Other threads wait meanwhile, and a full disk does not stop the chat."""
+        with self._lock:
+            try:
+                yield None if self._broken else self._writer
+            except OSError as error:
+                self._give_up(error)
 
     # -- facts ---------------------------------------------------------------------------------------------------
 
@@ -142,7 +133,7 @@ class Recorder:
     @property
     def is_in_step(self) -> bool:
         """Whether the record has the whole conversation."""
-        writer = self._open_writer
+        writer = None if self._broken else self._writer
         return writer is not None and writer.known == self._owner.messages
 
     def read(self) -> SavedSession | None:
@@ -152,20 +143,24 @@ class Recorder:
 
     # -- a turn --------------------------------------------------------------------------------------------------
 
-    @_locked
     def begin_turn(self, fold: Fold, ids: Ids = NO_IDS) -> None:
         """The user has said something: publish and record it, and whatever else has changed since the last turn."""
-        if not self._owner.conversation_history:
-            self._leave()
-            self.announce(ids, fold.made)
-            return
-        if self._pid != os.getpid():  # this process is a fork: the session stays its parent's
-            self._pid = os.getpid()
-            if self._writer is not None:
-                self._writer.close()
-            self._writer = None
-        self._insert_note()
-        try:
+        with self._recording():
+            if not self._owner.conversation_history:
+                self._leave()
+                self.announce(ids, fold.made)
+                return
+            if self._pid != os.getpid():  # this process is a fork: the session stays its parent's
+                self._pid = os.getpid()
+                if self._writer is not None:
+                    self._writer.close()
+                self._writer = None
+            if self._note is not None:  # it belongs before what the user has just said
+                message: Message = {"role": "computer", "type": "message", "content": self._note}
+                known = len(self._writer.known) if self._writer else self._owner.last_messages_count - 1
+                self._owner.messages.insert(min(known, len(self._owner.messages)), message)
+                self._owner.last_messages_count += 1
+                self._note = None
             writer = self._writer or self._begin()
             self._writer, self._broken = writer, False
             writer.fold = fold
@@ -173,13 +168,11 @@ class Recorder:
             if self._resumed:
                 writer.write("resumed", folder=self._folder, model=self._owner.llm.model)
                 self._resumed = False
-        except OSError as error:
-            self._give_up(error)
 
     def add(self, chunk: Chunk, number: int = 0, ids: Ids = NO_IDS) -> None:
         """A chunk of the turn; the fold has taken it. The publisher holds the lock."""
-        writer = self._open_writer
-        if writer is None:
+        writer = self._writer
+        if writer is None or self._broken:
             return
         try:
             if writer.stamp.get("n") != number:  # else it is the next piece of the same text
@@ -190,75 +183,60 @@ class Recorder:
         except OSError as error:
             self._give_up(error)
 
-    @_locked
     def record(self, number: int, kind: str, data: dict[str, Any], ids: Ids) -> None:
         """An event of the session that is no chunk: an action, an answer, a plan."""
-        writer = self._open_writer
-        if writer is None:
-            return
-        try:
-            writer.write_open_text()
-            writer.stamp = _stamp(number, ids)
-            if kind == "action" and data["state"] == "running" and ids.turn:
-                person = "user" if self._owner.in_terminal_interface else "library"
-                writer.begin_block(person if writer.asked else "auto_run")
-            writer.write(kind, **data)
-        except OSError as error:
-            self._give_up(error)
+        with self._recording() as writer:
+            if writer is not None:
+                writer.write_open_text()
+                writer.stamp = _stamp(number, ids)
+                if kind == "action" and data["state"] == "running" and ids.turn:
+                    person = "user" if self._owner.in_terminal_interface else "library"
+                    writer.begin_block(person if writer.asked else "auto_run")
+                writer.write(kind, **data)
 
-    @_locked
     def announce(self, ids: Ids, streamed: Collection[int]) -> None:
         """Publish and record what has changed in the messages other than by streaming.
 
         That is what the user says, notes, a script's edits. Anything may change the list, so it is compared.
         """
         numbers, log, messages = {}, self._owner.session.log, self._owner.messages
-        if found := splice(self._published, messages):
-            if found.at == len(self._published):
-                for message in found.messages:
-                    if id(message) not in streamed:
-                        numbers[id(message)] = log.message(message, ids)
-            elif found.drop != len(found.messages) or any(id(each) not in streamed for each in found.messages):
-                data = {"at": found.at, "drop": found.drop, "messages": [dict(message) for message in found.messages]}
-                log.publish("messages", data, ids)
-            self._published[found.at : found.at + found.drop] = map(copy_of, found.messages)
-        if writer := self._open_writer:
-            writer.numbers |= numbers
-            writer.stamp = _stamp(0, ids)
-            self.sync()
+        with self._recording() as writer:
+            if found := splice(self._published, messages):
+                if found.at == len(self._published):
+                    for message in found.messages:
+                        if id(message) not in streamed:
+                            numbers[id(message)] = log.message(message, ids)
+                elif found.drop != len(found.messages) or any(id(each) not in streamed for each in found.messages):
+                    came = [dict(message) for message in found.messages]
+                    log.publish("messages", {"at": found.at, "drop": found.drop, "messages": came}, ids)
+                self._published[found.at : found.at + found.drop] = map(copy_of, found.messages)
+            if writer is not None:
+                writer.numbers |= numbers
+                writer.stamp = _stamp(0, ids)
+                writer.sync()
 
-    @_locked
     def write(self, event: str, **fields: Any) -> None:
         """Record something other than messages."""
-        writer = self._open_writer
-        if writer is None:
-            return
-        if (action := ACTION.get()) is not None:
-            writer.stamp = _stamp(0, action.ids)  # the last event may be another thread's
-        try:
-            writer.write(event, **fields)
-        except OSError as error:
-            self._give_up(error)
+        with self._recording() as writer:
+            if writer is not None:
+                if (action := ACTION.get()) is not None:
+                    writer.stamp = _stamp(0, action.ids)  # the last event may be another thread's
+                writer.write(event, **fields)
 
-    @_locked
     def end_turn(self) -> None:
         """The turn is over, however it ended."""
-        writer, owner = self._open_writer, self._owner
-        if writer is None:
-            return
-        error = sys.exception()
+        error, owner = sys.exception(), self._owner
         how = {"error": type(error).__name__} if error is not None else {}
-        try:
-            writer.sync()
-            self._write_sent(writer)
-            writer.write("turn", model=owner.llm.model, **how)
-            writer.flush()
-            if owner.conversation_filename:
-                redaction = self._redaction()
-                forms = [redaction.form(each)[0] if redaction else each for each in owner.messages]
-                write_original(self.root / owner.conversation_filename, forms)
-        except OSError as problem:
-            self._give_up(problem)
+        with self._recording() as writer:
+            if writer is not None:
+                writer.sync()
+                self._write_sent(writer)
+                writer.write("turn", model=owner.llm.model, **how)
+                writer.flush()
+                if owner.conversation_filename:
+                    redaction = self._redaction()
+                    forms = [redaction.form(each)[0] if redaction else each for each in owner.messages]
+                    write_original(self.root / owner.conversation_filename, forms)
 
     def take_notice(self) -> Chunk:
         """What to show to the user now, once; there must be a notice."""
@@ -287,21 +265,17 @@ class Recorder:
 
     # -- between turns -------------------------------------------------------------------------------------------
 
-    @_locked
     def sync(self, event: str = "messages_replaced") -> None:
         """Record what has changed in `messages` since the last turn; `event` may be `undo`."""
-        if writer := self._open_writer:
-            try:
+        with self._recording() as writer:
+            if writer is not None:
                 writer.sync(event)
-            except OSError as error:
-                self._give_up(error)
 
-    @_locked
     def rename(self, title: str) -> None:
         """Give the conversation another title."""
         self._facts.title = title
         if self._writer is not None:
-            with writing(self._writer.folder):
+            with self._lock, writing(self._writer.folder):
                 self._writer.write("renamed", title=title)
                 self._writer.flush()
 
@@ -357,20 +331,20 @@ class Recorder:
         """Put this before the user's next message, for the model: where the conversation was interrupted."""
         self._note = text
 
-    @_locked
     def reset(self) -> None:
         """The conversation is forgotten: the session ends here, and the next message begins another."""
-        self.sync()
-        self.write("reset")
-        self._leave()
+        with self._lock:
+            self.sync()
+            self.write("reset")
+            self._leave()
         self._facts, self._note = Facts(), None
         self._earlier_usage = self._owner.llm.usage if "llm" in vars(self._owner) else Usage()
 
-    @_locked
     def close(self) -> None:
         """Record what has changed, and let other processes resume the session."""
-        self.sync()
-        self._leave()
+        with self._recording():
+            self.sync()
+            self._leave()
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
@@ -448,17 +422,6 @@ class Recorder:
     @property
     def _folder(self) -> str:
         return os.path.abspath(str(self._owner.workspace))
-
-    def _insert_note(self) -> None:
-        """Put the note for the model before what the user has just said."""
-        note, self._note = self._note, None
-        owner = self._owner
-        if note is None:
-            return
-        known = len(self._writer.known) if self._writer else owner.last_messages_count - 1
-        message: Message = {"role": "computer", "type": "message", "content": note}
-        owner.messages.insert(min(known, len(owner.messages)), message)
-        owner.last_messages_count += 1
 
 
 def _stamp(number: int, ids: Ids) -> dict[str, Any]:

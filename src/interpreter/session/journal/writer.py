@@ -78,24 +78,21 @@ class JournalWriter:
         """Record every difference between the conversation and the record; the last message may still be growing."""
         stamp, self.stamp = self.stamp, {name: value for name, value in self.stamp.items() if name != "n"}
         try:
-            self._sync(event, whole)
+            messages = self._messages()
+            found = splice(self.known, messages)
+            if found is None or found.at == len(self.known):
+                if whole or found is not None:
+                    self._complete()
+                for message in found.messages if found is not None else ():
+                    self._message(message, whole or message is not messages[-1])
+                return
+            forms = [self._form(message, whole or message is not messages[-1]) for message in found.messages]
+            packed = [self.blobs.pack(form) for form in forms]
+            self.write(event, at=found.at, drop=found.drop, of=len(self.known), messages=packed)
+            self.known[found.at : found.at + found.drop] = map(copy_of, found.messages)
+            self._last = copy_of(forms[-1]) if forms and found.at + len(forms) == len(self.known) else None
         finally:
             self.stamp = stamp
-
-    def _sync(self, event: str, whole: bool) -> None:
-        messages = self._messages()
-        found = splice(self.known, messages)
-        if found is None or found.at == len(self.known):
-            if whole or found is not None:
-                self._complete()
-            for message in found.messages if found is not None else ():
-                self._message(message, whole or message is not messages[-1])
-            return
-        forms = [self._form(message, whole or message is not messages[-1]) for message in found.messages]
-        packed = [self.blobs.pack(form) for form in forms]
-        self.write(event, at=found.at, drop=found.drop, of=len(self.known), messages=packed)
-        self.known[found.at : found.at + found.drop] = map(copy_of, found.messages)
-        self._last = copy_of(forms[-1]) if forms and found.at + len(forms) == len(self.known) else None
 
     def add(self, chunk: Chunk) -> None:
         """Take one chunk of the stream, which the fold has taken already."""
@@ -214,19 +211,13 @@ class JournalWriter:
         seconds = round(self._clock() - self._ran_at, 3)
         self._ran_at = None
         how: dict[str, Any] = {"ended": chunk.get("ended", "done"), "exit_code": chunk.get("exit_code")}
-        if whole := self._whole_output(chunk.get("truncated")):
-            how["whole"] = whole
-        self.write("ended", block=self.blocks, **how, seconds=seconds)
-
-    def _whole_output(self, path: str | None) -> dict[str, Any] | None:
-        if path is None or not os.path.isfile(path) or os.path.getsize(path) > _LARGEST_WHOLE:
-            return None
-        if self._redaction is not None:
+        path = chunk.get("truncated")
+        if path is not None and os.path.isfile(path) and os.path.getsize(path) <= _LARGEST_WHOLE:
             with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
-                clean = self._redaction.text(file.read())
-            if clean is not None:
-                return self.blobs.put(clean)
-        return self.blobs.put_file(path)
+                output = file.read()
+            clean = self._redaction.text(output) if self._redaction is not None else None
+            how["whole"] = self.blobs.put(output if clean is None else clean)
+        self.write("ended", block=self.blocks, **how, seconds=seconds)
 
     # -- the file ------------------------------------------------------------------------------------------------
 
@@ -319,7 +310,7 @@ def growth(old: Message, new: Message) -> dict[str, Any] | None:
     fields = {key: value for key, value in new.items() if key != "content" and old.get(key, _MISSING) != value}
     before, after = old.get("content"), new.get("content")
     if isinstance(before, str) and isinstance(after, str):
-        keep = _common_prefix(before, after)
+        keep = len(before) if after.startswith(before) else len(os.path.commonprefix([before, after]))  # noqa: RUF071
         if keep < len(before) or keep < len(after):
             change |= {"keep": keep, "text": after[keep:]}
     elif before != after:
@@ -327,20 +318,6 @@ def growth(old: Message, new: Message) -> dict[str, Any] | None:
     if fields:
         change["set"] = fields
     return change
-
-
-def _common_prefix(one: str, other: str) -> int:
-    """How many characters two texts have in common at their beginning."""
-    if other.startswith(one):
-        return len(one)
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def copy_of(message: Message) -> Message:
