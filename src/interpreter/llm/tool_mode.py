@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Generator, Iterator
 from typing import Any
 
 from interpreter.llm.text_mode import DEFAULT_LANGUAGE
@@ -50,11 +51,18 @@ class ToolChat:
         self._said.append(text)
 
     def code(self, language: str, code: str, call: str | None = None) -> None:
+        self._end_answered_turn()
         arguments = json.dumps({"language": language, "code": code}, ensure_ascii=False)
-        self._call(_Call(EXECUTE, arguments, call, NOT_RUN))
+        self._calls.append(_Call(EXECUTE, arguments, call, NOT_RUN))
 
     def call(self, name: str, arguments: str, call: str | None = None) -> None:
-        self._call(_Call(wire_name(name), _as_object(arguments), call, NOT_MADE))
+        """A call of another tool. Some servers refuse arguments that are not a JSON object."""
+        self._end_answered_turn()
+        given = read_arguments(arguments)
+        as_object = json.dumps({"arguments": arguments} if given is None else given, ensure_ascii=False)
+        with contextlib.suppress(ValueError):
+            as_object = arguments if isinstance(json.loads(arguments), dict) else as_object
+        self._calls.append(_Call(wire_name(name), as_object, call, NOT_MADE))
 
     def output(self, text: str, failed: bool = False, call: str | None = None) -> None:
         """Output answers the call with its id, or the oldest one without an answer, or adds to the last."""
@@ -76,10 +84,6 @@ class ToolChat:
     def finish(self) -> list[dict[str, Any]]:
         self._end_turn()
         return self._messages
-
-    def _call(self, call: _Call) -> None:
-        self._end_answered_turn()
-        self._calls.append(call)
 
     def _id(self, call: str | None) -> str:
         self._count += 1
@@ -114,17 +118,6 @@ class ToolChat:
         self._said, self._calls, self._pictures = [], [], []
 
 
-def _as_object(arguments: str) -> str:
-    """The arguments as a JSON object: some servers refuse a conversation with anything else."""
-    try:
-        if isinstance(json.loads(arguments), dict):
-            return arguments
-    except ValueError:
-        pass
-    given = read_arguments(arguments)
-    return json.dumps({"arguments": arguments} if given is None else given, ensure_ascii=False)
-
-
 def on_this_computer(text: str) -> str:
     """Output that doesn't belong to a call."""
     return f"Output on this computer:\n{text}"
@@ -141,11 +134,14 @@ class _Call:
         self.results = [*(self.results or []), *([text] if text else [])]
 
 
-_STOPS = {'"': re.compile(r'["\\]'), "'": re.compile(r"['\\]")}
-_HEX = re.compile(r"[0-9a-fA-F]{4}")
-_HEX_BEGUN = re.compile(r"[0-9a-fA-F]{0,3}\Z")
-_LOW = re.compile(r"\\u([dD][c-fC-F][0-9a-fA-F]{2})")
-_LOW_BEGUN = re.compile(r"(?:\\(?:u(?:[dD](?:[c-fC-F][0-9a-fA-F]?)?)?)?)?\Z")
+_HEX = "[0-9a-fA-F]"
+_HIGH = f"u[dD][89abAB]{_HEX}{{2}}"
+# An escape: one that may go on in the next piece, a UTF-16 unit or pair of them, or any other character.
+_ESCAPE = (
+    rf"\\(?:(?P<open>(?:u{_HEX}{{0,3}}|{_HIGH}(?:\\(?:u(?:[dD](?:[c-fC-F]{_HEX}?)?)?)?)?)?\Z)"
+    rf"|(?P<unit>{_HIGH}\\u[dD][c-fC-F]{_HEX}{{2}}|u{_HEX}{{4}})|(?P<other>.))"
+)
+_STOPS = {quote: re.compile(f"{quote}|{_ESCAPE}", re.DOTALL) for quote in "\"'"}
 _BEHIND_QUOTE = re.compile(r"\s*(.?)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"', "'": "'"}
 _BROKEN = "\ufffd"
@@ -160,43 +156,26 @@ def scan(text: str, at: int, quote: str = '"', lenient: bool = False) -> tuple[s
     followed by a comma or a brace counts as one that the model forgot to escape.
     """
     decoded: list[str] = []
-    while found := _STOPS[quote].search(text, at):
-        here = found.start()
-        decoded.append(text[at:here])
-        if text[here] == quote:
-            behind = _BEHIND_QUOTE.match(text, here + 1)
+    for found in _STOPS[quote].finditer(text, at):
+        decoded.append(text[at : found.start()])
+        at = found.end()
+        if found["other"] is not None:
+            decoded.append(_ESCAPES.get(found["other"], found.group()))
+        elif found["unit"] is not None:
+            character = json.loads(f'"\\{found["unit"]}"')
+            decoded.append(_BROKEN if "\ud800" <= character <= "\udfff" else character)
+        elif found["open"] is not None:
+            return "".join(decoded), found.start(), False
+        else:
+            behind = _BEHIND_QUOTE.match(text, at)
             following = behind[1] if behind else ""
             if not lenient or (following and following in ",}"):
-                return "".join(decoded), here + 1, True
+                return "".join(decoded), at, True
             if not following:
-                return "".join(decoded), here, False
-            character, at = quote, here + 1
-        else:
-            character, at = _escape(text, here)
-            if not character:
-                return "".join(decoded), here, False
-        decoded.append(character)
+                return "".join(decoded), found.start(), False
+            decoded.append(quote)
     decoded.append(text[at:])
     return "".join(decoded), len(text), False
-
-
-def _escape(text: str, at: int) -> tuple[str, int]:
-    """The character of the escape at this position, and where it ends; "" if it is incomplete."""
-    kind = text[at + 1 : at + 2]
-    if kind != "u":
-        return (_ESCAPES.get(kind, "\\" + kind), at + 2) if kind else ("", at)
-    unit = _HEX.match(text, at + 2)
-    if unit is None:
-        return ("", at) if _HEX_BEGUN.match(text, at + 2) else ("\\u", at + 2)
-    code = int(unit.group(), 16)
-    if not 0xD800 <= code < 0xE000:
-        return chr(code), at + 6
-    if code >= 0xDC00:
-        return _BROKEN, at + 6
-    low = _LOW.match(text, at + 6)
-    if low:
-        return chr(0x10000 + ((code - 0xD800) << 10) + int(low[1], 16) - 0xDC00), at + 12
-    return ("", at) if _LOW_BEGUN.match(text, at + 6) else (_BROKEN, at + 6)
 
 
 # Names that models invent for the tool, with bare code as the arguments.
@@ -206,10 +185,9 @@ CODE_NAMES = RAW_NAMES | {"", EXECUTE, "execute_code", "run_code", "code_interpr
 _PREFIXES = ("functions.", "tools.", "default_api.", "default_api:")
 _IN_JSON = re.compile(r'["{}\[\],]')
 _IN_STRING = re.compile(r'["\\]')
-
 _CALL_BEGINS = re.compile(r"\{\s*[\"']?(?P<word>\w*)(?P<colon>[\"']?\s*:)?")
 _NOT_SPACE = re.compile(r"\S")
-_BARE_KEY = re.compile(r"\w+")
+_BARE_KEY = re.compile(r"\w+(?!\w|\Z)")
 
 
 def called_tool(name: str, tools: Collection[str]) -> str | None:
@@ -240,27 +218,26 @@ def begins_call(text: str) -> bool | None:
 class CallArguments:
     """Takes the arguments of one call piece by piece; each JSON object in them is one block.
 
-    It holds back only a few characters, except for code that comes before its language.
+    It holds back only a few characters, except for code that comes before its language. The methods that yield read
+    what has come (`_text` from `_at` on), and yield where they need more.
     """
 
     def __init__(self, name: str = "execute") -> None:
         self.complete = False
         self.keys: list[str] = []
         self._may_be_raw = name in RAW_NAMES
-        self._text = ""
-        self._at = 0
-        self._step = self._start
-        self._key = ""
-        self._quote = '"'
-        self._other = ""  # the part of a value that has arrived, if it is not a string
-        self._nesting = _Nesting()
+        self._text, self._at = "", 0
+        self._is_object = False
+        self._key, self._quote = "", '"'
+        self._other: str | None = None  # the part of a value that has arrived, if it is not a string
         self._inner: CallArguments | None = None
-        self._language: str | None = None
+        self._language = ""
         self._word = ""  # the part of the language that has arrived
         self._early: list[str] = []  # code that came before its language
         self._blank = True
         self._in_code = False  # everything so far is decided, and more code follows
         self._out: list[Chunk] = []
+        self._reading = self._read()
 
     def feed(self, text: str) -> list[Chunk]:
         """The chunks that this piece makes certain."""
@@ -268,10 +245,7 @@ class CallArguments:
             return [{"type": "code", "format": self._language or DEFAULT_LANGUAGE, "content": text}]  # nearly always
         self._text = self._text[self._at :] + text
         self._at = 0
-        while self._step():
-            pass
-        code_goes_on = self._key == "code" and self._step == self._string_value
-        self._in_code = code_goes_on and not self._blank and self._at == len(self._text)
+        next(self._reading)
         out, self._out = self._out, []
         return out
 
@@ -279,11 +253,10 @@ class CallArguments:
         """The rest, at the end of the reply. With `close`, an open block ends too."""
         if self._inner is not None:
             return self._inner.finish(close)
-        if self._step in (self._start, self._raw):
-            self._step = self._raw
-            self._raw()
-        elif self._step == self._other_value:
-            self._give_other_value()
+        if not self._is_object:
+            self._emit(self._text[self._at :])
+        elif self._other is not None:
+            self._end_other_value()
         if not self.complete:
             self._settle_language()
             if close:
@@ -291,111 +264,84 @@ class CallArguments:
         out, self._out = self._out, []
         return out
 
-    # Steps: each consumes what it can from the text and returns whether the next step can run.
-
-    def _start(self) -> bool:
-        first = self._next()
-        if not first:
-            return False
-        is_call = begins_call(self._text[self._at :]) if self._may_be_raw else first == "{"
-        if is_call is None:
-            return False
-        if is_call:
-            self._at += 1
-            self._step = self._key_or_end
-        elif first == '"' and not self._may_be_raw:
-            self._at += 1
+    def _read(self) -> Iterator[None]:
+        first = yield from self._next()
+        is_call: bool | None = first == "{"
+        if self._may_be_raw:
+            while (is_call := begins_call(self._text[self._at :])) is None:
+                yield
+        elif first == '"':  # all of it in a string
             self._inner = CallArguments()
-            self._step = self._whole_in_a_string
-        else:
-            self._step = self._raw
-        return True
-
-    def _raw(self) -> bool:
-        self._emit(self._text[self._at :])
-        self._at = len(self._text)
-        return False
-
-    def _whole_in_a_string(self) -> bool:
-        assert self._inner is not None
-        text, self._at, ended = scan(self._text, self._at)
-        self._out += self._inner.feed(text)
-        self.complete = self._inner.complete
-        if ended:
-            self._step = self._ignore_rest
-        return False
-
-    def _ignore_rest(self) -> bool:
-        self._at = len(self._text)
-        return False
-
-    def _key_or_end(self) -> bool:
-        first = self._next()
-        if first == "}":
+            self._at += 1
+            ended = False
+            while not ended:
+                text, self._at, ended = scan(self._text, self._at)
+                self._out += self._inner.feed(text)
+                self.complete = self._inner.complete
+                yield
+        self._is_object = bool(is_call)
+        while not is_call:
+            if self._inner is None:
+                self._emit(self._text[self._at :])
+            self._at = len(self._text)
+            yield
+        while True:  # another object that follows counts as another call
+            while (start := self._text.find("{", self._at)) < 0:
+                self._at = len(self._text)
+                yield
+            self._at = start + 1
+            self.complete = False
+            while (first := (yield from self._next())) != "}":
+                yield from self._read_member(first)
+            self._at += 1
             self._end_block()
             self.complete = True
-            self._step = self._after
-        elif first and first in "\"'":
-            end = self._text.find(first, self._at + 1)
-            if end < 0:
-                return False
-            self._key, self._at = self._text[self._at + 1 : end], end
-            self._step = self._colon
-        elif bare := _BARE_KEY.match(self._text, self._at):
-            if bare.end() == len(self._text):
-                return False
-            self._key, self._at = bare.group(), bare.end() - 1
-            self._step = self._colon
-        self._at += bool(first)  # past the brace, the key, a comma or stray text
-        return bool(first)
 
-    def _colon(self) -> bool:
-        first = self._next()
-        if first == ":":
-            self._at += 1
-            self.keys.append(self._key)
-            self._step = self._value
-        elif first:
-            self._step = self._key_or_end
-        return bool(first)
+    def _read_member(self, first: str) -> Iterator[None]:
+        if first in "\"'":
+            while (end := self._text.find(first, self._at + 1)) < 0:
+                yield
+            self._key, self._at = self._text[self._at + 1 : end], end + 1
+        elif first.isalnum() or first == "_":
+            while (bare := _BARE_KEY.match(self._text, self._at)) is None:
+                yield
+            self._key, self._at = bare.group(), bare.end()
+        else:
+            self._at += 1  # a comma or stray text
+            return
+        if (yield from self._next()) != ":":
+            return
+        self._at += 1
+        self.keys.append(self._key)
+        first = yield from self._next()
+        if first in "\"'":
+            self._quote, self._at, ended = first, self._at + 1, False
+            while not ended:
+                text, self._at, ended = scan(self._text, self._at, first, lenient=self._key == "code")
+                self._give(text)
+                if not ended:
+                    self._in_code = self._key == "code" and not self._blank and self._at == len(self._text)
+                    yield
+                self._in_code = False
+        else:
+            self._other, nesting = "", _Nesting()
+            while (end_of_value := nesting.end(self._text, self._at)) is None:
+                self._other += self._text[self._at :]
+                self._at = len(self._text)
+                yield
+            self._other += self._text[self._at : end_of_value]
+            self._at = end_of_value
+            self._end_other_value()
+        if self._key == "language":
+            self._settle_language()
 
-    def _value(self) -> bool:
-        first = self._next()
-        if first and first in "\"'":
-            self._quote = first
-            self._at += 1
-            self._step = self._string_value
-        elif first:
-            self._other, self._nesting = "", _Nesting()
-            self._step = self._other_value
-        return bool(first)
-
-    def _string_value(self) -> bool:
-        text, self._at, ended = scan(self._text, self._at, self._quote, lenient=self._key == "code")
-        self._give(text)
-        if ended:
-            self._value_ended()
-        return ended
-
-    def _other_value(self) -> bool:
-        end = self._nesting.end(self._text, self._at)
-        self._other += self._text[self._at : end]
-        self._at = len(self._text) if end is None else end
-        if end is not None:
-            self._give_other_value()
-            self._value_ended()
-        return end is not None
-
-    def _after(self) -> bool:
-        """After an object: another one may follow, which counts as another call."""
-        start = self._text.find("{", self._at)
-        self._at = start + 1 if start >= 0 else len(self._text)
-        if start >= 0:
-            self.complete = False
-            self._step = self._key_or_end
-        return start >= 0
-
-    # What is found.
+    def _next(self) -> Generator[None, None, str]:
+        """The next character that is not a space, once it has come."""
+        while (found := _NOT_SPACE.search(self._text, self._at)) is None:
+            self._at = len(self._text)
+            yield
+        self._at = found.start()
+        return found.group()
 
     def _give(self, text: str) -> None:
         if self._key == "language":
@@ -403,9 +349,9 @@ class CallArguments:
         elif self._key == "code":
             self._emit(text)
 
-    def _give_other_value(self) -> None:
+    def _end_other_value(self) -> None:
         """Give a list of lines joined, null as nothing, and anything else as the model wrote it."""
-        text = self._other.strip()
+        text, self._other = (self._other or "").strip(), None
         try:
             value = json.loads(text)
         except ValueError:
@@ -414,38 +360,24 @@ class CallArguments:
             text = "\n".join(value)
         self._give("" if value is None else text)
 
-    def _value_ended(self) -> None:
-        self._step = self._key_or_end
-        if self._key == "language":
-            self._settle_language()
-
     def _emit(self, code: str) -> None:
-        if not code:
-            return
-        if self._language is None and self._step != self._raw:
+        if self._is_object and not self._language:
             self._early.append(code)
-            return
-        self._blank = False
-        self._out.append({"type": "code", "format": self._language or DEFAULT_LANGUAGE, "content": code})
+        elif code:
+            self._blank = False
+            self._out.append({"type": "code", "format": self._language or DEFAULT_LANGUAGE, "content": code})
 
-    def _settle_language(self) -> str:
+    def _settle_language(self) -> None:
         self._language = self._language or self._word.strip() or DEFAULT_LANGUAGE
         early, self._early = "".join(self._early), []
         self._emit(early)
-        return self._language
 
     def _end_block(self) -> None:
-        language = self._settle_language()
+        self._settle_language()
         if self._blank:
-            self._out.append({"type": "code", "format": language, "content": ""})
-        self._out.append({"type": "code", "format": language, "end": True})
-        self._language, self._word, self._blank = None, "", True
-
-    def _next(self) -> str:
-        """The next character that is not a space; empty if there is none yet."""
-        found = _NOT_SPACE.search(self._text, self._at)
-        self._at = found.start() if found else len(self._text)
-        return self._text[self._at : self._at + 1]
+            self._out.append({"type": "code", "format": self._language, "content": ""})
+        self._out.append({"type": "code", "format": self._language, "end": True})
+        self._language, self._word, self._blank = "", "", True
 
 
 class ToolArguments:
@@ -461,15 +393,20 @@ class ToolArguments:
         """The chunks that this piece makes certain."""
         out: list[Chunk] = []
         while text:
-            if not self._begun and not self._is_raw:
-                text = self._skipped(text)
+            if self.complete:
+                text = text[text.find("{") :] if "{" in text else ""
+                self.complete = not text
+            elif not self._begun:  # text that is not an object is passed on unchanged
+                text = text.lstrip()
+                self._is_raw = bool(text) and text[0] != "{"
             end = None if self._is_raw else self._nesting.end(text)
             if text[:end]:
                 self._begun = True
                 out.append({"type": "tool_call", "format": self._name, "content": text[:end]})
-            if end is not None:
-                out.append(self._close())
-            text = "" if end is None else text[end:]
+            if end is None:
+                break
+            out += self.finish()
+            text = text[end:]
         return out
 
     def finish(self, close: bool = True) -> list[Chunk]:
@@ -477,21 +414,9 @@ class ToolArguments:
         if self.complete or not close:
             return []
         empty: Chunk = {"type": "tool_call", "format": self._name, "content": "{}"}
-        return [*([] if self._begun else [empty]), self._close()]
-
-    def _skipped(self, text: str) -> str:
-        """The text from the next object on. Text that is not an object is passed on unchanged."""
-        if self.complete:
-            start = text.find("{")
-            self.complete = start < 0
-            return text[start:] if start >= 0 else ""
-        text = text.lstrip()
-        self._is_raw = bool(text) and text[0] != "{"
-        return text
-
-    def _close(self) -> Chunk:
+        content = [] if self._begun else [empty]
         self.complete, self._begun = True, False
-        return {"type": "tool_call", "format": self._name, "end": True}
+        return [*content, {"type": "tool_call", "format": self._name, "end": True}]
 
 
 class _Nesting:
