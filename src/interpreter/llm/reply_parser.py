@@ -10,7 +10,7 @@ import codecs
 import json
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from interpreter.llm.providers import matches
@@ -81,28 +81,28 @@ class ThinkSpans:
     """Takes the text of a reply piece by piece; gives it back as ("message" or "reasoning", text).
 
     The result does not depend on how the text is split. `first`: the text begins inside a span. If that span never
-    ends, it was none, and the whole text comes again as a message.
+    ends, it was none, and the whole text comes again as a message. The methods that yield read `_text`, and yield
+    where they need more.
     """
 
     def __init__(self, first: bool = False) -> None:
         self.first = first
         self._unopened: list[str] | None = None  # a span that began with the reply
         self._text = ""
-        self._fence = ""  # the mark of the fenced block that is open
+        self._in_line = False  # in the middle of a line, with nothing held back
         self._closing = ""  # the mark that ends the span
         self._blank = ""  # space that belongs to the span only if more of it comes
-        self._step: Callable[[], bool] = self._reply_begins
         self._out: Spans = []
+        self._reading = self._read()
 
     def feed(self, text: str) -> Spans:
         """What this piece makes certain."""
-        if not self._text and self._step == self._line and "\n" not in text:  # nearly every piece
+        if self._in_line and "\n" not in text:  # nearly every piece
             return [("message", text)] if text else []
         self._text += text
         if self._unopened is not None:
             self._unopened.append(text)
-        while self._step():
-            pass
+        next(self._reading)
         out, self._out = self._out, []
         return out
 
@@ -118,72 +118,60 @@ class ThinkSpans:
         out, self._out = self._out, []
         return out
 
-    # Steps: each consumes what it can from the text and returns whether the next step can run.
+    def _read(self) -> Iterator[None]:
+        while not (begun := self._text.lstrip()) or (begun not in _CLOSING and _may_be_mark(begun)):
+            yield
+        if _OPENING.match(begun):
+            self._text = begun  # space before a span at the very beginning is dropped
+        elif self.first:
+            self._unopened = [self._text]
+            yield from self._read_span(MARKS[0][1])
+        fence = ""  # the mark of the fenced block that is open
+        while True:  # at the beginning of a line
+            if not fence and (opening := _OPENING.match(self._text)):
+                self._text = self._text[opening.end() :]
+                yield from self._read_span(_CLOSING[opening[1]])
+                continue
+            line = self._text.lstrip(" \t")
+            may_be_fence = not line.strip("`") or not line.strip("~")
+            if may_be_fence or (not fence and _may_be_mark(line)):
+                yield
+                continue
+            mark = _FENCE.match(self._text)
+            if mark and not fence:
+                fence = mark[1]
+            elif mark and mark[1].startswith(fence):  # of the same kind, and at least as long
+                fence = ""
+            while not (end := self._text.find("\n") + 1):
+                self._give("message", self._text)
+                self._text, self._in_line = "", True
+                yield
+            self._in_line = False
+            self._give("message", self._text[:end])
+            self._text = self._text[end:]
 
-    def _reply_begins(self) -> bool:
-        """Space before a span at the very beginning is dropped."""
-        begun = self._text.lstrip()
-        if not begun or (begun not in _CLOSING and any(mark.startswith(begun) for mark in _CLOSING)):
-            return False
-        opened = _OPENING.match(begun)
-        if self.first and not opened:
-            self._unopened, self._closing = [self._text], MARKS[0][1]
-            self._step = self._after_mark
-            return True
-        self._text = begun if opened else self._text
-        self._step = self._line_begins
-        return True
-
-    def _line_begins(self) -> bool:
-        begun = None if self._fence else _OPENING.match(self._text)
-        if begun:
-            self._closing = _CLOSING[begun[1]]
-            self._text = self._text[begun.end() :]
-            self._step = self._after_mark
-            return True
-        line = self._text.lstrip(" \t")
-        may_be_fence = not line.strip("`") or not line.strip("~")
-        if may_be_fence or (not self._fence and any(opening.startswith(line) for opening, _ in MARKS)):
-            return False  # it depends on what comes next
-        fence = _FENCE.match(self._text)
-        if fence and not self._fence:
-            self._fence = fence[1]
-        elif fence and fence[1].startswith(self._fence):  # of the same kind, and at least as long
-            self._fence = ""
-        self._step = self._line
-        return True
-
-    def _line(self) -> bool:
-        end = self._text.find("\n") + 1
-        said = self._text[: end or len(self._text)]
-        self._text = self._text[len(said) :]
-        self._give("message", said)
-        if end:
-            self._step = self._line_begins
-        return bool(end)
-
-    def _after_mark(self) -> bool:
-        self._text = self._text.lstrip()
-        if self._text:
-            self._step = self._span if self._closing else self._line_begins
-        return bool(self._text)
-
-    def _span(self) -> bool:
-        end = self._text.find(self._closing)
-        if end < 0:
+    def _read_span(self, closing: str) -> Iterator[None]:
+        """Read from behind the opening mark to what follows the closing one; space on both sides is dropped."""
+        self._closing = closing
+        yield from self._skip_space()
+        while (end := self._text.find(closing)) < 0:
             # The end of the text may be the beginning of the mark.
-            longest = min(len(self._text), len(self._closing) - 1)
-            sizes = range(longest, 0, -1)
-            held = next((size for size in sizes if self._text.endswith(self._closing[:size])), 0)
+            sizes = range(min(len(self._text), len(closing) - 1), 0, -1)
+            held = next((size for size in sizes if self._text.endswith(closing[:size])), 0)
             self._think(self._text[: len(self._text) - held])
             self._text = self._text[len(self._text) - held :]
-            return False
+            yield
         self._think(self._text[:end])
-        self._text = self._text[end + len(self._closing) :]
+        self._text = self._text[end + len(closing) :]
         self._closing = self._blank = ""
         self._unopened = None
-        self._step = self._after_mark
-        return True
+        yield from self._skip_space()
+
+    def _skip_space(self) -> Iterator[None]:
+        while not (text := self._text.lstrip()):
+            self._text = ""
+            yield
+        self._text = text
 
     def _think(self, text: str) -> None:
         """Space at the end of a span is dropped."""
@@ -195,6 +183,10 @@ class ThinkSpans:
     def _give(self, kind: str, text: str) -> None:
         if text:
             self._out.append((kind, text))
+
+
+def _may_be_mark(text: str) -> bool:
+    return any(opening.startswith(text) for opening, _ in MARKS)
 
 
 WRAPPER = "functions.execute("
@@ -219,16 +211,6 @@ def unwrapped(text: str) -> tuple[str, str] | None:
     return chunks[-1]["format"], code
 
 
-def suspicious(beginning: str) -> bool | None:
-    """Whether a text with this beginning may be a call written out as text; None if it is too short to tell."""
-    beginning = beginning.lstrip()
-    if beginning.startswith(WRAPPER):
-        return True
-    if WRAPPER.startswith(beginning):
-        return None
-    return begins_call(beginning)
-
-
 class CallRepair:
     """Repairs malformed calls that models write in place of a real one; holds back only suspicious beginnings.
 
@@ -239,7 +221,8 @@ class CallRepair:
         self.unwrapped = False  # a call was written out as text
         self._open = ""  # the type of the message, block or call that is open
         self._head: Chunk = {}  # what all chunks of the open block have in common
-        self._beginning = _Beginning()
+        self._held: list[str] = []  # its beginning
+        self._is_suspicious: bool | None = None  # whether that may be a call written out, once it is known
         self._tail = ""  # the end of the code so far, if it may be the echo
         self._passed = False  # something of it was passed on
         self._out: list[Chunk] = []
@@ -247,7 +230,27 @@ class CallRepair:
     def feed(self, chunks: list[Chunk]) -> list[Chunk]:
         """The chunks that are certain so far."""
         for chunk in chunks:
-            self._take(chunk)
+            kind = chunk["type"]
+            if kind == "reasoning":
+                self._out.append(chunk)
+                continue
+            if kind != self._open:
+                self._begin(chunk)
+            if kind == "tool_call" or (kind == "message" and self._is_suspicious is False):
+                self._out.append(chunk)
+                self._open = "" if chunk.get("end") else kind
+            elif kind == "message":
+                self._say(self._released(chunk["content"]))
+            elif chunk.get("end"):
+                self._settle_code()
+                if not self._passed:
+                    self._out.append({**self._head, "content": ""})
+                self._out.append({**self._head, "end": True})
+                self._open = ""
+            else:
+                code = self._tail + self._released(chunk["content"])
+                self._tail = next((begun for begun in _ECHO_BEGUN if code.endswith(begun)), "")
+                self._run(code.removesuffix(self._tail))
         out, self._out = self._out, []
         return out
 
@@ -260,38 +263,31 @@ class CallRepair:
         out, self._out = self._out, []
         return out
 
-    def _take(self, chunk: Chunk) -> None:
-        if chunk["type"] == "reasoning":
-            self._out.append(chunk)
-            return
-        if chunk["type"] != self._open:
-            if self._open == "message":
-                self._end_message()
-            self._open = chunk["type"]
-            self._head = {"type": "code", "format": chunk.get("format", "")}
-            if chunk.get("call") is not None:
-                self._head["call"] = chunk["call"]
-            self._beginning, self._tail, self._passed = _Beginning(), "", False
-        if self._open == "message" and self._beginning.is_past:
-            self._out.append(chunk)
-        elif self._open == "message":
-            self._say(self._beginning.add(chunk["content"]))
-        elif self._open == "tool_call":
-            self._out.append(chunk)
-            self._open = "" if chunk.get("end") else self._open
-        elif chunk.get("end"):
-            self._settle_code()
-            if not self._passed:
-                self._out.append({**self._head, "content": ""})
-            self._out.append({**self._head, "end": True})
-            self._open = ""
-        else:
-            code = chunk["content"]
-            if not self._beginning.is_past:
-                code = self._beginning.add(code, may_have_tick=True)
-            code = self._tail + code
-            self._tail = next((begun for begun in _ECHO_BEGUN if code.endswith(begun)), "")
-            self._run(code.removesuffix(self._tail))
+    def _begin(self, chunk: Chunk) -> None:
+        if self._open == "message":
+            self._end_message()
+        self._open = chunk["type"]
+        self._head = {"type": "code", "format": chunk.get("format", "")}
+        if chunk.get("call") is not None:
+            self._head["call"] = chunk["call"]
+        self._held, self._is_suspicious, self._tail, self._passed = [], None, "", False
+
+    def _released(self, text: str) -> str:
+        """What can be passed on with this piece: nothing while the beginning is suspicious, or everything so far."""
+        if self._is_suspicious is False:
+            return text
+        self._held.append(text)
+        whole = "".join(self._held) if self._is_suspicious is None else ""
+        if self._open == "code":
+            whole = whole.removeprefix(_STRAY_TICK)
+        begun = whole.lstrip()
+        if self._is_suspicious or WRAPPER.startswith(begun) or (self._open == "code" and whole == _STRAY_TICK[0]):
+            return ""
+        self._is_suspicious = begun.startswith(WRAPPER) or begins_call(begun)
+        if self._is_suspicious is not False:
+            return ""
+        self._held = []
+        return whole
 
     def _say(self, text: str) -> None:
         blank = _BLANK_LINES.match(text)
@@ -300,7 +296,7 @@ class CallRepair:
             self._out.append({"type": "message", "content": text})
 
     def _end_message(self) -> None:
-        text = self._beginning.rest()
+        text = "".join(self._held)
         call = unwrapped(text)
         if call is None:
             self._say(text)
@@ -311,45 +307,17 @@ class CallRepair:
         self._open = ""
 
     def _settle_code(self) -> None:
-        code = (self._tail + self._beginning.rest()).removesuffix(ECHO)
+        code = (self._tail + "".join(self._held)).removesuffix(ECHO)
         call = unwrapped(code) if not self._passed else None
         if call is not None:
             self._head["format"], code = call
         self._run(code)
-        self._tail = ""
+        self._tail, self._held = "", []
 
     def _run(self, code: str) -> None:
         if code:
             self._passed = True
             self._out.append({**self._head, "content": code})
-
-
-class _Beginning:
-    """The beginning of a text, held back while it is suspicious, if need be to the end."""
-
-    def __init__(self) -> None:
-        self.is_past = False
-        self._parts: list[str] = []
-        self._verdict: bool | None = None  # whether it is suspicious, once that is known
-
-    def add(self, text: str, may_have_tick: bool = False) -> str:
-        """What can be released: nothing, or everything so far."""
-        self._parts.append(text)
-        if self._verdict:
-            return ""
-        whole = "".join(self._parts)
-        if may_have_tick:
-            if whole == _STRAY_TICK[0]:
-                return ""
-            whole = whole.removeprefix(_STRAY_TICK)
-        self._verdict = suspicious(whole)
-        self.is_past = self._verdict is False
-        return self.rest().removeprefix(_STRAY_TICK if may_have_tick else "") if self.is_past else ""
-
-    def rest(self) -> str:
-        """Everything that is still held back."""
-        text, self._parts = "".join(self._parts), []
-        return text
 
 
 class ReplyParser:
