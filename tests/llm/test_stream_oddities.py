@@ -22,7 +22,7 @@ from interpreter.errors import (
 )
 from interpreter.llm.anthropic import AnthropicMessages
 from interpreter.llm.chat_completions import ChatCompletions
-from interpreter.llm.http import Sent, WireFormat, event_data
+from interpreter.llm.http import Sent, WireFormat, event_data, read_events
 from interpreter.llm.kept_replies import KeptReplies
 from interpreter.llm.providers import resolve
 from interpreter.llm.reply_parser import ReplyParser
@@ -66,7 +66,7 @@ FORMATS = {
     "chat": Format(
         "gpt-4o",
         ModelServer,
-        ChatCompletions,
+        lambda: ChatCompletions(KeptReplies()),
         chat_encoded,
         chat_events(reasoning("Hm"), text("Hi you", 3), usage(25, 15)),
         chat_events(
@@ -325,7 +325,11 @@ def chunks_of(spoken: Format, pieces: list[bytes]) -> list[Any]:
     endpoint = resolve(spoken.model, {}, "http://localhost:1/v1")
     sent = Sent(endpoint, {"messages": [], "input": []})
     parser = ReplyParser(fences=False)
-    out = [chunk for each in spoken.make().chunks(event_data(pieces), True, sent) for chunk in parser.feed(each)]
+    out = [
+        chunk
+        for each in read_events(event_data(pieces), spoken.make().reader(sent, True))
+        for chunk in parser.feed(each)
+    ]
     return [*out, *parser.finish(), parser.usage, parser.finish_reason]
 
 

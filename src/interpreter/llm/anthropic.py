@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from interpreter.errors import BrokenStreamError, RequestRefusedError
 from interpreter.llm.computer_use import TOOL, Screen, as_call, code_of, kind_of, screen_in
-from interpreter.llm.http import Sent, arguments_chunk, call_chunk, delta_chunk, joined_chunk, json_objects
+from interpreter.llm.http import ReplyReader, Sent, arguments_chunk, call_chunk, delta_chunk
 from interpreter.llm.kept_replies import KeptReplies, Parts, Prefix, call_part, joined_parts, turns, without_system
 from interpreter.llm.providers import Endpoint, matches
 from interpreter.tools import EXECUTE
@@ -34,8 +33,13 @@ _CACHE_MARK = {"type": "ephemeral"}
 _CACHE_MARKS = 2  # in the messages; one more is behind the tools and the system part, four are allowed
 _NOT_IN_AN_ID = re.compile(r"[^A-Za-z0-9_-]")
 _FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length", "tool_use": "tool_calls"}
-# The kind of block that a delta belongs to, for servers that don't announce blocks.
-_KINDS = {"text_delta": "text", "input_json_delta": "tool_use", "thinking_delta": "thinking"}
+# The field of each delta, and the kind of block that it belongs to, for servers that don't announce blocks.
+_DELTAS = {
+    "text_delta": ("text", "text"),
+    "input_json_delta": ("partial_json", "tool_use"),
+    "thinking_delta": ("thinking", "thinking"),
+    "signature_delta": ("signature", ""),
+}
 _COUNTED = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
 
@@ -43,6 +47,7 @@ class AnthropicMessages:
     """The wire format. Keeps replies with thinking in them, since they go back with their signatures."""
 
     path = "/messages"
+    can_do_without: Collection[str] = ()  # Anthropic names no field that it objects to
 
     def __init__(self, replies: KeptReplies) -> None:
         self._replies = replies
@@ -98,22 +103,8 @@ class AnthropicMessages:
             _add(out, "user", [_text(_GO_ON)])  # or the last message is taken for the beginning of the reply
         return out
 
-    def adapt(self, endpoint: Endpoint, error: RequestRefusedError, params: Mapping[str, Any]) -> bool:
-        """Never: Anthropic names no field that it objects to."""
-        return False
-
-    def chunks(self, events: Iterator[bytes], framed: bool, sent: Sent) -> Iterator[dict[str, Any]]:
-        """The chunks of a streamed reply; it is complete once it says why it stopped."""
-        reader = MessageReader(self._replies, sent)
-        for data in events:
-            for event in json_objects(data):
-                yield from reader.read(event)
-        if not reader.has_ended:
-            raise BrokenStreamError("The server ended its reply in the middle. Try again.")
-
-    def whole(self, answer: dict[str, Any], sent: Sent) -> dict[str, Any]:
-        """The reply of a server that does not stream, as one chunk."""
-        return joined_chunk(MessageReader(self._replies, sent).read_whole(answer))
+    def reader(self, sent: Sent, framed: bool) -> MessageReader:
+        return MessageReader(self._replies, sent)
 
 
 def _tools(endpoint: Endpoint, tools: Sequence[Mapping[str, Any]] | None) -> list[Block]:
@@ -219,131 +210,126 @@ def _without_marks(blocks: Sequence[Block] | None) -> list[Block]:
     return [{key: value for key, value in b.items() if key != "cache_control"} for b in blocks or ()]
 
 
-class MessageReader:
+class MessageReader(ReplyReader):
     """Takes the events of one reply, and stores the blocks that have to go back."""
 
     def __init__(self, replies: KeptReplies, sent: Sent) -> None:
-        self.has_ended = False
-        self._replies, self._sent, self._screen = replies, sent, sent.screen
+        super().__init__(sent)
+        self._replies, self._screen = replies, sent.screen
         self._open: dict[int, _OpenBlock] = {}
         self._complete: list[Block] = []
         self._calls = 0
         self._usage: dict[str, int] = {}
 
-    def read(self, event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """The chunks of one event; pings and unknown events have none."""
+    def read(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The chunks of one event; pings and unknown events have none. It has ended once it says why it stopped."""
         index = event.get("index", 0)
         match event.get("type"):
             case "content_block_delta":
-                yield from self._delta(index, event.get("delta") or {})
+                return self._delta(index, event.get("delta") or {})
             case "message_start":
-                yield from self._count((event.get("message") or {}).get("usage"))
+                return self._count((event.get("message") or {}).get("usage"))
             case "content_block_start":
-                yield from self._start(index, event.get("content_block") or {})
+                return self._start(index, event.get("content_block") or {})
             case "content_block_stop":
-                yield from self._stop(index)
+                return self._stop(index)
             case "message_delta":
-                yield from self._count(event.get("usage"))
-                yield from self._finish(event.get("delta") or {})
+                return self._count(event.get("usage")) + self._finish(event.get("delta") or {})
             case "message_stop":
                 self.has_ended = True
-            case _:
-                if event.get("error"):
-                    yield {"error": event["error"]}
+            case _ if event.get("error"):
+                return [{"error": event["error"]}]
+        return []
 
-    def read_whole(self, answer: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    def read_whole(self, answer: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The chunks of a reply that came in one piece."""
+        out = []
         for index, block in enumerate(answer["content"]):
-            yield from self._start(index, block)
-            yield from self._stop(index)
-        yield from self._count(answer.get("usage"))
-        yield from self._finish(answer)
+            out += self._start(index, block) + self._stop(index)
+        return out + self._count(answer.get("usage")) + self._finish(answer)
 
-    def _start(self, index: int, content: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        yield from self._stop(index)  # some servers don't say when a block ends
+    def _start(self, index: int, content: Mapping[str, Any]) -> list[dict[str, Any]]:
+        out = self._stop(index)  # some servers don't say when a block ends
         block = self._open[index] = _OpenBlock(content, self._screen is not None and _is_computer_call(content))
         if _is_call(content):
             block.number = self._calls
             self._calls += 1
             name = EXECUTE if block.is_action else content.get("name") or ""
-            yield call_chunk(block.number, content.get("id") or "", name)
+            out.append(call_chunk(block.number, content.get("id") or "", name))
         elif content.get("text"):
-            yield delta_chunk(content=content["text"])
+            out.append(delta_chunk(content=content["text"]))
         elif content.get("thinking"):
-            yield delta_chunk(reasoning_content=content["thinking"])
+            out.append(delta_chunk(reasoning_content=content["thinking"]))
+        return out
 
-    def _delta(self, index: int, delta: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        kind = delta.get("type", "")
-        if index not in self._open and kind in _KINDS:
-            yield from self._start(index, {"type": _KINDS[kind]})
-        block = self._open.get(index)
-        if block is None:
-            return
-        match kind:
-            case "text_delta":
-                block.add("text", delta.get("text"))
-                yield delta_chunk(content=delta.get("text"))
-            case "thinking_delta":
-                block.add("thinking", delta.get("thinking"))
-                yield delta_chunk(reasoning_content=delta.get("thinking"))
-            case "signature_delta":
-                block.add("signature", delta.get("signature"))
-            case "input_json_delta" if delta.get("partial_json"):
-                block.add("json", delta["partial_json"])
-                if not block.is_action:
-                    yield arguments_chunk(block.number, delta["partial_json"])
+    def _delta(self, index: int, delta: Mapping[str, Any]) -> list[dict[str, Any]]:
+        field, kind = _DELTAS.get(delta.get("type", ""), ("", ""))
+        out = self._start(index, {"type": kind}) if index not in self._open and kind else []
+        block, piece = self._open.get(index), delta.get(field)
+        if block is None or not piece:
+            return out
+        block.pieces.setdefault(field, []).append(piece)
+        if field == "text":
+            out.append(delta_chunk(content=piece))
+        elif field == "thinking":
+            out.append(delta_chunk(reasoning_content=piece))
+        elif field == "partial_json" and not block.is_action:
+            out.append(arguments_chunk(block.number, piece))
+        return out
 
-    def _stop(self, index: int) -> Iterator[dict[str, Any]]:
+    def _stop(self, index: int) -> list[dict[str, Any]]:
         block = self._open.pop(index, None)
         if block is None:
-            return
+            return []
+        out = []
         complete = block.complete()
         if self._screen is not None and block.is_action:
             action = complete["input"] if complete is not None else {}
-            yield arguments_chunk(block.number, as_call(code_of([action], self._screen)))
-        elif _is_call(block.content) and "json" not in block.pieces:  # it came in one piece
-            yield arguments_chunk(block.number, json.dumps(block.content.get("input") or {}, ensure_ascii=False))
-        if complete is None:
-            return
-        self._complete.append(complete)
-        # Words, and one call behind them, go back the same without being stored.
-        is_special = any(b["type"] in _THINKING or _is_computer_call(b) for b in self._complete)
-        if is_special or any(map(_is_call, self._complete[:-1])):
-            self._keep()
+            out.append(arguments_chunk(block.number, as_call(code_of([action], self._screen))))
+        elif _is_call(block.content) and "partial_json" not in block.pieces:  # it came in one piece
+            arguments = json.dumps(block.content.get("input") or {}, ensure_ascii=False)
+            out.append(arguments_chunk(block.number, arguments))
+        if complete is not None:
+            self._complete.append(complete)
+            # Words, and one call behind them, go back the same without being stored.
+            is_special = any(b["type"] in _THINKING or _is_computer_call(b) for b in self._complete)
+            if is_special or any(map(_is_call, self._complete[:-1])):
+                self._keep()
+        return out
 
     def _keep(self) -> None:
-        body, endpoint = self._sent.body, self._sent.endpoint
+        body, endpoint = self.sent.body, self.sent.endpoint
         prefix = Prefix(endpoint, _without_marks(body.get("system")), _without_marks(body.get("tools")))
         messages = [{**message, "content": _without_marks(message["content"])} for message in body["messages"]]
         self._replies[prefix.at(messages)] = list(self._complete)
         if self._screen is not None:
             # Thinking is refused behind anything but what it was made behind.
             actions = [block for block in self._complete if block["type"] not in _THINKING]
-            chat = without_system(self._sent.chat)
-            self._replies[Prefix.without_pictures(endpoint).at(chat)] = actions
+            self._replies[Prefix.without_pictures(endpoint).at(without_system(self.sent.chat))] = actions
 
-    def _finish(self, delta: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    def _finish(self, delta: Mapping[str, Any]) -> list[dict[str, Any]]:
         reason = delta.get("stop_reason")
         if not reason:
-            return
+            return []
         self.has_ended = True
         if reason == "refusal":
             why = (delta.get("stop_details") or {}).get("explanation")
-            yield {"error": {"type": "refusal", "message": why or ""}}
-        else:
-            yield {"choices": [{"delta": {}, "finish_reason": _FINISH_REASONS.get(reason, "stop")}]}
+            return [{"error": {"type": "refusal", "message": why or ""}}]
+        return [{"choices": [{"delta": {}, "finish_reason": _FINISH_REASONS.get(reason, "stop")}]}]
 
-    def _count(self, usage: Mapping[str, Any] | None) -> Iterator[dict[str, Any]]:
+    def _count(self, usage: Mapping[str, Any] | None) -> list[dict[str, Any]]:
         """Counts come at the beginning and again at the end; later ones replace earlier ones."""
         counts = {name: (usage or {}).get(name) for name in _COUNTED}
         self._usage |= {name: count for name, count in counts.items() if count is not None}
         if not counts["output_tokens"] or "input_tokens" not in self._usage:
-            return
+            return []
         read, written = (self._usage.get(name, 0) for name in _COUNTED[1:3])
-        told = {"prompt_tokens": self._usage["input_tokens"] + read + written}
-        told |= {"completion_tokens": self._usage["output_tokens"]}
-        details = {"cached_tokens": read, "cache_creation_tokens": written}
-        yield {"choices": [], "usage": {**told, "prompt_tokens_details": details}}
+        counted = {
+            "prompt_tokens": self._usage["input_tokens"] + read + written,
+            "completion_tokens": self._usage["output_tokens"],
+            "prompt_tokens_details": {"cached_tokens": read, "cache_creation_tokens": written},
+        }
+        return [{"choices": [], "usage": counted}]
 
 
 class _OpenBlock:
@@ -353,22 +339,19 @@ class _OpenBlock:
         self.content = content
         self.is_action = is_action  # on the screen; it is run as code
         self.number = 0  # among the calls
-        self.pieces: dict[str, list[str]] = {}
-
-    def add(self, key: str, piece: str | None) -> None:
-        self.pieces.setdefault(key, []).append(piece or "")
+        self.pieces: dict[str, list[str]] = {}  # by field
 
     def complete(self) -> Block | None:
         """The block as it is sent back; None if that is not possible."""
         block = dict(self.content)
-        for key, pieces in self.pieces.items():
-            if key != "json":
-                block[key] = (block.get(key) or "") + "".join(pieces)
+        arrived = {field: "".join(pieces) for field, pieces in self.pieces.items()}
+        arguments = arrived.pop("partial_json", None)
+        block |= {field: (block.get(field) or "") + text for field, text in arrived.items()}
         match block.get("type"):
             case "tool_use":
-                if "json" in self.pieces:
+                if arguments is not None:
                     try:
-                        block["input"] = json.loads("".join(self.pieces["json"]))
+                        block["input"] = json.loads(arguments)
                     except ValueError:
                         return None
                 return block if isinstance(block.get("input"), dict) else None

@@ -6,12 +6,11 @@ none with anything else; Gemini signs its calls. All others get only words and c
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from interpreter.errors import BrokenStreamError, RequestRefusedError
-from interpreter.llm.http import DONE, Sent, json_objects
+from interpreter.llm.http import ReplyReader, Sent
 from interpreter.llm.kept_replies import KeptReplies, Prefix, parts_of, turns
 from interpreter.llm.providers import Endpoint
 
@@ -25,19 +24,19 @@ _SIGNING = "gemini-[3-9]*"
 
 
 class ChatCompletions:
-    """The wire format. Remembers what each server objects to, so that it isn't sent again."""
+    """The wire format."""
 
     path = "/chat/completions"
+    can_do_without: Collection[str] = tuple(_CAN_DO_WITHOUT)
 
-    def __init__(self, replies: KeptReplies | None = None) -> None:
-        self._replies = replies if replies is not None else KeptReplies()
-        self._objections: dict[tuple[str, str], set[str]] = {}
+    def __init__(self, replies: KeptReplies) -> None:
+        self._replies = replies
 
     def body(self, endpoint: Endpoint, params: Mapping[str, Any]) -> dict[str, Any]:
         """The request's body. Parameters that are not set are not sent."""
         body = {name: value for name, value in params.items() if name not in _OURS and value is not None}
         body |= {"model": endpoint.model, "stream": True, "stream_options": {"include_usage": True}}
-        for name in {*endpoint.objects_to, *self._objections.get((endpoint.base_url, endpoint.model), ())}:
+        for name in endpoint.objects_to:
             value, other_name = body.pop(name, None), _CAN_DO_WITHOUT.get(name)
             if other_name and value is not None:
                 body[other_name] = value
@@ -67,67 +66,58 @@ class ChatCompletions:
                 out.append(dict(message))
         return out
 
-    def adapt(self, endpoint: Endpoint, error: RequestRefusedError, params: Mapping[str, Any]) -> bool:
-        """Remember what the server objects to. Returns whether the request is worth sending again without it."""
-        known = self._objections.setdefault((endpoint.base_url, endpoint.model), set())
-        sent = {"stream_options"} | {name for name in _CAN_DO_WITHOUT if params.get(name) is not None}
-        # A server that does not say what it objects to most likely does not know the newest field.
-        unsaid = {"stream_options"} if error.status in (400, 422) else set()
-        if not error.params and unsaid & known:
-            known -= unsaid  # refused without it too, so it was something else
-            return False
-        objections = error.params & sent if error.params else unsaid
-        new = objections - known - set(endpoint.objects_to)
-        known |= new
-        return bool(new)
+    def reader(self, sent: Sent, framed: bool) -> ReplyReader:
+        return _ChatReader(self._replies, sent, framed)
 
-    def chunks(self, events: Iterator[bytes], framed: bool, sent: Sent) -> Iterator[dict[str, Any]]:
-        """The chunks of a streamed reply. One that just stops is broken, unless HTTP marks its end."""
-        is_kept = sent.endpoint.provider in _WANT_REPLIES_BACK
-        message: dict[str, Any] = {"role": "assistant", "content": ""}
-        chunk: dict[str, Any] = {}
-        done = False
-        for data in events:
-            done = done or data == DONE
-            if done:
-                continue  # read to the end, so that the connection can be used again
-            for chunk in json_objects(data):
-                if is_kept:
-                    self._keep(message, chunk, sent)
-                yield chunk
-        choices = chunk.get("choices")
-        is_complete = choices is not None and all(choice.get("finish_reason") for choice in choices)
-        if not done and not framed and not is_complete:
-            raise BrokenStreamError("The server ended its reply in the middle. Try again.")
 
-    def _keep(self, message: dict[str, Any], chunk: Mapping[str, Any], sent: Sent) -> None:
-        """Add a chunk to the message, which is stored once it has ended with calls."""
-        for choice in chunk.get("choices") or ():
-            _add_delta(message, choice.get("delta") or {})
-            if choice.get("finish_reason") and "tool_calls" in message:
-                prefix = Prefix(sent.endpoint, sent.body.get("tools"))
-                self._replies[prefix.at(sent.body["messages"])] = [dict(message)]
+class _ChatReader(ReplyReader):
+    """Passes the chunks on. A reply that just stops is broken, unless HTTP marks its end."""
 
-    def whole(self, answer: dict[str, Any], sent: Sent) -> dict[str, Any]:
-        """The reply of a server that does not stream, as one chunk."""
+    def __init__(self, replies: KeptReplies, sent: Sent, framed: bool) -> None:
+        super().__init__(sent)
+        self._replies = replies
+        self._framed = framed
+        self._is_kept = sent.endpoint.provider in _WANT_REPLIES_BACK
+        self._message: dict[str, Any] = {"role": "assistant", "content": ""}
+        self._last: dict[str, Any] = {}
+
+    def read(self, event: dict[str, Any]) -> list[dict[str, Any]]:
+        self._last = event
+        if self._is_kept:
+            self._keep(event)
+        return [event]
+
+    def read_whole(self, answer: dict[str, Any]) -> list[dict[str, Any]]:
         choice = answer["choices"][0]
         delta = choice.get("message") or choice["delta"]
         finish_reason = choice.get("finish_reason") or "stop"
-        return {"choices": [{"delta": delta, "finish_reason": finish_reason}], "usage": answer.get("usage")}
+        return [{"choices": [{"delta": delta, "finish_reason": finish_reason}], "usage": answer.get("usage")}]
 
+    def finish(self) -> None:
+        choices = self._last.get("choices")
+        is_complete = choices is not None and all(choice.get("finish_reason") for choice in choices)
+        self.has_ended = self.has_ended or self._framed or is_complete
+        super().finish()
 
-def _add_delta(message: dict[str, Any], delta: Mapping[str, Any]) -> None:
-    for key in ("content", "reasoning_content"):
-        if isinstance(delta.get(key), str):
-            message[key] = message.get(key, "") + delta[key]
-    for piece in delta.get("tool_calls") or ():
-        calls = message.setdefault("tool_calls", [])
-        at = piece.get("index")
-        function = piece.get("function") or {}
-        if not calls or (at is not None and at >= len(calls)) or (at is None and function.get("name")):
-            calls.append({"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
-        call = calls[at] if at is not None and at < len(calls) else calls[-1]
-        call["function"]["name"] = call["function"]["name"] or function.get("name") or ""
-        call["function"]["arguments"] += function.get("arguments") or ""
-        if piece.get("extra_content"):
-            call["extra_content"] = piece["extra_content"]
+    def _keep(self, chunk: Mapping[str, Any]) -> None:
+        """Add a chunk to the message, which is stored once it has ended with calls."""
+        message, sent = self._message, self.sent
+        for choice in chunk.get("choices") or ():
+            delta = choice.get("delta") or {}
+            for key in ("content", "reasoning_content"):
+                if isinstance(delta.get(key), str):
+                    message[key] = message.get(key, "") + delta[key]
+            for piece in delta.get("tool_calls") or ():
+                calls = message.setdefault("tool_calls", [])
+                at = piece.get("index")
+                function = piece.get("function") or {}
+                if not calls or (at is not None and at >= len(calls)) or (at is None and function.get("name")):
+                    calls.append({"id": "", "type": "function", "function": {"name": "", "arguments": ""}})
+                call = calls[at] if at is not None and at < len(calls) else calls[-1]
+                call["function"]["name"] = call["function"]["name"] or function.get("name") or ""
+                call["function"]["arguments"] += function.get("arguments") or ""
+                if piece.get("extra_content"):
+                    call["extra_content"] = piece["extra_content"]
+            if choice.get("finish_reason") and "tool_calls" in message:
+                prefix = Prefix(sent.endpoint, sent.body.get("tools"))
+                self._replies[prefix.at(sent.body["messages"])] = [dict(message)]

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import json
-import queue
 import socket
 import ssl
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -32,6 +31,8 @@ from interpreter.llm.providers import Endpoint
 from interpreter.version import __version__
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     import httpx
 
 
@@ -57,31 +58,51 @@ class Sent:
     chat: Sequence[Mapping[str, Any]] = ()  # the messages that the body was made from
 
 
+class ReplyReader:
+    """Takes one reply, and gives it back as chunks in OpenAI's shape. Each wire format has its own."""
+
+    def __init__(self, sent: Sent) -> None:
+        self.sent = sent
+        self.has_ended = False  # the reply said that it is complete
+
+    def read(self, event: dict[str, Any]) -> Sequence[dict[str, Any]]:
+        """The chunks of one event of a streamed reply; unknown events have none."""
+        raise NotImplementedError
+
+    def read_whole(self, answer: dict[str, Any]) -> Sequence[dict[str, Any]]:
+        """The chunks of a reply that was not streamed."""
+        raise NotImplementedError
+
+    def finish(self) -> None:
+        """Raise an error if the reply is incomplete."""
+        if not self.has_ended:
+            raise BrokenStreamError("The server ended its reply in the middle. Try again.")
+
+
 class WireFormat(Protocol):
     """The request and the reply of one family of servers."""
 
     path: str
+    can_do_without: Collection[str]  # fields that a server may object to
 
     def body(self, endpoint: Endpoint, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The request's body. Parameters that are not set are not sent."""
+        """The request's body. Parameters that are not set, or that the endpoint objects to, are not sent."""
 
-    def adapt(self, endpoint: Endpoint, error: RequestRefusedError, params: Mapping[str, Any]) -> bool:
-        """Remember what the server objects to. Returns whether the request is worth sending again without it."""
-
-    def chunks(self, events: Iterator[bytes], framed: bool, sent: Sent) -> Iterator[dict[str, Any]]:
-        """The chunks of a streamed reply. If it is `framed`, HTTP marks its end."""
-
-    def whole(self, answer: dict[str, Any], sent: Sent) -> dict[str, Any]:
-        """The reply of a server that does not stream, as one chunk."""
+    def reader(self, sent: Sent, framed: bool) -> ReplyReader:
+        """The reader of the reply. If it is `framed`, HTTP marks its end."""
 
 
 class Connections:
-    """Keeps connections open between requests, and can shut them all at once."""
+    """Keeps connections open between requests, and can shut them all at once.
+
+    Remembers what each server objects to, so that it isn't sent again.
+    """
 
     def __init__(self) -> None:
         self._clients: dict[tuple[bool, bool], httpx.Client] = {}
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
-        self._sendings: set[_Sending] = set()
+        self._sendings: set[Future[httpx.Response]] = set()
+        self._objections: dict[tuple[str, str, str], set[str]] = {}
         self.direct = False  # never use a proxy
         self._lock = threading.RLock()  # a signal handler may cut off the thread that holds it
         weakref.finalize(self, _close_all, self._clients)
@@ -95,19 +116,26 @@ class Connections:
         timeouts: tuple[float, float],
     ) -> Iterator[dict[str, Any]]:
         """The chunks of the reply as they arrive, or a typed error. Ends silently when cancelled."""
-        sent = Sent(endpoint, wire_format.body(endpoint, params), screen_in(params.get("tools")), params["messages"])
-        kind = kind_of(endpoint.wire, endpoint.model) if sent.screen is not None else None
+        screen = screen_in(params.get("tools"))
+        kind = kind_of(endpoint.wire, endpoint.model) if screen is not None else None
         if kind is not None and kind.beta:
             endpoint = replace(endpoint, extra_headers={**endpoint.extra_headers, "anthropic-beta": kind.beta})
-        try:
-            with self._open(endpoint, wire_format.path, sent.body, cancelled, timeouts) as response:
-                for chunk in _answer(response, sent, wire_format):
-                    if cancelled.is_set():
-                        return
-                    yield chunk
-        except ModelError:
-            if not cancelled.is_set():
-                raise
+        known = self._objections.setdefault((endpoint.wire, endpoint.base_url, endpoint.model), set())
+        while True:
+            asked = replace(endpoint, objects_to=(*endpoint.objects_to, *known))
+            sent = Sent(asked, wire_format.body(asked, params), screen, params["messages"])
+            try:
+                with self._open(sent, wire_format.path, cancelled, timeouts) as response:
+                    for chunk in _answer(response, sent, wire_format):
+                        if cancelled.is_set():
+                            return
+                        yield chunk
+                return
+            except ModelError as error:
+                if cancelled.is_set():
+                    return
+                if not isinstance(error, RequestRefusedError) or not _adapt(known, error, sent, wire_format):
+                    raise
 
     def cut(self) -> None:
         """End all reads and writes, from any thread."""
@@ -115,19 +143,15 @@ class Connections:
             for connection in list(self._sockets):
                 _shut(connection)
             for sending in list(self._sendings):
-                sending.give_up()
+                sending.cancel()
 
     @contextlib.contextmanager
     def _open(
-        self,
-        endpoint: Endpoint,
-        path: str,
-        body: dict[str, Any],
-        cancelled: threading.Event,
-        timeouts: tuple[float, float],
+        self, sent: Sent, path: str, cancelled: threading.Event, timeouts: tuple[float, float]
     ) -> Iterator[httpx.Response]:
         import httpx
 
+        endpoint = sent.endpoint
         if endpoint.key and not endpoint.key.isascii():
             raise WrongKeyError("The key has characters that no key has. Copy it again, without quotes or dots.")
 
@@ -136,7 +160,7 @@ class Connections:
                 self.watch(info["return_value"].get_extra_info("socket"), cancelled)
 
         silence, connecting = timeouts
-        content = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        content = json.dumps(sent.body, ensure_ascii=False).encode("utf-8", "replace")
         where = endpoint.base_url
         try:
             client = self.client(endpoint)
@@ -163,22 +187,40 @@ class Connections:
             raise BrokenStreamError(f"The connection to {where} broke off ({error}). Try again.") from error
 
     def _send(self, send: Callable[[], httpx.Response], cancelled: threading.Event) -> httpx.Response:
-        """The beginning of the reply, or an error as soon as the request is cut off."""
-        sending = _Sending(send)
-        self._sendings.add(sending)
+        """The beginning of the reply, or an error as soon as the request is cut off.
+
+        It is sent in a separate thread, because looking up a name or connecting can't be interrupted.
+        """
+        from concurrent.futures import CancelledError, Future, InvalidStateError
+
+        answered: Future[httpx.Response] = Future()
+
+        def run() -> None:
+            with contextlib.suppress(InvalidStateError):  # cut off, and failed as well
+                try:
+                    response = send()
+                except Exception as error:  # noqa: BLE001 - raised in the waiting thread
+                    answered.set_exception(error)
+                    return
+                try:
+                    answered.set_result(response)
+                finally:
+                    if answered.cancelled():
+                        response.close()
+
+        self._sendings.add(answered)
         if cancelled.is_set():
-            sending.give_up()
+            answered.cancel()
+        threading.Thread(target=run, name="request", daemon=True).start()
         try:
-            response = sending.response()
+            return answered.result()
+        except CancelledError as error:
+            raise BrokenStreamError("The request was given up.") from error
         except (KeyboardInterrupt, SystemExit):
-            sending.give_up()
             self.cut()  # or its thread keeps waiting
             raise
         finally:
-            self._sendings.discard(sending)
-        if response is None:
-            raise BrokenStreamError("The request was given up.")
-        return response
+            self._sendings.discard(answered)
 
     def client(self, endpoint: Endpoint) -> httpx.Client:
         """The client for an endpoint. The first call loads httpx, which takes a moment."""
@@ -211,6 +253,21 @@ def _shut(connection: socket.socket) -> None:
         socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
+def _adapt(known: set[str], error: RequestRefusedError, sent: Sent, wire_format: WireFormat) -> bool:
+    """Remember what the server objects to. Returns whether the request is worth sending again without it."""
+    # A field may be named with a part of it: reasoning.summary, include[0].
+    objections = {param.partition(".")[0].partition("[")[0] for param in error.params}
+    if not error.params and error.status in (400, 422):
+        # A server that does not say what it objects to most likely does not know the newest field.
+        objections = {"stream_options"}
+        if objections & known:
+            known -= objections  # refused without it too, so it was something else
+            return False
+    new = objections & set(wire_format.can_do_without) & sent.body.keys()
+    known |= new
+    return bool(new)
+
+
 def _answer(response: httpx.Response, sent: Sent, wire_format: WireFormat) -> Iterator[dict[str, Any]]:
     endpoint = sent.endpoint
     if not response.is_success:
@@ -225,19 +282,41 @@ def _answer(response: httpx.Response, sent: Sent, wire_format: WireFormat) -> It
     begins = first.removeprefix(_BOM).lstrip()
     kind = response.headers.get("content-type", "")
     is_lines = kind.startswith("application/x-ndjson")
+    framed = "transfer-encoding" in response.headers or "content-length" in response.headers
+    reader = wire_format.reader(sent, framed)
+    chunks: Iterable[dict[str, Any]]
     if begins.startswith((b"{", b"[")) and not is_lines:
-        yield _whole(b"".join(chain([first], pieces)), sent, wire_format, kind)
+        try:
+            answer = json.loads(b"".join(chain([first], pieces)))
+            if not isinstance(answer, dict) or answer.get("error"):
+                raise error_for(failure_of(answer), endpoint)
+            chunks = reader.read_whole(answer)
+        except (ValueError, KeyError, IndexError, TypeError) as error:
+            raise not_a_stream(endpoint, kind) from error
     elif is_lines or begins.startswith(_EVENT_FIELDS):
-        read = _lines if is_lines else event_data
-        framed = "transfer-encoding" in response.headers or "content-length" in response.headers
-        for chunk in wire_format.chunks(read(chain([first], pieces)), framed, sent):
-            if chunk.get("error"):
-                raise error_for(failure_of(chunk), endpoint)
-            yield chunk
+        chunks = read_events((_lines if is_lines else event_data)(chain([first], pieces)), reader)
     elif not begins:
         raise BrokenStreamError(f"The server at {endpoint.base_url} sent an empty reply. Try again.")
     else:
         raise not_a_stream(endpoint, kind)
+    for chunk in chunks:
+        if chunk.get("error"):
+            raise error_for(failure_of(chunk), endpoint)
+        yield chunk
+
+
+def read_events(events: Iterable[bytes], reader: ReplyReader) -> Iterator[dict[str, Any]]:
+    """The chunks of a streamed reply, and an error if it is incomplete."""
+    done = False
+    for data in events:
+        if done:
+            continue  # read to the end, so that the connection can be used again
+        if data == DONE:
+            done = reader.has_ended = True
+            continue
+        for event in json_objects(data):
+            yield from reader.read(event)
+    reader.finish()
 
 
 def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -247,60 +326,6 @@ def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
         yield from filter(bytes.strip, lines)
     if rest.strip():
         yield rest
-
-
-def _whole(body: bytes, sent: Sent, wire_format: WireFormat, kind: str) -> dict[str, Any]:
-    endpoint = sent.endpoint
-    try:
-        answer = json.loads(body)
-    except ValueError as error:
-        raise not_a_stream(endpoint, kind) from error
-    if isinstance(answer, dict) and not answer.get("error"):
-        try:
-            return wire_format.whole(answer, sent)
-        except (KeyError, IndexError, TypeError) as error:
-            raise not_a_stream(endpoint, kind) from error
-    raise error_for(failure_of(answer), endpoint)
-
-
-class _Sending:
-    """Sends in a separate thread, because looking up a name or connecting can't be interrupted."""
-
-    def __init__(self, send: Callable[[], httpx.Response]) -> None:
-        self._send = send
-        self._came: queue.SimpleQueue[httpx.Response | Exception | None] = queue.SimpleQueue()
-        self._settled = False  # answered or given up
-        self._settling = threading.RLock()  # a signal handler may give up in the waiting thread
-        self._thread = threading.Thread(target=self._run, name="request", daemon=True)
-
-    def response(self) -> httpx.Response | None:
-        """The beginning of the reply, or None after `give_up`."""
-        self._thread.start()
-        came = self._came.get()
-        if isinstance(came, Exception):
-            raise came
-        return came
-
-    def give_up(self) -> None:
-        """Release the waiting thread. A reply that still arrives is closed."""
-        with self._settling:
-            if not self._settled:
-                self._settled = True
-                self._came.put(None)
-
-    def _run(self) -> None:
-        came: httpx.Response | Exception
-        try:
-            came = self._send()
-        except Exception as error:  # noqa: BLE001 - raised in the waiting thread
-            came = error
-        with self._settling:
-            is_late, self._settled = self._settled, True
-            if not is_late:
-                self._came.put(came)
-        if is_late and not isinstance(came, Exception):
-            with contextlib.suppress(Exception):
-                came.close()
 
 
 def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -374,22 +399,6 @@ def call_chunk(index: int, call_id: str, name: str) -> dict[str, Any]:
 def arguments_chunk(index: int, piece: str) -> dict[str, Any]:
     """A piece of the arguments of a tool call in OpenAI's shape."""
     return delta_chunk(tool_calls=[{"index": index, "function": {"arguments": piece}}])
-
-
-def joined_chunk(chunks: Iterable[dict[str, Any]]) -> dict[str, Any]:
-    """All chunks of a reply as one; the error alone if one of them has an error."""
-    joined: dict[str, Any] = {}
-    delta: dict[str, Any] = {}
-    finish_reason = "stop"
-    for chunk in chunks:
-        if "error" in chunk:
-            return chunk
-        joined |= chunk
-        for choice in chunk["choices"]:
-            finish_reason = choice.get("finish_reason") or finish_reason
-            for key, piece in choice["delta"].items():
-                delta[key] = delta[key] + piece if key in delta else piece
-    return {**joined, "choices": [{"delta": delta, "finish_reason": finish_reason}]}
 
 
 def plain_client(timeout: httpx.Timeout, headers: Mapping[str, str] | None = None) -> httpx.Client:

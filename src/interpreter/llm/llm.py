@@ -477,7 +477,6 @@ class Llm(LlmSettings, closed=True):
         endpoint = self._resolve(model, **{name: params.get(name) for name in ADDRESS})
         # Custom `completions` that call this one don't pass the signal; it is that of the newest run.
         cancelled = cancelled or next(reversed(self._running), None) or threading.Event()
-        timeouts = (self.timeout, self.connect_timeout)
         if endpoint.wire == LITELLM:
             from interpreter.llm import litellm_bridge
 
@@ -490,15 +489,8 @@ class Llm(LlmSettings, closed=True):
             if cancelled.is_set():
                 return
             raise
-        params |= more
-        wire_format = self._formats[endpoint.wire]
-        while True:
-            try:
-                yield from self._connections.ask(wire_format, endpoint, params, cancelled, timeouts)
-                return
-            except RequestRefusedError as error:
-                if not wire_format.adapt(endpoint, error, params):
-                    raise
+        timeouts = (self.timeout, self.connect_timeout)
+        yield from self._connections.ask(self._formats[endpoint.wire], endpoint, params | more, cancelled, timeouts)
 
 
 def _counted(parser: ReplyParser, params: dict[str, Any]) -> dict[str, Any]:

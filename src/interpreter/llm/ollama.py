@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from interpreter.errors import BrokenStreamError, LocalServerError, RepeatingReplyError, RequestRefusedError
-from interpreter.llm.http import Sent, plain_client
+from interpreter.errors import LocalServerError, RepeatingReplyError
+from interpreter.llm.http import ReplyReader, Sent, plain_client
 from interpreter.llm.providers import Endpoint
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ class OllamaChat:
     """The wire format of `/api/chat`."""
 
     path = "/api/chat"
+    can_do_without: Collection[str] = ()  # Ollama doesn't say what it objects to
 
     def body(self, endpoint: Endpoint, params: Mapping[str, Any]) -> dict[str, Any]:
         """The request's body. Parameters that are not set are not sent."""
@@ -53,42 +54,44 @@ class OllamaChat:
             body["tools"] = params["tools"]
         return body
 
-    def adapt(self, endpoint: Endpoint, error: RequestRefusedError, params: Mapping[str, Any]) -> bool:
-        """Never: Ollama doesn't say what it objects to."""
-        return False
+    def reader(self, sent: Sent, framed: bool) -> ReplyReader:
+        return _OllamaReader(sent)
 
-    def chunks(self, events: Iterator[bytes], framed: bool, sent: Sent) -> Iterator[dict[str, Any]]:
-        """The chunks of a streamed reply, one object a line; the last one says that it is."""
-        done = has_failed = False
-        calls = repeated = 0
-        last = ""
-        for line in events:
-            try:
-                event = json.loads(line)
-            except ValueError as error:
-                raise BrokenStreamError("Ollama sent something that is no JSON. Try again.") from error
-            message = event.get("message") or {}
-            done = done or bool(event.get("done"))
-            has_failed = bool(event.get("error"))
-            if has_failed and repeated >= _EQUAL_TOKENS:
-                break
-            chunk = _chunk(event, calls)
-            calls += len(message.get("tool_calls") or ())
-            token = str(message.get("content") or message.get("thinking") or "").strip()
-            repeated = repeated + 1 if token == last else 1
-            last = token
-            yield chunk
-        if repeated >= _EQUAL_TOKENS and (has_failed or not done):
+
+class _OllamaReader(ReplyReader):
+    """Takes a reply of one object a line; the last one says that it is."""
+
+    def __init__(self, sent: Sent) -> None:
+        super().__init__(sent)
+        self._calls = self._repeated = 0
+        self._last = ""
+
+    def read(self, event: dict[str, Any]) -> list[dict[str, Any]]:
+        message = event.get("message") or {}
+        self.has_ended = self.has_ended or bool(event.get("done"))
+        if event.get("error"):
+            self._check_repetition()
+        chunk = _chunk(event, self._calls)
+        self._calls += len(message.get("tool_calls") or ())
+        token = str(message.get("content") or message.get("thinking") or "").strip()
+        self._repeated = self._repeated + 1 if token == self._last else 1
+        self._last = token
+        return [chunk]
+
+    def read_whole(self, answer: dict[str, Any]) -> list[dict[str, Any]]:
+        return [_chunk({**answer, "message": answer["message"], "done": True}, 0)]
+
+    def finish(self) -> None:
+        if not self.has_ended:
+            self._check_repetition()
+        super().finish()
+
+    def _check_repetition(self) -> None:
+        if self._repeated >= _EQUAL_TOKENS:
             raise RepeatingReplyError(
                 "The model said the same word over and over, so Ollama cut its reply off. "
                 "Say it in other words or in smaller steps, or use a larger model."
             )
-        if not done:
-            raise BrokenStreamError("Ollama ended its reply in the middle. Try again.")
-
-    def whole(self, answer: dict[str, Any], sent: Sent) -> dict[str, Any]:
-        """The reply of a server that does not stream, as one chunk."""
-        return _chunk({**answer, "message": answer["message"], "done": True}, 0)
 
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:

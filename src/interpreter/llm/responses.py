@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from interpreter.errors import BrokenStreamError, RequestRefusedError
 from interpreter.llm.computer_use import TOOL, Screen, as_call, code_of, kind_of, screen_in
 from interpreter.llm.context import is_left_out, left_out_url
-from interpreter.llm.http import Sent, arguments_chunk, call_chunk, delta_chunk, joined_chunk, json_objects
+from interpreter.llm.http import ReplyReader, Sent, arguments_chunk, call_chunk, delta_chunk
 from interpreter.llm.kept_replies import (
     KeptReplies,
     Parts,
@@ -30,19 +29,18 @@ _HANDLED = frozenset(
 )
 # Models that do not reason. All others are asked for their reasoning, and take no temperature at OpenAI.
 _WITHOUT_REASONING = ("gpt-3.5*", "gpt-4*", "chatgpt-*", "gpt-*-chat*")
-_CAN_DO_WITHOUT = frozenset({"temperature", "include", "reasoning", "max_output_tokens", "store"})
 _STORED_BY_SERVER = ("id", "status")  # means nothing to a server that is asked to store nothing
 _CALLS = ("function_call", "computer_call")
 
 
 class Responses:
-    """The wire format. Keeps replies with reasoning in them; remembers what each server objects to."""
+    """The wire format. Keeps replies with reasoning in them."""
 
     path = "/responses"
+    can_do_without: Collection[str] = ("temperature", "include", "reasoning", "max_output_tokens", "store")
 
     def __init__(self, replies: KeptReplies) -> None:
         self._replies = replies
-        self._objections: dict[tuple[str, str], set[str]] = {}
 
     def body(self, endpoint: Endpoint, params: Mapping[str, Any]) -> dict[str, Any]:
         """The request's body. The server stores nothing, so reasoning travels with it, encrypted."""
@@ -69,9 +67,7 @@ class Responses:
             body["include"] = ["reasoning.encrypted_content"]
             if endpoint.provider == "openai" and endpoint.base_url.startswith("https://api.openai.com"):
                 body.pop("temperature", None)
-        for name in self._objections.get((endpoint.base_url, endpoint.model), ()):
-            body.pop(name, None)
-        return body
+        return {name: value for name, value in body.items() if name not in endpoint.objects_to}
 
     def _input(self, endpoint: Endpoint, params: Mapping[str, Any], prefix: Prefix) -> list[Item]:
         """The items of the conversation, stored replies as they were."""
@@ -92,27 +88,8 @@ class Responses:
             out += results
         return out
 
-    def adapt(self, endpoint: Endpoint, error: RequestRefusedError, params: Mapping[str, Any]) -> bool:
-        """Remember what the server objects to. Returns whether the request is worth sending again without it."""
-        known = self._objections.setdefault((endpoint.base_url, endpoint.model), set())
-        # A field may be named with a part of it: reasoning.summary, include[0].
-        named = {param.partition(".")[0].partition("[")[0] for param in error.params}
-        new = (named & _CAN_DO_WITHOUT) - known
-        known |= new
-        return bool(new)
-
-    def chunks(self, events: Iterator[bytes], framed: bool, sent: Sent) -> Iterator[dict[str, Any]]:
-        """The chunks of a streamed reply; it is complete once the response is completed or incomplete."""
-        reader = _ResponseReader(self._replies, sent)
-        for data in events:
-            for event in json_objects(data):
-                yield from reader.read(event)
-        if not reader.has_ended:
-            raise BrokenStreamError("The server ended its reply in the middle. Try again.")
-
-    def whole(self, answer: dict[str, Any], sent: Sent) -> dict[str, Any]:
-        """The reply of a server that does not stream, as one chunk."""
-        return joined_chunk(_ResponseReader(self._replies, sent).read_whole(answer))
+    def reader(self, sent: Sent, framed: bool) -> ReplyReader:
+        return _ResponseReader(self._replies, sent)
 
 
 def _items(message: Mapping[str, Any]) -> list[Item]:
@@ -201,113 +178,112 @@ def _code_of_call(item: Mapping[str, Any], screen: Screen) -> str:
     return code_of(actions, screen, warnings)
 
 
-class _ResponseReader:
+class _ResponseReader(ReplyReader):
     """Takes the events of one reply, and stores the items that have to go back."""
 
     def __init__(self, replies: KeptReplies, sent: Sent) -> None:
-        self.has_ended = False
-        self._replies, self._sent, self._screen = replies, sent, sent.screen
+        super().__init__(sent)
+        self._replies, self._screen = replies, sent.screen
         self._items: list[Item] = []
         self._calls: dict[Any, int] = {}  # the number of each call
         self._begun: set[Any] = set()  # items of which a piece has come
 
-    def read(self, event: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-        """The chunks of one event; unknown events have none."""
-        item = event.get("item") or {}
+    def read(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The chunks of one event; unknown events have none. It has ended once it is completed or incomplete."""
+        item, delta = event.get("item") or {}, event.get("delta")
         index = event.get("output_index")
         place = index if index is not None else event.get("item_id") or item.get("id")
         match event.get("type"):
             case "response.output_item.added":
-                yield from self._begin(place, item)
-            case "response.output_text.delta" | "response.refusal.delta" if event.get("delta"):
+                return self._begin(place, item)
+            case "response.output_text.delta" | "response.refusal.delta" if delta:
                 self._begun.add(place)
-                yield delta_chunk(content=event["delta"])
+                return [delta_chunk(content=delta)]
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
                 self._begun.add(place)
-                yield delta_chunk(reasoning_content=event.get("delta"))
+                return [delta_chunk(reasoning_content=delta)]
             case "response.reasoning_summary_part.added" if event.get("summary_index"):
-                yield delta_chunk(reasoning_content="\n\n")
-            case "response.function_call_arguments.delta" if event.get("delta"):
-                yield from self._arguments(place, event["delta"])
+                return [delta_chunk(reasoning_content="\n\n")]
+            case "response.function_call_arguments.delta" if delta:
+                return self._arguments(place, delta)
             case "response.output_item.done":
-                yield from self._done(place, item)
+                return self._done(place, item)
             case "response.completed" | "response.incomplete" | "response.failed" | "response.done":
-                yield from self._finish(event.get("response") or {})
+                return self._finish(event.get("response") or {})
             case _ if event.get("error"):
-                yield {"error": event["error"]}
+                return [{"error": event["error"]}]
             case "error":  # the event itself is the error
                 code = event.get("code") or "server_error"
-                yield {"error": {"code": code, "message": event.get("message"), "param": event.get("param")}}
+                return [{"error": {"code": code, "message": event.get("message"), "param": event.get("param")}}]
+        return []
 
-    def read_whole(self, answer: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    def read_whole(self, answer: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The chunks of a reply that came in one piece."""
-        for index, item in enumerate(answer["output"]):
-            yield from self._done(index, item)
-        yield from self._finish(answer)
+        out = [chunk for index, item in enumerate(answer["output"]) for chunk in self._done(index, item)]
+        return out + self._finish(answer)
 
-    def _begin(self, place: Any, item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    def _begin(self, place: Any, item: Mapping[str, Any]) -> list[dict[str, Any]]:
         if item.get("type") != "function_call" or place in self._calls:
-            return
+            return []
         number = self._calls[place] = len(self._calls)
-        yield call_chunk(number, item.get("call_id") or item.get("id") or "", item.get("name") or "")
-        if item.get("arguments"):
-            yield from self._arguments(place, item["arguments"])
+        begun = call_chunk(number, item.get("call_id") or item.get("id") or "", item.get("name") or "")
+        return [begun, *(self._arguments(place, item["arguments"]) if item.get("arguments") else ())]
 
-    def _arguments(self, place: Any, piece: str) -> Iterator[dict[str, Any]]:
-        yield from self._begin(place, {"type": "function_call"})
+    def _arguments(self, place: Any, piece: str) -> list[dict[str, Any]]:
+        begun = self._begin(place, {"type": "function_call"})
         self._begun.add(place)
-        yield arguments_chunk(self._calls[place], piece)
+        return [*begun, arguments_chunk(self._calls[place], piece)]
 
-    def _done(self, place: Any, item: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    def _done(self, place: Any, item: Mapping[str, Any]) -> list[dict[str, Any]]:
         """An item is complete; what had not come of it in pieces comes now."""
-        kind = item.get("type")
+        kind, out = item.get("type"), []
         if kind == "computer_call" and self._screen is not None:
             code = as_call(_code_of_call(item, self._screen))
-            yield from self._begin(place, {**item, "type": "function_call", "name": EXECUTE, "arguments": code})
+            out += self._begin(place, {**item, "type": "function_call", "name": EXECUTE, "arguments": code})
         elif place not in self._begun:
-            yield from self._begin(place, item)
+            out += self._begin(place, item)
         if place not in self._begun:
             if kind == "message":
-                yield delta_chunk(content=_text_of(item))
+                out.append(delta_chunk(content=_text_of(item)))
             elif kind == "reasoning":
                 parts = [part.get("text") or "" for part in item.get("summary") or item.get("content") or ()]
-                yield delta_chunk(reasoning_content="\n\n".join(parts))
+                out.append(delta_chunk(reasoning_content="\n\n".join(parts)))
             elif kind == "function_call":
-                yield from self._arguments(place, item.get("arguments") or "{}")
+                out += self._arguments(place, item.get("arguments") or "{}")
         # Reasoning without either field stands for something that only the server could look up.
         is_reasoning = kind == "reasoning" and (item.get("encrypted_content") or item.get("content"))
         if is_reasoning or kind in ("message", *_CALLS):
             self._items.append(dict(item))
             self._keep()
+        return out
 
     def _keep(self) -> None:
         """Store the reply, unless it is only words and one call behind them, which go back the same anyway."""
         is_special = any(item["type"] in ("reasoning", "computer_call") for item in self._items)
         if not is_special and all(item["type"] != "function_call" for item in self._items[:-1]):
             return
-        body, endpoint = self._sent.body, self._sent.endpoint
+        body, endpoint = self.sent.body, self.sent.endpoint
         prefix = Prefix(endpoint, body.get("instructions", ""), body.get("tools", []))
         self._replies[prefix.at(body["input"])] = list(self._items)
         if self._screen is not None:
-            chat = without_system(self._sent.chat)
-            self._replies[Prefix.without_pictures(endpoint).at(chat)] = list(self._items)
+            self._replies[Prefix.without_pictures(endpoint).at(without_system(self.sent.chat))] = list(self._items)
 
-    def _finish(self, response: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    def _finish(self, response: Mapping[str, Any]) -> list[dict[str, Any]]:
         self.has_ended = True
+        out: list[dict[str, Any]] = []
         if usage := response.get("usage"):
-            told = {
+            counted = {
                 "prompt_tokens": usage.get("input_tokens"),
                 "completion_tokens": usage.get("output_tokens"),
                 "prompt_tokens_details": usage.get("input_tokens_details"),
                 "completion_tokens_details": usage.get("output_tokens_details"),
             }
-            yield {"choices": [], "usage": told}
+            out.append({"choices": [], "usage": counted})
         reason = (response.get("incomplete_details") or {}).get("reason")
         if response.get("status") == "failed" or response.get("error"):
-            yield {"error": response.get("error") or {"code": "server_error", "message": ""}}
-        elif reason == "content_filter":
-            yield {"error": {"code": reason, "message": ""}}
-        else:
-            finished = "tool_calls" if self._calls else "stop"
-            finish_reason = "length" if reason == "max_output_tokens" else finished
-            yield {"choices": [{"delta": {}, "finish_reason": finish_reason}]}
+            return [*out, {"error": response.get("error") or {"code": "server_error", "message": ""}}]
+        if reason == "content_filter":
+            return [*out, {"error": {"code": reason, "message": ""}}]
+        finished = "tool_calls" if self._calls else "stop"
+        finish_reason = "length" if reason == "max_output_tokens" else finished
+        return [*out, {"choices": [{"delta": {}, "finish_reason": finish_reason}]}]
