@@ -1,8 +1,9 @@
-"""Checks that imports point downwards, and that nothing below a front end prints, reads, asks or exits."""
+"""Checks three rules: imports point downwards, only front ends print, read, ask or exit, one module starts programs."""
 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -51,6 +52,13 @@ FORBIDDEN_CALLS = frozenset(
     | {f"sys.stdin.{way}" for way in ("read", "readline", "readlines")}
 )
 
+# Where programs are started: our own in one place, those of a session in the runtimes.
+STARTS_PROGRAMS = ("host.processes", "runtimes", "computer_api", "export")
+PROCESS_MODULES = ("subprocess", "multiprocessing", "webbrowser")
+PROCESS_CALL = re.compile(
+    r"(os|posix|asyncio|pty|shutil)\.(exec\w+|spawn\w*|posix_spawnp?|system|popen|create_subprocess_\w+|which)"
+)
+
 
 class Import(NamedTuple):
     line: int
@@ -75,6 +83,10 @@ def problems(package: Path = PACKAGE) -> list[str]:
 
 
 def _breaches(part: str, place: Path, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    module = ".".join(place.with_suffix("").parts)
+    if not module.startswith(STARTS_PROGRAMS) and not any(place.match(pattern) for pattern in PROGRAMS):
+        for line, name in _process_uses(tree):
+            yield line, f"uses {name}: start programs with host/processes.py"
     for used in _imports(tree, place):
         if reason := _refusal(part, used):
             yield used.line, f"{part} imports {used.part}: {reason}"
@@ -85,6 +97,21 @@ def _breaches(part: str, place: Path, tree: ast.Module) -> Iterator[tuple[int, s
             yield node.lineno, f"{name}() below a front end: yield a chunk or raise an error instead"
         if isinstance(node, ast.Constant) and part != SEAM and _is_terminal(node.value):
             yield node.lineno, f"names {node.value}: only {SEAM}.py loads the terminal"
+
+
+def _process_uses(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    for node, _ in _walk(tree, lazy=False):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Attribute):
+            names = [ast.unparse(node)]
+        else:
+            continue
+        for name in names:
+            if name.partition(".")[0] in PROCESS_MODULES or PROCESS_CALL.fullmatch(name):
+                yield node.lineno, name
 
 
 def _refusal(part: str, used: Import) -> str | None:

@@ -70,7 +70,7 @@ def test_a_program_is_not_started_from_the_workspace_by_its_path(
     program = plant(exposed, "tool")
     (tmp_path / "link").symlink_to(program)
     for path in (program, tmp_path / "link"):
-        with pytest.raises(FileNotFoundError, match="that code can write to"):
+        with pytest.raises(FileNotFoundError, match="Code can write to its folder"):
             processes.start([str(path)], interactive=interactive)
 
 

@@ -33,6 +33,16 @@ def test_the_package_keeps_the_direction() -> None:
         ("agent/turn.py", "import sys\nsys.exit(1)", "below a front end"),
         ("llm/http.py", "answer = input()", "below a front end"),
         ("utils.py", "", "no floor"),
+        ("llm/http.py", "import subprocess", "start programs with"),
+        ("frontends/start.py", "def f():\n    from subprocess import run", "start programs with"),
+        ("agent/turn.py", "import os\nos.execvp('ls', ['ls'])", "start programs with"),
+        ("agent/turn.py", "from os import system", "start programs with"),
+        ("agent/turn.py", "import shutil\nmap(shutil.which, names)", "start programs with"),
+        (
+            "api.py",
+            "import asyncio\nasync def f():\n    await asyncio.create_subprocess_exec('ls')",
+            "start programs with",
+        ),
     ],
 )
 def test_a_breach_is_found(tmp_path: Path, file: str, code: str, breach: str) -> None:

@@ -19,10 +19,6 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     browser.write_text(f"#!{sys.executable}\nimport sys\nopen({str(told)!r}, 'a').write(sys.argv[1] + '\\n')\n")
     browser.chmod(0o755)
     monkeypatch.setenv("BROWSER", str(browser))
-    import webbrowser
-
-    monkeypatch.setattr(webbrowser, "_tryorder", None)
-    monkeypatch.setattr(webbrowser, "_browsers", {})
     return told
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from interpreter.app.models import Source, models_without_key, usable_models
 from interpreter.config import profiles
 from interpreter.config.setting import Setting, from_environment, origins
 from interpreter.config.settings import SETTINGS
+from interpreter.host import processes
 from interpreter.llm.local.weights import models_folder
 from interpreter.llm.providers import saved_keys
 from interpreter.policy import Policy, Verdict, decide, propose_rule
@@ -59,15 +59,8 @@ def _open_folder(folder: Path) -> None:
         return
     opener = "open" if sys.platform == "darwin" else "xdg-open"
     has_desktop = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
-    if has_desktop and (program := shutil.which(opener)):
-        # Not waited for: some file managers stay in the foreground.
-        subprocess.Popen(
-            [program, str(folder)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
+    if has_desktop and processes.which(opener):
+        processes.start([opener, str(folder)])  # not waited for: some file managers stay in the foreground
 
 
 # -- models --------------------------------------------------------------------------------------------------------

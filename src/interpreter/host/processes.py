@@ -73,7 +73,7 @@ def run(
 
 
 def collect(process: Popen[bytes], timeout: float = TIMEOUT, most: int = MOST_OUTPUT) -> Completed:
-    """Wait for a program whose outputs are pipes. It is killed if it takes too long or writes too much."""
+    """Wait for a program and read its pipes. It is killed if it takes too long or writes too much."""
     import threading
     import time
     from subprocess import TimeoutExpired
@@ -128,7 +128,8 @@ def start(
 
     program = which(argv[0])
     if program is None:
-        raise FileNotFoundError(errno.ENOENT, "No such program outside the folders that code can write to", argv[0])
+        reason = "Code can write to its folder" if os.path.isfile(argv[0]) else os.strerror(errno.ENOENT)
+        raise FileNotFoundError(errno.ENOENT, reason, argv[0])
     silent = None if interactive else subprocess.DEVNULL
     return subprocess.Popen(
         [program, *argv[1:]],
@@ -169,7 +170,8 @@ def which(program: str) -> str | None:
     """Where a program is. One that sandboxed code could have written does not count."""
     import shutil
 
-    for folder in _search_path(os.environ.get("PATH", os.defpath)):
+    folders = [""] if os.path.dirname(program) else _search_path(os.environ.get("PATH", os.defpath))
+    for folder in folders:
         found = shutil.which(program, path=folder)
         if found and os.path.isabs(found) and not is_exposed(found):
             return found

@@ -6,15 +6,14 @@ import contextlib
 import errno
 import os
 import platform
-import shutil
 import struct
-import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from interpreter.errors import SandboxUnavailableError
+from interpreter.host import processes
 from interpreter.sandbox.places import APART, Places, is_inside, listening_sockets
 from interpreter.sandbox.sandbox import MEGABYTE, Limits
 
@@ -115,7 +114,8 @@ def outermost_first(paths: Iterable[Path]) -> list[Path]:
 
 def available() -> str:
     """The program, if a sandbox can really be made with it."""
-    program = shutil.which("bwrap", path=os.defpath + ":/usr/local/bin") or shutil.which("bwrap")
+    installed = [f"{folder}/bwrap" for folder in (*os.defpath.split(":"), "/usr/local/bin")]
+    program = next(filter(None, map(processes.which, [*installed, "bwrap"])), None)
     if program is None:
         raise SandboxUnavailableError(f"The sandbox needs bubblewrap, which is not installed: {PACKAGES}.")
     if trouble := trouble_with(program):
@@ -141,13 +141,12 @@ def trouble_with(program: str) -> str:
         "/bin/true",
     ]
     try:
-        done = subprocess.run(probe, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20, env={})
-    except (OSError, subprocess.TimeoutExpired) as error:
+        done = processes.run(probe, timeout=20)
+    except OSError as error:
         return f"The sandbox cannot be made: {program}: {error}"
     if done.returncode == 0:
         return ""
-    said = done.stderr.strip() or f"exit code {done.returncode}"
-    return f"The sandbox cannot be made; bubblewrap says: {said}. {remedy()}"
+    return f"The sandbox cannot be made; bubblewrap says: {done.complaint}. {remedy()}"
 
 
 def remedy() -> str:

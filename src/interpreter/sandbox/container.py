@@ -5,14 +5,13 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import shutil
 import socket
-import subprocess
 import threading
 from functools import cache
 from pathlib import Path
 
 from interpreter.errors import SandboxUnavailableError
+from interpreter.host import processes
 from interpreter.runtimes.launch import Start
 from interpreter.sandbox.places import DRIVERS, trusted_in
 from interpreter.sandbox.proxy import Proxy
@@ -32,16 +31,16 @@ START_LIMIT = 300.0  # seconds until a container has started, its image download
 def available() -> str:
     """The engine, if it answers."""
     for name in ENGINES:
-        program = shutil.which(name)
+        program = processes.which(name)
         if program and not trouble_with(program):
             return program
-    found = [name for name in ENGINES if shutil.which(name)]
+    found = [name for name in ENGINES if processes.which(name)]
     if not found:
         raise SandboxUnavailableError(
             "A sandbox in a container needs Podman or Docker: apt-get install podman (Debian, Ubuntu), "
             "dnf install podman (Fedora), brew install podman (macOS)."
         )
-    trouble = trouble_with(str(shutil.which(found[0])))
+    trouble = trouble_with(str(processes.which(found[0])))
     raise SandboxUnavailableError(
         f"{found[0]} does not answer: {trouble}. To start it: sudo systemctl start {found[0]}"
     )
@@ -50,10 +49,10 @@ def available() -> str:
 @cache
 def trouble_with(program: str) -> str:
     try:
-        done = subprocess.run([program, "info"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20)
-    except (OSError, subprocess.TimeoutExpired) as error:
+        done = processes.run([program, "info"], timeout=20)
+    except OSError as error:
         return str(error)
-    return "" if done.returncode == 0 else (done.stderr.strip().splitlines() or ["no word"])[-1]
+    return "" if done.returncode == 0 else done.complaint
 
 
 def command(engine: str, sandbox: Sandbox, start: Start, mounts: dict[Path, str], argv: list[str]) -> list[str]:

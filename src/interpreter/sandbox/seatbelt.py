@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 
 from interpreter.errors import SandboxUnavailableError
+from interpreter.host import processes
 from interpreter.runtimes.launch import Start
 from interpreter.sandbox.places import Places
 from interpreter.sandbox.sandbox import ENTER, Limits
@@ -28,7 +28,7 @@ BEGIN = """\
 
 
 def available() -> None:
-    if shutil.which(PROGRAM) is None:
+    if processes.which(PROGRAM) is None:
         raise SandboxUnavailableError(f"The sandbox needs {PROGRAM}, which this system does not have.")
 
 

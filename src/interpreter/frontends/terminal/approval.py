@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import shutil
-import subprocess
 import tempfile
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from interpreter.errors import InterpreterError
+from interpreter.host import processes
 from interpreter.session import APPROVE, EDIT, REFUSE, Answer
 
 if TYPE_CHECKING:
@@ -170,7 +169,7 @@ def _edit(terminal: Terminal, pending: PendingBlock) -> Answer | None:
     try:
         with terminal.suspended():
             code = _edited(pending.code, f".{extension}")
-    except (OSError, subprocess.CalledProcessError) as error:
+    except OSError as error:
         words = f"The editor could not be used: {error}. Set EDITOR to one that is installed."
         terminal.display.line(words, "error")
         return None
@@ -188,12 +187,13 @@ def _edit(terminal: Terminal, pending: PendingBlock) -> Answer | None:
 def _edited(code: str, suffix: str) -> str:
     """The code as it is when the user leaves the editor: $VISUAL, $EDITOR, or the first common one there is."""
     named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    installed = [name for name in _EDITORS if shutil.which(name)] or _EDITORS
+    installed = [name for name in _EDITORS if processes.which(name)] or _EDITORS
     editor = shlex.split(named) if named else [installed[0]]
     with tempfile.NamedTemporaryFile("w", suffix=suffix, delete=False, encoding="utf-8") as file:
         file.write(code)
     try:
-        subprocess.run([*editor, file.name], check=True)
+        if failed := processes.start([*editor, file.name], interactive=True).wait():
+            raise OSError(f"{editor[0]} ended with exit code {failed}")
         with open(file.name, encoding="utf-8") as changed:
             text = changed.read()
     finally:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
@@ -23,6 +22,7 @@ from interpreter.frontends.terminal.widgets import (
     fitting,
     show_download,
 )
+from interpreter.host import processes
 from interpreter.llm import ollama
 from interpreter.llm.local import engine, servers, weights
 from interpreter.llm.providers import (
@@ -317,8 +317,12 @@ def _install_engine() -> None:
     print(f"  {' '.join(command)}")
     if not sys.stdin.isatty() or ask_plainly("Install it now? [Y/n] ").strip().lower() not in ("", "y", "yes"):
         raise LocalServerError(f"Not installed. To do it yourself, run: {' '.join(command)}")
-    done = subprocess.run(command, stdin=subprocess.DEVNULL, check=False)
-    if done.returncode or not engine.is_installed():
+    installer = processes.start(command, stdout=1, stderr=2)
+    try:
+        failed = installer.wait()
+    finally:
+        processes.kill(installer)
+    if failed or not engine.is_installed():
         raise LocalServerError("The installation did not work; what went wrong stands above.")
 
 

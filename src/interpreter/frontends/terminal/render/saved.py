@@ -74,8 +74,9 @@ def output_file() -> TextIO:
 
 def open_shown(which: str = "") -> str:
     """Open a saved file: the last one, the n-th from the end, or a path. Returns its path."""
-    import webbrowser
     from pathlib import Path
+
+    from interpreter.host import processes
 
     which = which.strip()
     if which and not which.isdigit():
@@ -86,6 +87,7 @@ def open_shown(which: str = "") -> str:
         path = os.path.abspath(shown[-int(which or 1)])
     else:
         raise UsageError(f"Only {len(shown)} were shown." if shown else "Nothing was shown yet that could be opened.")
-    if not webbrowser.open(Path(path).as_uri()):
+    program = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"
+    if processes.start(processes.python("-c", program, Path(path).as_uri())).wait():
         raise UsageError(f"No program here opens it. It is in {path}.")
     return path

@@ -210,14 +210,14 @@ def recorded_output(text: str, status: int | None) -> str:
 
 def _tmux_output(command: str, pane: str) -> str:
     """The pane from the line where the command was typed, without the line that called us."""
-    import subprocess
+    from interpreter.host import processes
 
     capture = ["tmux", "capture-pane", "-p", "-J", "-S", f"-{_TMUX_LINES}", "-t", pane]
     try:
-        done = subprocess.run(capture, capture_output=True, text=True, errors="replace", timeout=10, check=True)
-    except (OSError, subprocess.SubprocessError):
+        done = processes.run(capture, timeout=10)
+    except OSError:
         return ""
-    lines = done.stdout.rstrip().splitlines()
+    lines = done.text.rstrip().splitlines() if done.returncode == 0 else []
     if lines and re.search(r"(?:^|\s)wtf\b", lines[-1]):
         lines.pop()
     first = command.splitlines()[0].strip() if command else ""

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from interpreter.errors import UsageError
 from interpreter.frontends.terminal.wtf import RECORDING
+from interpreter.host import processes
 
 SIZE = 64 * 1024
 _COUNT = struct.Struct("<Q")  # how many bytes were written in all
@@ -80,7 +81,7 @@ def record(command: Sequence[str]) -> int:
         child, terminal = pty.fork()
         if child == 0:
             try:
-                os.execvpe(arguments[0], arguments, {**os.environ, RECORDING: ring.path})
+                processes.become(arguments, {RECORDING: ring.path})
             except OSError as error:
                 os.write(2, f"wtf: {arguments[0]}: {error.strerror}\r\n".encode())
                 os._exit(127)
