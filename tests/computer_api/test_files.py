@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +10,6 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.computer_api.files import Files, get_close_matches_in_text
-from interpreter.computer_api.files.work import search as searching
 from interpreter.errors import SandboxUnavailableError
 
 
@@ -190,36 +187,34 @@ def forest() -> None:
     Path("link.txt").symlink_to("needle.txt")
 
 
-def searched(query: str, with_ripgrep: bool, **how: Any) -> list[dict[str, Any]]:
-    asked = dict.fromkeys(("path", "ignore_case", "glob"))
-    asked |= {"most": 100, "names": True, "content": True, "regex": False, "hidden": False}
-    return searching.search(os.getcwd(), query, **{**asked, **how}, use_ripgrep=with_ripgrep)
+EVERYWHERE = (
+    "latin.txt:1 needle.txt:2 no-end.txt:1 src/a/keep.log:1 src/a/only-here.txt:1 "
+    "src/main.py:1 src/main.py:2 src/main.py:3 wide.txt:1 wide.txt:2"
+)
 
 
-@pytest.mark.needs("rg")
 @pytest.mark.parametrize(
-    ("query", "how"),
+    ("query", "how", "expected"),
     [
-        ("needle", {}),
-        ("Needle", {}),
-        ("NEEDLE", {"ignore_case": True}),
-        ("needle", {"hidden": True}),
-        ("needle", {"glob": "*.{py,txt}"}),
-        ("needle", {"path": "src"}),
-        ("needle", {"path": "needle.txt"}),
-        ("needle", {"path": "data.bin"}),
-        ("needle", {"most": 3}),
-        ("*.py", {}),
-        ("src/a", {}),
-        (r"n..dle\b", {"regex": True}),
-        (r"(?<!Hay )needle", {"regex": True}),  # of which ripgrep knows nothing
-        ("ë n", {}),
-        ("absent", {}),
+        ("needle", {}, f"needle.txt:None {EVERYWHERE}"),
+        ("Needle", {}, "src/main.py:2"),
+        ("NEEDLE", {"ignore_case": True}, f"needle.txt:None {EVERYWHERE}"),
+        ("needle", {"hidden": True}, f"needle.txt:None .hidden:1 {EVERYWHERE}"),
+        ("needle", {"glob": "*.{py,txt}"}, f"needle.txt:None {EVERYWHERE.replace('src/a/keep.log:1 ', '')}"),
+        ("needle", {"path": "src"}, EVERYWHERE[EVERYWHERE.index("src") : EVERYWHERE.index(" wide")]),
+        ("needle", {"path": "needle.txt"}, "needle.txt:2"),
+        ("needle", {"path": "data.bin"}, ""),
+        ("needle", {"max_results": 3}, "needle.txt:None latin.txt:1 needle.txt:2"),
+        ("*.py", {}, "src/a/deep.py:None src/main.py:None"),
+        ("src/a", {}, "src/a/deep.py:None src/a/keep.log:None src/a/only-here.txt:None"),
+        (r"n..dle\b", {"regex": True}, f"needle.txt:None {EVERYWHERE.replace('src/main.py:3 ', '')}"),
+        ("ë n", {}, "wide.txt:2"),
+        ("absent", {}, ""),
     ],
 )
-def test_ripgrep_and_our_own_search_agree(query: str, how: dict[str, Any]) -> None:
+def test_what_a_search_finds(files: Files, query: str, how: dict[str, Any], expected: str) -> None:
     forest()
-    assert searched(query, with_ripgrep=True, **how) == searched(query, with_ripgrep=False, **how)
+    assert [f"{row['path']}:{row['line']}" for row in files.search(query, **how)] == expected.split()
 
 
 def test_names_come_before_lines_and_ignored_files_do_not_come(files: Files) -> None:
@@ -309,9 +304,3 @@ def test_where_nothing_may_be_changed_nothing_is(shut_in: Any, tmp_path: Path, h
     with pytest.raises(PermissionError, match="cannot be changed"):
         files.edit("a.txt", "old", "new")
     assert file.read_text() == "old"
-
-
-def test_without_ripgrep_it_searches_all_the_same(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shutil, "which", lambda *_: None)
-    write("a.txt", "word")
-    assert files.search("word", names=False) == [{"path": "a.txt", "line": 1, "text": "word"}]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from interpreter.computer_api.at_session import called_from_sandbox, context_of, do
-from interpreter.computer_api.files.work.docstrings import Definition, Ranked, defined_in, words_of
+from interpreter.computer_api.files.work.docstrings import Definition, defined_in, ranked, words_of
 from interpreter.computer_api.tool import Tool
 from interpreter.errors import ComputerError
 
@@ -100,7 +100,7 @@ class Skills(Tool):
         found = list(skills.values())
         if words_of(query):
             texts = [Definition(skill.name, "", skill.description, str(skill.path), 1) for skill in found]
-            found = [skills[best.name] for best in Ranked(texts, query).best(max_results)]
+            found = [skills[best.name] for best in ranked(texts, query)]
         return [{**vars(skill), "name": skill.label, "path": str(skill.path)} for skill in found[:max_results]]
 
     def read(self, name: str) -> str:

@@ -27,6 +27,7 @@ TELLING = 600  # characters of a docstring: what follows are parameters and exam
 COMMON = frozenset(
     "a an and are as at be by do for from get how i in is it of on or that the this to use what with".split()
 )
+_ENDING = re.compile(r"(?<=...)(?:ing|ies|es|ed|s|e|y)$")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -39,40 +40,38 @@ def search(
     if not wanted:
         raise ValueError("The query has no words.")
     until = time.monotonic() + SECONDS
-    found: List[Definition] = []
-    cut = ""
+    sources: Dict[str, str] = {}  # the name of the module in each file
     if module is not None:
-        package, sources = _of_module(folder, module)
-        if not sources:
-            found = defined_without_source(module)
-    else:
-        package, sources = "", _below(folder, [paths] if isinstance(paths, str) else paths or ["."])
+        sources = _of_module(folder, module)
+    for path in ([paths] if isinstance(paths, str) else paths or ["."]) if module is None else ():
+        place = full(folder, path)
+        if not os.path.exists(place):
+            raise FileNotFoundError(f"There is no {path!r} in {folder}.")
+        stem = os.path.splitext(os.path.basename(place))[0]
+        sources.update(_python_files(place, "") if os.path.isdir(place) else {place: stem.replace("__init__", "")})
+    found = defined_without_source(module) if module is not None and not sources else []
+    cut = ""
     for source, text in _promising(sources, wanted):
         if time.monotonic() > until:
             cut = "Not all files were looked at: name a smaller module or path."
             break
-        found += defined_in(text, source, _dotted(source, sources[source], package))
-    rows = [_row(each, folder) for each in Ranked(found, query).best(most)]
+        found += defined_in(text, source, sources[source])
+    rows = []
+    for each in ranked(found, query)[:most]:
+        doc = each.doc if len(each.doc) <= LONGEST else each.doc[:LONGEST] + "..."
+        below = os.path.relpath(each.file, folder) if each.file else ""
+        file = each.file if below.startswith("..") else below
+        rows.append({"name": each.name, "signature": each.signature, "doc": doc, "file": file, "line": each.line})
     if rows and cut:
         rows[-1]["cut"] = cut
     return rows
 
 
-def _row(found: Definition, folder: str) -> Dict[str, Any]:
-    doc = found.doc if len(found.doc) <= LONGEST else found.doc[:LONGEST] + "..."
-    below = os.path.relpath(found.file, folder) if found.file else ""
-    file = found.file if below.startswith("..") else below
-    return {"name": found.name, "signature": found.signature, "doc": doc, "file": file, "line": found.line}
-
-
 # -- which files -----------------------------------------------------------------------------------------------------
 
 
-# -- which files -----------------------------------------------------------------------------------------------------
-
-
-def _of_module(folder: str, module: str) -> Tuple[str, Dict[str, str]]:
-    """The name and the source files of a module, each with the folder that its names begin below; none without source.
+def _of_module(folder: str, module: str) -> Dict[str, str]:
+    """The source files of a module, each with the name of the module in it; none without source.
 
     Nothing is imported: a parent package is looked through, not run.
     """
@@ -85,39 +84,29 @@ def _of_module(folder: str, module: str) -> Tuple[str, Dict[str, str]]:
         search = spec.submodule_search_locations
     if spec is None:
         if module in sys.builtin_module_names:
-            return module, {}
+            return {}
         raise ValueError(f"The session's Python ({sys.executable}) has no module {module!r}. Is it installed?")
     if search is not None:
-        return module, {file: place for place in search for file in _python_files(str(place))}
+        return {file: name for place in search for file, name in _python_files(str(place), module)}
     origin = str(spec.origin or "")
     # Python's own modules in C that are not built in.
     own = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "lib-dynload")
     if not origin.endswith(".py") and not origin.startswith(own):
         raise ValueError(f"{module} has no Python source that could be searched.")
-    return module, {origin: ""} if origin.endswith(".py") else {}
+    return {origin: module} if origin.endswith(".py") else {}
 
 
-def _below(folder: str, paths: List[str]) -> Dict[str, str]:
-    found: Dict[str, str] = {}
-    for path in paths:
-        place = full(folder, path)
-        if not os.path.exists(place):
-            raise FileNotFoundError(f"There is no {path!r} in {folder}.")
-        if os.path.isdir(place):
-            found.update((file, place) for file in _python_files(place))
-        else:
-            found[place] = os.path.dirname(place)
-    return found
-
-
-def _python_files(root: str) -> Iterator[str]:
+def _python_files(root: str, package: str) -> Iterator[Tuple[str, str]]:
+    """The Python files below the folder of a package, each with the name of its module."""
     count = 0
     for folder, below, names in os.walk(root):
         below[:] = sorted(name for name in below if name not in TESTS and not name.startswith("."))
         for name in sorted(names):
             if name.endswith(".py") and not name.startswith("test_") and count < MOST_FILES:
                 count += 1
-                yield os.path.join(folder, name)
+                file = os.path.join(folder, name)
+                parts = [package, *os.path.relpath(file, root)[: -len(".py")].split(os.sep)]
+                yield file, ".".join(part for part in parts if part and part != "__init__")
 
 
 def _promising(sources: Dict[str, str], wanted: List[str]) -> List[Tuple[str, str]]:
@@ -136,16 +125,6 @@ def _promising(sources: Dict[str, str], wanted: List[str]) -> List[Tuple[str, st
         if count:
             found.append((-count, file, text))
     return [(file, text) for _, file, text in sorted(found, key=lambda each: each[:2])]
-
-
-def _dotted(file: str, root: str, package: str) -> str:
-    """The name of the module that a file is."""
-    if not root:
-        return package
-    parts = os.path.relpath(file, root)[: -len(".py")].split(os.sep)
-    if parts[-1] == "__init__":
-        parts.pop()
-    return ".".join(([package] if package else []) + parts)
 
 
 # -- what they define ------------------------------------------------------------------------------------------------
@@ -223,43 +202,26 @@ def defined_without_source(module: str) -> List[Definition]:
 
 def words_of(text: str) -> List[str]:
     """The words of a text or a name, in their plain form; those that say nothing only if there are no others."""
-    words = [_plain(word.lower()) for word in _WORD.findall(text)]
-    telling = [word for word in words if word not in COMMON]
-    return telling or words
+    # Without the commonest endings, so that `parses`, `parsing` and `parse` are one.
+    words = [_ENDING.sub("", word.lower()) for word in _WORD.findall(text)]
+    return [word for word in words if word not in COMMON] or words
 
 
-def _plain(word: str) -> str:
-    """Without the commonest endings, so that `parses`, `parsing` and `parse` are one."""
-    for ending in ("ing", "ies", "es", "ed", "s", "e", "y"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3:
-            return word[: -len(ending)]
-    return word
-
-
-class Ranked:
-    """The definitions, to be asked for the best."""
-
-    def __init__(self, found: Sequence[Definition], query: str) -> None:
-        self._found, self._query, self._wanted = found, query.strip().lower(), set(words_of(query))
-        self._names = [set(words_of(each.name.rpartition(".")[2])) for each in found]
-        self._texts = [Counter(words_of(each.doc[:TELLING])) for each in found]
-        self._sizes = [sum(text.values()) for text in self._texts]
-        self._usual = max(1.0, sum(self._sizes) / max(1, len(found)))
-        both = (name | text.keys() for name, text in zip(self._names, self._texts))
-        self._in = Counter(word for words in both for word in self._wanted & words)
-
-    def best(self, most: int) -> List[Definition]:
-        scores = [(self._score(at), -len(each.name)) for at, each in enumerate(self._found)]
-        order = sorted(range(len(scores)), key=lambda at: scores[at], reverse=True)
-        return [self._found[at] for at in order[:most] if scores[at][0] > 0]
-
-    def _score(self, at: int) -> float:
-        text, name, total, met = self._texts[at], self._names[at], 0.0, 0
-        length = K * (1 - B + B * self._sizes[at] / self._usual)
-        for word in self._wanted & (name | text.keys()):
-            rare = math.log(1 + (len(self._found) - self._in[word] + 0.5) / (self._in[word] + 0.5))
-            total += rare * (text[word] * (K + 1) / (text[word] + length) + IN_NAME * (word in name))
-            met += 1
-        full = self._found[at].name.lower()
-        is_named = full == self._query or full.endswith("." + self._query)
-        return (total * met / len(self._wanted)) * (2 if is_named else 1)
+def ranked(found: Sequence[Definition], query: str) -> List[Definition]:
+    """The definitions that have to do with a query, the best first: by BM25, with more weight on names."""
+    wanted, asked = set(words_of(query)), query.strip().lower()
+    names = [set(words_of(each.name.rpartition(".")[2])) for each in found]
+    texts = [Counter(words_of(each.doc[:TELLING])) for each in found]
+    usual = max(1.0, sum(sum(text.values()) for text in texts) / max(1, len(found)))
+    holding = Counter(word for name, text in zip(names, texts) for word in wanted & (name | text.keys()))
+    scored = []
+    for each, name, text in zip(found, names, texts):
+        met, score = wanted & (name | text.keys()), 0.0
+        length = K * (1 - B + B * sum(text.values()) / usual)
+        for word in met:
+            rare = math.log(1 + (len(found) - holding[word] + 0.5) / (holding[word] + 0.5))
+            score += rare * (text[word] * (K + 1) / (text[word] + length) + IN_NAME * (word in name))
+        is_named = f".{each.name.lower()}".endswith("." + asked)
+        scored.append((score * len(met) / len(wanted) * (2 if is_named else 1), -len(each.name), each))
+    best = sorted(scored, key=lambda row: row[:2], reverse=True)
+    return [each for score, _, each in best if score > 0]

@@ -1,22 +1,16 @@
-"""Find files by name and lines by content: with ripgrep where it is installed, else in Python.
+"""Find files by name and lines by content.
 
 What `.gitignore` files say counts below the folder that is searched, whether or not it is a repository.
 """
 
 from __future__ import annotations
 
-import base64
 import fnmatch
-import json
 import os
 import re
-import shutil
-import subprocess
-import threading
 import time
-from contextlib import contextmanager
 from itertools import islice
-from typing import IO, Any, Dict, Iterator, List, NamedTuple, Optional, Pattern, Tuple
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Pattern
 
 from .texts import full
 
@@ -24,10 +18,9 @@ MAX_FILE_BYTES = 10 * 1024 * 1024  # a larger file is not searched
 MAX_LINE = 300  # characters of a line that are shown
 BEFORE = 100  # of them, before the match
 SECONDS = 30.0
+NARROWER = "give a longer query, a path or a glob, or raise max_results"
 
 Row = Dict[str, Any]
-Match = Tuple[str, int, str, int]
-"""A file, the number of a line, the line, and where in it."""
 
 
 def search(
@@ -41,7 +34,6 @@ def search(
     ignore_case: Optional[bool],
     glob: Optional[str],
     hidden: bool,
-    use_ripgrep: bool = True,
 ) -> List[Row]:
     """Rows with path, line and text: first the files with such a name, whose line is None, then the lines."""
     if not query or "\n" in query:
@@ -55,168 +47,65 @@ def search(
         pattern = re.compile(query if regex else re.escape(query), re.IGNORECASE if ignore_case else 0)
     except re.error as error:
         raise ValueError(f"{query!r} is no regular expression: {error}.") from None
-    program = shutil.which("rg") if use_ripgrep else None
     globs = _without_braces(glob) if glob else []
-    search = _Search(folder, root, query, regex, ignore_case, hidden, globs, pattern, program)
+    is_glob = not regex and any(sign in query for sign in "*?[")
+    name_pattern = re.compile(r"\A" + fnmatch.translate(query), pattern.flags) if is_glob else pattern
+    until = time.monotonic() + SECONDS
+
+    def files() -> Iterator[str]:
+        """All files to search, relative to the root; of a root that is a file, an empty name."""
+        for relative in _walk(root, "", [], hidden) if os.path.isdir(root) else [""]:
+            if time.monotonic() > until:
+                raise TimeoutError
+            name = os.path.basename(relative)
+            if not relative or not globs or any(fnmatch.fnmatchcase(name, each) for each in globs):
+                yield relative
+
+    def shown(relative: str) -> str:
+        """A path as the session would write it."""
+        place = os.path.join(root, relative) if relative else root
+        below = os.path.relpath(place, folder)
+        return place if below.startswith("..") else below
+
+    def matching_names() -> Iterator[Row]:
+        for relative in filter(None, files()):
+            part = relative if regex or "/" in query else os.path.basename(relative)
+            if name_pattern.search(part):
+                yield {"path": shown(relative), "line": None, "text": os.path.basename(relative)}
+
+    def matching_lines() -> Iterator[Row]:
+        for relative in files():
+            place = os.path.join(root, relative) if relative else root
+            for number, line in enumerate(_lines_of(place, None if regex else pattern), 1):
+                match = pattern.search(line)
+                if match and len(line) > MAX_LINE:
+                    begin = max(0, min(match.start() - BEFORE, len(line) - MAX_LINE))
+                    end = begin + MAX_LINE
+                    line = ("..." if begin else "") + line[begin:end] + ("..." if end < len(line) else "")
+                if match:
+                    yield {"path": shown(relative), "line": number, "text": line}
+
     rows: List[Row] = []
     cut = ""
-    if names and os.path.isdir(root):
-        rows, cut = search.collect(search.names(), max(1, most // 2) if content else most, "names")
-    if content:
-        lines, more = search.collect(search.lines(), max(1, most - len(rows)), "lines")
-        rows, cut = rows + lines, more or cut
+    searches = [("names", matching_names(), max(1, most // 2) if content else most)] if names else []
+    searches += [("lines", matching_lines(), most)] if content else []
+    for what, found, limit in searches:
+        end = len(rows) + max(1, min(limit, most - len(rows)))
+        try:
+            for row in islice(found, end + 1 - len(rows)):
+                rows.append(row)
+        except TimeoutError:
+            cut = f"The search was ended after {SECONDS:.0f} seconds: {NARROWER}."
+        if len(rows) > end:
+            cut = f"More {what} match than are shown: {NARROWER}."
+        del rows[end:]
     if cut and rows:
         rows[-1]["cut"] = cut
     return rows
 
 
-class _Search:
-    def __init__(
-        self,
-        folder: str,
-        root: str,
-        query: str,
-        regex: bool,
-        ignore_case: bool,
-        hidden: bool,
-        globs: List[str],
-        pattern: Pattern[str],
-        ripgrep: Optional[str],
-    ) -> None:
-        self.folder, self.root = folder, root
-        self.query, self.regex, self.ignore_case, self.hidden = query, regex, ignore_case, hidden
-        self.globs = globs  # for the names of files; an empty list means all
-        self.pattern, self.ripgrep = pattern, ripgrep
-        self.until = time.monotonic() + SECONDS
-
-    def collect(self, found: Iterator[Row], most: int, what: str) -> Tuple[List[Row], str]:
-        rows: List[Row] = []
-        narrower = "give a longer query, a path or a glob, or raise max_results"
-        try:
-            for row in islice(found, most + 1):
-                rows.append(row)
-        except TimeoutError:
-            return rows[:most], f"The search was ended after {SECONDS:.0f} seconds: {narrower}."
-        return rows[:most], f"More {what} match than are shown: {narrower}." if len(rows) > most else ""
-
-    def names(self) -> Iterator[Row]:
-        query, fold = self.query, str.lower if self.ignore_case else str
-        is_glob = not self.regex and any(sign in query for sign in "*?[")
-        for relative in self.files():
-            part = relative if self.regex or "/" in query else os.path.basename(relative)
-            matches = fnmatch.fnmatchcase(fold(part), fold(query)) if is_glob else self.pattern.search(part)
-            if matches:
-                yield {"path": self.shown(relative), "line": None, "text": os.path.basename(relative)}
-
-    def lines(self) -> Iterator[Row]:
-        understood = self.ripgrep and (not self.regex or _ripgrep_understands(self.ripgrep, self.query))
-        for relative, number, line, at in self.ripgrep_matches() if understood else self.matches():
-            if len(line) > MAX_LINE:
-                start = max(0, min(at - BEFORE, len(line) - MAX_LINE))
-                end = start + MAX_LINE
-                line = ("..." if start else "") + line[start:end] + ("..." if end < len(line) else "")
-            yield {"path": self.shown(relative), "line": number, "text": line}
-
-    def files(self) -> Iterator[str]:
-        """All files to search, relative to the root."""
-        for relative in self.ripgrep_files() if self.ripgrep else _walk(self.root, "", [], self.hidden):
-            self.check_time()
-            name = os.path.basename(relative)
-            if not self.globs or any(fnmatch.fnmatchcase(name, glob) for glob in self.globs):
-                yield relative
-
-    def matches(self) -> Iterator[Match]:
-        for relative in self.files() if os.path.isdir(self.root) else [""]:
-            self.check_time()
-            for number, line in enumerate(_lines_of(os.path.join(self.root, relative) if relative else self.root), 1):
-                match = self.pattern.search(line)
-                if match:
-                    yield relative, number, line, match.start()
-
-    def check_time(self) -> None:
-        if time.monotonic() > self.until:
-            raise TimeoutError
-
-    def shown(self, relative: str) -> str:
-        """A path as the session would write it."""
-        place = os.path.join(self.root, relative) if relative else self.root
-        below = os.path.relpath(place, self.folder)
-        return place if below.startswith("..") else below
-
-    # -- with ripgrep ----------------------------------------------------------------------------------------------
-
-    @contextmanager
-    def ripgrep_output(self, *options: str) -> Iterator[IO[bytes]]:
-        command = [str(self.ripgrep), *RIPGREP, *(["--hidden"] if self.hidden else []), *options, "--", self.root]
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        late = threading.Timer(max(0.0, self.until - time.monotonic()), process.kill)
-        late.daemon = True
-        late.start()
-        try:
-            assert process.stdout is not None
-            with process.stdout:
-                yield process.stdout
-            process.wait()
-            if late.finished.is_set():
-                raise TimeoutError
-        finally:
-            late.cancel()
-            process.kill()
-            process.wait()
-
-    def ripgrep_files(self) -> Iterator[str]:
-        with self.ripgrep_output("--files", "--null") as output:
-            rest = b""
-            for piece in iter(lambda: output.read1(65536), b""):  # type: ignore[attr-defined]
-                *names, rest = (rest + piece).split(b"\0")
-                for name in names:
-                    yield os.path.relpath(os.fsdecode(name), self.root)
-
-    def ripgrep_matches(self) -> Iterator[Match]:
-        options = ["--json", "--max-filesize", str(MAX_FILE_BYTES), "-i" if self.ignore_case else "-s"]
-        options += [] if self.regex else ["--fixed-strings"]
-        for glob in self.globs:
-            options += ["--type-add", f"wanted:{glob}"]
-        options += ["--type", "wanted"] if self.globs else []
-        with self.ripgrep_output(*options, "-e", self.query) as output:
-            kept: List[Match] = []
-            for line in output:
-                if not line.endswith(b"\n"):
-                    return  # it was ended in the middle
-                event = json.loads(line)
-                data = event["data"]
-                if event["type"] == "match":
-                    kept.append(self._ripgrep_match(data))
-                elif event["type"] == "end":
-                    if data["binary_offset"] is None:
-                        yield from kept
-                    kept = []
-
-    def _ripgrep_match(self, data: Dict[str, Any]) -> Match:
-        def read(given: Dict[str, str]) -> bytes:  # what is not UTF-8 is written as base64
-            return given["text"].encode("utf-8") if "text" in given else base64.b64decode(given["bytes"])
-
-        line, path = read(data["lines"]), os.fsdecode(read(data["path"]))
-        begin = data["submatches"][0]["start"] if data["submatches"] else 0
-        relative = "" if path == self.root else os.path.relpath(path, self.root)
-        before = line[:begin].decode("utf-8", "replace")
-        return relative, data["line_number"], _bare(line.decode("utf-8", "replace")), len(before)
-
-
-RIPGREP = (
-    *("--no-config", "--no-messages", "--no-ignore-global", "--no-ignore-exclude", "--no-ignore-dot"),
-    *("--no-ignore-parent", "--no-require-git", "--sort", "path", "--glob", "!.git"),
-)
-
-
-def _ripgrep_understands(program: str, query: str) -> bool:
-    """Whether a regular expression is one for ripgrep too."""
-    command = [program, "--no-config", "--quiet", "-e", query, "--", os.devnull]
-    return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True).returncode != 2
-
-
-def _lines_of(path: str) -> Iterator[str]:
-    """The lines of a text file; none of one that is too large, cannot be read or is no text."""
+def _lines_of(path: str, needed: Optional[Pattern[str]]) -> Iterator[str]:
+    """The lines of a text file; none if it is too large, cannot be read, is no text or lacks what is needed."""
     try:
         if os.path.getsize(path) > MAX_FILE_BYTES:
             return
@@ -227,14 +116,11 @@ def _lines_of(path: str) -> Iterator[str]:
     encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
     if encoding == "utf-8" and b"\0" in data:
         return
-    lines = data.decode(encoding, "replace").split("\n")
-    for line in lines if lines[-1] else lines[:-1]:
-        yield _bare(line)
-
-
-def _bare(line: str) -> str:
-    """A line without its end, and without the mark at the beginning of a file."""
-    return line.rstrip("\r\n").lstrip("\ufeff")
+    text = data.decode(encoding, "replace")
+    if needed is None or needed.search(text):
+        lines = text.split("\n")
+        for line in lines if lines[-1] else lines[:-1]:
+            yield line.rstrip("\r").lstrip("\ufeff")
 
 
 def _without_braces(glob: str) -> List[str]:

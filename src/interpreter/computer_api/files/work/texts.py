@@ -7,7 +7,6 @@ import codecs
 import difflib
 import os
 import re
-import shutil
 import stat
 import tempfile
 from heapq import nlargest
@@ -35,49 +34,26 @@ NOT_FOUND = "Original text not found."
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 
-def read(
-    folder: str, path: str, start: Optional[int], end: Optional[int], numbers: bool, most: Optional[int] = None
-) -> str:
+def read(folder: str, path: str, start: Optional[int], end: Optional[int], numbers: bool) -> str:
     """The lines from `start` to `end`, both counted from 1 and included; the end says which lines are left out."""
-    content = Text(content_of(folder, path), path).content.replace("\r\n", "\n")
+    content = whole(folder, path).replace("\r\n", "\n")
     lines = content.split("\n")
-    if lines and lines[-1] == "":
+    if lines[-1] == "":
         lines.pop()
-    first, last = _range(start, end, len(lines), path)
-    shown = lines[first - 1 : last]
-    kept = _fitting(shown, MOST if most is None else most)
-    text = _joined(shown[:kept], first if numbers else None)
-    if start is None and end is None and kept == len(shown) and not numbers:
-        return content  # also without an end of line at its end
-    if kept < len(shown):
-        rest = first + kept
-        text += f"[Lines {rest} to {last} of {len(lines)} are left out: read({path!r}, start={rest}) goes on.]\n"
-    return text
-
-
-def _range(start: Optional[int], end: Optional[int], count: int, path: str) -> "tuple[int, int]":
+    count = len(lines)
     first = 1 if start is None else start if start > 0 else max(1, count + 1 + start)
-    last = count if end is None else end if end >= 0 else count + 1 + end
-    if start == 0 or (first > max(count, 1)) or last < first - 1:
+    last = count if end is None else min(end if end >= 0 else count + 1 + end, count)
+    if start == 0 or first > max(count, 1) or last < first - 1:
         raise ValueError(f"{path} has the lines 1 to {count}: there is no start={start}, end={end}.")
-    return first, min(last, count)
-
-
-def _fitting(lines: List[str], most: int) -> int:
-    """How many lines fit; the first one always counts as fitting."""
-    size = 0
-    for number, line in enumerate(lines):
-        size += len(line) + 1
-        if size > most:
-            return max(1, number)
-    return len(lines)
-
-
-def _joined(lines: List[str], first: Optional[int]) -> str:
-    if first is None:
-        return "".join(line + "\n" for line in lines)
-    width = len(str(first + len(lines) - 1))
-    return "".join(f"{first + at:>{width}}  {line}\n" for at, line in enumerate(lines))
+    width = len(str(last))
+    text = ""
+    for number, line in enumerate(lines[first - 1 : last], first):
+        if text and len(text) + len(line) + 1 > MOST:
+            left_out = f"Lines {number} to {last} of {count} are left out"
+            return f"{text}[{left_out}: read({path!r}, start={number}) goes on.]\n"
+        text += f"{number:>{width}}  {line}\n" if numbers else f"{line}\n"
+    is_whole = start is None and end is None and not numbers
+    return content if is_whole else text  # the whole also without an end of line at its end
 
 
 def content(folder: str, path: str) -> str:
@@ -101,7 +77,9 @@ def edit(folder: str, path: str, original_text: str, replacement_text: str) -> D
     original, replacement = _with_line_ends(text.content, original_text, replacement_text)
     count = text.content.count(original)
     if count == 0:
-        raise ValueError(_advice(path, original_text, text.content))
+        close = get_close_matches_in_text(original_text, text.content)
+        advice = f"Nothing in {path} is like it. Look first: computer.files.read({path!r})"
+        raise ValueError(f"{NOT_FOUND} " + (f"Did you mean one of these? {', '.join(close)}" if close else advice))
     changed = text.content.replace(original, replacement)
     if changed != text.content:
         _write(full(folder, path), text.encoded(changed, path), path)
@@ -119,13 +97,6 @@ def _with_line_ends(content: str, original: str, replacement: str) -> Tuple[str,
     return original.replace("\n", "\r\n"), replacement.replace("\r\n", "\n").replace("\n", "\r\n")
 
 
-def _advice(path: str, original: str, content: str) -> str:
-    close = get_close_matches_in_text(original, content)
-    if close:
-        return f"{NOT_FOUND} Did you mean one of these? {', '.join(close)}"
-    return f"{NOT_FOUND} Nothing in {path} is like it. Look first: computer.files.read({path!r})"
-
-
 def _write(path: str, data: bytes, name: str) -> None:
     """The file is the old one or the new one, never a part; a link stays a link."""
     place = os.path.realpath(path)
@@ -138,27 +109,22 @@ def _write(path: str, data: bytes, name: str) -> None:
                 file.write(data)
                 file.truncate()
             return
-        _replace(place, data, before)
+        descriptor, passing = tempfile.mkstemp(prefix=".edit-", dir=os.path.dirname(place))
+        try:
+            with open(descriptor, "wb") as made:
+                made.write(data)
+                made.flush()
+                os.fsync(made.fileno())
+            now = os.stat(passing)
+            if hasattr(os, "chown") and (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
+                os.chown(passing, before.st_uid, before.st_gid)
+            os.chmod(passing, stat.S_IMODE(before.st_mode))  # after giving it away, which takes bits from its mode
+            os.replace(passing, place)
+        except BaseException:
+            os.unlink(passing)
+            raise
     except OSError as error:
         raise PermissionError(f"{name} cannot be changed: {error.strerror}. It is as it was.") from None
-
-
-def _replace(place: str, data: bytes, before: os.stat_result) -> None:
-    descriptor, passing = tempfile.mkstemp(prefix=".edit-", dir=os.path.dirname(place))
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        shutil.copymode(place, passing)
-        now = os.stat(passing)
-        if hasattr(os, "chown") and (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
-            os.chown(passing, before.st_uid, before.st_gid)
-            os.chmod(passing, stat.S_IMODE(before.st_mode))  # giving a file away takes bits from its mode
-        os.replace(passing, place)
-    except BaseException:
-        os.unlink(passing)
-        raise
 
 
 # -- what is most like a text that was not found ---------------------------------------------------------------------
@@ -166,56 +132,36 @@ def _replace(place: str, data: bytes, before: os.stat_result) -> None:
 
 def get_close_matches_in_text(original_text: str, filedata: str, n: int = 3) -> List[str]:
     """The `n` phrases of a text that are most like another one, the best first, each as it stands there."""
-    wanted = original_text.split()
+    wanted = _pairs(original_text)
     words = list(re.finditer(r"\S+", filedata))
-    size = min(len(wanted), len(words))
+    size = min(len(original_text.split()), len(words))
     if not size:
         return []
-    starts = _promising([word.group() for word in words], size, _grams(wanted))
+    # Only phrases that share most letters in a row with what is sought are compared letter by letter.
+    worth = {word: len(word) * len(_pairs(word) & wanted) / len(_pairs(word)) for word in {w.group() for w in words}}
+    sums = [0.0, *accumulate(worth[word.group()] for word in words)]
+    scores = ((sums[at + size] - sums[at], -at) for at in range(len(words) - size + 1))
+    phrases: Dict[str, int] = {}  # the same phrase again and again is one, so more are taken than are compared
+    for score, at in nlargest(LOOKED_AT * 4, scores):
+        if score > 0:
+            phrases.setdefault(filedata[words[-at].start() : words[size - at - 1].end()], -at)
     sought = original_text.strip()[:LONGEST]
     scored = []
-    for start in starts:
-        phrase = filedata[words[start].start() : words[start + size - 1].end()]
+    for phrase, at in list(phrases.items())[:LOOKED_AT]:
         matcher = difflib.SequenceMatcher(None, phrase[:LONGEST], sought, autojunk=False)
-        if matcher.quick_ratio() >= CUTOFF and (ratio := matcher.ratio()) >= CUTOFF:
-            scored.append((ratio, start, phrase))
-    return _apart(sorted(scored, key=lambda each: (-each[0], each[1])), size, n)
+        if matcher.quick_ratio() >= CUTOFF and matcher.ratio() >= CUTOFF:
+            scored.append((-matcher.ratio(), at, phrase))
+    chosen: Dict[int, str] = {}
+    for _, at, phrase in sorted(scored):
+        if len(chosen) < n and all(abs(at - other) >= size for other in chosen):
+            chosen[at] = phrase if len(phrase) <= SHOWN else phrase[:SHOWN] + "..."
+    return list(chosen.values())
 
 
-def _promising(words: List[str], size: int, grams: Set[str]) -> List[int]:
-    """Where the phrases begin that share most letters in a row with what is sought."""
-    worth: Dict[str, float] = {word: _worth(word, grams) for word in set(words)}
-    sums = [0.0, *accumulate(worth[word] for word in words)]
-    scores = ((sums[at + size] - sums[at], -at) for at in range(len(words) - size + 1))
-    # The same phrase again and again is one; a few more are taken so that others have their chance.
-    best: List[int] = []
-    seen: Set[str] = set()
-    for score, at in nlargest(LOOKED_AT * 4, scores):
-        phrase = " ".join(words[-at : size - at])
-        if score > 0 and phrase not in seen and len(best) < LOOKED_AT:
-            seen.add(phrase)
-            best.append(-at)
-    return best
-
-
-def _worth(word: str, grams: Set[str]) -> float:
-    own = _grams([word])
-    return len(word) * len(own & grams) / len(own)
-
-
-def _grams(words: List[str]) -> Set[str]:
-    """Pairs of letters, the ends of a word included."""
-    return {padded[at : at + 2] for word in words for padded in (f" {word} ".lower(),) for at in range(len(padded) - 1)}
-
-
-def _apart(scored: List[tuple], size: int, n: int) -> List[str]:  # type: ignore[type-arg]
-    """The best that do not overlap, and no phrase twice."""
-    chosen: List[tuple] = []  # type: ignore[type-arg]
-    for each in scored:
-        known = (each[2] == other[2] or abs(each[1] - other[1]) < size for other in chosen)
-        if len(chosen) < n and not any(known):
-            chosen.append(each)
-    return [phrase if len(phrase) <= SHOWN else phrase[:SHOWN] + "..." for _, _, phrase in chosen]
+def _pairs(text: str) -> Set[str]:
+    """The pairs of letters in its words, the ends of each word included."""
+    padded = f" {' '.join(text.lower().split())} "
+    return {padded[at : at + 2] for at in range(len(padded) - 1)}
 
 
 # -- files as text ---------------------------------------------------------------------------------------------------
@@ -232,7 +178,12 @@ def content_of(folder: str, path: str) -> bytes:
     if os.path.isdir(place):
         raise IsADirectoryError(f"{path} is a folder. To look into it: computer.files.search('*', {path!r})")
     if not os.path.exists(place):
-        raise FileNotFoundError(f"There is no file {path!r} in {folder}.{_meant(place)}")
+        try:
+            close = difflib.get_close_matches(os.path.basename(place), os.listdir(os.path.dirname(place)), 3)
+        except OSError:
+            close = []
+        meant = f" Did you mean one of these? {', '.join(close)}" if close else ""
+        raise FileNotFoundError(f"There is no file {path!r} in {folder}.{meant}")
     if not os.path.isfile(place):
         raise ValueError(f"{path} is not a file that can be read as a whole.")
     if os.path.getsize(place) > LARGEST:
@@ -243,15 +194,6 @@ def content_of(folder: str, path: str) -> bytes:
             return file.read()
     except OSError as error:
         raise PermissionError(f"{path} cannot be read: {error.strerror}.") from None
-
-
-def _meant(place: str) -> str:
-    try:
-        beside = os.listdir(os.path.dirname(place))
-    except OSError:
-        return ""
-    close = difflib.get_close_matches(os.path.basename(place), beside, 3)
-    return f" Did you mean one of these? {', '.join(close)}" if close else ""
 
 
 class Text:
