@@ -6,7 +6,6 @@ import ipaddress
 import os
 import shlex
 import ssl
-import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import ComputerError
+from interpreter.host import processes
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
@@ -122,16 +122,14 @@ class Account:
         command = shlex.split(given) if isinstance(given, str) else list(given)
         about = f"The command for the password in {self.setting}, {command[0] if command else '(nothing)'},"
         try:
-            done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=PASSWORD_TIMEOUT
-            )
-        except subprocess.TimeoutExpired:
+            done = processes.run(command, timeout=PASSWORD_TIMEOUT)
+        except TimeoutError:
             raise AccountError(f"{about} did not end within {PASSWORD_TIMEOUT:.0f} seconds.") from None
         except (OSError, IndexError, ValueError) as error:
             raise AccountError(f"{about} cannot be run: {error}") from None
-        password = done.stdout.split("\n", 1)[0].rstrip("\r")
+        password = done.text.split("\n", 1)[0].rstrip("\r")
         if done.returncode or not password:
-            said = done.stderr.strip()[-300:] or "it printed nothing"
+            said = done.stderr.decode("utf-8", "replace").strip()[-300:] or "it printed nothing"
             raise AccountError(f"{about} ended with code {done.returncode}: {said}")
         return password
 

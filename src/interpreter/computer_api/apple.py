@@ -8,7 +8,6 @@ from __future__ import annotations
 import atexit
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -17,6 +16,7 @@ from typing import Any, NamedTuple
 
 from interpreter.computer_api.accounts import NotFoundError, NotPermittedError, ServerTimeoutError
 from interpreter.errors import ComputerError
+from interpreter.host import processes
 
 TIMEOUT = 120
 FIELD, RECORD = "\x1f", "\x1e"
@@ -69,7 +69,7 @@ end ourMoment
 
 def has_apple_script() -> bool:
     """Whether AppleScript can be run, as on macOS."""
-    return shutil.which("osascript") is not None
+    return processes.which("osascript") is not None
 
 
 def quoted(value: str) -> str:
@@ -104,7 +104,7 @@ def read_stamp(text: str) -> datetime | None:
 
 def program(application: str) -> str:
     """The program that runs scripts; an error on another system."""
-    found = shutil.which("osascript")
+    found = processes.which("osascript")
     if found is None:
         raise ComputerError(f"{application} is an application of macOS, and this is another system.")
     return found
@@ -114,14 +114,12 @@ def run(script: str, application: str) -> str:
     """Run a script that controls an application; its result as text."""
     try:
         # On standard input, so that no value is seen in the list of processes.
-        done = subprocess.run(
-            [program(application), "-"], input=HANDLERS + script, capture_output=True, encoding="utf-8", timeout=TIMEOUT
-        )
-    except subprocess.TimeoutExpired:
+        done = processes.run([program(application), "-"], stdin=(HANDLERS + script).encode(), timeout=TIMEOUT)
+    except TimeoutError:
         raise ServerTimeoutError(f"{application} did not answer within {TIMEOUT} seconds.") from None
     if not done.returncode:
-        return done.stdout.removesuffix("\n")
-    said = done.stderr.strip()
+        return done.stdout.decode().removesuffix("\n")
+    said = done.stderr.decode("utf-8", "replace").strip()
     found = _CODE.search(said)
     code = found[1] if found else ""
     if code in NOT_PERMITTED:

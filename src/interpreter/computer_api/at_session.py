@@ -7,9 +7,7 @@ does to a file for that code is done by a process inside the same sandbox.
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
@@ -18,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.computer import CALL
 from interpreter.errors import ComputerError, SandboxUnavailableError
-from interpreter.runtimes.launch import Start
+from interpreter.runtimes.launch import Start, run_to_end
 from interpreter.runtimes.python.language import which_python
 
 if TYPE_CHECKING:
@@ -91,22 +89,12 @@ def context_of(computer: Computer) -> SessionContext:
 def _ask(shared: SessionContext, python: list[str], module: str, function: str, arguments: dict[str, Any]) -> Any:
     plain = Start([*python, "-c", PROGRAM], shared.environment(), shared.cwd)
     request = {"sources": _sources(), "module": module, "function": function, "arguments": arguments}
-    contained = shared.containment.wrap(plain) if shared.containment else nullcontext(plain)
     try:
-        with contained as start:
-            answer = subprocess.run(
-                start.argv,
-                env=start.env,
-                cwd=start.cwd,
-                pass_fds=start.fds,
-                input=json.dumps(request).encode(),
-                capture_output=True,
-                timeout=SECONDS,
-            )
+        answer = run_to_end(plain, shared.containment, json.dumps(request).encode(), SECONDS)
+    except TimeoutError as error:
+        raise ComputerError(f"{error} Ask for less.") from error
     except (OSError, SandboxUnavailableError) as error:
         raise ComputerError(f"The work could not be begun where the session is: {error}") from error
-    except subprocess.TimeoutExpired as error:
-        raise ComputerError(f"It took more than {SECONDS:.0f} seconds and was ended. Ask for less.") from error
     try:
         told = json.loads(answer.stdout)
     except ValueError as error:

@@ -7,11 +7,9 @@ import difflib
 import json
 import os
 import shlex
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from shutil import which
 from typing import Any
 
 from interpreter.computer_api.platforms import (
@@ -24,6 +22,7 @@ from interpreter.computer_api.platforms import (
 )
 from interpreter.computer_api.tool import Tool, acts
 from interpreter.errors import ComputerError
+from interpreter.host.processes import run, which
 
 _LONGEST_NOTIFICATION = 200
 _TITLE = "Open Interpreter"
@@ -213,13 +212,10 @@ def _entry(file: Path) -> Iterator[tuple[Application, list[str]]]:
 
 def _runs(command: list[str]) -> bool:
     """Whether a command exists and succeeds."""
-    if which(command[0]) is None:
-        return False
     try:
-        ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_LIMIT, check=False)
-    except (OSError, subprocess.SubprocessError):
+        return run(command, timeout=_LIMIT).returncode == 0
+    except OSError:
         return False
-    return ran.returncode == 0
 
 
 async def _notify(text: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -15,6 +14,7 @@ from interpreter.computer_api import apple
 from interpreter.computer_api.accounts import NotPermittedError
 from interpreter.computer_api.tool import Tool, acts, sends
 from interpreter.errors import ComputerError
+from interpreter.host import processes
 
 MAX_MESSAGES = 500
 SETTINGS = "System Settings, Privacy & Security, Full Disk Access"
@@ -94,9 +94,11 @@ class SMS(Tool):
         if not apple.has_apple_script():
             raise ComputerError("Full Disk Access is a setting of macOS, and this is another system.")
         try:
-            subprocess.run(["open", PANE], check=True, capture_output=True, timeout=30)
-        except (OSError, subprocess.SubprocessError) as error:
+            opened = processes.run(["open", PANE], timeout=30)
+        except OSError as error:
             raise ComputerError(f"The settings of macOS cannot be opened: {error}") from None
+        if opened.returncode:
+            raise ComputerError(f"The settings of macOS cannot be opened: {opened.complaint}")
         return f"{SETTINGS} is open: the user has to switch on the terminal that runs this, and start it again."
 
     def resolve_database_path(self) -> str:

@@ -109,22 +109,31 @@ class Launch:
 NUMBER = re.compile(r"\d+(?:\.\d+)+")
 
 
+def run_to_end(
+    plain: Start, containment: Containment | None, stdin: bytes, timeout: float
+) -> subprocess.CompletedProcess[bytes]:
+    """Run a program where the runtimes run: in the sandbox, if there is one. OSError if it cannot start or is late."""
+    with containment.wrap(plain) if containment else nullcontext(plain) as start:
+        try:
+            return subprocess.run(
+                start.argv,
+                env=start.env,
+                cwd=start.cwd,
+                pass_fds=start.fds,
+                input=stdin,
+                capture_output=True,
+                timeout=timeout,
+            )
+        except subprocess.TimeoutExpired:
+            raise TimeoutError(f"It took more than {timeout:.0f} seconds and was ended.") from None
+
+
 @functools.cache  # a sandbox equals only itself
 def program_version(program: str, containment: Containment | None = None) -> str | None:
     """The version that a program reports, in its sandbox if there is one; None if it is missing or reports none."""
-    plain = Start([program, "--version"], dict(os.environ))
     try:
-        with containment.wrap(plain) if containment else nullcontext(plain) as start:
-            answer = subprocess.run(
-                start.argv,
-                env=start.env,
-                pass_fds=start.fds,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=10,
-            )
-    except (OSError, subprocess.TimeoutExpired):
+        answer = run_to_end(Start([program, "--version"], dict(os.environ)), containment, b"", 10)
+    except OSError:
         return None
-    found = NUMBER.search(answer.stdout + answer.stderr)
+    found = NUMBER.search((answer.stdout + answer.stderr).decode("utf-8", "replace"))
     return found.group() if found else None

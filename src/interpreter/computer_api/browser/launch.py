@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.browser.boundary import Boundary, BrowserError, BrowserMissingError
+from interpreter.host.processes import which
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Playwright
@@ -128,11 +128,11 @@ def is_firefox(path: str) -> bool:
 def find_browser(named: str | None, playwright: Playwright) -> str:
     """The browser to use: the one that is named, else one that the user has, else one that Playwright installed."""
     if named:
-        found = shutil.which(os.path.expanduser(named))
+        found = which(os.path.expanduser(named))
         if found is None:
             raise BrowserMissingError(f"There is no program {named}, which computer.browser_path names.")
         return found
-    installed = [path for path in map(shutil.which, NAMES) if path]
+    installed = [path for path in map(which, NAMES) if path]
     own_builds = (playwright.chromium.executable_path, playwright.firefox.executable_path)
     for path in (*installed, *usual_places(), *own_builds):
         if os.path.isfile(path) and os.access(path, os.X_OK):

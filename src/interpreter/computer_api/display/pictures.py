@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import threading
 import time
 from base64 import b64decode
@@ -228,8 +227,6 @@ _MOST_KNOWN = 4000
 _SURE_ENOUGH = 0.5
 # Beyond this part of a region, reading all of it is as quick as reading what changed.
 _NEARLY_ALL = 0.6
-# Letters on screens are smaller than those that tesseract was trained on.
-_TESSERACT_SCALE = 3
 
 
 @dataclass(frozen=True)
@@ -327,13 +324,11 @@ def in_reading_order(lines: list[Line]) -> list[Line]:
 
 
 @cache
-def engine() -> RapidOcr | Tesseract:
+def engine() -> RapidOcr:
     """The OCR engine of this process, loaded when it is first needed."""
     if find_spec("rapidocr") and find_spec("onnxruntime"):
         return RapidOcr()
-    if shutil.which("tesseract"):
-        return Tesseract()
-    raise MissingPartError(f"Reading text from the screen needs an OCR engine: {INSTALL}, or install tesseract.")
+    raise MissingPartError(f"Reading text from the screen needs an OCR engine: {INSTALL}")
 
 
 class RapidOcr:
@@ -439,30 +434,3 @@ def _spans(text: str, info: Any) -> Spans:
             begin, end = (own[0] + 0.5 - gap) / info.line_txt_len, (own[-1] + 0.5 + gap) / info.line_txt_len
             words.append((word, max(0.0, begin), min(1.0, end)))
     return tuple(words)
-
-
-class Tesseract:
-    """The tesseract program, which finds less of what is written small."""
-
-    def read(self, pixels: Pixels) -> list[Line]:
-        import subprocess
-        from io import BytesIO
-
-        from PIL import Image
-
-        image = Image.fromarray(pixels)
-        size = (image.width * _TESSERACT_SCALE, image.height * _TESSERACT_SCALE)
-        buffer = BytesIO()
-        image.resize(size, Image.Resampling.BICUBIC).save(buffer, "PNG", compress_level=1)
-        command = ["tesseract", "stdin", "stdout", "--psm", "11", "tsv"]
-        limits = os.environ | {"OMP_THREAD_LIMIT": str(_THREADS)}
-        done = subprocess.run(command, input=buffer.getvalue(), capture_output=True, env=limits, check=False)
-        if done.returncode:
-            raise MissingPartError(f"tesseract failed: {done.stderr.decode('utf-8', 'replace').strip()[:200]}")
-        lines: dict[tuple[str, ...], list[Word]] = {}
-        for row in done.stdout.decode("utf-8", "replace").splitlines()[1:]:
-            cells = row.split("\t")
-            if len(cells) == 12 and cells[11].strip() and float(cells[10]) > 30:
-                left, top, width, height = (int(cell) // _TESSERACT_SCALE for cell in cells[6:10])
-                lines.setdefault(tuple(cells[1:5]), []).append(Word(cells[11].strip(), Box(left, top, width, height)))
-        return in_reading_order([Line(tuple(words)) for words in lines.values()])

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import ctypes
 import json
-import subprocess
 import sys
 import threading
 import time
 import weakref
 from collections.abc import Callable
-from shutil import which
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.platforms import (
@@ -29,6 +27,7 @@ from interpreter.computer_api.platforms import (
     needed,
 )
 from interpreter.errors import ComputerError
+from interpreter.host import processes
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -215,7 +214,7 @@ class CommandClipboard(SystemClipboard):
 
     def __init__(self) -> None:
         program = self.text_command[0]
-        if which(program) is None:
+        if processes.which(program) is None:
             raise ComputerError(f"The clipboard needs the command {program}, which comes with {self.package}.")
 
     def text(self) -> str | None:
@@ -257,16 +256,16 @@ class CommandClipboard(SystemClipboard):
 def _output(command: tuple[str, ...] | None) -> bytes | None:
     if command is None:
         return None
-    ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_COMMAND_LIMIT, check=False)
+    ran = processes.run(command, timeout=_COMMAND_LIMIT)
     return ran.stdout if ran.returncode == 0 else None
 
 
 def _put(command: tuple[str, ...], data: bytes) -> None:
     """Give data to a command that may keep running to serve it, so that its output is not waited for."""
-    quiet = subprocess.DEVNULL
-    ran = subprocess.run(command, input=data, stdout=quiet, stderr=quiet, timeout=_COMMAND_LIMIT, check=False)
-    if ran.returncode:
-        raise ComputerError(f"{command[0]} could not copy: it ended with {ran.returncode}.")
+    process = processes.start(command, stdin=processes.PIPE)
+    process.communicate(data, _COMMAND_LIMIT)
+    if process.returncode:
+        raise ComputerError(f"{command[0]} could not copy: it ended with {process.returncode}.")
 
 
 def keysym_name(key: str) -> str:
@@ -359,9 +358,9 @@ class MacWindows:
 
     def launch(self, application: Application, args: list[str]) -> Window:
         # With -W it would wait for the end; without, it waits until the application has started.
-        ran = subprocess.run([*application.command, *args], capture_output=True, timeout=_LIMIT * 3, check=False)
+        ran = processes.run([*application.command, *args], timeout=_LIMIT * 3)
         if ran.returncode:
-            raise ComputerError(ran.stderr.decode(errors="replace").strip())
+            raise ComputerError(ran.complaint)
         found = next((each for each in self.all() if each.active), None)
         if found is None:
             raise ComputerError(f"{application.name} was started, but shows no window.")
@@ -375,15 +374,12 @@ class MacWindows:
 
 
 def _script(source: str) -> str:
-    ran = subprocess.run(
-        ["osascript", "-l", "JavaScript", "-e", source], capture_output=True, text=True, timeout=_LIMIT, check=False
-    )
+    ran = processes.run(["osascript", "-l", "JavaScript", "-e", source], timeout=_LIMIT)
     if ran.returncode:
         raise ComputerError(
-            f"macOS did not let us: {ran.stderr.strip()}. Allow it under System Settings, Privacy & Security, "
-            "Accessibility."
+            f"macOS did not let us: {ran.complaint}. Allow it under System Settings, Privacy & Security, Accessibility."
         )
-    return ran.stdout
+    return ran.text
 
 
 class MacClipboard(CommandClipboard):

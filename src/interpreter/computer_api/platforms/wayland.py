@@ -5,8 +5,6 @@ Written from their documentation; not tested on a machine yet.
 
 from __future__ import annotations
 
-import shutil
-import subprocess
 import time
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
@@ -23,6 +21,7 @@ from interpreter.computer_api.platforms import (
 )
 from interpreter.computer_api.platforms.portable import CommandClipboard, keysym_name
 from interpreter.errors import ComputerError
+from interpreter.host import processes
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -55,15 +54,15 @@ class WaylandScreen(Screen):
 
     def _whole(self) -> Image:
         image = needed("PIL.Image", "Seeing the screen")
-        found: Image = image.open(BytesIO(_by_grim() if shutil.which("grim") else _by_portal())).convert("RGB")
+        if processes.which("grim"):
+            done = processes.run(["grim", "-t", "png", "-l", "1", "-"], timeout=_COMMAND_LIMIT)
+            if done.returncode:
+                raise NoDisplayError(f"grim failed: {done.complaint[:200]}. {ADVICE}")
+            png = done.stdout
+        else:
+            png = _by_portal()
+        found: Image = image.open(BytesIO(png)).convert("RGB")
         return found
-
-
-def _by_grim() -> bytes:
-    done = subprocess.run(["grim", "-t", "png", "-l", "1", "-"], capture_output=True, timeout=30, check=False)
-    if done.returncode:
-        raise NoDisplayError(f"grim failed: {done.stderr.decode('utf-8', 'replace').strip()[:200]}. {ADVICE}")
-    return done.stdout
 
 
 def _by_portal() -> bytes:
@@ -121,7 +120,7 @@ class WaylandInput(InputDevice):
 
     def __init__(self) -> None:
         super().__init__()
-        if shutil.which("wtype") is None and shutil.which("ydotool") is None:
+        if processes.which("wtype") is None and processes.which("ydotool") is None:
             raise ComputerError(
                 "Under Wayland the keyboard needs the program wtype, and the mouse ydotool with its daemon ydotoold "
                 "running: install them, or log in with an X11 session."
@@ -157,14 +156,13 @@ class WaylandInput(InputDevice):
 
 
 def _run(program: str, *options: str) -> None:
-    if shutil.which(program) is None:
+    if processes.which(program) is None:
         raise ComputerError(
             f"Under Wayland this needs the program {program}: install it, or log in with an X11 session."
         )
-    command = [program, *options]
-    ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=_COMMAND_LIMIT, check=False)
+    ran = processes.run([program, *options], timeout=_COMMAND_LIMIT)
     if ran.returncode:
-        raise ComputerError(f"{program} could not do it: {ran.stderr.decode(errors='replace').strip()}")
+        raise ComputerError(f"{program} could not do it: {ran.complaint}")
 
 
 class WaylandClipboard(CommandClipboard):

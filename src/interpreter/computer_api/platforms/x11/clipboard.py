@@ -9,7 +9,6 @@ import base64
 import json
 import os
 import select
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -25,6 +24,7 @@ from Xlib.protocol.event import SelectionNotify
 from interpreter.computer_api.platforms import PNG
 from interpreter.computer_api.platforms.x11 import Connection
 from interpreter.errors import ComputerError
+from interpreter.host import processes
 
 _LIMIT = 10.0
 # A busy program may take long to paste; one that cannot paste never asks.
@@ -178,20 +178,15 @@ class _Holder:
     """The process that has the selection until another program takes it."""
 
     def __init__(self, content: dict[str, bytes], selection: str = "CLIPBOARD") -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "interpreter.computer_api.platforms.x11.clipboard", selection],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        )
-        assert self._process.stdin is not None and self._process.stdout is not None
-        self._out = self._process.stdout
-        with self._process.stdin as pipe:
+        module = "interpreter.computer_api.platforms.x11.clipboard"
+        command = processes.python("-m", module, selection, packages=True)
+        process = processes.start(command, stdin=processes.PIPE, stdout=processes.PIPE)
+        assert process.stdin is not None and process.stdout is not None
+        self._out = process.stdout
+        with process.stdin as pipe:
             pipe.write(json.dumps({name: base64.b64encode(data).decode() for name, data in content.items()}).encode())
         held = self.says("held", 30.0)
-        self._process.wait()
+        process.wait()
         if not held:
             self.close()
             raise ComputerError("The clipboard could not be taken: the X server does not answer.")

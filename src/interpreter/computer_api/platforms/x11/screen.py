@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
 import threading
 import weakref
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from interpreter.computer_api.platforms import Application, Box, ControlFrame, M
 from interpreter.computer_api.platforms.portable import CapturedScreen
 from interpreter.computer_api.platforms.x11 import Connection, close
 from interpreter.errors import ComputerError
+from interpreter.host import processes
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -200,14 +200,7 @@ class X11Windows:
         with Connection() as x:
             before, front = set(_clients(x)), x.active_window()
             runs_already = bool(_windows_of(x, application))
-            process = subprocess.Popen(
-                [*application.command, *args],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                start_new_session=True,
-                cwd=os.path.expanduser("~"),
-            )
+            process = processes.start([*application.command, *args], cwd=os.path.expanduser("~"))
 
             def shown() -> int:
                 """A new window; or one that came to the front, of a program that runs already."""
