@@ -32,6 +32,12 @@ MEASUREMENTS = [
     ),
     beside_git("block that changes 100 of them", "changed"),
     beside_git("taking these 100 back", "undo"),
+    Measurement(
+        "undo: 1,000 files through descriptors (bare: written by path)",
+        "s",
+        lambda it: files(it)["restored"],
+        lambda: files(OURS)["by_path"],
+    ),
     beside_git("first copy of 10,000 files", "first"),
     Measurement("undo: room that this copy takes", "MB", lambda it: files(it)["megabytes"]),
 ]

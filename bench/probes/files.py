@@ -111,6 +111,25 @@ unchanged = min(block() for _ in range(10))
 changed = min(block(change) for _ in range(5))
 undo = measured(record.undo)
 
+
+def change_many():
+    for path in paths[:1000]:
+        path.write_text("changed\n")
+
+
+def write_by_path():
+    """What an undo writes, without its checks and by whole paths, which a link could lead elsewhere."""
+    for path in names[:1000]:
+        Path(f"{path}.new").write_text("number = 1\n" * 100)
+        os.chmod(f"{path}.new", 0o644)
+        os.utime(f"{path}.new", ns=(1, 1))
+        os.rename(f"{path}.new", path)
+
+
+block(change_many)
+restored = measured(record.undo)
+by_path = best(write_by_path, 3)
+
 git = Git(root)
 git_first = measured(git.checkpoint)
 git_unchanged = best(git.checkpoint, 5)
@@ -128,6 +147,8 @@ tell(
     unchanged=unchanged,
     changed=changed,
     undo=undo,
+    restored=restored,
+    by_path=by_path,
     git_small=git_small,
     git_first=git_first,
     git_unchanged=git_unchanged,

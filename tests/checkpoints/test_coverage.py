@@ -156,13 +156,13 @@ def test_what_has_not_changed_is_not_read(bench: Bench) -> None:
     listening = [True]
 
     def hear(event: str, args: tuple[object, ...]) -> None:
-        if event == "open" and listening and str(args[0]).startswith(str(bench.root)):
+        if event == "open" and listening and not os.path.isabs(str(args[0])):
             opened.append(str(args[0]))
 
     sys.addaudithook(hear)
     bench.record.before(1)
     listening.clear()
-    assert len(opened) == 6  # the folders
+    assert sorted(opened) == [".", "d0", "d1", "d2", "d3", "d4"]  # the folders
 
 
 def test_a_trimmed_record_keeps_what_undo_needs(bench: Bench) -> None:

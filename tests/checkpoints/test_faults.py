@@ -344,7 +344,7 @@ def test_ctrl_c_in_the_middle_of_a_look(bench: Bench) -> None:
         left = [10]
 
         def hear(event: str, args: tuple[object, ...]) -> None:
-            if event == "open" and str(args[0]).startswith(str(bench.root)):
+            if event == "open" and str(args[0]).isdigit():  # a file of the workspace
                 left[0] -= 1
                 if left[0] == 0:
                     raise KeyboardInterrupt

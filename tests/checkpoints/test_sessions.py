@@ -169,7 +169,7 @@ for chunk in traveller.interpreter.chat("turn 3", display=False, stream=True):
 def test_killed_in_the_middle_of_an_undo(travelling: Travelling, tmp_path: Path) -> None:
     end = """
 def hear(event, args):
-    if event == "os.rename" and str(args[1]).endswith("/a"):
+    if event == "os.rename" and str(args[1]) == "a":
         os.kill(os.getpid(), signal.SIGKILL)
 sys.addaudithook(hear)
 traveller.interpreter.undo()

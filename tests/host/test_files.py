@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.host.swapping import swapper
 
+from host.swapping import swapper
 from interpreter.host import files
 from interpreter.host.files import Folder, beneath
 

@@ -51,7 +51,7 @@ class Folder:
         self.path = os.fspath(path)
         self._fd: int | None = None
         if CONFINED:
-            self._fd = os.open(self.path, _FOLDER & ~getattr(os, "O_NOFOLLOW", 0))
+            self._fd = os.open(self.path, _PLACE & ~getattr(os, "O_NOFOLLOW", 0))
 
     def fileno(self) -> int:
         """The open descriptor."""
@@ -219,7 +219,8 @@ class Folder:
                 os.chmod(last, mode, dir_fd=place, follow_symlinks=place is None)
                 return
             # Linux has no `chmod` that does not follow links, so the file itself is opened, which needs no permission.
-            descriptor = os.open(last, getattr(os, "O_PATH", 0) | _NO_FOLLOW, dir_fd=place)
+            flags = getattr(os, "O_PATH", 0) | _NO_FOLLOW
+            descriptor = os.open(last, flags, dir_fd=place) if name else os.dup(place)
         try:
             if stat.S_ISLNK(os.fstat(descriptor).st_mode):
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
 from interpreter.errors import UndoError
+from interpreter.host.files import Folder
 from interpreter.workspace.diff import Changes
 from interpreter.workspace.record import FileRecord
 from interpreter.workspace.restore import Kept, NetChange, Restoration, Step, plan_steps
@@ -29,32 +30,37 @@ def copy_tree(source: Path, target: Path) -> None:
 
     Virtual environments and the like are large, and their programs know where they are: they become links.
     """
-    shutil.copytree(source, target, symlinks=True, copy_function=_copy_file, ignore=_left_out)
-    for folder, names, _ in os.walk(source):
-        for name in [name for name in names if _is_installed(os.path.join(folder, name))]:
-            names.remove(name)
-            os.symlink(os.path.join(folder, name), target / os.path.relpath(folder, source) / name)
+    target.mkdir(parents=True)
+    folders: dict[str, os.stat_result] = {}
+    with Folder(source) as old, Folder(target) as new:
+        pending = [""]
+        while pending:
+            path = pending.pop()
+            facts = old.stat(path)
+            if stat.S_ISDIR(facts.st_mode):
+                names = old.listdir(path)
+                if path and installed(path, names):
+                    new.symlink(os.path.join(source, path), path)
+                    continue
+                if path:
+                    new.mkdir(path, 0o700)
+                folders[path] = facts
+                pending += [_join(path, name) for name in names]
+            elif stat.S_ISLNK(facts.st_mode):
+                new.symlink(old.readlink(path), path)
+                new.utime(path, (facts.st_atime_ns, facts.st_mtime_ns))
+            elif stat.S_ISREG(facts.st_mode):
+                with old.open(path, buffering=0) as file, new.open(path, "xb", 0o600, buffering=0) as written:
+                    if not clone(file, written):
+                        copy(file, written)
+                _copy_attributes(new, path, facts)
+        for path, facts in reversed(folders.items()):
+            _copy_attributes(new, path, facts)
 
 
-def _copy_file(source: str, target: str) -> None:
-    with open(source, "rb") as old, open(target, "wb") as new:
-        if not clone(old, new):
-            shutil.copyfileobj(old, new, 1024 * 1024)
-    shutil.copystat(source, target)
-
-
-def _left_out(folder: str, names: list[str]) -> list[str]:
-    left_out = []
-    for name in names:
-        path = os.path.join(folder, name)
-        is_ordinary = os.path.isfile(path) or (os.path.isdir(path) and not _is_installed(path))
-        if not os.path.islink(path) and not is_ordinary:
-            left_out.append(name)
-    return left_out
-
-
-def _is_installed(path: str) -> bool:
-    return not os.path.islink(path) and installed(path, os.listdir(path)) is not None
+def _copy_attributes(folder: Folder, path: str, facts: os.stat_result) -> None:
+    folder.chmod(path, stat.S_IMODE(facts.st_mode))
+    folder.utime(path, (facts.st_atime_ns, facts.st_mtime_ns))
 
 
 def merge_steps(base: dict[str, Item], copied: FileRecord, snapshot: Snapshot) -> list[Step]:
@@ -73,14 +79,14 @@ def merge_steps(base: dict[str, Item], copied: FileRecord, snapshot: Snapshot) -
 
 
 def merge(
-    steps: list[Step], store: ContentStore, root: str, overwrite: Collection[str] = ()
+    steps: list[Step], store: ContentStore, folder: Folder, overwrite: Collection[str] = ()
 ) -> tuple[list[str], list[Kept]]:
     """Do it; the paths that are as in the copy now, and those that were left, with the reason."""
     kept = [Kept(step.path, "it was changed here as well", drift=True) for step in steps if step.drift]
     kept = [each for each in kept if each.path not in overwrite]
     kept += [Kept(step.path, step.impossible) for step in steps if step.impossible]
     left = {each.path for each in kept}
-    restoration = Restoration(root, store.write_to)
+    restoration = Restoration(folder, store.write_to)
     done = restoration.run([step for step in steps if step.path not in left])
     kept += [Kept(path, why) for path, why in {**restoration.left, **restoration.failed}.items()]
     return done, kept
@@ -93,10 +99,10 @@ class Layer:
     """The upper layer of an overlay over a folder, read as changes of that folder; the folder itself is unchanged."""
 
     def __init__(self, root: str, upper: str, began: int, skip: str = "") -> None:
-        self.root, self.upper, self.began = root, upper, began
+        self.root, self.upper, self.began = Folder(root), Folder(upper), began
         self.drifted: set[str] = set()
         """Paths that something else changed while the block ran."""
-        self._paths: dict[str, str] = {}  # where a content can be read, by its hash
+        self._places: dict[str, tuple[Folder, str]] = {}  # where a content can be read, by its hash
         self._skip = skip
         self.changes = Changes("preview", {path: pair for path, pair in self._pairs() if not same(*pair)})
 
@@ -107,17 +113,17 @@ class Layer:
 
     def write_content(self, content: str, target: BinaryIO) -> None:
         """Write the content with this hash into an empty file."""
-        path = self._paths.get(content)
-        if path is None:
+        if content not in self._places:
             raise UndoError("its content cannot be read")
-        with open(path, "rb") as source:
+        folder, path = self._places[content]
+        with folder.open(path) as source:
             if copy(source, target) != content:
                 raise UndoError("its content has changed since it was shown")
 
     def _read(self, item: Item) -> bytes | None:
-        path = self._paths.get(item.content or "") if item.kind == "file" else None
+        place = self._places.get(item.content or "") if item.kind == "file" else None
         try:
-            return Path(path).read_bytes() if path else None
+            return place[0].read_bytes(place[1]) if place else None
         except OSError:
             return None
 
@@ -126,25 +132,24 @@ class Layer:
         pending = [("", True, False)]
         while pending:
             path, had_folder, hidden = pending.pop()
-            full = os.path.join(self.upper, path) if path else self.upper
             try:
-                facts = os.lstat(full)
+                facts = self.upper.stat(path)
             except OSError:
                 continue  # something in the view is still running
             before = self._item_below(path) if had_folder else None
             is_whiteout = stat.S_ISCHR(facts.st_mode) and facts.st_rdev == 0  # it stands for a deletion
-            yield path, (before, None if is_whiteout else self._item(full, facts))
+            yield path, (before, None if is_whiteout else self._item(self.upper, path, facts))
             if not stat.S_ISDIR(facts.st_mode):
                 yield from self._gone(path, before)
                 continue
-            if facts.st_mode & 0o500 != 0o500:
-                os.chmod(full, 0o700)  # the block closed it to itself; it is in our layer, and its mode is noted
-            names = sorted(os.listdir(full))
+            names = []
+            with suppress(OSError):  # it is gone, or not marked
+                if facts.st_mode & 0o500 != 0o500:
+                    self.upper.chmod(path, 0o700)  # the block closed it to itself; its mode is noted
+                with self.upper.opened(path) as opened:
+                    names = sorted(os.listdir(opened))
+                    hidden = hidden or os.getxattr(opened, _OPAQUE) == b"y"
             names = [name for name in names if path or not self._skip or not name.startswith(self._skip)]
-            try:
-                hidden = hidden or os.getxattr(full, _OPAQUE, follow_symlinks=False) == b"y"
-            except OSError:
-                pass  # it is not marked
             if hidden:
                 yield from self._gone(path, before, names)
             had_folder = before is not None and before.kind == "folder"
@@ -155,7 +160,7 @@ class Layer:
         if before is None or before.kind != "folder":
             return
         try:
-            names = os.listdir(os.path.join(self.root, path))
+            names = self.root.listdir(path)
         except OSError:
             return
         for name in sorted(set(names) - set(keep)):
@@ -166,25 +171,24 @@ class Layer:
 
     def _item_below(self, path: str) -> Item | None:
         """What is in the folder itself."""
-        full = os.path.join(self.root, path) if path else self.root
         try:
-            facts = os.lstat(full)
+            facts = self.root.stat(path)
         except OSError:
             return None
         if facts.st_ctime_ns > self.began and not stat.S_ISDIR(facts.st_mode):
             self.drifted.add(path)
-        return self._item(full, facts)
+        return self._item(self.root, path, facts)
 
-    def _item(self, full: str, facts: os.stat_result) -> Item:
+    def _item(self, folder: Folder, path: str, facts: os.stat_result) -> Item:
         content = None
         try:
             if stat.S_ISREG(facts.st_mode):
-                if full.startswith(self.upper) and not facts.st_mode & 0o400:
-                    os.chmod(full, 0o600)  # the block closed it to itself
-                content = hash_of(full)
-                self._paths.setdefault(content, full)
+                if folder is self.upper and not facts.st_mode & 0o400:
+                    folder.chmod(path, 0o600)  # the block closed it to itself
+                content = hash_of(folder, path)
+                self._places.setdefault(content, (folder, path))
             elif stat.S_ISLNK(facts.st_mode):
-                content = os.readlink(full)
+                content = folder.readlink(path)
         except OSError:
             pass  # it may not be read: then only its size and time are known
         return item_from(key_of(facts), content)
@@ -211,9 +215,8 @@ def write_layer(layer: Layer, overwrite: Collection[str] = (), prefix: str = "")
     `prefix` goes before each path in the report.
     """
     steps, kept = [], []
-    real: set[str] = set()
     for path, (before, after) in sorted(layer.changes.pairs.items()):
-        now = item_at(layer.root, path, real)
+        now = item_at(layer.root, path)
         if now is None or before is None:
             drifted = now is not before
         else:
@@ -232,20 +235,20 @@ def write_layer(layer: Layer, overwrite: Collection[str] = (), prefix: str = "")
     written = restoration.run(steps)
     wanted = {step.path for step in steps if step.want is not None}
     for path in [path for path in written if path in wanted]:
-        _copy_owner(os.path.join(layer.upper, path), os.path.join(layer.root, path))
+        _copy_owner(layer, path)
     kept += [Kept(prefix + path, why) for path, why in restoration.left.items()]
     failed = [Kept(prefix + path, why) for path, why in restoration.failed.items()]
     return Written(tuple(prefix + path for path in written), tuple(kept), tuple(failed))
 
 
-def _copy_owner(source: str, target: str) -> None:
+def _copy_owner(layer: Layer, path: str) -> None:
     """Where the block ran as root, files get the owners that they would have had."""
     try:
-        wanted, facts = os.lstat(source), os.lstat(target)
+        wanted, facts = layer.upper.stat(path), layer.root.stat(path)
         if (wanted.st_uid, wanted.st_gid) != (facts.st_uid, facts.st_gid):
-            os.chown(target, wanted.st_uid, wanted.st_gid, follow_symlinks=False)
+            layer.root.chown(path, wanted.st_uid, wanted.st_gid)
             if not stat.S_ISLNK(facts.st_mode):
-                os.chmod(target, stat.S_IMODE(facts.st_mode))  # a change of owner clears some bits
+                layer.root.chmod(path, stat.S_IMODE(facts.st_mode))  # a change of owner clears some bits
     except OSError:
         pass  # only root may
 

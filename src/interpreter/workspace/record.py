@@ -241,7 +241,7 @@ class FileRecord:
             intent = self._ledger.intent()
             if intent is None:
                 return None
-            remove_temporary(self.snapshot.root, [fields[0] for fields in intent["steps"]], intent["token"])
+            remove_temporary(self.snapshot.folder, [fields[0] for fields in intent["steps"]], intent["token"])
             rest, kept = remaining_steps(intent["steps"], self.snapshot)
             report = self._restore(intent, rest)
             return replace(report, kept=(*kept, *report.kept))
@@ -269,7 +269,8 @@ class FileRecord:
             saved = {}
             for step in [step for step in chosen if step.drift and step.now and step.now.kind == "file"]:
                 try:
-                    saved[step.path] = self.store.take(self.snapshot.full(step.path)).content
+                    with self.snapshot.folder.open(step.path, buffering=0) as file:
+                        saved[step.path] = self.store.take(file).content
                 except OSError as error:
                     chosen.remove(step)
                     kept.append(Kept(step.path, f"it could not be saved first: {error.strerror}", drift=True))
@@ -294,8 +295,11 @@ class FileRecord:
             return replace(report, kept=(*kept, *report.kept), saved=saved)
 
     def _restore(self, intent: dict[str, Any], steps: list[Step]) -> Report:
-        root, token, write = self.snapshot.root, intent["token"], self.store.write_to
-        restoration = Restoration(root, write, token, self.snapshot.hard_link, self._interruption_point)
+        if not os.path.isdir(self.snapshot.root):  # the block deleted the workspace itself
+            os.makedirs(self.snapshot.root, 0o700)
+            steps = [step if step.path else replace(step, now=self.snapshot.now("")) for step in steps]
+        folder, token, write = self.snapshot.folder, intent["token"], self.store.write_to
+        restoration = Restoration(folder, write, token, self.snapshot.hard_link, self._interruption_point)
         restored = restoration.run(steps)  # if it is broken off here, the rest is done before anything else
         self._stamp += 1
         overwritten = intent.get("overwritten")
@@ -328,7 +332,7 @@ class FileRecord:
             if item is not step.now:
                 return self.content(item)
             try:
-                return Path(self.snapshot.full(step.path)).read_bytes()
+                return self.snapshot.folder.read_bytes(step.path)
             except OSError:
                 return None
 
@@ -340,7 +344,7 @@ class FileRecord:
         name = os.path.relpath(os.path.realpath(full.parent), self.snapshot.root)
         relative = os.path.normpath(os.path.join(name, full.name))
         try:
-            data = full.read_bytes() if line is not None else None
+            data = self.snapshot.folder.read_bytes(relative) if line is not None else None
         except OSError:
             return None
         return blame(relative, line, self._ledger.blocks[: self._ledger.position], data, self.content)

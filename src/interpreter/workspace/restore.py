@@ -5,6 +5,7 @@ Each file is replaced whole, and nothing is touched that does not look as expect
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import time
@@ -14,9 +15,10 @@ from itertools import count
 from typing import Any, BinaryIO, Literal, NamedTuple
 
 from interpreter.errors import UndoError
+from interpreter.host.files import Folder
 from interpreter.workspace.snapshot import NotCovered, Snapshot
 from interpreter.workspace.store import ContentStore
-from interpreter.workspace.tree import Item, Pair, alike, is_real, item_at, item_from_json, repository_of, same
+from interpreter.workspace.tree import Item, Pair, alike, item_at, item_from_json, repository_of, same
 
 Direction = Literal["undo", "redo"]
 Verb = Literal["create", "restore", "delete", "attributes"]
@@ -24,6 +26,7 @@ PREFIX = ".undo-"
 """How the temporary names of files begin."""
 _PERMANENT = {"HEAD", "config", "description", "hooks", "info", "info/exclude", "objects", "refs"}
 """What is always in a `.git` folder."""
+_REPLACED = "its folder has been replaced"
 
 
 # -- the plan ----------------------------------------------------------------------------------------------------
@@ -159,10 +162,9 @@ def net_changes(changes: Iterable[dict[str, Pair]]) -> dict[str, NetChange]:
 
 def plan_steps(changes: dict[str, NetChange], snapshot: Snapshot, store: ContentStore) -> list[Step]:
     """What has to be done at each path to reach the end of its change; nothing where it is so already."""
-    real: set[str] = set()
     found = []
     for path in sorted(changes):
-        change, now = changes[path], snapshot.now(path, real)
+        change, now = changes[path], snapshot.now(path)
         if same(now, change.end) or (not path and change.end is None):  # the workspace itself is never deleted
             continue
         drift = not alike(now, change.end) and (change.broken or not alike(now, change.start))
@@ -212,7 +214,7 @@ def repositories_in(steps: list[Step], snapshot: Snapshot, touched: Collection[s
         goes = itself is not None and itself.want is None
         comes = (itself is not None and itself.now is None) or any(map(_is_torn_out, ours))
         try:
-            locked = any(name.endswith(".lock") for name in os.listdir(snapshot.full(folder)))
+            locked = any(name.endswith(".lock") for name in snapshot.folder.listdir(folder))
         except OSError:
             locked = False
         in_use = folder in touched or any(step.drift or step.impossible for step in ours) or locked
@@ -289,13 +291,13 @@ class Restoration:
 
     def __init__(
         self,
-        root: str,
+        folder: Folder,
         write_content: Callable[[str, BinaryIO], None],
         token: str = "",
         hard_link: Callable[[Item, set[str]], str | None] = lambda want, changing: None,
         interruption_point: Callable[[], None] = lambda: None,
     ) -> None:
-        self._root, self._write_content, self._hard_link = root, write_content, hard_link
+        self._folder, self._write_content, self._hard_link = folder, write_content, hard_link
         self._interruption_point = interruption_point  # called between two steps; may raise
         prefix = f"{PREFIX}{token or secrets.token_hex(4)}-"
         self._temporary = (f"{prefix}{number}" for number in count())
@@ -304,7 +306,6 @@ class Restoration:
         self._opened: dict[str, int] = {}
         self._dated: set[int] = set()
         self._changing: set[str] = set()
-        self._real: set[str] = set()
         self.left: dict[str, str] = {}
         """What was not done because it is not as expected, and why."""
         self.failed: dict[str, str] = {}
@@ -332,8 +333,8 @@ class Restoration:
         self._each((step for step in contents if step.source is not None or step.attributes_only), self._attributes)
         self._each(reversed([step for step in deletes if step.path not in gone]), self._remove)
         for folder, mode in self._opened.items():
-            if os.path.isdir(self._full(folder)):
-                os.chmod(self._full(folder), mode)
+            if self._folder.is_dir(folder):
+                self._folder.chmod(folder, mode)
         self._each(reversed(folders), self._attributes)
         return [step.path for step in steps if step.path not in self.left and step.path not in self.failed]
 
@@ -348,7 +349,10 @@ class Restoration:
             except (_Left, UndoError) as reason:
                 self.left[step.path] = str(reason)
             except OSError as error:
-                self.failed[step.path] = error.strerror or str(error)
+                if error.errno in (errno.ELOOP, errno.ENOTDIR):
+                    self.left[step.path] = _REPLACED
+                else:
+                    self.failed[step.path] = error.strerror or str(error)
             if step.source is not None and (step.path in self.left or step.path in self.failed):
                 self.left[step.source] = "it could not be renamed"
 
@@ -357,7 +361,7 @@ class Restoration:
         if step.path in self._checked:
             return
         self._checked.add(step.path)
-        found = item_at(self._root, step.path, self._real)
+        found = item_at(self._folder, step.path)
         if step.now is None or found is None:
             as_planned = step.now is None and found is None
         else:
@@ -370,27 +374,27 @@ class Restoration:
     # -- the steps -----------------------------------------------------------------------------------------------
 
     def _make_folder(self, step: Step) -> None:
-        self._in_parent(step.path, lambda: os.mkdir(self._full(step.path), 0o700))
+        self._in_parent(step.path, lambda: self._folder.mkdir(step.path, 0o700))
 
     def _remove(self, step: Step) -> None:
-        full, found = self._full(step.path), item_at(self._root, step.path, self._real)
+        found = item_at(self._folder, step.path)
         if found is None:
             return
         if found.kind != "folder":
-            self._in_parent(step.path, lambda: os.unlink(full))
+            self._in_parent(step.path, lambda: self._folder.unlink(step.path))
             return
         try:
-            self._in_parent(step.path, lambda: os.rmdir(full))
+            self._in_parent(step.path, lambda: self._folder.rmdir(step.path))
         except OSError as error:
-            if os.listdir(full):
+            if self._folder.listdir(step.path):
                 raise _Left("there is something else in the folder") from error
             raise
 
     def _rename(self, step: Step) -> None:
         source = str(step.source)
-        if source in self.left or source in self.failed or item_at(self._root, source, self._real) is None:
+        if source in self.left or source in self.failed or not self._folder.exists(source):
             raise _Left("the renamed file is not there any more")
-        self._in_parent(source, lambda: self._into_place(self._full(source), step.path))
+        self._in_parent(source, lambda: self._into_place(source, step.path))
 
     def _write(self, step: Step) -> None:
         want = step.want
@@ -398,69 +402,62 @@ class Restoration:
         # The inode alone does not identify a hard link: what two blocks changed was seen at two times, and in between
         # the file system may have given the number of a deleted file to another one.
         link = (self._made.get(want) or self._hard_link(want, self._changing)) if want.kind == "file" else None
-        temporary = os.path.join(self._full(os.path.dirname(step.path)), next(self._temporary))
+        temporary = os.path.join(os.path.dirname(step.path), next(self._temporary))
         try:
             self._in_parent(step.path, lambda: self._make(want, temporary, link))
             self._into_place(temporary, step.path)
         except BaseException:
-            if os.path.lexists(temporary):
-                os.unlink(temporary)
+            if self._folder.exists(temporary):
+                self._folder.unlink(temporary)
             raise
         if want.kind == "file":
             self._made[want] = step.path
 
     def _make(self, want: Item, path: str, link: str | None) -> None:
         if want.kind == "link":
-            os.symlink(str(want.content), path)
-            os.utime(path, ns=(time.time_ns(), want.mtime_ns), follow_symlinks=False)
+            self._folder.symlink(str(want.content), path)
+            self._folder.utime(path, (time.time_ns(), want.mtime_ns))
         elif want.kind == "other":
-            os.mkfifo(path)
-            os.chmod(path, want.mode)
+            self._folder.mkfifo(path)
+            self._folder.chmod(path, want.mode)
         elif link is not None:
-            os.link(self._full(link), path, follow_symlinks=False)
+            self._folder.link(link, path)
         else:
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-            with open(descriptor, "w+b", buffering=0) as file:
+            with self._folder.open(path, "x+b", 0o600, buffering=0) as file:
                 self._write_content(str(want.content), file)
-                os.chmod(descriptor, want.mode)
-                os.utime(descriptor, ns=(time.time_ns(), want.mtime_ns))
+                os.chmod(file.fileno(), want.mode)
+                os.utime(file.fileno(), ns=(time.time_ns(), want.mtime_ns))
 
     def _into_place(self, temporary: str, path: str) -> None:
-        self._in_parent(path, lambda: os.rename(temporary, self._full(path)))
-        if os.path.lexists(temporary):  # two names of one file: then a rename does nothing
-            os.unlink(temporary)
+        self._in_parent(path, lambda: self._folder.rename(temporary, path))
+        if self._folder.exists(temporary):  # two names of one file: then a rename does nothing
+            self._folder.unlink(temporary)
 
     def _attributes(self, step: Step) -> None:
-        want, path = step.want, self._full(step.path)
+        want, path = step.want, step.path
         assert want is not None
-        os.chmod(path, want.mode)
+        self._folder.chmod(path, want.mode)
         if want.kind == "file":
-            os.utime(path, ns=(time.time_ns(), want.mtime_ns))
-            self._dated.add(os.lstat(path).st_ino)
+            self._folder.utime(path, (time.time_ns(), want.mtime_ns))
+            self._dated.add(self._folder.stat(path).st_ino)
 
     def _in_parent(self, path: str, act: Callable[[], None]) -> None:
-        """Do something in the folder of a path. A folder that may not be written is opened for that long.
-
-        The folder must be a real one in the workspace: a link could lead anywhere.
-        """
+        """Do something in the folder of a path. A folder that may not be written is opened for that long."""
         parent = os.path.dirname(path)
-        full = self._full(parent)
-        if not is_real(full, self._real):
-            raise _Left("its folder is a link now")
-        if not os.path.isdir(full):
-            os.makedirs(full)
+        if not self._folder.is_dir(parent):
+            try:
+                self._folder.mkdir(parent, parents=True, exist_ok=True)
+            except FileExistsError as error:
+                raise _Left(_REPLACED) from error
         try:
             act()
         except PermissionError:
-            mode = os.lstat(full).st_mode & 0o7777
+            mode = self._folder.stat(parent).st_mode & 0o7777
             if mode & 0o700 == 0o700:
                 raise
-            os.chmod(full, mode | 0o700)
+            self._folder.chmod(parent, mode | 0o700)
             self._opened.setdefault(parent, mode)
             act()
-
-    def _full(self, path: str) -> str:
-        return os.path.join(self._root, path) if path else self._root
 
 
 def _objects_first(step: Step) -> tuple[bool, str]:
@@ -469,11 +466,10 @@ def _objects_first(step: Step) -> tuple[bool, str]:
     return folder is not None and not step.path.startswith(f"{folder}/objects/"), step.path
 
 
-def remove_temporary(root: str, paths: Iterable[str], token: str) -> None:
+def remove_temporary(root: Folder, paths: Iterable[str], token: str) -> None:
     """Remove what an undo that was cut off left under temporary names."""
     for folder in {os.path.dirname(path) for path in paths}:
-        full = os.path.join(root, folder)
-        if os.path.realpath(full) == full.rstrip("/") and os.path.isdir(full):
-            for name in os.listdir(full):
+        if root.is_dir(folder):
+            for name in root.listdir(folder):
                 if name.startswith(f"{PREFIX}{token}-"):
-                    os.unlink(os.path.join(full, name))
+                    root.unlink(os.path.join(folder, name))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from interpreter.host.files import Folder
 from interpreter.workspace.store import ContentStore, hash_of
 from interpreter.workspace.tree import (
     Item,
@@ -20,7 +21,6 @@ from interpreter.workspace.tree import (
     TooManyEntries,
     differing,
     is_fresh,
-    item_at,
     item_from,
     key_of,
     scan,
@@ -28,6 +28,7 @@ from interpreter.workspace.tree import (
 
 MEGABYTE = 1024 * 1024
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+_GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL}  # something else is there now
 
 
 # -- what is covered ---------------------------------------------------------------------------------------------
@@ -165,10 +166,18 @@ class Snapshot:
         self._fresh: set[str] = set()  # paths that have to be read again
         self._full = False
         self._by_inode: dict[int, list[str]] | None = None
+        self._folder: Folder | None = None
         self.items: dict[str, Item] = {}
         self.not_covered: dict[str, NotCovered] = {}
         self.files = self.bytes = 0
         self.copied_files = self.copied_bytes = 0
+
+    @property
+    def folder(self) -> Folder:
+        """The workspace, open."""
+        if self._folder is None:
+            self._folder = Folder(self.root)
+        return self._folder
 
     @property
     def is_taken(self) -> bool:
@@ -192,10 +201,11 @@ class Snapshot:
 
     def refresh(self) -> dict[str, Pair]:
         """What has changed since the last time; afterwards all contents that can be stored are stored."""
+        self._folder = None  # the workspace may be another folder now
         first = not self._scan.folders
         limit = self._limits.files if first else self._limits.scanned
         try:
-            found = scan(self.root, self._scan, self._skip, limit)
+            found = scan(lambda path: self.folder.opened(path), self._scan, self._skip, limit)
         except TooManyEntries:
             raise OverLimit(f"there are more than {limit:,} files in {self.root}.") from None
         if first:
@@ -225,22 +235,23 @@ class Snapshot:
             raise
         return pairs
 
-    def now(self, path: str, real: set[str] | None = None) -> Item | None:
+    def now(self, path: str) -> Item | None:
         """What is at a path at this moment."""
-        found = item_at(self.root, path, set() if real is None else real)
-        if found is None or found.kind in ("folder", "other"):
+        try:
+            key: Key = key_of(self.folder.stat(path))
+            found = item_from(key, self.folder.readlink(path) if stat.S_ISLNK(key[0]) else None)
+        except OSError:
+            return None
+        if found.kind != "file":
             return found
-        full = self.full(path)
-        if found.kind == "link":
-            return found._replace(content=os.readlink(full))
         known = self.items.get(path)
         unchanged = known is not None and known[:5] == found[:5] and path not in self._fresh
-        if unchanged and key_of(os.lstat(full)) == self._scan.key(path):
+        if unchanged and key == self._scan.key(path):
             return known
         if found.size > self._limits.file_bytes:
             return found
         try:
-            return found._replace(content=hash_of(full))
+            return found._replace(content=hash_of(self.folder, path))
         except OSError:
             is_same = known is not None and known[2:5] == found[2:5]
             return found._replace(content=known.content) if known is not None and is_same else found
@@ -253,9 +264,6 @@ class Snapshot:
                 self._by_inode.setdefault(item.inode, []).append(path)
         names = (path for path in self._by_inode.get(want.inode, ()) if path not in changing)
         return next((path for path in names if self.items[path] == want and self.now(path) == want), None)
-
-    def full(self, path: str) -> str:
-        return os.path.join(self.root, path) if path else self.root
 
     # -- one path ------------------------------------------------------------------------------------------------
 
@@ -270,8 +278,10 @@ class Snapshot:
         try:
             if stat.S_ISREG(key[0]):
                 return moved.get(key) or self._store_file(path, key)
-            item = item_from(key, os.readlink(self.full(path)) if stat.S_ISLNK(key[0]) else None)
-        except FileNotFoundError:
+            item = item_from(key, self.folder.readlink(path) if stat.S_ISLNK(key[0]) else None)
+        except OSError as error:
+            if error.errno not in _GONE:
+                raise
             self._fresh.add(path)
             return None
         if not item.restorable:
@@ -289,12 +299,15 @@ class Snapshot:
             self._fresh.add(path)
             self._not_covered(path, "no room for a copy")
         else:
+            reading = True
             try:
-                taken = self._store.take(self.full(path))
-            except FileNotFoundError:
-                raise
+                with self.folder.open(path, buffering=0) as file:
+                    reading = False
+                    taken = self._store.take(file)
             except OSError as error:
-                if error.errno in _NO_ROOM or error.filename not in (None, self.full(path)):
+                if reading and error.errno in _GONE:
+                    raise
+                if error.errno in _NO_ROOM or (not reading and error.filename is not None):
                     self._full = True
                     self._fresh.add(path)
                     self._not_covered(path, f"no copy could be stored: {error.strerror}")

@@ -7,7 +7,6 @@ import mmap
 import os
 import secrets
 import shutil
-import stat
 import struct
 import sys
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from interpreter.errors import UndoError
+from interpreter.host.files import Folder
 from interpreter.workspace.tree import Item, Key, key_of
 
 CONTENTS = "images"
@@ -26,7 +26,6 @@ _PACK_HEAD = struct.Struct(">32sI")  # the hash of what follows, and how long it
 _PACKED_SIZE = 64 * 1024  # a content that is not larger goes into the pack
 _CHUNK = 1024 * 1024
 _FICLONE = 0x40049409  # Linux: share the blocks of another file until one of the two is written
-_OPEN_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe in its place must not block us
 
 
 class Taken(NamedTuple):
@@ -84,20 +83,14 @@ class ContentStore:
     def read(self, content: str) -> bytes:
         return self._pack.get(content) if content in self._pack.sizes else (self.folder / content).read_bytes()
 
-    def take(self, path: str) -> Taken:
-        """Store the content of a file as it is now; OSError if it cannot be read or there is no room."""
-        descriptor = os.open(path, _OPEN_FILE)
-        try:
-            key: Key = key_of(os.fstat(descriptor))
-            for _ in range(3):
-                if not stat.S_ISREG(key[0]):
-                    raise FileNotFoundError(path)
-                content, stored = self._take(descriptor, key[1])
-                before, key = key, key_of(os.fstat(descriptor))
-                if before == key:
-                    break
-        finally:
-            os.close(descriptor)
+    def take(self, file: BinaryIO) -> Taken:
+        """Store the content of an open file as it is now; OSError if it cannot be read or there is no room."""
+        key: Key = key_of(os.fstat(file.fileno()))
+        for _ in range(3):
+            content, stored = self._take(file, key[1])
+            before, key = key, key_of(os.fstat(file.fileno()))
+            if before == key:
+                break
         # If the file is being written all the time, this is what it held at some moment.
         return Taken(content, before, stored)
 
@@ -138,14 +131,14 @@ class ContentStore:
             self.bytes -= self._sizes.pop(content)
         self._pack.drop(keep)
 
-    def _take(self, descriptor: int, size: int) -> tuple[str, int]:
+    def _take(self, file: BinaryIO, size: int) -> tuple[str, int]:
         if size <= _CHUNK:
-            data = os.pread(descriptor, size + 1, 0)
+            data = os.pread(file.fileno(), size + 1, 0)
             if len(data) == size:
                 known = len(self._sizes)
                 content = self.put(data)
                 return content, size if len(self._sizes) > known else 0
-        with open(descriptor, "rb", buffering=0, closefd=False) as file, self._new_file() as (path, target):
+        with self._new_file() as (path, target):
             file.seek(0)
             content = _hash(target) if clone(file, target) else copy(file, target)
             size = os.fstat(target.fileno()).st_size
@@ -278,14 +271,13 @@ def copy(source: BinaryIO, target: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-def hash_of(path: str) -> str:
+def hash_of(folder: Folder, path: str) -> str:
     """The hash of a file as it is now; nothing is stored."""
-    with open(os.open(path, _OPEN_FILE), "rb", buffering=0) as file:
+    with folder.open(path, buffering=0) as file:
         return _hash(file)
 
 
 def _hash(file: BinaryIO) -> str:
-    # Not `hashlib.file_digest`: it would never return for a pipe that has taken the place of the file.
     file.seek(0)
     digest = hashlib.sha256()
     while chunk := file.read(_CHUNK):

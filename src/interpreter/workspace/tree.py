@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
+
+from interpreter.host.files import Folder
 
 Kind = Literal["file", "link", "folder", "other"]
 Key = tuple[int, int, int, int, int]
@@ -18,7 +21,6 @@ key_of = attrgetter("st_mode", "st_size", "st_mtime_ns", "st_ctime_ns", "st_ino"
 _TICK = 20_000_000
 _COARSE_TICK = 2_100_000_000
 _SECOND = 1_000_000_000
-_OPEN_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 # -- one path ----------------------------------------------------------------------------------------------------
@@ -85,28 +87,12 @@ def repository_of(path: str) -> str | None:
     return "/".join(parts[: parts.index(".git") + 1]) if ".git" in parts else None
 
 
-def item_at(root: str, path: str, real: set[str]) -> Item | None:
-    """What `stat` says about a path, without its content; None if nothing is there or a link leads there.
-
-    `real` caches the folders that are known to be reached without a link.
-    """
-    full = os.path.join(root, path) if path else root
+def item_at(folder: Folder, path: str) -> Item | None:
+    """What `stat` says about a path, without its content; None if nothing is there or a link leads there."""
     try:
-        facts = os.lstat(full)
+        return item_from(key_of(folder.stat(path)), None)
     except OSError:
         return None
-    if path and not is_real(os.path.dirname(full), real):
-        return None
-    return item_from(key_of(facts), None)
-
-
-def is_real(folder: str, real: set[str]) -> bool:
-    """Whether no link is on the way to a folder."""
-    if folder not in real:
-        if os.path.realpath(folder) != folder:
-            return False
-        real.add(folder)
-    return True
 
 
 # -- a whole tree ------------------------------------------------------------------------------------------------
@@ -117,7 +103,7 @@ class TooManyEntries(Exception):
 
 
 @dataclass(slots=True)
-class Folder:
+class Entries:
     """The entries of a folder, and which of them are folders."""
 
     key: Key
@@ -135,7 +121,7 @@ class Folder:
 class Scan:
     """Everything under a root: the folders by their paths; the root's own path is empty."""
 
-    folders: dict[str, Folder] = field(default_factory=dict)
+    folders: dict[str, Entries] = field(default_factory=dict)
     closed: dict[str, str] = field(default_factory=dict)
     """Folders that were not read, and why."""
     count: int = 0
@@ -160,29 +146,31 @@ def is_fresh(key: Key, now: int) -> bool:
     return changed > since or since < touched <= now  # programs set mtime to any time, also in the future
 
 
-def scan(root: str, earlier: Scan, skip: frozenset[str] = frozenset(), limit: int | None = None) -> Scan:
-    """Read the tree; folders that have not changed since `earlier` are taken from there."""
+def scan(
+    opened: Callable[[str], AbstractContextManager[int]],
+    earlier: Scan,
+    skip: frozenset[str] = frozenset(),
+    limit: int | None = None,
+) -> Scan:
+    """Read the tree; folders that have not changed since `earlier` are taken from there. `opened` opens a folder."""
     found = Scan()
     device = None
     pending = [""]
     while pending:
         path = pending.pop()
         try:
-            descriptor = os.open(f"{root}/{path}" if path else root, _OPEN_FOLDER)
+            with opened(path) as descriptor:
+                facts = os.fstat(descriptor)
+                device = facts.st_dev if device is None else device
+                if facts.st_dev != device:
+                    found.closed[path] = "another file system"
+                    continue
+                folder = _read_folder(path, descriptor, key_of(facts), earlier.folders.get(path))
         except PermissionError:
             _keep_unreadable(path, earlier, found)
             continue
         except OSError:  # it has just gone
             continue
-        try:
-            facts = os.fstat(descriptor)
-            device = facts.st_dev if device is None else device
-            if facts.st_dev != device:
-                found.closed[path] = "another file system"
-                continue
-            folder = _read_folder(path, descriptor, key_of(facts), earlier.folders.get(path))
-        finally:
-            os.close(descriptor)
         if path and (what := installed(path, folder.entries)):
             found.closed[path] = what
             continue
@@ -214,7 +202,7 @@ def differing(old: Scan, new: Scan) -> Iterator[str]:
         yield from (start + name for name in had.keys() | has.keys() if had.get(name) != has.get(name))
 
 
-def _read_folder(path: str, descriptor: int, key: Key, earlier: Folder | None) -> Folder:
+def _read_folder(path: str, descriptor: int, key: Key, earlier: Entries | None) -> Entries:
     fresh = is_fresh(key, time.time_ns())
     entries: dict[str, Key] | None = None
     if earlier is not None and earlier.key == key and not earlier.fresh:
@@ -238,7 +226,7 @@ def _read_folder(path: str, descriptor: int, key: Key, earlier: Folder | None) -
                     continue
     start = f"{path}/" if path else ""
     subfolders = [start + name for name, each in entries.items() if stat.S_ISDIR(each[0])]
-    return Folder(key, fresh, entries, list(map(os.fsencode, entries)), list(entries.values()), subfolders)
+    return Entries(key, fresh, entries, list(map(os.fsencode, entries)), list(entries.values()), subfolders)
 
 
 def _keep_unreadable(path: str, earlier: Scan, found: Scan) -> None:

@@ -152,7 +152,7 @@ class Keep(Action):
         _move_home(child, Path(child.workspace).resolve(), Path(made.parent.workspace).resolve())
         child.timeline.before_block("fork", "%keep")
         try:
-            self.result = Merged(*merge(steps, made.record.store, _record_of(child).snapshot.root, self._overwrite))
+            self.result = Merged(*merge(steps, made.record.store, _record_of(child).snapshot.folder, self._overwrite))
         finally:
             child.timeline.after_block()
         child.forked = made.parent.forked
