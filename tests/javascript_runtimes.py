@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from interpreter.runtimes.context import SessionContext
 from interpreter.runtimes.javascript import JavaScript
+from interpreter.runtimes.launch import SessionContext
 from python_runtimes import Ran
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.runtimes.context import SessionContext
+from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.python.language import Python
 
 ENGINES = ("ipython", "bare")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.runtimes.context import SessionContext
+from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.shell.language import Shell
 from python_runtimes import Ran
 

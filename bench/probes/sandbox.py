@@ -6,8 +6,8 @@ import time
 
 from common import tell
 
-from interpreter.runtimes.context import SessionContext
 from interpreter.runtimes.javascript import JavaScript
+from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.python import Python
 from interpreter.runtimes.shell import Shell
 from interpreter.sandbox.containment import Containment

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.runtimes.context import SessionContext
+from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.python.in_process import InProcessPython
 from python_runtimes import Ran
 

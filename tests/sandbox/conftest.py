@@ -11,8 +11,8 @@ import pytest
 
 from interpreter.errors import SandboxUnavailableError
 from interpreter.policy import Policy
-from interpreter.runtimes.context import SessionContext
 from interpreter.runtimes.javascript import JavaScript
+from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.python import Python
 from interpreter.runtimes.shell import Shell
 from interpreter.sandbox import bubblewrap

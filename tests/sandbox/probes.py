@@ -332,8 +332,8 @@ def said(language: Any, code: str) -> str:
 
 
 def attempt_all(facts: Facts, kind: str = "workspace") -> dict[str, Result]:
-    from interpreter.runtimes.context import SessionContext
     from interpreter.runtimes.javascript import JavaScript
+    from interpreter.runtimes.launch import SessionContext
     from interpreter.runtimes.python import Python
     from interpreter.runtimes.shell import Shell
     from interpreter.sandbox.containment import Containment

@@ -21,7 +21,7 @@ from interpreter.runtimes.python.language import which_python
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
-    from interpreter.runtimes.context import SessionContext
+    from interpreter.runtimes.launch import SessionContext
 
 WORK = "interpreter.computer_api.files.work"
 FOLDER = Path(__file__).parent / "files" / "work"

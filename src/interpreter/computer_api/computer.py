@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from interpreter.computer_api.skills import Skills
     from interpreter.computer_api.sms import SMS
     from interpreter.runtimes.calls import Call, Tools
-    from interpreter.runtimes.context import OnInput, SessionContext
+    from interpreter.runtimes.launch import OnInput, SessionContext
     from interpreter.runtimes.live import Job
     from interpreter.runtimes.protocol import Frame
     from interpreter.runtimes.state import Completions, Mark, Restored, Value, Variable, Window

@@ -19,9 +19,8 @@ from interpreter.sigint import call_user_code, iterate_user_code, wait_for_aband
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
     from interpreter.runtimes import Registry
-    from interpreter.runtimes.context import SessionContext
     from interpreter.runtimes.dry_run import DryRun, Overlay
-    from interpreter.runtimes.launch import Containment
+    from interpreter.runtimes.launch import Containment, SessionContext
     from interpreter.runtimes.live import Job
     from interpreter.runtimes.state import Completions, Mark, Restored, Variable
 
@@ -77,7 +76,7 @@ class RuntimePool:
     @property
     def context(self) -> SessionContext:
         """What the runtimes share, with the settings as they are now."""
-        from interpreter.runtimes.context import SessionContext
+        from interpreter.runtimes.launch import SessionContext
 
         computer, owner = self._computer, self.owner
         if self._context is None:

@@ -22,7 +22,7 @@ from interpreter.errors import ComputerError
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
-    from interpreter.runtimes.context import SessionContext
+    from interpreter.runtimes.launch import SessionContext
 
 Names = list[str]
 Rows = list[dict[str, Any]]

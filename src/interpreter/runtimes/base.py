@@ -9,8 +9,8 @@ from interpreter.errors import NotPreviewableError, NotRestorableError, UsageErr
 
 if TYPE_CHECKING:
     from interpreter.messages import Chunk
-    from interpreter.runtimes.context import SessionContext
     from interpreter.runtimes.dry_run import DryRun, Overlay
+    from interpreter.runtimes.launch import SessionContext
     from interpreter.runtimes.state import Completions, Restored, Value, Variable, Window
 
 NOT_TAKEN_ALONG = "The variables of {name} cannot be taken along: its blocks can be run again."

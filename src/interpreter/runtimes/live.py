@@ -14,8 +14,7 @@ from interpreter.messages import Chunk
 from interpreter.runtimes.base import NOT_TAKEN_ALONG, BaseLanguage
 from interpreter.runtimes.block import IN_MEMORY, Block, Channels, closing_chunk, console, display_chunks, notice
 from interpreter.runtimes.calls import CallRequest, Request
-from interpreter.runtimes.context import SessionContext
-from interpreter.runtimes.launch import Containment, Launch
+from interpreter.runtimes.launch import Containment, Launch, SessionContext
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.runtime import Runtime
 from interpreter.runtimes.state import (
@@ -184,7 +183,18 @@ class LiveLanguage(BaseLanguage):
 
     def _begin(self, code: str) -> tuple[list[Chunk], Run]:
         self.stopped = False
-        notices = list(self._leave_other_sandbox())
+        notices: list[Chunk] = []
+        old, present = self.runtime, self.context.containment
+        place = old.launch.containment if old is not None else None
+        while present is not None and place is not None and present is not place:
+            present = present.within
+        if old is not None and place is not present:  # it is outside the present sandbox, or in one not part of it
+            jobs, self.jobs = self.jobs, []
+            self.terminate()
+            self.jobs = jobs  # they keep running where they are
+            if old.block is not None:
+                lost = f"The sandbox has changed: a new {self.name} session, without the variables of before.\n"
+                notices.append(notice(lost))
         runtime = self.start()
         if not runtime.alive:
             notices += self.revive(runtime)
@@ -207,22 +217,6 @@ class LiveLanguage(BaseLanguage):
         if self.known_cwd != context.cwd:
             changes["cwd"] = context.cwd
         return {**changes, **self.fields()}
-
-    def _leave_other_sandbox(self) -> Iterator[Chunk]:
-        """End a runtime that was started outside the present sandbox, or in another one that is not part of it."""
-        runtime, present = self.runtime, self.context.containment
-        if runtime is None:
-            return
-        place = runtime.launch.containment
-        while present is not None and place is not None and present is not place:
-            present = present.within
-        if place is present:
-            return
-        jobs, self.jobs = self.jobs, []
-        self.terminate()
-        self.jobs = jobs  # they keep running where they are
-        if runtime.block is not None:
-            yield notice(f"The sandbox has changed: a new {self.name} session, without the variables of before.\n")
 
     def chunks(self, event: Frame) -> Iterator[Chunk]:
         """What an event shows or asks."""

@@ -20,8 +20,7 @@ from typing import IO
 from interpreter.errors import SessionStartError
 from interpreter.runtimes.block import KILL_AFTER, Block, Channel, Channels, Clock, Spool
 from interpreter.runtimes.calls import Calls
-from interpreter.runtimes.context import nearest_folder
-from interpreter.runtimes.launch import HELD, Launch, Start, path_of
+from interpreter.runtimes.launch import HELD, Launch, Start, nearest_folder, path_of
 from interpreter.runtimes.protocol import Control, Data, Frame, Reader, encode
 from interpreter.runtimes.snapshots import Snapshots
 

@@ -18,7 +18,7 @@ from interpreter.messages import Chunk
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.block import closing_chunk, console, display_chunks
 from interpreter.runtimes.calls import CallRequest, Interrupt, Request
-from interpreter.runtimes.context import SessionContext
+from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.live import HasContext
 from interpreter.runtimes.python.driver import inspection
 from interpreter.runtimes.python.driver.bare import Bare

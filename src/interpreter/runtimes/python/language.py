@@ -22,8 +22,8 @@ from interpreter.runtimes.state import Restored
 
 if TYPE_CHECKING:
     from interpreter.runtimes.base import BaseLanguage
-    from interpreter.runtimes.context import SessionContext
     from interpreter.runtimes.dry_run import DryRun, Overlay
+    from interpreter.runtimes.launch import SessionContext
     from interpreter.runtimes.seccomp_notify import Gate
 
 DRIVER = Path(__file__).with_name("driver") / "start.py"

@@ -57,11 +57,28 @@ class Bare:
         run_command: Callable[[str], int] = run_command,
     ) -> None:
         self._namespace, self._outlet, self._lines, self._loop = namespace, outlet, lines, loop
-        self._figures, self._user_code = figures, user_code
+        self._figures, self._user_code, self._run_command = figures, user_code, run_command
         self._flags = 0  # those that `from __future__` has switched on
         self._count = 0
-        namespace[NAME] = Magics(namespace, self._evaluate, outlet.flush, run_command)
         self.hidden: dict[str, Any] = {}  # names in the namespace that are not the user's
+        namespace[NAME] = self
+        self._line_magics: dict[str, Callable[[str], Any]] = {
+            "cd": self._cd,
+            "pwd": lambda _: os.getcwd(),
+            "env": self._env,
+            "time": self._time,
+            "timeit": self._timeit,
+            "pip": lambda rest: self.system("%s -m pip %s" % (trusted_import("shlex").quote(sys.executable), rest)),
+            "matplotlib": lambda _: None,  # figures are always shown as images
+            "config": self._config,
+        }
+        self._cell_magics: dict[str, Callable[[str, str], Any]] = {
+            "time": lambda _, body: self._time(body),
+            "timeit": lambda rest, body: self._timeit(body),
+            "bash": lambda _, body: self._script(body),
+            "sh": lambda _, body: self._script(body),
+            "writefile": self._writefile,
+        }
 
     def run(self, code: str, colors: bool = False) -> BaseException | None:
         """Run a block; the error that ended it, if any."""
@@ -165,6 +182,72 @@ class Bare:
             value = result if shown else None
         return value
 
+    # -- what rewritten lines call -------------------------------------------------------------------------------
+
+    def system(self, command: str) -> None:
+        self._outlet.flush()
+        self._namespace["_exit_code"] = self._run_command(expand(command, self._namespace))
+
+    def output(self, command: str) -> list[str]:
+        self._outlet.flush()
+        return command_output(expand(command, self._namespace))
+
+    def line(self, name: str, rest: str) -> Any:
+        return self._find(self._line_magics, "%", name)(rest)
+
+    def cell(self, name: str, rest: str, body: str) -> Any:
+        return self._find(self._cell_magics, "%%", name)(rest, body)
+
+    def _find(self, table: dict[str, Any], sign: str, name: str) -> Any:
+        if name not in table:
+            known = ", ".join(sign + each for each in sorted(table))
+            raise MagicError(
+                "%s%s needs IPython, which this Python does not have (pip install ipython). Without it: %s."
+                % (sign, name, known)
+            )
+        return table[name]
+
+    def _cd(self, rest: str) -> None:
+        os.chdir(os.path.expanduser(expand(rest.strip("'\""), self._namespace) or "~"))
+        sys.stdout.write(os.getcwd() + "\n")
+
+    def _env(self, rest: str) -> Any:
+        name, sign, value = rest.partition("=")
+        if sign:
+            os.environ[name.strip()] = value.strip()
+            return None
+        return os.environ.get(name) if name else dict(os.environ)
+
+    def _time(self, code: str) -> Any:
+        wall, cpu = time.perf_counter(), time.process_time()
+        try:
+            return self._evaluate(code)
+        finally:
+            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
+            sys.stdout.write("CPU time: %s\nWall time: %s\n" % (seconds(cpu), seconds(wall)))
+
+    def _timeit(self, code: str) -> None:
+        timer = trusted_import("timeit").Timer(code.strip() or "pass", globals=self._namespace)
+        loops, _ = timer.autorange()
+        best = min(timer.repeat(3, loops)) / loops
+        sys.stdout.write("%s per loop (best of 3, %d loops each)\n" % (seconds(best), loops))
+
+    def _config(self, rest: str) -> None:
+        if not rest.startswith("InlineBackend"):
+            raise MagicError("%config needs IPython, which this Python does not have (pip install ipython).")
+
+    def _script(self, body: str) -> None:
+        self._outlet.flush()
+        code = self._run_command(body)
+        if code:
+            raise MagicError("the script ended with exit code %d" % code)
+
+    def _writefile(self, rest: str, body: str) -> None:
+        mode, path = ("a", rest[3:].strip()) if rest.startswith("-a ") else ("w", rest.strip())
+        with open(os.path.expanduser(path), mode, encoding="utf-8") as file:
+            file.write(body)
+        sys.stdout.write("Wrote %s\n" % path)
+
 
 class Display:
     """A handle to something shown, which can change it."""
@@ -223,100 +306,6 @@ def rewrite(lines: list[str], at: int) -> bool:
         call = "%s(%r)" % ("output" if match["target"] or match["sign"] == "!!" else "system", rest)
     lines[at] = "%s%s%s.%s" % (match["indent"], match["target"] or "", NAME, call)
     return True
-
-
-class Magics:
-    """The methods that rewritten lines call."""
-
-    def __init__(
-        self,
-        namespace: dict[str, Any],
-        run: Callable[[str], Any],
-        flush: Callable[[], None],
-        run_command: Callable[[str], int],
-    ) -> None:
-        self._namespace, self._run, self._flush, self._run_command = namespace, run, flush, run_command
-        self._lines: dict[str, Callable[[str], Any]] = {
-            "cd": self._cd,
-            "pwd": lambda _: os.getcwd(),
-            "env": self._env,
-            "time": self._time,
-            "timeit": self._timeit,
-            "pip": lambda rest: self.system("%s -m pip %s" % (trusted_import("shlex").quote(sys.executable), rest)),
-            "matplotlib": lambda _: None,  # figures are always shown as images
-            "config": self._config,
-        }
-        self._cells: dict[str, Callable[[str, str], Any]] = {
-            "time": lambda _, body: self._time(body),
-            "timeit": lambda rest, body: self._timeit(body),
-            "bash": lambda _, body: self._script(body),
-            "sh": lambda _, body: self._script(body),
-            "writefile": self._writefile,
-        }
-
-    def system(self, command: str) -> None:
-        self._flush()
-        self._namespace["_exit_code"] = self._run_command(expand(command, self._namespace))
-
-    def output(self, command: str) -> list[str]:
-        self._flush()
-        return command_output(expand(command, self._namespace))
-
-    def line(self, name: str, rest: str) -> Any:
-        return self._find(self._lines, "%", name)(rest)
-
-    def cell(self, name: str, rest: str, body: str) -> Any:
-        return self._find(self._cells, "%%", name)(rest, body)
-
-    def _find(self, table: dict[str, Any], sign: str, name: str) -> Any:
-        if name not in table:
-            known = ", ".join(sign + each for each in sorted(table))
-            raise MagicError(
-                "%s%s needs IPython, which this Python does not have (pip install ipython). Without it: %s."
-                % (sign, name, known)
-            )
-        return table[name]
-
-    def _cd(self, rest: str) -> None:
-        os.chdir(os.path.expanduser(expand(rest.strip("'\""), self._namespace) or "~"))
-        sys.stdout.write(os.getcwd() + "\n")
-
-    def _env(self, rest: str) -> Any:
-        name, sign, value = rest.partition("=")
-        if sign:
-            os.environ[name.strip()] = value.strip()
-            return None
-        return os.environ.get(name) if name else dict(os.environ)
-
-    def _time(self, code: str) -> Any:
-        wall, cpu = time.perf_counter(), time.process_time()
-        try:
-            return self._run(code)
-        finally:
-            wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-            sys.stdout.write("CPU time: %s\nWall time: %s\n" % (seconds(cpu), seconds(wall)))
-
-    def _timeit(self, code: str) -> None:
-        timer = trusted_import("timeit").Timer(code.strip() or "pass", globals=self._namespace)
-        loops, _ = timer.autorange()
-        best = min(timer.repeat(3, loops)) / loops
-        sys.stdout.write("%s per loop (best of 3, %d loops each)\n" % (seconds(best), loops))
-
-    def _config(self, rest: str) -> None:
-        if not rest.startswith("InlineBackend"):
-            raise MagicError("%config needs IPython, which this Python does not have (pip install ipython).")
-
-    def _script(self, body: str) -> None:
-        self._flush()
-        code = self._run_command(body)
-        if code:
-            raise MagicError("the script ended with exit code %d" % code)
-
-    def _writefile(self, rest: str, body: str) -> None:
-        mode, path = ("a", rest[3:].strip()) if rest.startswith("-a ") else ("w", rest.strip())
-        with open(os.path.expanduser(path), mode, encoding="utf-8") as file:
-            file.write(body)
-        sys.stdout.write("Wrote %s\n" % path)
 
 
 def seconds(duration: float) -> str:

@@ -17,12 +17,10 @@ from .imports import trusted_import
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, List, Sequence, Tuple
+    from typing import Any, Callable, Dict, Sequence
 
     from .channel import Frame
 
-    Part = Tuple[List[Any], List[Any], List[List[Any]]]
-    """A window of a table: the labels of its rows, the names of its columns, and the cells of each column."""
     Page = Dict[str, Any]
 
 MOST_VARIABLES = 500
@@ -41,6 +39,7 @@ PICTURE_METHODS = ("_repr_png_", "_repr_jpeg_", "_repr_svg_", "_repr_mimebundle_
 MOST_COMPLETIONS = 200
 NAME = r"(?P<path>(?:[^\W\d]\w*\s*\.\s*)*)(?P<part>(?:[^\W\d]\w*)?)\Z"
 KEY = r"(?P<path>[^\W\d]\w*(?:\.[^\W\d]\w*)*)\[(?P<quote>['\"])(?P<part>[^'\"\\\n]*)\Z"
+KINDS: Any = (((FunctionType, BuiltinFunctionType, MethodType), "function"), (type, "class"), (ModuleType, "module"))
 MISSING = object()
 LAZY = ("pandas",)  # its columns are attributes that only getattr() finds, without effect
 
@@ -54,7 +53,7 @@ def answer(
     if "name" not in frame:
         return listed(namespace, hidden)
     try:
-        value = found(namespace, str(frame["name"]))
+        value = value_of(str(frame["name"]), namespace)
     except NotAName:
         return {"failed": "this takes a name, or an attribute or element of one, such as df or sizes['small']"}
     page = page_of(value, frame.get("rows", (0, 50)), frame.get("columns", (0, 50)), png)
@@ -205,16 +204,13 @@ class NotAName(Exception):
     """The request is not a name, attribute or element."""
 
 
-def found(namespace: dict[str, Any], path: str) -> Any:
-    """The value of `a`, `a.b` or `a["b"][0]`; nothing is called, and nothing else is evaluated."""
-    try:
-        tree = ast.parse(path.strip(), mode="eval").body
-    except (SyntaxError, ValueError):
-        raise NotAName(path) from None
-    return value_of(tree, namespace)
-
-
 def value_of(node: Any, namespace: dict[str, Any]) -> Any:
+    """The value of `a`, `a.b` or `a["b"][0]`; nothing is called, and nothing else is evaluated."""
+    if isinstance(node, str):
+        try:
+            node = ast.parse(node.strip(), mode="eval").body
+        except (SyntaxError, ValueError):
+            raise NotAName from None
     if isinstance(node, ast.Name):
         if node.id in namespace:
             return namespace[node.id]
@@ -253,23 +249,34 @@ def page_of(value: Any, rows: Sequence[int], columns: Sequence[int], png: Callab
 def table_page(value: Any, rows: Sequence[int], columns: Sequence[int]) -> Page | None:
     """A window of a table; None for other values. A library is recognised by name, and never imported to find out."""
     root, name = type(value).__module__.partition(".")[0], type(value).__name__
-    part: Callable[..., Part]
     if (root, name) == ("pandas", "Series"):
         value, name = value.to_frame(), "DataFrame"
-    if (root, name) == ("pandas", "DataFrame"):
-        height, width, part = len(value), len(value.columns), pandas_part
-    elif (root, name) == ("polars", "DataFrame"):
-        height, width, part = value.height, value.width, polars_part
+    if (root, name) in (("pandas", "DataFrame"), ("polars", "DataFrame")):
+        height, width = value.shape
     elif root == "numpy" and name in ("ndarray", "matrix") and value.ndim in (1, 2) and value.size > 1:
         value = value.reshape(-1, 1) if value.ndim == 1 else value
-        height, width, part = value.shape[0], value.shape[1], numpy_part
+        height, width = value.shape
     elif isinstance(value, list) and len(value) > 1 and all(isinstance(row, dict) and row for row in value[:50]):
-        height, width, part = len(value), len(record_names(value)), records_part
+        height, width = len(value), len(record_names(value))
     else:
         return None
     top, left = max(0, int(rows[0])), max(0, int(columns[0]))
     bottom, right = min(int(rows[1]), top + MOST_ROWS, height), min(int(columns[1]), left + MOST_COLUMNS, width)
-    index, header, cells = part(value, top, bottom, left, right)
+    index, header = list(range(top, bottom)), list(range(left, right))
+    if root == "pandas":
+        part = value.iloc[top:bottom, left:right]
+        index, header = list(part.index), list(part.columns)
+        cells = [part.iloc[:, column].tolist() for column in range(part.shape[1])]
+    elif root == "polars":
+        header = value.columns[left:right]
+        part = value.slice(top, max(0, bottom - top)).select(header)
+        cells = [part[name].to_list() for name in header]
+    elif root == "numpy":
+        cells = value[top:bottom, left:right].T.tolist()
+    else:
+        header = record_names(value)[left:right]
+        records = [row if isinstance(row, dict) else {} for row in value[top:bottom]]
+        cells = [[row.get(name, "") for row in records] for name in header]
     return {
         "kind": "table",
         "rows": height,
@@ -279,29 +286,6 @@ def table_page(value: Any, rows: Sequence[int], columns: Sequence[int]) -> Page 
         "numeric": [all(is_number(value) for value in column) for column in cells],
         "cells": [[cell(value) for value in column] for column in cells],
     }
-
-
-def pandas_part(frame: Any, top: int, bottom: int, left: int, right: int) -> Part:
-    part = frame.iloc[top:bottom, left:right]
-    cells = [part.iloc[:, column].tolist() for column in range(part.shape[1])]
-    return list(part.index), list(part.columns), cells
-
-
-def polars_part(frame: Any, top: int, bottom: int, left: int, right: int) -> Part:
-    names = frame.columns[left:right]
-    part = frame.slice(top, max(0, bottom - top)).select(names)
-    return list(range(top, bottom)), names, [part[name].to_list() for name in names]
-
-
-def numpy_part(grid: Any, top: int, bottom: int, left: int, right: int) -> Part:
-    part = grid[top:bottom, left:right]
-    return list(range(top, bottom)), list(range(left, right)), part.T.tolist()
-
-
-def records_part(records: list[Any], top: int, bottom: int, left: int, right: int) -> Part:
-    header = record_names(records)[left:right]
-    rows = [row if isinstance(row, dict) else {} for row in records[top:bottom]]
-    return list(range(top, bottom)), header, [[row.get(name, "") for row in rows] for name in header]
 
 
 def record_names(records: list[Any]) -> list[Any]:
@@ -417,10 +401,7 @@ def static(owner: Any, name: str) -> Any:
 
 
 def kind_of(value: Any) -> str:
-    if isinstance(value, (FunctionType, BuiltinFunctionType, MethodType)):
-        return "function"
-    if isinstance(value, type):
-        return "class"
-    if isinstance(value, ModuleType):
-        return "module"
+    for kinds, name in KINDS:
+        if isinstance(value, kinds):
+            return str(name)
     return "" if value is MISSING else type(value).__name__

@@ -16,7 +16,7 @@ from .execution import ActiveLines, EventLoop, formatted, outcome, refusals
 from .imports import ImportWatch
 from .interrupts import Interrupts
 from .snapshots import Snapshots
-from .streams import Input, Output, make_getpass, make_input, plain_output
+from .streams import Input, Output, make_input, plain_output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ class Worker:
         self._snapshots = Snapshots(origin)
         self._view: View | None = None  # of the file system, during a dry run
         self._engine = self._make_engine()
-        watch.on_import("getpass", self._replace_getpass)
+        getpass = make_input(self.report.ask, "getpass", "Password: ", password=True)
+        watch.on_import("getpass", lambda module: setattr(module, "getpass", getpass))
         install(self.report.call)
         os.register_at_fork(before=self._flush, after_in_child=self._leave)
 
@@ -248,27 +249,25 @@ class Worker:
         return engine
 
     def _replace_streams(self) -> None:
-        self._stderr = Output("stderr", 2, self._write_error)
+
+        def write_error(text: str) -> None:
+            flush(self._stdout)
+            self.report.stream("stderr", text)
+
+        self._stderr = Output("stderr", 2, write_error)
         self._threaded = Output("stdout", 1, lambda text: self.report.stream("stdout", text))
         self._stdin = Input(self.report.ask)
         self._stdout = plain_output("stdout", 1)
         self.report.flush = self._flush
         sys.stdout = sys.__stdout__ = self._stdout  # type: ignore[misc]
         sys.stderr = sys.__stderr__ = self._stderr  # type: ignore[assignment, misc]
-        sys.stdin = sys.__stdin__ = self._stdin  # type: ignore[assignment, misc]
+        sys.stdin = sys.__stdin__ = self._stdin  # type: ignore[misc]
         builtins.input = make_input(self.report.ask)
-
-    def _write_error(self, text: str) -> None:
-        flush(self._stdout)
-        self.report.stream("stderr", text)
 
     def _choose_stdout(self, threads: bool) -> None:
         """While threads of an earlier block may print, each line must say which block it belongs to."""
         if sys.stdout is self._stdout or sys.stdout is self._threaded:
             sys.stdout = self._threaded if threads else self._stdout
-
-    def _replace_getpass(self, module: Any) -> None:
-        module.getpass = make_getpass(self.report.ask)
 
     def _flush_everything(self) -> None:
         flush(self._stdout)

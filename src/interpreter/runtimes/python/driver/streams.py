@@ -100,85 +100,59 @@ class BinaryOutput(io.BufferedIOBase):
         self.flush()
 
 
-class Input(io.TextIOBase):
-    """Asks the user for each line."""
+class Answers(io.RawIOBase):
+    """The user's answers as bytes: each read that finds nothing asks for a line."""
 
-    encoding = "utf-8"
-    errors = "replace"
     name = "<stdin>"
-    mode = "r"
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self._rest = ""
-        self.buffer = BinaryInput(self)
+        self._rest = b""
 
-    def readline(self, size: Optional[int] = -1) -> str:  # type: ignore[override]
+    def readinto(self, buffer: Any) -> int:
         if not self._rest:
             answer = self._ask("")
-            self._rest = "" if answer is None else answer + "\n"
-        line = self._rest if size is None or size < 0 else self._rest[:size]
-        self._rest = self._rest[len(line) :]
-        return line
-
-    def read(self, size: Optional[int] = -1) -> str:
-        if size is not None and size >= 0:
-            return self.readline(size)
-        return "".join(iter(self.readline, ""))
+            self._rest = b"" if answer is None else (answer + "\n").encode("utf-8", "surrogatepass")
+        piece = self._rest[: len(buffer)]
+        self._rest = self._rest[len(piece) :]
+        buffer[: len(piece)] = piece
+        return len(piece)
 
     def fileno(self) -> int:
         return 0
 
     def readable(self) -> bool:
         return True
+
+
+class BinaryInput(io.BufferedReader):
+    """The bytes side of the input."""
 
     def close(self) -> None:
         """Does nothing: `exit()` closes sys.stdin, which later blocks still need."""
 
 
-class BinaryInput(io.BufferedIOBase):
-    """The bytes side of the input."""
+class Input(io.TextIOWrapper):
+    """Asks the user for each line."""
 
-    def __init__(self, text: Input) -> None:
-        self._text = text
+    mode = "r"
 
-    def readline(self, size: Optional[int] = -1) -> bytes:
-        return self._text.readline(size).encode()
-
-    def read(self, size: Optional[int] = -1) -> bytes:
-        return self._text.read(size).encode()
-
-    def fileno(self) -> int:
-        return 0
-
-    def readable(self) -> bool:
-        return True
+    def __init__(self, ask: Ask) -> None:
+        super().__init__(BinaryInput(Answers(ask)), encoding="utf-8", errors="surrogatepass", newline="\n")
 
     def close(self) -> None:
-        """Does nothing, like the text side."""
+        """Does nothing, like the bytes side."""
 
 
-def make_input(ask: Ask) -> Callable[..., str]:
-    """A replacement for the built-in input()."""
+def make_input(ask: Ask, name: str = "input", default: str = "", password: bool = False) -> Callable[..., str]:
+    """A replacement for the built-in input(), or for getpass.getpass()."""
 
-    def input(prompt: object = "", /) -> str:  # noqa: A001
+    def read(prompt: object = default, *_: object, **__: object) -> str:
         """Read a line from the user; EOFError if no answer is possible."""
-        answer = ask(str(prompt))
+        answer = ask(str(prompt), password)
         if answer is None:
-            raise EOFError("input() found nobody to ask")
+            raise EOFError("%s() found nobody to ask" % name)
         return answer
 
-    return input
-
-
-def make_getpass(ask: Ask) -> Callable[..., str]:
-    """A replacement for getpass.getpass()."""
-
-    def getpass(prompt: str = "Password: ", stream: object = None, **_: object) -> str:
-        """Read a line from the user that is not shown; EOFError if no answer is possible."""
-        answer = ask(prompt, True)
-        if answer is None:
-            raise EOFError("getpass() found nobody to ask")
-        return answer
-
-    return getpass
+    read.__name__ = read.__qualname__ = name
+    return read
