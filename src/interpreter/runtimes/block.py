@@ -140,23 +140,17 @@ class Block:
             return
         text = frame["text"]
         self.spool.write(text)
-        if self._waiting() > WAITING_LIMIT and not self._has_room():
-            return
+        while self._waiting() > WAITING_LIMIT:
+            if not self._waits or self.clock.stage not in ("running", "asked"):
+                return  # to the spool only: an interrupted block must end, even if its consumer is suspended
+            self._room.clear()
+            if self._waits and self._waiting() > WAITING_LIMIT:  # the consumer may have advanced just now
+                self._room.wait(self.tend())
         self._put += len(text)
         self.nudge(frame)
 
     def _waiting(self) -> int:
         return self._put - self._got if self._events else 0
-
-    def _has_room(self) -> bool:
-        """Wait for room. False if the rest of the output goes to the spool only."""
-        while self._waits and self._waiting() > WAITING_LIMIT:
-            if self.clock.stage not in ("running", "asked"):
-                return False  # an interrupted block must end, even if its consumer is suspended
-            self._room.clear()
-            if self._waits and self._waiting() > WAITING_LIMIT:  # the consumer may have advanced just now
-                self._room.wait(self.tend())
-        return self._waits
 
     def end(self, frame: Frame) -> None:
         """Set the last event, from any thread. Only the first call counts."""

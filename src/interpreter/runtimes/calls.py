@@ -245,8 +245,12 @@ class Calls:
                 call.abandon()
 
     def _run(self, call: Call, tools: Tools) -> None:
+        turn: AbstractContextManager[object] = nullcontext()
+        if call.how not in HARMLESS:  # within a block, a tool does one thing after the other
+            with self._lock:
+                turn = self._turns.setdefault((call.block, call.path.partition(".")[0]), threading.Lock())
         try:
-            with self._turn(call):
+            with turn:
                 reply = tools.answer(call)
         except KeyboardInterrupt:
             reply = failure("The call was interrupted.")
@@ -258,13 +262,6 @@ class Calls:
                 del self._running[call.number]
         if waited_for:
             self._reply(call, reply)
-
-    def _turn(self, call: Call) -> AbstractContextManager[object]:
-        """Within a block, a tool does one thing after the other; one that hangs does not keep later blocks waiting."""
-        if call.how in HARMLESS:
-            return nullcontext()
-        with self._lock:
-            return self._turns.setdefault((call.block, call.path.partition(".")[0]), threading.Lock())
 
     def _reply(self, call: Call, reply: Frame) -> None:
         self._send({"op": "reply", "call": call.number, **reply})

@@ -24,7 +24,6 @@ SAID: dict[str, dict[str, type]] = {
     "turn": {},
     "stream": {**_OF_BLOCK, "name": str, "text": str},
     "display": {**_OF_BLOCK, "data": dict},
-    "clear": _OF_BLOCK,
     "active_line": {**_OF_BLOCK, "line": int},
     "input_request": {**_OF_BLOCK, "prompt": str},
     "done": {**_OF_BLOCK, "status": str},

@@ -259,7 +259,11 @@ def promote(supervisor: Supervisor, state: str, fds: list[int]) -> None:
     supervisor.lead(pid)
     supervisor.say("spawned %d" % pid)
     for other in supervisor.descendants():
-        supervisor.say("left %d %s" % (other, name_of(other)))
+        try:
+            name = content("/proc/%d/comm" % other).decode("utf-8", "replace").strip()
+        except OSError:
+            name = "process"
+        supervisor.say("left %d %s" % (other, name))
     supervisor.say("promoted %s" % state)
 
 
@@ -284,13 +288,6 @@ def settle(supervisor: Supervisor, keep: bool, place: int) -> None:
     supervisor.say("settled")
 
 
-def name_of(pid: int) -> str:
-    try:
-        return content("/proc/%d/comm" % pid).decode("utf-8", "replace").strip()
-    except OSError:
-        return "process"
-
-
 def mount_namespace(pid: int) -> int | None:
     try:
         return os.stat("/proc/%d/ns/mnt" % pid).st_ino
@@ -312,17 +309,11 @@ def prefer_to_kill(pid: int | None, score: bytes) -> None:
 
 def memory_is_short(groups: list[tuple[str, str, str, bytes]], parts: int = SPARE) -> bool:
     """Whether less than one such part is left of the machine's memory, or of what a control group may use."""
-    total, available = machine()
-    return available * parts < total or any(is_short_in(each, total, parts) for each in groups)
-
-
-def machine() -> tuple[int, int]:
     try:
-        with open("/proc/meminfo", "rb") as file:
-            total, _, available = [int(line.split()[1]) for line in file.read(256).splitlines()[:3]]
+        total, _, available = [int(line.split()[1]) for line in content("/proc/meminfo").splitlines()[:3]]
     except (OSError, ValueError):
-        return 0, 0
-    return total, available
+        total = available = 0
+    return available * parts < total or any(is_short_in(each, total, parts) for each in groups)
 
 
 def is_short_in(files: tuple[str, str, str, bytes], machine: int, parts: int) -> bool:

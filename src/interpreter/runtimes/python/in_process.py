@@ -292,7 +292,7 @@ class Outlet:
     def stream(self, name: str, text: str) -> None:
         self._chunks.append(console(text, name))
 
-    def display(self, data: dict[str, Any], display_id: str | None = None, update: bool = False) -> None:
+    def display(self, data: dict[str, Any]) -> None:
         self.flush()
         self._chunks += display_chunks(data, self._context.emit_images)
 

@@ -92,28 +92,6 @@ DECLARATION = re.compile(
 SIMPLE = dict(zip(b"abeEfnrtv", b"\a\b\x1b\x1b\f\n\r\t\v", strict=True))
 
 
-class Exports:
-    """The exported variables as they were last seen, and what changed since."""
-
-    def __init__(self, env: dict[str, str]) -> None:
-        self._known = {name: value for name, value in env.items() if name not in OWN}
-        self._told: dict[str, str | None] = {}
-        self._listing = b""
-
-    def changes(self, report: bytes, told: dict[str, str | None]) -> tuple[str, dict[str, str | None]]:
-        """The working directory, and the variables that differ (None: unset) from what the shell was told."""
-        place, _, listing = report.partition(b"\0")
-        cwd = os.fsdecode(place.removesuffix(b"\n"))
-        if (listing, told) == (self._listing, self._told):
-            return cwd, {}
-        now = {name: value for name, value in exported(listing).items() if name not in OWN}
-        before = {name: value for name, value in {**self._known, **told}.items() if value is not None}
-        changed: dict[str, str | None] = {name: None for name in before if name not in now}
-        changed |= {name: value for name, value in now.items() if before.get(name) != value}
-        self._listing, self._known, self._told = listing, now, {**told, **changed}
-        return cwd, changed
-
-
 def exported(listing: bytes) -> dict[str, str]:
     """The exported variables of a listing: bash's `declare -p`, or NAME=VALUE with a NUL after each."""
     if b"\0" in listing:
@@ -224,10 +202,14 @@ START = {
 class ShellDialect:
     """Encodes frames for one runtime's shell, and knows its saved states."""
 
-    def __init__(self, shell: str, term: str, rc: bool = False, state: bytes | None = None) -> None:
+    def __init__(self, shell: str, env: dict[str, str], rc: bool = False, state: bytes | None = None) -> None:
         self.shell = shell
         self.kind = "zsh" if Path(shell).name == "zsh" else "bash"
-        self._term, self._rc = term, rc
+        self._term, self._rc = env["TERM"], rc
+        # what it exports, as it was last seen
+        self._known = {name: value for name, value in env.items() if name not in OWN}
+        self._told: dict[str, str | None] = {}
+        self._listing = b""
         self._state = state  # to begin with; later it is in the runtime's folder
         self._block = 0
         self._files: list[Path] = []
@@ -305,6 +287,25 @@ class ShellDialect:
         return re.sub(rf"{re.escape(str(folder))}/block\d+(?:\.\d+)?(?=:)", self.kind, text)
 
     # -- from the shell --------------------------------------------------------------------------------------
+
+    def changes(self, folder: Path, told: dict[str, str | None]) -> Frame:
+        """Where the last block left the directory, and the exported variables that differ (None: unset) from what the
+        shell was told; empty if it did not get to report them.
+        """
+        try:
+            report = read_file(folder / "exports")
+        except FileNotFoundError:
+            return {}
+        place, _, listing = report.partition(b"\0")
+        cwd = os.fsdecode(place.removesuffix(b"\n"))
+        if (listing, told) == (self._listing, self._told):
+            return {"cwd": cwd, "env": {}}
+        now = {name: value for name, value in exported(listing).items() if name not in OWN}
+        before = {name: value for name, value in {**self._known, **told}.items() if value is not None}
+        changed: dict[str, str | None] = {name: None for name in before if name not in now}
+        changed |= {name: value for name, value in now.items() if before.get(name) != value}
+        self._listing, self._known, self._told = listing, now, {**told, **changed}
+        return {"cwd": cwd, "env": changed}
 
     def last_state(self, folder: Path) -> Path | None:
         """The newest state that was saved to its end, or the one that was chosen since."""

@@ -25,7 +25,6 @@ from interpreter.runtimes.live import HasContext, LiveLanguage, Run, how_it_ende
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.runtime import Runtime
 from interpreter.runtimes.shell.dialect import (
-    Exports,
     ShellDialect,
     is_whole,
     listed,
@@ -115,7 +114,6 @@ class Shell(LiveLanguage):
     order = 2
 
     _dialect: ShellDialect
-    _exports: Exports
     _keyboard: Keyboard | None = None
     _state: bytes | None = None  # of a runtime that was moved to the background
     _state_in: Containment | None = None  # the sandbox of that one
@@ -137,8 +135,7 @@ class Shell(LiveLanguage):
             missing = f"{wanted} is no bash or zsh that can be run." if wanted else "bash is not installed."
             raise SessionStartError(self.name, missing)
         env = self._environment()
-        self._dialect = ShellDialect(shell, env["TERM"], self.context.shell_rc, self.own_state())
-        self._exports = Exports(env)
+        self._dialect = ShellDialect(shell, env, self.context.shell_rc, self.own_state())
         command = [shell, *(["--norc", "--noprofile"] if self._dialect.kind == "bash" else ["-f", "-s"])]
         if self._entrance is not None:
             command = [sys.executable, "-I", "-S", str(STARTER), self._entrance, *command]
@@ -190,32 +187,29 @@ class Shell(LiveLanguage):
         return "xterm-256color" if self.context.colors else "dumb"
 
     def apply_changes(self, event: Frame) -> None:
-        super().apply_changes({**event, **self._changes()})
         assert self.runtime is not None and self.runtime.block is not None
+        super().apply_changes({**event, **self._dialect.changes(self.runtime.folder, self.context.exported)})
         code = self.runtime.block.code
         if event["exit_code"] == SYNTAX_ERROR and code.count("(") > code.count(")"):
             self.runtime.retire(FAREWELL)  # bash 5.2 damages its own memory when a file ends inside $(
-
-    def _changes(self) -> Frame:
-        """Where the last block left the directory and the exported variables, if it got to report them."""
-        assert self.runtime is not None
-        try:
-            report = read_file(self.runtime.folder / "exports")
-        except FileNotFoundError:
-            return {}
-        cwd, changed = self._exports.changes(report, self.context.exported)
-        return {"cwd": cwd, "env": changed}
 
     def exited(self, event: Frame) -> Iterator[Chunk]:
         """The shell ended: the next one continues where it stopped, or where the block before it did."""
         if event["startup"]:
             yield from super().exited(event)
             return
-        changes, code = self._changes(), event["code"]
+        assert self.runtime is not None
+        changes, code = self._dialect.changes(self.runtime.folder, self.context.exported), event["code"]
         super().apply_changes(changes)
         if not changes:
             self._blocks[self.present] = self._blocks[self.state_before]  # the block left nothing
-        ended = how_exited(event)
+        ended = "error" if code else "done"
+        if event["why"] == "timed_out":
+            ended = "timed_out"
+        elif event["why"] == "interrupted" and code in (-signal.SIGINT, 128 + signal.SIGINT):
+            ended = "interrupted"  # it was still starting, and nothing is lost
+        elif code < 0 or event["why"]:
+            ended = "died" if code < 0 else "interrupted"
         if ended != "interrupted" and (code < 0 or not changes):
             kept = "what it had" if changes else "what it had before this block"
             yield console(f"The shell ended ({how_it_ended(code)}). A new one goes on with {kept}.\n")
@@ -367,18 +361,6 @@ class Shell(LiveLanguage):
         super().terminate()
         self._keyboard = self._state = self._state_in = None
         self._blocks.clear()
-
-
-def how_exited(event: Frame) -> str:
-    if event["why"] == "timed_out":
-        return "timed_out"
-    if event["why"] == "interrupted" and event["code"] in (-signal.SIGINT, 128 + signal.SIGINT):
-        return "interrupted"  # it was still starting, and nothing is lost
-    if event["code"] < 0:
-        return "died"
-    if event["why"]:
-        return "interrupted"
-    return "error" if event["code"] else "done"
 
 
 def which_shell(wanted: str | None) -> str | None:

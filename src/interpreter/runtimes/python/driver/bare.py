@@ -9,6 +9,7 @@ import os
 import re
 import sys
 import time
+from types import SimpleNamespace
 
 from .displays import bundle_of
 from .execution import command_output, exit_code, expand, first_line, formatted, run_command
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
         """Receives the output of a block."""
 
         def stream(self, name: str, text: str) -> None: ...
-        def display(self, data: dict[str, Any], display_id: str | None = None, update: bool = False) -> None: ...
+        def display(self, data: dict[str, Any]) -> None: ...
         def flush(self) -> None: ...
 
 
@@ -120,15 +121,12 @@ class Bare:
         elif exit_code(error) == 1 and not isinstance(error.code, int):
             self._outlet.stream("stderr", "%s\n" % (error.code,))
 
-    def display(
-        self, *values: Any, display_id: bool | str | None = None, update: bool = False, **_: object
-    ) -> Display | None:
-        """Show values in their richest form; with a display_id, the handle that is returned can change them."""
-        if display_id is True:
-            display_id = os.urandom(16).hex()
+    def display(self, *values: Any, display_id: bool | str | None = None, **_: object) -> SimpleNamespace | None:
+        """Show values in their richest form; with a display_id, the handle that is returned shows them again."""
         for value in values:
-            self._outlet.display(bundle_of(value, self._figures.png), display_id or None, update)
-        return Display(self, display_id) if display_id else None
+            self._outlet.display(bundle_of(value, self._figures.png))
+        shows = {"display_id": display_id, "display": self.display, "update": self.display}
+        return SimpleNamespace(**shows) if display_id else None
 
     def _parsed(self, code: str, name: str) -> ast.Module:
         def parse(text: str) -> Any:
@@ -247,19 +245,6 @@ class Bare:
         with open(os.path.expanduser(path), mode, encoding="utf-8") as file:
             file.write(body)
         sys.stdout.write("Wrote %s\n" % path)
-
-
-class Display:
-    """A handle to something shown, which can change it."""
-
-    def __init__(self, engine: Bare, display_id: str) -> None:
-        self._engine, self.display_id = engine, display_id
-
-    def update(self, value: Any) -> None:
-        self._engine.display(value, display_id=self.display_id, update=True)
-
-    def display(self, value: Any) -> None:
-        self._engine.display(value, display_id=self.display_id)
 
 
 class MagicError(Exception):

@@ -313,19 +313,12 @@ class Report:
             prefix = b'{"event":"stream","block":%d,"name":"%s","text":' % (self._number(), name.encode())
             self._send(prefix + piece + b"}\n")
 
-    def display(self, data: dict[str, Any], display_id: str | None = None, update: bool = False) -> None:
+    def display(self, data: dict[str, Any]) -> None:
         self.flush()
         if self.forked:
             self.stream("stdout", "%s\n" % data.get("text/plain", ""))
             return
-        frame: Frame = {"event": "display", "block": self._number(), "data": data}
-        if display_id is not None:
-            frame.update(display_id=display_id, update=update)
-        self._send(encoded(frame))
-
-    def clear(self, wait: bool) -> None:
-        self.flush()
-        self._send(encoded({"event": "clear", "block": self._number(), "wait": wait}))
+        self._send(encoded({"event": "display", "block": self._number(), "data": data}))
 
     def active_line(self, line: int) -> None:
         self._send(b'{"event":"active_line","block":%d,"line":%d}\n' % (self.number, line))

@@ -64,7 +64,7 @@ def answer(
 
 
 def listed(namespace: dict[str, Any], hidden: dict[str, Any]) -> dict[str, Any]:
-    """The user's variables, in the order in which they were defined; `more` counts those that are left out."""
+    """The user's variables, in the order in which they were defined."""
     names = [name for name, value in list(namespace.items()) if is_the_users(name, value, hidden)]
     preview = Preview()
     end = time.monotonic() + SECONDS
@@ -80,7 +80,7 @@ def listed(namespace: dict[str, Any], hidden: dict[str, Any]) -> dict[str, Any]:
             row["size"] = size
         row["preview"] = preview.of(value)
         rows.append(row)
-    return {"variables": rows, "more": max(0, len(names) - MOST_VARIABLES)}
+    return {"variables": rows}
 
 
 def is_the_users(name: str, value: Any, hidden: dict[str, Any]) -> bool:

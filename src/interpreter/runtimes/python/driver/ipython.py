@@ -102,19 +102,11 @@ class IPythonEngine:
 class Publisher(DisplayPublisher):  # type: ignore[misc]
     """display() and similar functions."""
 
-    def publish(
-        self,
-        data: dict[str, Any],
-        metadata: dict[str, Any] | None = None,
-        *_: Any,
-        transient: dict[str, Any] | None = None,
-        update: bool = False,
-        **__: Any,
-    ) -> None:
-        Shell.report.display(sendable(data), (transient or {}).get("display_id"), update)
+    def publish(self, data: dict[str, Any], *_: Any, **__: Any) -> None:
+        Shell.report.display(sendable(data))
 
     def clear_output(self, wait: bool = False) -> None:
-        Shell.report.clear(wait)
+        """Does nothing: what was shown stays."""
 
 
 class ResultHook(DisplayHook):  # type: ignore[misc]
