@@ -10,7 +10,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interpreter.runtimes.shell.dialect import Exports, exported
+from interpreter.runtimes.shell.dialect import ShellDialect, exported
 from shell_runtimes import ShellRuntime, fresh
 
 __all__ = ["fresh"]
@@ -74,13 +74,16 @@ def test_what_was_printed_twice_counts_once() -> None:
     assert exported(b"\0A=1\0A=1\0\0B=x=y\0") == {"A": "1", "B": "x=y"}
 
 
-def test_only_changes_are_told() -> None:
-    exports = Exports({"KEPT": "1", "GONE": "2", "PWD": "/", "OTHER": "x"})
+def test_only_changes_are_told(tmp_path: Path) -> None:
+    shell = ShellDialect("bash", {"KEPT": "1", "GONE": "2", "PWD": "/", "OTHER": "x", "TERM": "dumb"})
+    assert shell.changes(tmp_path, {}) == {}
     report = b'/new\n\0declare -x KEPT="1"\ndeclare -x OTHER="y"\ndeclare -x NEW="3"\ndeclare -x PWD="/new"\n'
     changes = {"GONE": None, "OTHER": "y", "NEW": "3"}
-    assert exports.changes(report, {}) == ("/new", changes)
-    assert exports.changes(report, changes) == ("/new", {})
-    assert exports.changes(report, {**changes, "TOLD": "x", "NEW": "4"}) == ("/new", {"TOLD": None, "NEW": "3"})
+    (tmp_path / "exports").write_bytes(report)
+    assert shell.changes(tmp_path, {}) == {"cwd": "/new", "env": changes}
+    assert shell.changes(tmp_path, changes) == {"cwd": "/new", "env": {}}
+    told = {**changes, "TOLD": "x", "NEW": "4"}
+    assert shell.changes(tmp_path, told) == {"cwd": "/new", "env": {"TOLD": None, "NEW": "3"}}
 
 
 def test_a_session_tells_what_it_exports(fresh: ShellRuntime, tmp_path: Path) -> None:

@@ -101,8 +101,9 @@ def test_programs_that_wait_for_memory_are_a_reason_where_it_is_short(
     monkeypatch: pytest.MonkeyPatch, available: int, kept: int
 ) -> None:
     """They may be in a group of their own, which has used up what it may use of a machine that has plenty."""
-    monkeypatch.setattr(snapshot_store, "machine", lambda: (100, available))
     snapshots = snapshot_store.Snapshots(select.poll(), lambda said: None, None)
+    memory = b"MemTotal: 100 kB\nMemFree: 0 kB\nMemAvailable: %d kB\n" % available
+    monkeypatch.setattr(snapshot_store, "content", lambda path: memory)
     pressure, other_end = os.pipe()
     snapshots.groups, snapshots.pressure = [], pressure
     lines = [socket.socketpair() for _ in range(4)]
