@@ -239,24 +239,22 @@ class OpenInterpreter(InterpreterSettings, closed=True):
             self._idle.clear()
             threading.Thread(target=self._chat_in_background, args=(message, display), daemon=True).start()
             return None
-        chunks = self._streaming_chat(message, display)
+        if display:
+            from interpreter.frontend import terminal
+
+            chunks = terminal().show_chat(self, message)
+        elif message is None:
+            raise UsageError("chat() needs a message when display is False.")
+        else:
+            from interpreter.sigint import guarded
+
+            chunks = guarded(self._chunks_of(message), self.cancel)
         if stream:
             return chunks
         with closing(chunks):
             for _ in chunks:
                 pass
         return self.messages[self.last_messages_count :]
-
-    def _streaming_chat(self, message: Any = None, display: bool = True) -> Generator[Chunk]:
-        if display:
-            from interpreter.frontend import show_chat
-
-            return show_chat(self, message)
-        if message is None:
-            raise UsageError("chat() needs a message when display is False.")
-        from interpreter.sigint import guarded
-
-        return guarded(self._chunks_of(message), self.cancel)
 
     def _chunks_of(self, message: Any) -> Generator[Chunk]:
         """The events of a turn as 0.4.3 streams them."""
@@ -504,7 +502,6 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         return self._do(action)  # type: ignore[no-any-return]
 
     def _do(self, action: Action) -> Any:
-        """Perform an action of the user; its result."""
         self._end_abandoned_turn()
         return self.session.perform(action, self.user).result()
 
@@ -527,15 +524,15 @@ class OpenInterpreter(InterpreterSettings, closed=True):
 
     def display_message(self, markdown: str) -> None:
         """Show Markdown to the user."""
-        from interpreter.frontend import show_message
+        from interpreter.frontend import terminal
 
-        show_message(self, markdown)
+        terminal().show_message(self, markdown)
 
     def local_setup(self) -> None:
         """Ask which local model to use."""
-        from interpreter.frontend import local_setup
+        from interpreter.frontend import terminal
 
-        local_setup(self)
+        terminal().local_setup(self)
 
     def load_profile(self, name: str, trust: bool = False) -> None:
         """Apply a profile, given by its name, its file, or with `trust` its address."""

@@ -10,8 +10,8 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.config.profiles import load
+from interpreter.config.profiles.load import read
 from interpreter.config.profiles.profile import Place
-from interpreter.config.profiles.read import read
 from interpreter.errors import ProfileError
 
 

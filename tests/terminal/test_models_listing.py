@@ -8,11 +8,9 @@ import sys
 
 import pytest
 
-from interpreter.frontends.commands import (
-    Row,
-    Section,
-    section_lines,
-)
+from interpreter.app.models import Available, Source
+from interpreter.frontends.commands import model_lines
+from interpreter.llm.usage import Price
 from routed_server import RoutedServer, as_json
 from terminal.person import PROGRAM, someone
 
@@ -88,12 +86,13 @@ def test_nothing_found_says_what_to_do() -> None:
 
 
 def test_a_table_fits_into_any_width() -> None:
-    rows = (Row("openrouter/somebody/a-model-with-a-long-name", "1M", "0.50 / 1.50"), Row("x/y", "8k"))
+    long = Available("openrouter/somebody/a-model-with-a-long-name", 1_000_000, Price(0.5, 1.5))
+    source = Source("provider", "openrouter", (long, Available("x/y", 8000)), key="KEY")
     for width in (20, 40, 60, 100):
-        shown = list(section_lines(Section("title", rows), width))
-        assert all(len(line) <= max(width, len(rows[0].model) + 2) for line in shown)
+        shown = list(model_lines(source, width, whole=True))
+        assert all(len(line) <= max(width, len(long.model) + 2) for line in shown)
         assert "0.50 / 1.50" in "\n".join(shown)
-    assert list(section_lines(Section("t", rows), 100))[2].split() == ["x/y", "8k"]
+    assert shown[2].split() == ["x/y", "8k"]
     assert len({line.index(word) for line, word in zip(shown[1:], ("1M", "8k"), strict=True)}) == 1
 
 

@@ -42,7 +42,7 @@ def documented_line(name: str) -> str:
 def shell_with_hook(name: str, folder: Path, record: bool = False, **variables: str) -> Iterator[Shell]:
     programs = folder / "programs"
     programs.mkdir()
-    for program, module in {"wtf": "terminal.wtf", "interpreter": "cli"}.items():
+    for program, module in {"wtf": "wtf", "interpreter": "cli"}.items():
         (programs / program).write_text(PROGRAM.format(sys.executable, module))
         (programs / program).chmod(0o755)
     rc = folder / "rc"

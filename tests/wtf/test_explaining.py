@@ -110,7 +110,7 @@ def test_under_the_recorder_the_output_is_known(name: str, tmp_path: Path, no_st
 def test_in_tmux_the_pane_is_read(tmp_path: Path) -> None:
     socket = str(tmp_path / "tmux")
     tmux = [str(shutil.which("tmux")), "-S", socket, "-f", "/dev/null"]
-    run = [sys.executable, "-c", "from interpreter.frontends.terminal.wtf import main; main()", "--show"]
+    run = [sys.executable, "-c", "from interpreter.frontends.wtf import main; main()", "--show"]
     command = f"echo first; echo 'the trouble' >&2; WTF_STATUS=2 WTF_COMMAND=make WTF_SURE=1 {' '.join(map(repr, run))} > shown"
     script = tmp_path / "script"
     script.write_text(f"echo '$ earlier'; echo '$ make'; {command}; {' '.join(tmux)} wait-for -S done; sleep 100\n")
@@ -130,7 +130,7 @@ def wtf(*arguments: str, piped: str | None = None, **variables: str) -> subproce
     program = [
         sys.executable,
         "-c",
-        "import sys; from interpreter.frontends.terminal.wtf import main; sys.exit(main())",
+        "import sys; from interpreter.frontends.wtf import main; sys.exit(main())",
     ]
     env = {**os.environ, "TMUX": "", **variables}
     source: dict[str, Any] = {"input": piped} if piped is not None else {"stdin": subprocess.DEVNULL}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from interpreter.frontends.cli import main
-from interpreter.frontends.terminal.wtf import hook
+from interpreter.frontends.wtf import hook
 from wtf.shells import SHELLS, shell_with_hook
 
 pytestmark = [pytest.mark.needs("bash", "zsh")]

@@ -11,35 +11,36 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interpreter.frontends.terminal.wtf import recorded_output
-from interpreter.frontends.terminal.wtf.recorder import (
+from interpreter.frontends.wtf import recorded_output
+from interpreter.frontends.wtf.recorder import (
     SIZE,
-    Ring,
-    read_ring,
+    Recording,
+    read_recording,
 )
 
-PROGRAM = "import sys; from interpreter.frontends.terminal.wtf import main; sys.exit(main())"
+PROGRAM = "import sys; from interpreter.frontends.wtf import main; sys.exit(main())"
 
 
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.integers(0, SIZE + 5000), max_size=8))
 def test_the_last_bytes_are_kept_however_they_come(lengths: list[int]) -> None:
-    ring, whole = Ring(), b""
+    recording, whole = Recording(), b""
     for number, length in enumerate(lengths):
         piece = bytes([number % 256]) * length
-        ring.add(piece)
+        recording.add(piece)
         whole += piece
     try:
-        assert read_ring(ring.path) == whole[-SIZE:]
-        assert os.stat(ring.path).st_size == SIZE + 8
+        assert read_recording(recording.path) == whole[-SIZE:]
+        assert os.stat(recording.path).st_size <= SIZE
+        assert os.stat(recording.path).st_mode & 0o777 == 0o600
     finally:
-        ring.remove()
-    assert read_ring(ring.path) == b""
+        recording.close()
+    assert read_recording(recording.path) == b""
 
 
 def test_a_file_that_is_no_recording_is_not_read(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("private")
-    assert read_ring(str(tmp_path / "x")) == b""
+    assert read_recording(str(tmp_path / "x")) == b""
 
 
 def marked(output: str, status: int) -> str:

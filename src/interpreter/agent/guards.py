@@ -23,8 +23,7 @@ class Refusal:
 
     words: str
     final: bool
-    failed: bool = False
-    """Whether the same block has just failed."""
+    failed: bool = False  # whether the same block has just failed
 
 
 class BlockGuard:
@@ -92,8 +91,7 @@ class StuckDetector:
         self._most = same_failures
         self._last: str | None = None
         self._same = 0
-        self.advice: Message | None = None
-        """Sent with the next requests, until something works."""
+        self.advice: Message | None = None  # sent with the next requests, until something works
 
     def ran(self, failure: str | None) -> None:
         """A block ran; `failure` is its error message, None if it succeeded."""

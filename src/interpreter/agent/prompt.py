@@ -43,8 +43,8 @@ class SystemPrompt:
 
     def __init__(self, interpreter: OpenInterpreter) -> None:
         self._interpreter = interpreter
+        # The parts that were rendered, by their template. The journal keeps them for a resume.
         self.rendered: dict[str, str] = {}
-        """The parts that were rendered, by their template. The journal keeps them for a resume."""
 
     def system_message(self) -> Message:
         """The message that comes before all others."""

@@ -29,15 +29,14 @@ if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.computer_api.os_mode import Control
 
-Step = Chunk | Event
-"""What a turn yields inside: chunks to publish, and events that the session has published."""
+Step = Chunk | Event  # what a turn yields inside: chunks to publish, and events that the session has published
 
 DECLINED = "I have declined to run this code."
 ONLY_FIRST = "Only the first block of a reply runs. The rest of this reply was not run."
 
 
+# How many characters after a block are read to see whether another one begins, where only the first one runs.
 LOOK_AHEAD = 200
-"""How many characters after a block are read to see whether another one begins, where only the first one runs."""
 
 
 class Reply:
@@ -241,7 +240,6 @@ class Turn:
         return messages
 
     def _wants_more(self) -> bool:
-        """Whether loop mode asks the model to continue."""
         interpreter = self.interpreter
         if not interpreter.loop or self.over or self.guard.exhausted or not interpreter.messages:
             return False
@@ -285,7 +283,6 @@ class Turn:
     # -- a block -------------------------------------------------------------------------------------------------
 
     def _block(self, language: str, code: str) -> Generator[Step]:
-        """Perform the block, and note its result."""
         refusal = self.guard.refusal(language, code)
         if refusal is not None:
             self.over = refusal.final

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.runtimes.base import BaseLanguage
     from interpreter.session.journal import SavedSession, Summary
+    from interpreter.session.journal.reader import Entry
 
 # The model reads these before the user's next message.
 _RESUMED = (
@@ -84,7 +85,7 @@ def branch(interpreter: OpenInterpreter, title: str = "") -> Generator[Event, No
 
 def blocks_to_rerun(session: SavedSession) -> list[Block]:
     """The blocks of a conversation that ran well: together they built its variables."""
-    return [entry for entry in entries_from_session(session) if isinstance(entry, Block) and _ran_well(entry)]
+    return _that_ran_well(entries_from_session(session))
 
 
 class Rerun:
@@ -101,16 +102,13 @@ class Rerun:
         if language and self.language is None:
             raise LanguageNotFound(f"There is no language {language!r} here.")
         session = interpreter.journal.read()
-        self.blocks: list[Block] = blocks_to_rerun(session) if session is not None else self._blocks_of_messages()
-        """Those to run."""
+        if session is not None:
+            self.blocks = blocks_to_rerun(session)
+        else:
+            self.blocks = _that_ran_well(entries_from_messages(interpreter.messages))
         if self.language is not None:
             self.blocks = [block for block in self.blocks if computer.get_language(block.language) is self.language]
-        self.done = 0
-        """How many ran well this time."""
-
-    def _blocks_of_messages(self) -> list[Block]:
-        entries = entries_from_messages(self._interpreter.messages)
-        return [entry for entry in entries if isinstance(entry, Block) and _ran_well(entry)]
+        self.done = 0  # how many ran well this time
 
     def events(self) -> Generator[Event, None, int]:
         """Run them: for each the code, then what its run publishes. Gives how many ran well."""
@@ -128,8 +126,11 @@ class Rerun:
                     break
                 self.done += 1
         finally:
-            if self.blocks:
-                self._tell_model()
+            counts = {"done": self.done, "all": len(self.blocks)}
+            if self.blocks and language is not None:
+                interpreter.journal.tell_model(_NEW_RUNTIME.format(name=language.name, **counts))
+            elif self.blocks:
+                interpreter.journal.tell_model(_note(interpreter, _RERUN.format(**counts)))
         return self.done
 
     def _run(self, block: Block) -> Generator[Event, None, bool]:
@@ -145,18 +146,11 @@ class Rerun:
                 yield event
         return not action.refused and action.outcome == "done" and not exit_code
 
-    def _tell_model(self) -> None:
-        counts = {"done": self.done, "all": len(self.blocks)}
-        if self.language is not None:
-            words = _NEW_RUNTIME.format(name=self.language.name, **counts)
-        else:
-            words = _note(self._interpreter, _RERUN.format(**counts))
-        self._interpreter.journal.tell_model(words)
 
-
-def _ran_well(block: Block) -> bool:
+def _that_ran_well(entries: Iterable[Entry]) -> list[Block]:
     # What the user ran themselves without any output looks as if it had not been run.
-    return block.succeeded or (block.author == "user" and block.decision == "not_run")
+    blocks = [entry for entry in entries if isinstance(entry, Block)]
+    return [each for each in blocks if each.succeeded or (each.author == "user" and each.decision == "not_run")]
 
 
 def _note(interpreter: OpenInterpreter, again: str = "") -> str:

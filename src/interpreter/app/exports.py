@@ -29,10 +29,8 @@ class Export:
 
     path: Path
     entries: list[Entry]
-    notes: list[str] = field(default_factory=list)
-    """What the reader should know about it, in sentences."""
-    program: Program | None = None
-    """For a script."""
+    notes: list[str] = field(default_factory=list)  # what the reader should know about it, in sentences
+    program: Program | None = None  # for a script
 
 
 def export(

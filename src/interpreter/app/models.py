@@ -56,11 +56,10 @@ class Source:
 
     kind: Literal["server", "builtin", "provider"]
     name: str
+    # Higher numbers first: they are mostly the newer models. None if a provider keeps the list to itself.
     models: tuple[Available, ...] = ()
-    """Higher numbers first: they are mostly the newer models. None if a provider keeps the list to itself."""
     api_base: str | None = None  # where a server is, for models whose name does not tell
-    key: str = ""
-    """The variable that has the provider's key."""
+    key: str = ""  # the variable that has the provider's key
     problem: str | None = None
 
 

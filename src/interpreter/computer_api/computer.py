@@ -166,9 +166,9 @@ class Computer(ComputerSettings, closed=True):
         block = Block(self.runtimes, language, code)
         performance = self.session.perform(block, self.user, wait)
         if display:
-            from interpreter.frontend import show_events
+            from interpreter.frontend import terminal
 
-            chunks = _without_frames(show_events(self.interpreter, performance))
+            chunks = _without_frames(terminal().show_events(self.interpreter, performance))
         else:
             chunks = block_chunks(performance)
         # 0.4.3 had no chunks of this type, and scripts read them all

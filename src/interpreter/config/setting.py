@@ -61,20 +61,15 @@ class Setting(NamedTuple):
     short: str = ""
     no_flag: str = ""
     env: str = ""
-    headless: Any = None
-    """The default in headless mode, if it differs."""
+    headless: Any = None  # the default in headless mode, if it differs
     alias_of: str = ""
     secret: bool = False
-    later: str = ""
-    """What is not implemented yet; printed in one line when the flag is used."""
-    inert: str = ""
-    """Why the setting is accepted and does nothing."""
+    later: str = ""  # what is not implemented yet; printed in one line when the flag is used
+    inert: str = ""  # why the setting is accepted and does nothing
+    # Other names that people use for it, from old versions and from pages that were wrong.
     wrong_names: tuple[str, ...] = ()
-    """Other names that people use for it, from old versions and from pages that were wrong."""
-    name: str = ""
-    """Dotted: `auto_run`, `llm.model`; also its key in a profile."""
-    kind: str = ""
-    """`bool`, `int`, `float`, `str`, `path`, `list`, `list of str`, `dict`, `callable` or `str or False`."""
+    name: str = ""  # dotted: `auto_run`, `llm.model`; also its key in a profile
+    kind: str = ""  # `bool`, `int`, `float`, `str`, `path`, `list`, `list of str`, `dict`, `callable` or `str or False`
     optional: bool = False
 
     @property
@@ -90,20 +85,6 @@ class Setting(NamedTuple):
 
     def default_words(self) -> str:
         return self.default.words if isinstance(self.default, Default) else repr(self.default)
-
-    def declared_as(self, group: str, leaf: str, annotation: str) -> Setting:
-        """The same setting with its name, and with the kind and the choices that its annotation says."""
-        words = annotation.replace(" | None", "")
-        choices = self.choices
-        if words.startswith("Literal["):
-            choices = tuple(word.strip(" '") for word in words[len("Literal[") : -1].split(","))
-            words = "str"
-        return self._replace(
-            name=f"{group}.{leaf}" if group else leaf,
-            kind=_KINDS_BY_ANNOTATION[words],
-            optional=" | None" in annotation,
-            choices=choices,
-        )
 
 
 def setting(
@@ -170,13 +151,6 @@ def expected(row: Setting) -> str:
     return f"{words} or None" if row.optional else words
 
 
-def _is_choice(row: Setting, value: str) -> bool:
-    """One of the words; of `word:NAME`, the word with a name of the user's."""
-    begun = f"{value.partition(':')[0]}:"
-    own = value != begun and any(choice.startswith(begun) for choice in row.choices)
-    return value in row.choices or (own and ":" in value)
-
-
 def check_value(row: Setting, value: Any) -> Any:
     """The value as it is stored, or an error that names the setting, what it takes and what it got."""
     if value is None and row.optional:
@@ -185,8 +159,10 @@ def check_value(row: Setting, value: Any) -> Any:
     if not fits(value):
         got = f"{value!r:.60} ({type(value).__name__})"
         raise SettingTypeError(f"{row.name} takes {expected(row)}, not {got}.")
-    if row.choices and not _is_choice(row, value):
-        raise SettingValueError(f"{row.name} takes {expected(row)}, not {value!r:.60}.")
+    if row.choices and value not in row.choices:
+        word, colon, own = value.partition(":")  # of `word:NAME`, the word with a name of the user's
+        if not (colon and own and any(choice.startswith(f"{word}:") for choice in row.choices)):
+            raise SettingValueError(f"{row.name} takes {expected(row)}, not {value!r:.60}.")
     if row.minimum is not None and value < row.minimum:
         raise SettingValueError(f"{row.name} must be at least {row.minimum:g}, not {value!r}.")
     return store(value) if store else value
@@ -252,7 +228,8 @@ class SettingsGroup:
     def __init_subclass__(cls, closed: bool = False, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._closed = closed
-        cls._declared = frozenset(_declared_names(cls))
+        bases = cls.__mro__[:-1]
+        cls._declared = frozenset(name for base in bases for name in (*vars(base), *base.__annotations__))
 
     if not TYPE_CHECKING:  # type checkers would accept any name
 
@@ -302,8 +279,18 @@ def settings_class(group: str) -> Callable[[Class], Class]:
         for name, annotation in cls.__annotations__.items():
             declared = vars(cls)[name]
             delattr(cls, name)
-            if isinstance(declared, Setting):
-                rows[name] = declared.declared_as(group, name, annotation)
+            if not isinstance(declared, Setting):
+                continue
+            kind, choices = annotation.replace(" | None", ""), declared.choices
+            if kind.startswith("Literal["):
+                choices = tuple(word.strip(" '") for word in kind[len("Literal[") : -1].split(","))
+                kind = "str"
+            rows[name] = declared._replace(
+                name=f"{group}.{name}" if group else name,
+                kind=_KINDS_BY_ANNOTATION[kind],
+                optional=" | None" in annotation,
+                choices=choices,
+            )
         cls._group, cls._rows = group, MappingProxyType(rows)
         GROUPS[group] = cls._rows
         return cls
@@ -359,7 +346,7 @@ def headless_defaults() -> dict[str, Any]:
 
 def sources(group: SettingsGroup) -> dict[str, str]:
     """Where each setting of this object got its value: default, profile, environment, flag or code."""
-    return {row.name: _source(group, row) for row in group._rows.values()}
+    return {row.name: _given(group, row)[0] for row in group._rows.values()}
 
 
 def origins(group: SettingsGroup) -> dict[str, str]:
@@ -409,12 +396,6 @@ def _all() -> Iterator[Setting]:
         yield from rows.values()
 
 
-def _declared_names(cls: type) -> Iterator[str]:
-    for base in cls.__mro__[:-1]:
-        yield from vars(base)
-        yield from base.__annotations__
-
-
 def _owner(group: SettingsGroup, name: str) -> tuple[SettingsGroup, str]:
     *parts, leaf = name.split(".")
     for part in parts:
@@ -428,7 +409,7 @@ def _owner(group: SettingsGroup, name: str) -> tuple[SettingsGroup, str]:
 def _offer(group: SettingsGroup, row: Setting, value: Any, source: str, where: str) -> None:
     """Store the value, unless a stronger source has set it; an invalid one is an error either way."""
     value = check_value(row, value)
-    if STRENGTH[_source(group, row)] <= STRENGTH[source]:
+    if STRENGTH[_given(group, row)[0]] <= STRENGTH[source]:
         _store(group, row, value, source, where)
 
 
@@ -447,10 +428,6 @@ def _given(group: SettingsGroup, row: Setting) -> tuple[str, str]:
         return _given(owner, owner._rows[leaf])
     given: dict[str, tuple[str, str]] = group.__dict__.get("_sources", {})
     return given.get(row.leaf, ("default", ""))
-
-
-def _source(group: SettingsGroup, row: Setting) -> str:
-    return _given(group, row)[0]
 
 
 def _unknown(group: SettingsGroup, name: str) -> UnknownSettingError:

@@ -508,5 +508,5 @@ def _place(row: Setting) -> tuple[int, bool]:
     return SECTIONS.index(row.section), bool(row.alias_of)
 
 
+# All settings by section; in a section, an alias comes after what it stands for.
 SETTINGS: tuple[Setting, ...] = tuple(sorted((row for rows in GROUPS.values() for row in rows.values()), key=_place))
-"""All settings by section; in a section, an alias comes after what it stands for."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from interpreter.errors import InterpreterError
 
 # Flags that print something and end.
-_PRINTING = frozenset({"models", "policy_check", "local_models", "profiles", "reset_profile"})
+_PRINTING = frozenset({"models", "policy_check", "local_models", "profiles", "reset_profile", "shell_hook"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -50,19 +50,14 @@ def _run(arguments: list[str]) -> int:
     from interpreter.frontends import flags
 
     parsed = flags.parse(arguments, os.path.basename(sys.argv[0]))
-    text = None
     if "version" in parsed.actions:
-        text = version_line()
-    elif "help" in parsed.actions:
-        text = flags.help_text()
-    elif "completion" in parsed.actions:
-        text = flags.completion_script(parsed.actions["completion"])
-    elif "shell_hook" in parsed.actions:
-        from interpreter.frontends.terminal.wtf import hook
-
-        text = hook(parsed.actions["shell_hook"])
-    if text is not None:
-        print(text)
+        print(version_line())
+        return 0
+    if "help" in parsed.actions:
+        print(flags.help_text())
+        return 0
+    if "completion" in parsed.actions:
+        print(flags.completion_script(parsed.actions["completion"]))
         return 0
     if _PRINTING & parsed.actions.keys():
         from interpreter.frontends.commands import run_command

@@ -6,8 +6,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +17,8 @@ from interpreter.config.settings import SETTINGS
 from interpreter.host import processes
 from interpreter.llm.local.weights import models_folder
 from interpreter.llm.providers import saved_keys
-from interpreter.policy import Policy, Verdict, decide, propose_rule
-from interpreter.policy.analysis import Effects, analyze
+from interpreter.policy import Policy, decide, propose_rule
+from interpreter.policy.analysis import analyze
 from interpreter.policy.policy_file import rule_text
 
 if TYPE_CHECKING:
@@ -47,6 +46,9 @@ def run_command(parsed: Parsed) -> int:
     elif "reset_profile" in parsed.actions:
         name = parsed.actions["reset_profile"]
         print("\n".join(profiles.reset(name if isinstance(name, str) else None)))
+    elif "shell_hook" in parsed.actions:
+        hook = Path(__file__).parent / "wtf" / f"hook.{parsed.actions['shell_hook']}"
+        print(hook.read_text(encoding="utf-8").rstrip("\n"))
     return 0
 
 
@@ -66,86 +68,59 @@ def _open_folder(folder: Path) -> None:
 # -- models --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class Row:
-    """A model: what `--model` takes, and what is known of it."""
-
-    model: str
-    window: str = ""
-    price: str = ""
-
-
-@dataclass(frozen=True)
-class Section:
-    """Who has these models, and what the user should know about that."""
-
-    title: str
-    rows: tuple[Row, ...] = ()
-    note: str = ""
-
-
 def _list_models(parsed: Parsed) -> int:
     """Print what can be used now; 1 if there is nothing."""
     wanted = parsed.actions["models"]
     words = wanted.lower().split() if isinstance(wanted, str) else []
     settings = from_environment(os.environ) | parsed.settings
     environ = {**saved_keys(), **os.environ}
-    found = usable_models(words, environ, offline=bool(settings.get("offline")))
-    sections = [_section(source, whole=bool(words)) for source in found]
+    found = list(usable_models(words, environ, offline=bool(settings.get("offline"))))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
-    for section in sections:
-        print("\n".join(section_lines(section, width)) + "\n")
-    if not sections:
-        print("\n".join(_no_models(words, environ)))
-    elif any(row.price for section in sections for row in section.rows):
+    for source in found:
+        print("\n".join(model_lines(source, width, whole=bool(words))) + "\n")
+    if not found and not words:
+        print("No key is in the environment, and no model server runs on this machine.")
+        print("Set a key such as OPENAI_API_KEY, or run `interpreter --local`.")
+    elif not found:
+        print(f"Nothing that can be used now has {' and '.join(words)!r} in its name.")
+        for source in models_without_key(words, environ):
+            print(f"  {source.name} has {len(source.models)} such models: set {source.key}.")
+    elif any(source.kind != "provider" or each.price for source in found for each in source.models):
         print("Prices: US dollars for a million tokens read / written. Use one with --model.")
-    return 0 if sections else 1
+    return 0 if found else 1
 
 
-def _section(source: Source, whole: bool) -> Section:
-    """A source of models as it is listed; `whole`: with all of them, else the first ones of a provider."""
-    rows = []
-    for each in source.models:
-        price = f"{each.price.read:.2f} / {each.price.written:.2f}" if each.price else ""
-        rows.append(Row(each.model, _tokens(each.window), price if source.kind == "provider" else "free"))
+def model_lines(source: Source, width: int, whole: bool) -> Iterator[str]:
+    """A table of its models that fits: where a name leaves no room beside it, what is known stands below it.
+
+    `whole`: all of them, else the first ones of a provider.
+    """
+    models, note = source.models, f"With --api_base {source.api_base}" if source.api_base else ""
     if source.kind != "provider":
-        note = source.problem or (f"With --api_base {source.api_base}" if source.api_base else "")
-        return Section(f"{source.name}, on this machine", tuple(rows), note)
-    title = f"{source.name}, with {source.key}"
-    if not rows:
-        return Section(title, note=f"Its own list has the names: --model {source.name}/NAME")
-    more = 0 if whole else max(0, len(rows) - _MODELS_SHOWN)
-    note = f"and {more} more: interpreter --models {source.name}/" if more else ""
-    return Section(title, tuple(rows[: len(rows) - more]), note)
-
-
-def section_lines(section: Section, width: int) -> Iterator[str]:
-    """A table that fits: where a name leaves no room beside it, what is known stands below it."""
-    yield section.title
-    window, price, longest = (
-        max((len(getattr(row, column)) for row in section.rows), default=0) for column in ("window", "price", "model")
-    )
-    room = width - window - price - 8
-    for row in section.rows:
-        known = f"{row.window:>{window}}  {row.price:>{price}}".rstrip()
-        if len(row.model) > room:
-            yield f"  {row.model}"
+        yield f"{source.name}, on this machine"
+        note = source.problem or note
+    else:
+        yield f"{source.name}, with {source.key}"
+        more = 0 if whole else max(0, len(models) - _MODELS_SHOWN)
+        models = models[: len(models) - more]
+        note = f"and {more} more: interpreter --models {source.name}/" if more else ""
+        note = note if models else f"Its own list has the names: --model {source.name}/NAME"
+    rows = []
+    for each in models:
+        price = f"{each.price.read:.2f} / {each.price.written:.2f}" if each.price else ""
+        rows.append((each.model, _tokens(each.window), price if source.kind == "provider" else "free"))
+    longest, widest, dearest = (max((len(row[column]) for row in rows), default=0) for column in range(3))
+    room = width - widest - dearest - 8
+    for model, window, price in rows:
+        known = f"{window:>{widest}}  {price:>{dearest}}".rstrip()
+        if len(model) > room:
+            yield f"  {model}"
             if known.strip():
                 yield f"    {known.strip()}"
         else:
-            yield f"  {row.model:<{min(longest, room)}}  {known}".rstrip()
-    if section.note:
-        yield f"  {section.note}"
-
-
-def _no_models(words: Sequence[str], environ: Mapping[str, str]) -> Iterator[str]:
-    if not words:
-        yield "No key is in the environment, and no model server runs on this machine."
-        yield "Set a key such as OPENAI_API_KEY, or run `interpreter --local`."
-        return
-    yield f"Nothing that can be used now has {' and '.join(words)!r} in its name."
-    for source in models_without_key(words, environ):
-        yield f"  {source.name} has {len(source.models)} such models: set {source.key}."
+            yield f"  {model:<{min(longest, room)}}  {known}".rstrip()
+    if note:
+        yield f"  {note}"
 
 
 def _tokens(count: int | None) -> str:
@@ -168,30 +143,23 @@ def _check_policy(parsed: Parsed) -> int:
     policy = Policy.load(workspace)
     effects = analyze(language, code, workspace)
     verdict = policy.judge(language, code, effects)
-    print("\n".join(_verdict_lines(policy, verdict, effects)))
-    rule = propose_rule(language, code, effects) if verdict.decision == "ask" else None
-    if rule is not None:
-        print("A rule that would allow it from now on:")
-        print("\n".join(f"  {line}" for line in rule_text(rule).splitlines()))
-    return 1 if verdict.decision == "deny" else 0
-
-
-def _verdict_lines(policy: Policy, verdict: Verdict, effects: Effects) -> Iterator[str]:
-    """The verdict, what each part adds to it, and what was seen in the code."""
-    yield f"{verdict.decision}: {verdict.reason}"
-    yield f"  in mode ask: {decide('ask', verdict).action}; in mode auto (-y): {decide('auto', verdict).action}"
+    print(f"{verdict.decision}: {verdict.reason}")
+    print(f"  in mode ask: {decide('ask', verdict).action}; in mode auto (-y): {decide('auto', verdict).action}")
     for part in verdict.parts:
         text = " ".join(part.text.split())
         text = text if len(text) <= _CODE_WIDTH else text[: _CODE_WIDTH - 1] + "…"
-        rule = f" by {part.rule.where}" if part.rule else ""
-        yield f"  line {part.line}: {text} -> {part.decision}{rule}"
+        by = f" by {part.rule.where}" if part.rule else ""
+        print(f"  line {part.line}: {text} -> {part.decision}{by}")
         if part.rule and part.rule.reason:
-            yield f"      {part.rule.reason}"
-    yield f"Seen in it, in {effects.language}:"
-    yield from (f"  {line}" for line in effects.lines())
+            print(f"      {part.rule.reason}")
+    print("\n  ".join([f"Seen in it, in {effects.language}:", *effects.lines()]))
     if policy.untrusted is not None:
-        yield f"{policy.untrusted.path} does not count: it is not trusted. It says:"
-        yield from (f"  {line}" for line in policy.untrusted.lines)
+        heading = f"{policy.untrusted.path} does not count: it is not trusted. It says:"
+        print("\n  ".join([heading, *policy.untrusted.lines]))
+    rule = propose_rule(language, code, effects) if verdict.decision == "ask" else None
+    if rule is not None:
+        print("\n  ".join(["A rule that would allow it from now on:", *rule_text(rule).splitlines()]))
+    return 1 if verdict.decision == "deny" else 0
 
 
 # -- settings ------------------------------------------------------------------------------------------------------
@@ -202,20 +170,13 @@ def setting_lines(interpreter: OpenInterpreter, profile: profiles.Profile | None
     yield f"profile: {profile.place.address if profile else f'none (there is no default in {profiles.folder()})'}"
     yield from (profile.notices if profile else ())
     yield ""
-    rows = list(_settings(interpreter))
+    rows = list(settings_in_use(interpreter))
     name, value = (max(len(row[column]) for row in rows) for column in (0, 1))
     for row in rows:
         yield f"{row[0]:<{name}}  {row[1]:<{value}}  {row[2]}"
 
 
-def changed_settings(interpreter: OpenInterpreter) -> Iterator[str]:
-    """The settings that do not have their default value."""
-    for name, value, origin in _settings(interpreter):
-        if origin not in ("default", "code"):
-            yield f"{name} = {value} ({origin})"
-
-
-def _settings(interpreter: OpenInterpreter) -> Iterator[tuple[str, str, str]]:
+def settings_in_use(interpreter: OpenInterpreter) -> Iterator[tuple[str, str, str]]:
     """Name, value and origin of each setting."""
     origin_of = origins(interpreter) | origins(interpreter.llm) | origins(interpreter.computer)
     for row in SETTINGS:

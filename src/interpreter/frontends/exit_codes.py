@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from interpreter.errors import (
     BudgetExceededError,
-    InterpreterError,
     LimitReachedError,
     ModelError,
     UsageError,
@@ -29,18 +28,14 @@ MEANINGS = {
     SCHEMA: "the answer does not fit --output_schema",
     INTERRUPTED: "interrupted (143: terminated)",
 }
+_ERRORS = (
+    ((BudgetExceededError, LimitReachedError), LIMIT),
+    (UsageError, USAGE),
+    (ModelError, MODEL),
+    (KeyboardInterrupt, INTERRUPTED),
+)
 
 
 def code_for(error: BaseException) -> int:
     """What the program ends with after this error."""
-    match error:
-        case BudgetExceededError() | LimitReachedError():
-            return LIMIT
-        case UsageError():
-            return USAGE
-        case ModelError():
-            return MODEL
-        case KeyboardInterrupt():
-            return INTERRUPTED
-        case InterpreterError() | _:
-            return ERROR
+    return next((code for kinds, code in _ERRORS if isinstance(error, kinds)), ERROR)

@@ -327,7 +327,7 @@ _interpreter() {
     # Dashes and underscores are the same.
     [[ $prev == --* ]] && own=${prev:2} && prev=--${own//-/_}
     case $prev in
-@CASES@
+@LINES@
     esac
     if [[ $cur == -* ]]; then
         local flags="@FLAGS@"
@@ -348,7 +348,7 @@ _interpreter_profiles() {
 }
 _interpreter() {
     _arguments -M 'm:{-_}={_-}' \
-@FLAGS@
+@LINES@
         '*:message:_files'
 }
 compdef _interpreter @PROGRAMS@
@@ -362,6 +362,8 @@ function __interpreter_profiles
         string replace -r '.*/' '' -- $file
     end
 end
+
+@LINES@
 """
 
 # What completes the value of a flag, by what it takes.
@@ -440,32 +442,29 @@ def completion_script(shell: str) -> str:
     for flag in flags():
         template = _VALUES[shell][flag.takes] if flag.takes else ""
         found.append((flag, template.format(choices=" ".join(flag.choices), folder=folder, builtin=names)))
-    if shell == "bash":
-        return _bash_script(found)
-    if shell == "fish":
-        # fish has no ${NAME:-otherwise}.
-        return _fish_script(found, folder.replace("${XDG_CONFIG_HOME:-$HOME/.config}", "$config"))
-    lines = []
-    for flag, value in found:
-        words = flag.help.replace("[", "(").replace("]", ")").replace(":", "\\:")
-        lines += [f"        '{name}[{words}]{value}' \\" for name in flag.names]
-    script = _ZSH.replace("@FLAGS@", "\n".join(lines)).replace("@BUILTIN@", names).replace("@FOLDER@", folder)
-    return script.replace("@PROGRAMS@", " ".join(PROGRAMS)).rstrip()
-
-
-def _bash_script(found: list[tuple[Flag, str]]) -> str:
-    names = [name for flag, _ in found for name in flag.names]
-    dashed = ["--" + name[2:].replace("_", "-") for name in names if "_" in name]
-    cases = [f"        {'|'.join(flag.names)}) {value} ;;" for flag, value in found if flag.takes]
-    script = _BASH.replace("@CASES@", "\n".join(cases)).replace("@FLAGS@", " ".join(names))
-    return script.replace("@DASHED@", " ".join(dashed)).replace("@PROGRAMS@", " ".join(PROGRAMS)).rstrip()
-
-
-def _fish_script(found: list[tuple[Flag, str]], folder: str) -> str:
-    lines = [_FISH.replace("@FOLDER@", folder)]
-    for program in PROGRAMS:
+    script, lines = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}[shell], []
+    spellings = [name for flag, _ in found for name in flag.names]
+    if shell == "fish":  # it has no ${NAME:-otherwise}
+        folder = folder.replace("${XDG_CONFIG_HOME:-$HOME/.config}", "$config")
+        for program in PROGRAMS:
+            for flag, value in found:
+                kinds = ["l" if name.startswith("--") else "s" if len(name) == 2 else "o" for name in flag.names]
+                spelled = " ".join(f"-{kind} {name.lstrip('-')}" for kind, name in zip(kinds, flag.names, strict=True))
+                lines.append(f"complete -c {program} {spelled} {value}-d '{flag.help}'")
+    elif shell == "zsh":
         for flag, value in found:
-            kinds = ["l" if name.startswith("--") else "s" if len(name) == 2 else "o" for name in flag.names]
-            spelled = " ".join(f"-{kind} {name.lstrip('-')}" for kind, name in zip(kinds, flag.names, strict=True))
-            lines.append(f"complete -c {program} {spelled} {value}-d '{flag.help}'")
-    return "\n".join(lines)
+            words = flag.help.replace("[", "(").replace("]", ")").replace(":", "\\:")
+            lines += [f"        '{name}[{words}]{value}' \\" for name in flag.names]
+    else:
+        lines = [f"        {'|'.join(flag.names)}) {value} ;;" for flag, value in found if flag.takes]
+    filled = {
+        "FLAGS": " ".join(spellings),
+        "DASHED": " ".join("--" + name[2:].replace("_", "-") for name in spellings if "_" in name),
+        "LINES": "\n".join(lines),
+        "BUILTIN": names,
+        "FOLDER": folder,
+        "PROGRAMS": " ".join(PROGRAMS),
+    }
+    for name, text in filled.items():
+        script = script.replace(f"@{name}@", text)
+    return script.rstrip()

@@ -250,22 +250,19 @@ def configured(parsed: Parsed) -> tuple[OpenInterpreter, Profile | None]:
     # Before the profile, which sees them; the weaker source gives way, whichever speaks first.
     apply(interpreter, parsed.settings, "flag")
     profile = _load_profile(interpreter, parsed)
-    if parsed.shortcut:
-        interpreter.custom_instructions = _shortcut_instructions()
+    if parsed.shortcut:  # `i want ...`: do one thing quickly
+        words = (Path(__file__).parent / "shortcut.md").read_text(encoding="utf-8").strip()
+        names = sorted(os.listdir())
+        listed = "\n".join(names[:100]) or "(nothing)"
+        more = f"\n(and {len(names) - 100} more)" if len(names) > 100 else ""
+        interpreter.custom_instructions = f"{words}\n\nIn {os.getcwd()}:\n{listed}{more}"
     if interpreter.verbose:
-        from interpreter.frontends.commands import changed_settings
+        from interpreter.frontends.commands import settings_in_use
 
-        print("\n".join(changed_settings(interpreter)), file=sys.stderr)
+        for name, value, origin in settings_in_use(interpreter):
+            if origin not in ("default", "code"):
+                print(f"{name} = {value} ({origin})", file=sys.stderr)
     return interpreter, profile
-
-
-def _shortcut_instructions() -> str:
-    """The instructions for `i want ...`: do one thing quickly. They list the folder."""
-    words = (Path(__file__).parent / "shortcut.md").read_text(encoding="utf-8").strip()
-    names = sorted(os.listdir())
-    listed = "\n".join(names[:100]) or "(nothing)"
-    more = f"\n(and {len(names) - 100} more)" if len(names) > 100 else ""
-    return f"{words}\n\nIn {os.getcwd()}:\n{listed}{more}"
 
 
 def _load_profile(interpreter: OpenInterpreter, parsed: Parsed) -> Profile | None:
@@ -279,7 +276,7 @@ def _load_profile(interpreter: OpenInterpreter, parsed: Parsed) -> Profile | Non
     if file is not None:
         from interpreter.config.profiles import load
 
-        profile = load(interpreter, str(file), accept=partial(_accepted, "trust_profile" in parsed.actions))
+        profile = load(interpreter, str(file), lambda found: "trust_profile" in parsed.actions or _accepted(found))
         notices += profile.notices
         later = [words for words in profile.later if not any(words in told for told in parsed.notices)]
         # Everybody's old default profile asks for the computer API: no reason to say so at every start.
@@ -307,10 +304,8 @@ def _named_profile(parsed: Parsed) -> str | None:
     return f"{name}-vision" if name in _VARIED and "vision" in actions else name
 
 
-def _accepted(is_trusted: bool, profile: Profile) -> bool:
-    """Whether a profile from the net may be used: unless it is trusted, show all of it and ask."""
-    if is_trusted:
-        return True
+def _accepted(profile: Profile) -> bool:
+    """Whether the user wants to use a profile from the net: show all of it and ask."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ProfileError(
             f"The profile {profile.place.address} was not loaded: nobody is here to look at it. Save it as a file and "
@@ -331,22 +326,19 @@ def described(profile: Profile) -> str:
     if profile.is_python:
         lines += ["is a program. It would run as you, with all that you may do:", "", profile.code.rstrip(), ""]
     else:
-        lines += ["sets:", *(f"  {line}" for line in _profile_settings(profile))]
-    if profile.code and not profile.is_python:
-        lines += ["and runs this program as you, with all that you may do:", "", profile.code.rstrip(), ""]
+        lines.append("sets:")
+        rows = profile.text.split("\n")
+        for name, value in profile.settings.items():
+            at = profile.lines.get(name)
+            # As the file has it: the value of a variable is not shown.
+            written = rows[at - 1].partition(":")[2].strip() if profile.variables and at else ""
+            lines.append(f"  {name} = {written if '$' in written else repr(value)}")
+        if profile.languages is not None:
+            lines.append(f"  computer.languages = {list(profile.languages)}")
+        if lines[-1] == "sets:":
+            lines.append("  (nothing)")
+        if profile.code:
+            lines += ["and runs this program as you, with all that you may do:", "", profile.code.rstrip(), ""]
     if profile.variables:
         lines.append(f"It reads the environment variables {', '.join(profile.variables)}.")
     return "\n".join(visible(line) for text in lines for line in text.split("\n"))
-
-
-def _profile_settings(profile: Profile) -> list[str]:
-    """The settings as the file has them: the value of a variable is not shown."""
-    rows = profile.text.split("\n")
-    lines = []
-    for name, value in profile.settings.items():
-        at = profile.lines.get(name)
-        written = rows[at - 1].partition(":")[2].strip() if profile.variables and at else ""
-        lines.append(f"{name} = {written if '$' in written else repr(value)}")
-    if profile.languages is not None:
-        lines.append(f"computer.languages = {list(profile.languages)}")
-    return lines or ["(nothing)"]

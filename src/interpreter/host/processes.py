@@ -13,8 +13,8 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from typing import IO, TYPE_CHECKING, NamedTuple, NoReturn
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import IO, TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -143,9 +143,14 @@ def start(
     )
 
 
-def become(argv: list[str], env: Mapping[str, str]) -> NoReturn:
-    """Replace this process by one of the user's own programs, in the user's environment and folder."""
-    os.execvpe(argv[0], argv, {**os.environ, **env})
+def run_in_terminal(argv: list[str], read: Callable[[int], bytes]) -> int:
+    """Run one of the user's own programs in a terminal inside ours, in the user's environment; its exit code.
+
+    `read` is called with the descriptor of that terminal when there is output.
+    """
+    import pty
+
+    return os.waitstatus_to_exitcode(pty.spawn(argv, read)) % 256
 
 
 def kill(process: Popen[bytes]) -> None:

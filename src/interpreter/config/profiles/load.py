@@ -1,24 +1,262 @@
-"""Set an interpreter up as a profile says: from a file, from an address, or by running a profile in Python."""
+"""Read a profile, from a file or an address, and set an interpreter up as it says; a profile in Python is run."""
 
 from __future__ import annotations
 
 import ast
+import json
 import os
 import re
 import stat
 import traceback
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from interpreter.config.profiles.profile import Place, Profile, find
-from interpreter.config.profiles.read import LANGUAGES, read
-from interpreter.config.setting import apply, speaking_as
-from interpreter.errors import InterpreterError, ProfileError
+from interpreter.config.setting import Setting, apply, check_value, parse_value, speaking_as, unknown_setting
+from interpreter.config.settings import SETTINGS
+from interpreter.errors import InterpreterError, ProfileError, SettingError
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
+
+
+# Names in profiles of older versions, and on old pages.
+RENAMED = MappingProxyType(
+    {name: f"llm.{name}" for name in ("model", "temperature", "context_window", "max_tokens", "max_budget")}
+    | {name: f"llm.{name}" for name in ("api_base", "api_key", "api_version")}
+    | {name: f"llm.{name}" for name in ("supports_vision", "supports_functions", "execution_instructions")}
+    | {
+        "llm_supports_vision": "llm.supports_vision",
+        "llm_supports_functions": "llm.supports_functions",
+        "function_calling_llm": "llm.supports_functions",
+        "vision": "llm.supports_vision",
+        "local": "offline",
+        "debug_mode": "verbose",
+        "force_task_completion": "loop",
+        "force_task_completion_message": "loop_message",
+        "force_task_completion_breakers": "loop_breakers",
+        "plain": "plain_text_display",
+        "llm.max_output": "max_output",
+        "llm.custom_instructions": "custom_instructions",
+        "llm.system_message": "system_message",
+        "computer.skills.path": "computer.skills_path",
+        "computer.terminal.languages": "computer.languages",
+        "languages": "computer.languages",
+    }
+)
+
+# Names that had a meaning once, and why they have none here.
+GONE = MappingProxyType(
+    {
+        "fast": "use --fast, or --profile fast",
+        "use_containers": "there are no containers here",
+        "disable_procedures": "nothing is fetched from anywhere",
+        "download_open_procedures": "nothing is fetched from anywhere",
+        "embed_function": "nothing is embedded",
+        "use_trusted_hosts": "it never did anything",
+        "tts": "messages are not spoken yet",
+        "computer.vision": "images are not described yet",
+    }
+)
+
+LANGUAGES = "computer.languages"
+MAX_VALUES = 20_000  # in one profile, aliases written out: more is no profile but an attack
+_ROWS = {row.name: row for row in SETTINGS}
+_GROUPS = ("llm", "computer", "computer.skills")
+_SKIPPED = ("version", "wtf")
+# A mapping under one of these is one value.
+_WHOLE = frozenset({"wtf", *(row.name for row in SETTINGS if row.kind == "dict")})
+_TEXTS = ("str", "path", "str or False")
+_PROSE = "What the model is told"
+
+
+def read(place: Place, text: str, environ: Mapping[str, str] = os.environ) -> Profile:
+    """The profile in this text. All mistakes are told at once."""
+    if place.kind == ".py":
+        return Profile(place, code=text, text=text)
+    reading, mistakes = _Reading(environ), []
+    for entry in (json_entries if place.kind == ".json" else yaml_entries)(text, place.address):
+        at = place.address + (f", line {entry.line}" if entry.line is not None else "")
+        try:
+            reading.notices += [f"{at}: {notice}" for notice in reading.take(entry)]
+        except SettingError as error:
+            mistakes.append(f"{at}: {error}")
+    if mistakes:
+        raise ProfileError("\n".join(mistakes))
+    later = [row.later for row in SETTINGS if reading.settings.get(row.name, row.default) != row.default and row.later]
+    return Profile(
+        place,
+        settings=reading.settings,
+        lines=reading.lines,
+        languages=reading.languages,
+        code=reading.code,
+        code_line=reading.code_line,
+        notices=tuple(reading.notices),
+        later=tuple(dict.fromkeys(later)),
+        variables=tuple(reading.variables),
+        text=text,
+    )
+
+
+class _Reading:
+    """What the entries of a profile say."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self.settings: dict[str, Any] = {}
+        self.lines: dict[str, int] = {}
+        self.languages: tuple[str, ...] | None = None
+        self.code, self.code_line = "", 1
+        self.notices: list[str] = []
+        self.variables: dict[str, None] = {}
+
+    def take(self, entry: Entry) -> Iterator[str]:
+        """Take one entry; notices about it. SettingError if something is wrong with it."""
+        key, value = RENAMED.get(entry.key, entry.key), entry.value
+        if key in _ROWS:
+            if key in self.settings:
+                yield f"{key} is said twice; line {self.lines.get(key)} is not heard."
+            value = self._filled(_ROWS[key], entry)
+            if value is None and not _ROWS[key].optional:
+                return  # an empty value, as in `custom_instructions:`, says nothing
+            self.settings[key] = check_value(_ROWS[key], value)
+        elif key == "start_script":
+            if not isinstance(value, str):
+                raise SettingError("start_script takes Python code.")
+            # The code of `start_script: |` begins on the line below.
+            self.code, self.code_line = value, (entry.line or 0) + 1
+        elif key == LANGUAGES:
+            if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+                raise SettingError(f"{LANGUAGES} takes a list of names, such as [python, shell].")
+            self.languages = tuple(value)
+        elif key in GONE or key.rpartition(".")[0] in GONE:
+            yield f"{entry.key} does nothing: {GONE.get(key) or GONE[key.rpartition('.')[0]]}."
+        elif not (key in _SKIPPED or (key in _GROUPS and not value)):
+            raise unknown_setting(key)
+        if entry.line is not None:
+            self.lines[key] = entry.line
+
+    def _filled(self, row: Setting, entry: Entry) -> Any:
+        value = entry.value
+        # Bare words that YAML takes for something else: `safe_mode: off`, `api_version: 2024-02-01`.
+        if row.kind in _TEXTS and entry.word and value is not None and not isinstance(value, str):
+            value = value if row.kind == "str or False" and value is False else entry.word
+
+        def fill(found: re.Match[str]) -> str:
+            if found["dollar"]:
+                return "$"
+            name = found["bare"] or found["braced"]
+            self.variables[name] = None
+            filled = self._environ.get(name) or found["otherwise"]
+            # Words for the model may mention `$PATH`; elsewhere a variable that is not set is a mistake.
+            if filled is None and row.section != _PROSE:
+                words = f"the environment has no variable {name}. Set it, or write $$ for a dollar sign."
+                raise SettingError(f"{entry.key}: {words}")
+            return found[0] if filled is None else filled
+
+        def expanded(item: Any) -> Any:
+            return _VARIABLE.sub(fill, item) if isinstance(item, str) else item
+
+        if isinstance(value, list):
+            return [expanded(item) for item in value]
+        if isinstance(value, dict):
+            return {name: expanded(item) for name, item in value.items()}
+        filled = expanded(value)
+        return value if not isinstance(value, str) or filled == value else parse_value(row, filled)
+
+
+# -- variables: `$NAME`, `${NAME}`, `${NAME:-otherwise}`, `$$` for a dollar sign ---------------------------------------
+
+_VARIABLE = re.compile(
+    r"\$(?:(?P<dollar>\$)|(?P<bare>[A-Za-z_]\w*)|\{(?P<braced>[A-Za-z_]\w*)(?::-(?P<otherwise>[^}]*))?\})", re.ASCII
+)
+
+
+# -- YAML and JSON as flat entries -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One value under its dotted key; `word` is a bare YAML word as written, which `off` and `2024-02-01` need."""
+
+    key: str
+    value: Any
+    line: int | None
+    word: str | None = None
+
+
+def yaml_entries(text: str, name: str) -> list[Entry]:
+    """Every value of a YAML text, in order."""
+    import yaml
+
+    def walk(node: Any, prefix: str) -> Iterator[Entry]:
+        loader.flatten_mapping(node)
+        for key_node, value_node in node.value:
+            key = prefix + str(key_node.value)
+            if isinstance(value_node, yaml.MappingNode) and value_node.value and key not in _WHOLE:
+                yield from walk(value_node, f"{key}.")
+                continue
+            bare = isinstance(value_node, yaml.ScalarNode) and not value_node.style
+            value = loader.construct_object(value_node, deep=True)
+            yield Entry(key, value, key_node.start_mark.line + 1, value_node.value if bare else None)
+
+    # libyaml, where it is installed, is ten times as fast.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return []
+        if not isinstance(node, yaml.MappingNode):
+            raise ProfileError(f"{name}, line 1: a profile is a list of names with values, such as `auto_run: true`.")
+        _check_size(node, name)
+        return list(walk(node, ""))
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{name}, line {mark.line + 1}" if mark else name
+        raise ProfileError(f"{place}: this is not YAML: {error.problem or error.context}.") from None
+    except (yaml.YAMLError, RecursionError) as error:
+        raise ProfileError(f"{name}: this is not YAML: {error}.") from None
+    finally:
+        loader.dispose()
+
+
+def _check_size(node: Any, name: str) -> None:
+    left, waiting = MAX_VALUES, [node]
+    while waiting:
+        each = waiting.pop()
+        left -= 1
+        if left < 0:
+            raise ProfileError(f"{name} has more than {MAX_VALUES:,} values: that is no profile.")
+        if isinstance(each.value, list):
+            waiting += [part for item in each.value for part in (item if isinstance(item, tuple) else (item,))]
+
+
+def json_entries(text: str, name: str) -> list[Entry]:
+    """Every value of a JSON text, in order."""
+    try:
+        data = json.loads(text)
+    except (json.JSONDecodeError, RecursionError) as error:
+        line = getattr(error, "lineno", 1)
+        raise ProfileError(f"{name}, line {line}: this is not JSON: {getattr(error, 'msg', error)}.") from None
+    if not isinstance(data, dict):
+        raise ProfileError(f'{name}, line 1: a profile is an object, such as {{"auto_run": true}}.')
+    try:  # JSON is YAML as far as lines are concerned; where it is not, errors have no line
+        lines = {entry.key: entry.line for entry in yaml_entries(text.replace("\t", " "), name)}
+    except ProfileError:
+        lines = {}
+
+    def walk(data: dict[str, Any], prefix: str) -> Iterator[Entry]:
+        for key, value in data.items():
+            if isinstance(value, dict) and value and prefix + key not in _WHOLE:
+                yield from walk(value, f"{prefix}{key}.")
+            else:
+                yield Entry(prefix + key, value, lines.get(prefix + key))
+
+    return list(walk(data, ""))
+
 
 MAX_BYTES = 1_000_000
 FETCH_TIMEOUT = 20.0
@@ -56,13 +294,8 @@ def load(interpreter: OpenInterpreter, name: str, accept: Callable[[Profile], bo
         apply(interpreter, {setting: value}, "profile", profile.where(setting))
     if profile.languages is None:
         return profile
-    return replace(profile, later=(*profile.later, *_keep_languages(profile, interpreter)))
-
-
-def _keep_languages(profile: Profile, interpreter: OpenInterpreter) -> list[str]:
-    """Remove all other languages; notes about those that are not there yet."""
     computer, wanted, later = interpreter.computer, set[Any](), []
-    for name in profile.languages or ():
+    for name in profile.languages:  # all others are removed
         language = computer.get_language(name)
         if language is not None:
             wanted.add(language)
@@ -72,7 +305,7 @@ def _keep_languages(profile: Profile, interpreter: OpenInterpreter) -> list[str]
             known = ", ".join(each.name.lower() for each in computer.languages)
             raise ProfileError(f"{profile.where(LANGUAGES)}: there is no language {name}. There are: {known}.")
     computer.languages = [language for language in computer.languages if language in wanted]
-    return later
+    return replace(profile, later=(*profile.later, *later))
 
 
 def has_exposed_key(profile: Profile) -> bool:

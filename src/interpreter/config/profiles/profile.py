@@ -42,22 +42,14 @@ class Profile:
 
     place: Place
     settings: Mapping[str, Any] = field(default_factory=dict)
-    lines: Mapping[str, int] = field(default_factory=dict)
-    """Where each setting stands."""
-    languages: tuple[str, ...] | None = None
-    """The languages to keep, by name."""
-    code: str = ""
-    """Python: the whole profile, or the `start_script` of one in YAML or JSON."""
-    code_line: int = 1
-    """Where the code begins in the file."""
-    notices: tuple[str, ...] = ()
-    """Lines for the user, about what has no effect."""
-    later: tuple[str, ...] = ()
-    """What it asks for that is not there yet, in words."""
-    variables: tuple[str, ...] = ()
-    """The environment variables that it reads."""
-    text: str = ""
-    """The file as it is."""
+    lines: Mapping[str, int] = field(default_factory=dict)  # where each setting stands
+    languages: tuple[str, ...] | None = None  # the languages to keep, by name
+    code: str = ""  # Python: the whole profile, or the `start_script` of one in YAML or JSON
+    code_line: int = 1  # where the code begins in the file
+    notices: tuple[str, ...] = ()  # lines for the user, about what has no effect
+    later: tuple[str, ...] = ()  # what it asks for that is not there yet, in words
+    variables: tuple[str, ...] = ()  # the environment variables that it reads
+    text: str = ""  # the file as it is
 
     @property
     def is_python(self) -> bool:
@@ -112,31 +104,24 @@ def find(name: str) -> Place:
     if path.name != name:  # it has a folder in it
         if not path.is_file():
             raise ProfileError(f"There is no profile {path}.")
-        return Place(_checked(path))
+        if path.suffix.lower() not in KINDS:
+            kinds = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"
+            raise ProfileError(f"{path} is no profile: its name must end with {kinds}.")
+        return Place(str(path.absolute()))
+    stem = _in_folder(BUILTIN, path.stem if path.suffix in KINDS else name)
     # Built-in ones by the stem alone: `groq.py` of 0.4.3 is written in YAML today.
-    for found in (_in_folder(folder(), name), _in_folder(BUILTIN, _stem(name)), path if path.suffix in KINDS else None):
+    for found in (_in_folder(folder(), name), stem, path if path.suffix in KINDS else None):
         if found is not None and found.is_file():
-            return Place(_checked(found))
+            return Place(str(found.absolute()))
     known = [*user_names(), *builtin_names()]
-    advice = _advice(os.path.splitext(name)[0], sorted(set(known)))
+    advice = _advice(path.stem, sorted(set(known)))
     raise ProfileError(f"There is no profile {name}, neither in {folder()} nor built in. {advice}")
-
-
-def _checked(path: Path) -> str:
-    if path.suffix.lower() not in KINDS:
-        raise ProfileError(f"{path} is no profile: its name must end with {', '.join(KINDS[:-1])} or {KINDS[-1]}.")
-    return str(path.absolute())
 
 
 def _in_folder(place: Path, name: str) -> Path | None:
     """The file of that name; without a suffix, the first that there is."""
     names = [name] if os.path.splitext(name)[1] in KINDS else [f"{name}{kind}" for kind in KINDS]
     return next((place / each for each in names if (place / each).is_file()), None)
-
-
-def _stem(name: str) -> str:
-    stem, suffix = os.path.splitext(name)
-    return stem if suffix in KINDS else name
 
 
 def _advice(name: str, known: Sequence[str]) -> str:
@@ -163,10 +148,11 @@ def reset(name: str | None = None) -> list[str]:
     """
     names = builtin_names()
     if name is not None:
-        if _stem(name) not in names:
-            advice = _advice(_stem(name), names)
-            raise ProfileError(f"There is no built-in profile {name} to go back to. {advice}")
-        names = [_stem(name)]
+        stem, suffix = os.path.splitext(name)
+        stem = stem if suffix in KINDS else name
+        if stem not in names:
+            raise ProfileError(f"There is no built-in profile {name} to go back to. {_advice(stem, names)}")
+        names = [stem]
     done = []
     for file in (folder() / f"{each}{kind}" for each in names for kind in KINDS):
         if file.is_file():

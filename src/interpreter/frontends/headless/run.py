@@ -88,7 +88,6 @@ class Run:
         return self.code
 
     def _note(self, chunk: Chunk) -> None:
-        """What a chunk says about the outcome."""
         if chunk["type"] != "decision":
             return
         if chunk.get("format") == "declined":

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from interpreter.messages import Chunk
     from interpreter.policy.approval import PendingBlock, RuleEditor
     from interpreter.session.preview import Preview
-    from interpreter.workspace import Change
 
 MODES = {
     "ask": "you are asked before code runs",
@@ -68,10 +67,17 @@ _SIGNS = {"created": "+", "deleted": "-", "renamed": ">", "changed": "~", "mode"
 _STYLES = {"+": "string", "-": "error", "@": "hint"}
 
 
-def approve(terminal: Terminal, pending: PendingBlock, preview: PreviewQuestion | None = None) -> Answer:
+def approve(terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBlock) -> Answer:
     """Ask until there is an answer: a yes, a no, or the code as the user has edited it."""
-    if pending.rules is not None:
-        _offer_trust(terminal, pending.rules)
+    if interpreter.preview and (answer := _preview(terminal, interpreter, pending)) is not None:
+        return answer
+    project = pending.rules.untrusted if pending.rules is not None else None
+    if pending.rules is not None and project is not None and project.digest not in terminal.shown_rules:
+        terminal.shown_rules.add(project.digest)
+        shown = "\n".join(f"  {line}" for line in project.lines)
+        terminal.display.line(f"This project has rules of its own, which do not count yet ({project.path}):\n{shown}")
+        if terminal.confirm(TRUST):
+            pending.rules.trust(project)
     if pending.offers_scan:
         typed = _ask(terminal, SCAN_QUESTION)
         if typed is None:
@@ -82,12 +88,12 @@ def approve(terminal: Terminal, pending: PendingBlock, preview: PreviewQuestion 
         typed = _ask(terminal, GRANT_QUESTION if pending.asks_for_more else QUESTION)
         if typed is None:
             return _no_answer(terminal, pending)
-        answer = _answer(terminal, pending, preview, typed)
+        answer = _answer(terminal, interpreter, pending, typed)
         if answer is not None:
             return answer
 
 
-def _answer(terminal: Terminal, pending: PendingBlock, preview: PreviewQuestion | None, typed: str) -> Answer | None:
+def _answer(terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBlock, typed: str) -> Answer | None:
     """What the typed words mean; None if the question is still open."""
     word = typed.strip().lower()
     if (no := _NO.fullmatch(typed.strip())) and "\n" not in typed:
@@ -96,8 +102,8 @@ def _answer(terminal: Terminal, pending: PendingBlock, preview: PreviewQuestion 
         return _grant(terminal, pending, word)
     if word in _YES:
         return Answer(APPROVE)
-    if word in ("p", "preview") and preview is not None:
-        return preview.ask()
+    if word in ("p", "preview"):
+        return _preview(terminal, interpreter, pending)
     if word in ("s", "scan"):
         return _scan(terminal, pending)
     if word in ("e", "edit"):
@@ -109,7 +115,8 @@ def _answer(terminal: Terminal, pending: PendingBlock, preview: PreviewQuestion 
     if pending.asks_for_more:
         terminal.display.line(_GRANT_HELP)
         return None
-    can_preview = preview is not None and preview.is_possible
+    # Not in a sandbox, and not in a language whose variables cannot be copied.
+    can_preview = interpreter.sandbox_now() is None and interpreter.computer.runtimes.can_dry_run(pending.language)
     offers = ((_PREVIEW_OFFER, can_preview), (_RULE_OFFER, pending.rules), (_SANDBOX_OFFER, pending.contain))
     terminal.display.line(_HELP + "".join(words for words, offered in offers if offered))
     return None
@@ -164,15 +171,30 @@ def _contain(terminal: Terminal, contain: Callable[[], None]) -> Answer | None:
 
 
 def _edit(terminal: Terminal, pending: PendingBlock) -> Answer | None:
-    """Let the user edit the code, and show the result; None if it stays the same."""
+    """Let the user edit the code, and show the result; None if it stays the same.
+
+    The editor is $VISUAL, $EDITOR, or the first common one that is installed.
+    """
     extension = terminal.display.languages.describe(pending.language).file_extension or "txt"
+    named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
+    installed = [name for name in _EDITORS if processes.which(name)] or _EDITORS
+    editor = shlex.split(named) if named else [installed[0]]
+    with tempfile.NamedTemporaryFile("w", suffix=f".{extension}", delete=False, encoding="utf-8") as file:
+        file.write(pending.code)
     try:
         with terminal.suspended():
-            code = _edited(pending.code, f".{extension}")
+            if failed := processes.start([*editor, file.name], interactive=True).wait():
+                raise OSError(f"{editor[0]} ended with exit code {failed}")
+        with open(file.name, encoding="utf-8") as changed:
+            code = changed.read()
     except OSError as error:
         words = f"The editor could not be used: {error}. Set EDITOR to one that is installed."
         terminal.display.line(words, "error")
         return None
+    finally:
+        os.unlink(file.name)
+    if not pending.code.endswith("\n"):  # editors end the last line
+        code = code.removesuffix("\n")
     if not code.strip():
         terminal.display.line("The edited code is empty, so there is nothing to run.")
         return None
@@ -184,37 +206,7 @@ def _edit(terminal: Terminal, pending: PendingBlock) -> Answer | None:
     return Answer(EDIT, code)
 
 
-def _edited(code: str, suffix: str) -> str:
-    """The code as it is when the user leaves the editor: $VISUAL, $EDITOR, or the first common one there is."""
-    named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    installed = [name for name in _EDITORS if processes.which(name)] or _EDITORS
-    editor = shlex.split(named) if named else [installed[0]]
-    with tempfile.NamedTemporaryFile("w", suffix=suffix, delete=False, encoding="utf-8") as file:
-        file.write(code)
-    try:
-        if failed := processes.start([*editor, file.name], interactive=True).wait():
-            raise OSError(f"{editor[0]} ended with exit code {failed}")
-        with open(file.name, encoding="utf-8") as changed:
-            text = changed.read()
-    finally:
-        os.unlink(file.name)
-    # Editors end the last line; the model had not.
-    return text if code.endswith("\n") else text.removesuffix("\n")
-
-
 # -- rules and grants ----------------------------------------------------------------------------------------------
-
-
-def _offer_trust(terminal: Terminal, rules: RuleEditor) -> None:
-    """Ask once whether the project's own rules should count."""
-    project = rules.untrusted
-    if project is None or project.digest in terminal.shown_rules:
-        return
-    terminal.shown_rules.add(project.digest)
-    shown = "\n".join(f"  {line}" for line in project.lines)
-    terminal.display.line(f"This project has rules of its own, which do not count yet ({project.path}):\n{shown}")
-    if terminal.confirm(TRUST):
-        rules.trust(project)
 
 
 def _always_allow(terminal: Terminal, pending: PendingBlock, rules: RuleEditor) -> Answer | None:
@@ -261,94 +253,77 @@ def _save(terminal: Terminal, text: str, question: str, save: Callable[[], Path]
 # -- preview -------------------------------------------------------------------------------------------------------
 
 
-class PreviewQuestion:
-    """Runs a pending block where nothing lasts, shows what it would change, and asks whether to apply that."""
+def _preview(terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBlock) -> Answer | None:
+    """Run the block where nothing lasts, show what it would change, and ask whether to apply that.
 
-    def __init__(self, terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBlock) -> None:
-        self._terminal, self._interpreter, self._pending = terminal, interpreter, pending
-
-    @property
-    def is_possible(self) -> bool:
-        """Not in a sandbox, and not in a language whose variables cannot be copied."""
-        return self._interpreter.sandbox_now() is None and self._interpreter.computer.runtimes.can_dry_run(
-            self._pending.language
-        )
-
-    def ask(self) -> Answer | None:
-        """Preview the block and ask; None if the question about the block itself is still open."""
-        pending, display = self._pending, self._terminal.display
-        try:
-            preview = self._interpreter.computer.preview(pending.language, pending.code)
-        except InterpreterError as error:
-            display.line(str(error), "error")
-            if named := getattr(error, "named", ()):
-                display.line("\n".join([_NOT_RUN, *(f"  {line}" for line in named)]))
-            return None
-        try:
-            self._run(preview)
-            if self._interpreter.cancelled:  # Ctrl-C is for the whole turn
-                preview.discard()
-                return Answer(REFUSE)
-            self._show(preview)
-            chosen = self._choose(preview)
-        except BaseException:
-            preview.discard()
-            raise
-        if chosen == "y":
-            return Answer(APPROVE, details={"preview": preview})
-        preview.discard()
-        display.line(DISCARDED)
-        return _edit(self._terminal, pending) if chosen == "e" else None
-
-    def _run(self, preview: Preview) -> None:
-        display, busy = self._terminal.display, self._terminal.busy
+    None if the question about the block itself is still open.
+    """
+    display, busy = terminal.display, terminal.busy
+    try:
+        preview = interpreter.computer.preview(pending.language, pending.code)
+    except InterpreterError as error:
+        display.line(str(error), "error")
+        if named := getattr(error, "named", ()):
+            display.line("\n".join([_NOT_RUN, *(f"  {line}" for line in named)]))
+        return None
+    try:
         display.line(PREVIEW_BEGINS)
         display.running()
         for chunk in busy.interrupts.passing(iter(preview)) if busy is not None else preview:
             display.show({**chunk, "role": "computer"})
-
-    def _show(self, preview: Preview) -> None:
-        from interpreter.runtimes.state import listed
-
-        display = self._terminal.display
-        for change in preview.changes:
-            display.line(_change_line(change))
-        if not preview.changes:
-            display.line("It changes no files.")
-        self._show_differences(preview, _DIFF_LINES)
-        if preview.denied:
-            display.line(f"Denied: {listed([str(each) for each in preview.denied])}.", "error")
-        if preview.lost:
-            display.line(f"Would be lost: {listed(preview.lost)}.", "error")
-
-    def _choose(self, preview: Preview) -> str:
-        if not preview.can_apply:
-            self._terminal.display.line("This cannot be applied: the process that it ran in has ended.")
-            return "n"
-        while True:
-            word = (_ask(self._terminal, PREVIEW_QUESTION) or "n").strip().lower()[:1]
-            if word in ("y", "n", "e"):
-                return word
-            if word == "d":
-                self._show_differences(preview, None)
-            else:
-                self._terminal.display.line(_PREVIEW_HELP)
-
-    def _show_differences(self, preview: Preview, most: int | None) -> None:
-        """The first differences in the workspace; or, if `most` is None, all there are."""
-        texts = [text for path, text in preview.diffs.items() if most is None or not path.startswith("/")]
-        lines = [line for text in texts for line in text.splitlines()]
-        for line in lines[:most]:
-            self._terminal.display.line(line, _STYLES.get(line[:1], "quote"))
-        if most is not None and len(lines) > most:
-            self._terminal.display.line(f"{len(lines) - most} more lines: d shows them.")
+        if interpreter.cancelled:  # Ctrl-C is for the whole turn
+            preview.discard()
+            return Answer(REFUSE)
+        chosen = _ask_to_apply(terminal, preview)
+    except BaseException:
+        preview.discard()
+        raise
+    if chosen == "y":
+        return Answer(APPROVE, details={"preview": preview})
+    preview.discard()
+    display.line(DISCARDED)
+    return _edit(terminal, pending) if chosen == "e" else None
 
 
-def _change_line(change: Change) -> str:
-    item = change.after or change.before
-    is_folder = item is not None and item.kind == "folder" and change.what in ("created", "deleted")
-    source = f"{change.source} -> " if change.source else ""
-    return f"  {_SIGNS[change.what]} {change.what:<8} {source}{change.path}{'/' if is_folder else ''}"
+def _ask_to_apply(terminal: Terminal, preview: Preview) -> str:
+    """Show what it would change, and ask: y, n, or e to edit the code."""
+    from interpreter.runtimes.state import listed
+
+    display = terminal.display
+    for change in preview.changes:
+        item = change.after or change.before
+        is_folder = item is not None and item.kind == "folder" and change.what in ("created", "deleted")
+        source = f"{change.source} -> " if change.source else ""
+        path = f"{source}{change.path}{'/' if is_folder else ''}"
+        display.line(f"  {_SIGNS[change.what]} {change.what:<8} {path}")
+    if not preview.changes:
+        display.line("It changes no files.")
+    _show_differences(terminal, preview, _DIFF_LINES)
+    if preview.denied:
+        display.line(f"Denied: {listed([str(each) for each in preview.denied])}.", "error")
+    if preview.lost:
+        display.line(f"Would be lost: {listed(preview.lost)}.", "error")
+    if not preview.can_apply:
+        display.line("This cannot be applied: the process that it ran in has ended.")
+        return "n"
+    while True:
+        word = (_ask(terminal, PREVIEW_QUESTION) or "n").strip().lower()[:1]
+        if word in ("y", "n", "e"):
+            return word
+        if word == "d":
+            _show_differences(terminal, preview, None)
+        else:
+            display.line(_PREVIEW_HELP)
+
+
+def _show_differences(terminal: Terminal, preview: Preview, most: int | None) -> None:
+    """The first differences in the workspace; or, if `most` is None, all there are."""
+    texts = [text for path, text in preview.diffs.items() if most is None or not path.startswith("/")]
+    lines = [line for text in texts for line in text.splitlines()]
+    for line in lines[:most]:
+        terminal.display.line(line, _STYLES.get(line[:1], "quote"))
+    if most is not None and len(lines) > most:
+        terminal.display.line(f"{len(lines) - most} more lines: d shows them.")
 
 
 def shown_in_preview(terminal: Terminal, chunk: Chunk) -> bool:

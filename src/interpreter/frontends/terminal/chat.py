@@ -18,11 +18,12 @@ from interpreter.errors import (
     ProviderNotFoundError,
 )
 from interpreter.frontends.terminal.approval import MODES
-from interpreter.frontends.terminal.terminal import Reader, reader_for
+from interpreter.frontends.terminal.terminal import LineReader, reader_for
 from interpreter.frontends.terminal.turn import show_turn
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
+    from interpreter.frontends.terminal.prompt import Prompt
     from interpreter.frontends.terminal.terminal import Terminal
     from interpreter.messages import Chunk
     from interpreter.session import Event
@@ -130,13 +131,17 @@ def send(terminal: Terminal, interpreter: OpenInterpreter, text: str, data: str 
     if found := outgoing.attached:
         folder = interpreter.computer.context.cwd
         terminal.tell(f"Attached: {', '.join(os.path.relpath(each.path, folder) for each in found)}.")
-        terminal.show_pictures(interpreter, [each.path for each in found if each.is_image])
+        pictures = [each.path for each in found if each.is_image]
+        if pictures and not terminal.plain:  # plain text would only repeat their names
+            terminal.follow(interpreter)
+            for path in pictures:
+                terminal.display.picture(path)
     if outgoing.hides_images:
         terminal.tell(f"{interpreter.llm.model} cannot look at images: it is told where they are.")
     return attachments.send(interpreter, outgoing)
 
 
-def _next_message(terminal: Terminal, reader: Reader) -> str | None:
+def _next_message(terminal: Terminal, reader: Prompt | LineReader) -> str | None:
     """The next message, None to leave; what was sent off during the last turn comes first."""
     if not terminal.interrupted and (sent := terminal.typed.take_sent()):
         terminal.tty.write(f"> {sent}\n")

@@ -196,7 +196,6 @@ class TurnKeyboard:
             self._to_block = self._interpreter.computer.runtimes.send_keys
 
     def _take(self, data: bytes) -> None:
-        """Handle keys that were typed."""
         if CTRL_B in data:
             data = data.replace(CTRL_B, b"")
             self._call(self._interpreter.computer.runtimes.detach)

@@ -33,15 +33,9 @@ _STYLE = Style.from_dict({"bottom-toolbar": "noreverse fg:ansibrightblack"})
 class Prompt:
     """Reads messages. Enter sends one, Alt-Enter or Ctrl-J begins a new line."""
 
-    def __init__(
-        self,
-        tty: Tty,
-        folder: str | None,
-        marker: bool = True,
-        completer: Completer | None = None,
-        status: Callable[[], list[str]] = list,
-    ) -> None:
-        self._tty, self._status = tty, status
+    def __init__(self, tty: Tty, interpreter: OpenInterpreter) -> None:
+        self._tty, self._interpreter = tty, interpreter
+        marker = interpreter.multi_line
 
         def unfinished(text: str) -> bool:
             return (marker and text.count(MARKER) % 2 == 1) or is_unfinished(text)
@@ -54,7 +48,14 @@ class Prompt:
                 event.current_buffer.text = "%rerun"
                 event.current_buffer.validate_and_handle()
 
-        self._session = _session(tty, _history(folder), keys, completer)
+        history: History = InMemoryHistory()
+        folder = interpreter.get_oi_dir()
+        with suppress(OSError):  # kept in a file that only its owner can read, if that is possible
+            os.makedirs(folder, exist_ok=True)
+            path = os.path.join(folder, "history")
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+            history = FileHistory(path)
+        self._session = _session(tty, history, keys, Suggestions(interpreter))
 
     def when_ready(self, function: Callable[[], None]) -> None:
         """Call a function once, as soon as the prompt is drawn and takes keys."""
@@ -67,7 +68,7 @@ class Prompt:
 
     def read(self, default: str = "") -> str:
         """A message; EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
-        facts = self._status()
+        facts = status_facts(self._interpreter) if self._interpreter.status_line else []
 
         def toolbar() -> str:
             return status_line(facts, self._tty.size()[0] - 1, " · " if self._tty.unicode else " - ")
@@ -157,17 +158,6 @@ def _bindings(unfinished: Callable[[str], bool]) -> KeyBindings:
             event.app.exit(exception=KeyboardInterrupt, style="class:aborting")
 
     return keys
-
-
-def _history(folder: str | None) -> History:
-    """Kept in a file that only its owner can read, if that is possible."""
-    if folder is not None:
-        path = os.path.join(folder, "history")
-        with suppress(OSError):
-            os.makedirs(folder, exist_ok=True)
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
-            return FileHistory(path)
-    return InMemoryHistory()
 
 
 # -- completion --------------------------------------------------------------------------------------------------
@@ -290,7 +280,15 @@ class Suggestions(Completer):
 
 def status_facts(interpreter: OpenInterpreter) -> list[str]:
     """Model, safety, context, cost and folder, the most important first. Nothing is queried for them."""
-    facts = [interpreter.llm.model, _safety(interpreter)]
+    mode = interpreter.mode or ("auto" if interpreter.auto_run else "ask")
+    safety = {"ask": "asks first", "auto": "auto run"}.get(mode, str(mode))
+    if mode == "plan":
+        safety += ", read-only sandbox"  # whatever the setting is
+    elif interpreter.sandbox != "off":
+        safety += f", sandbox {interpreter.sandbox}"
+    if interpreter.safe_mode != "off":
+        safety += f", safe mode {interpreter.safe_mode}"
+    facts = [interpreter.llm.model, safety + ", offline" * interpreter.offline]
     if interpreter.messages:
         from interpreter.llm.usage import in_dollars
 
@@ -324,18 +322,6 @@ def fitted(parts: list[str], width: int, separator: str = " · ") -> str:
             break
         line = longer
     return line
-
-
-def _safety(interpreter: OpenInterpreter) -> str:
-    mode = interpreter.mode or ("auto" if interpreter.auto_run else "ask")
-    words = {"ask": "asks first", "auto": "auto run"}.get(mode, str(mode))
-    if mode == "plan":
-        words += ", read-only sandbox"  # whatever the setting is
-    elif interpreter.sandbox != "off":
-        words += f", sandbox {interpreter.sandbox}"
-    if interpreter.safe_mode != "off":
-        words += f", safe mode {interpreter.safe_mode}"
-    return words + ", offline" if interpreter.offline else words
 
 
 def _short(count: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ from interpreter.app import conversations, result_of
 from interpreter.errors import ConversationNotFoundError, UsageError
 from interpreter.frontends.terminal.render.ansi import cells, clip, visible
 from interpreter.frontends.terminal.turn import replay, show_block
-from interpreter.frontends.terminal.widgets import Picker
+from interpreter.frontends.terminal.widgets import search_row
 from interpreter.llm.usage import in_dollars
 
 if TYPE_CHECKING:
@@ -37,37 +37,37 @@ def named(terminal: Terminal, interpreter: OpenInterpreter, actions: Mapping[str
     rows = conversations.list_conversations(interpreter)
     if not rows:
         raise ConversationNotFoundError(f"There is no conversation in {interpreter.journal.root} yet.")
-    if terminal.plain:
-        return _pick_by_number(terminal, rows[:_NUMBERED])
-    searched = [f"{row.title} {row.facts.folder} {row.facts.model} {row.id}" for row in rows]
-    picker = Picker("Which conversation?", searched, lambda number, width: drawn(rows[number], width))
     try:
-        return rows[picker.choose(terminal.tty)]
+        if terminal.plain:
+            rows, width = rows[:_NUMBERED], terminal.tty.size()[0] - 6
+            for number, row in enumerate(rows, 1):
+                terminal.display.line(f"{number:>3}. {drawn(row, width)}")
+            answer = (terminal.ask("Which one? Its number, or Enter to leave: ") or "").strip()
+            return rows[int(answer) - 1] if answer.isdigit() and 0 < int(answer) <= len(rows) else None
+        searched = [f"{row.title} {row.facts.folder} {row.facts.model} {row.id}" for row in rows]
+        found = search_row(
+            terminal.tty, "Which conversation?", searched, lambda number, width: drawn(rows[number], width)
+        )
+        return rows[found]
     except KeyboardInterrupt:
         return None
-
-
-def _pick_by_number(terminal: Terminal, rows: list[Summary]) -> Summary | None:
-    width = terminal.tty.size()[0] - 6
-    for number, row in enumerate(rows, 1):
-        terminal.display.line(f"{number:>3}. {drawn(row, width)}")
-    try:
-        answer = (terminal.ask("Which one? Its number, or Enter to leave: ") or "").strip()
-    except KeyboardInterrupt:
-        return None
-    return rows[int(answer) - 1] if answer.isdigit() and 0 < int(answer) <= len(rows) else None
 
 
 def drawn(row: Summary, width: int) -> str:
     """A row of the list: title, age, folder, model, cost."""
-    facts, wide = row.facts, width >= _WIDE
-    usage, age = facts.usage, f"{age_in_words(row.age):>7}"
+    facts, wide, age = row.facts, width >= _WIDE, "now"
+    for unit, size, most in (("min", 60, 60), ("h", 3600, 24), ("d", 86400, 30)):
+        if size <= row.age < size * most:
+            age = f"{int(row.age // size)} {unit}"
+    if row.age >= 30 * 86400:
+        age = time.strftime("%Y-%m", time.localtime(time.time() - row.age))
+    usage = facts.usage
     has_cost = usage.requests and (usage.cost or not usage.unpriced_tokens)
     folder, model = _short(facts.folder, 24 if wide else 14), _short(facts.model, 24 if wide else 12)
-    rest = "  ".join([age, folder, model, f"{in_dollars(usage.cost) if has_cost else '':>8}"])
+    rest = "  ".join([f"{age:>7}", folder, model, f"{in_dollars(usage.cost) if has_cost else '':>8}"])
     title, room = row.title, width - len(rest) - 2
     if room < 16:
-        title, rest, room = f"{row.title}  {age.strip()}", "", width
+        title, rest, room = f"{row.title}  {age}", "", width
     title = clip(visible(title), room)
     return title + " " * (room - cells(title)) + (f"  {rest}" if rest else "")
 
@@ -77,16 +77,6 @@ def _short(path: str, width: int) -> str:
     home = os.path.expanduser("~")
     path = "~" + path[len(home) :] if path == home or path.startswith(home + os.sep) else path
     return f"{path if len(path) <= width else '...' + path[3 - width :]:<{width}}"
-
-
-def age_in_words(seconds: float) -> str:
-    """How long ago, in one unit."""
-    if seconds < 60:
-        return "now"
-    for unit, size, most in (("min", 60, 60), ("h", 3600, 24), ("d", 86400, 30)):
-        if seconds < size * most:
-            return f"{int(seconds // size)} {unit}"
-    return time.strftime("%Y-%m", time.localtime(time.time() - seconds))
 
 
 # -- resumed -------------------------------------------------------------------------------------------------------
@@ -120,15 +110,14 @@ def rerun(terminal: Terminal, interpreter: OpenInterpreter, language: str = "") 
         begun = f"The {again.language.name} session begins anew. " if again.language is not None else ""
         terminal.display.line(f"{begun}No block of this conversation has run well, so there is nothing to run again.")
         return
-    for _ in show_block(terminal, interpreter, _until_interrupted(terminal, again.events())):
+
+    def until_interrupted() -> Iterator[Event]:
+        with closing(again.events()) as events:
+            for event in events:
+                yield event
+                if terminal.busy is not None and terminal.busy.interrupts.count and event.data.get("state") == "ended":
+                    return  # Ctrl-C between two blocks ends all of it
+
+    for _ in show_block(terminal, interpreter, until_interrupted()):
         pass
     terminal.display.line(f"{again.done} of {len(again.blocks)} blocks were run again.")
-
-
-def _until_interrupted(terminal: Terminal, events: Generator[Event, None, object]) -> Iterator[Event]:
-    """Ctrl-C between two blocks ends all of it."""
-    with closing(events):
-        for event in events:
-            yield event
-            if terminal.busy is not None and terminal.busy.interrupts.count and event.data.get("state") == "ended":
-                return

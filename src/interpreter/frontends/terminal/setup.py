@@ -17,8 +17,8 @@ from interpreter.errors import DownloadError, LocalServerError, ModelError, NoMo
 from interpreter.frontends.terminal.render.ansi import wrapped
 from interpreter.frontends.terminal.tty import Tty
 from interpreter.frontends.terminal.widgets import (
-    Menu,
     ask_plainly,
+    choose_row,
     fitting,
     show_download,
 )
@@ -80,12 +80,32 @@ def choose_model(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
     for row, variable in keys_in_environment(os.environ):
         print(fitting(f"{variable} is set: --model {starting_model(row) or f'{row.prefix}/NAME'} uses it."))
     print()
-    paste = _PastedKey(terminal)
+    is_kept = True
+
+    def paste_key(interpreter: OpenInterpreter) -> None:
+        nonlocal is_kept
+        key = (terminal.ask("Key, hidden while you type (Enter goes back): ", password=True) or "").strip()
+        if not key:
+            raise NoModelError("No key was given.")
+        row = provider_of(key)
+        if row is None:
+            rows = [ROWS[prefix] for prefix in STARTING_MODELS]
+            labels = [f"{row.prefix}  ({row.key_variables[0]})" for row in rows]
+            try:
+                row = rows[choose_row("Whose key is it?", labels, "goes back", terminal.plain)]
+            except KeyboardInterrupt:
+                raise NoModelError("The key is not used.") from None
+        model = starting_model(row)
+        interpreter.llm.model, interpreter.llm.api_base, interpreter.llm.api_key = model, None, key
+        is_kept = _offer_to_keep(row, key, terminal.plain)
+        print(fitting(f"Using {model} with this key. --model names another model."))
+
     try:
-        taken = choose(interpreter, [] if interpreter.offline else [Choice(_PASTE, paste)])
+        paste = Choice("Paste the key of a provider", paste_key)
+        taken = choose(interpreter, [] if interpreter.offline else [paste])
     except KeyboardInterrupt:
         return False
-    if taken.label != _PASTE or paste.is_kept:
+    if is_kept:
         remember(interpreter, taken.program)
     return True
 
@@ -108,40 +128,11 @@ def ask_for_key(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
     return True
 
 
-_PASTE = "Paste the key of a provider"
-
-
-class _PastedKey:
-    """A key from the user: whose it is, and whether it is kept, is asked where it cannot be known."""
-
-    def __init__(self, terminal: Terminal) -> None:
-        self._terminal = terminal
-        self.is_kept = False
-
-    def __call__(self, interpreter: OpenInterpreter) -> None:
-        key = (self._terminal.ask("Key, hidden while you type (Enter goes back): ", password=True) or "").strip()
-        if not key:
-            raise NoModelError("No key was given.")
-        row = provider_of(key) or self._whose()
-        model = starting_model(row)
-        interpreter.llm.model, interpreter.llm.api_base, interpreter.llm.api_key = model, None, key
-        self.is_kept = _offer_to_keep(row, key, self._terminal.plain)
-        print(fitting(f"Using {model} with this key. --model names another model."))
-
-    def _whose(self) -> Provider:
-        rows = [ROWS[prefix] for prefix in STARTING_MODELS]
-        labels = [f"{row.prefix}  ({row.key_variables[0]})" for row in rows]
-        try:
-            return rows[Menu("Whose key is it?", labels, "goes back", self._terminal.plain).choose()]
-        except KeyboardInterrupt:
-            raise NoModelError("The key is not used.") from None
-
-
 def _offer_to_keep(row: Provider, key: str, plain: bool) -> bool:
     """Keep a key for the next start if the user says so; in a file of theirs, and nowhere else."""
     answers = ["No: for this session alone", f"Yes: in {keys_file()}, which only you can read"]
     try:
-        wanted = Menu("Keep the key for the next start?", answers, plain=plain).choose() == 1
+        wanted = choose_row("Keep the key for the next start?", answers, plain=plain) == 1
         path = save_key(row.key_variables[0], key) if wanted else None
     except KeyboardInterrupt:
         return False
@@ -200,7 +191,7 @@ def choose(interpreter: OpenInterpreter, others: Sequence[Choice] = ()) -> Choic
                 print(fitting(server.problem))
         choices = [*_served(found), *others, *_startable(found), *_builtin()]
         plain = interpreter.plain_text_display
-        taken = choices[Menu(_QUESTION, [choice.label for choice in choices], _LEAVES, plain).choose()]
+        taken = choices[choose_row(_QUESTION, [choice.label for choice in choices], _LEAVES, plain)]
         tty = Tty()
         # Keys pressed meanwhile are for the next list: not echoed, and Enter stays what it is. Not where a line is
         # read as the terminal lets it be edited: it would have no end.
@@ -267,7 +258,7 @@ def _get_for_ollama(interpreter: OpenInterpreter, server: servers.Server) -> Non
     had = {model.name for model in server.models}
     names = [name for name in SUGGESTED if name not in had]
     rows = [*names, "Another one: type its name (they are listed at https://ollama.com/library)"]
-    number = Menu("Which model should Ollama get?", rows, plain=interpreter.plain_text_display).choose()
+    number = choose_row("Which model should Ollama get?", rows, plain=interpreter.plain_text_display)
     name = names[number] if number < len(names) else ask_plainly("Model: ")
     if not name:
         raise LocalServerError("No model was named.")
@@ -289,7 +280,7 @@ def _start(interpreter: OpenInterpreter, wanted: str = "", *, start: Callable[[]
         _use_server_model(interpreter, server, known[0])
     elif known:
         labels = [_model_label(server, model) for model in server.models]
-        number = Menu(_QUESTION, labels, _LEAVES, interpreter.plain_text_display).choose()
+        number = choose_row(_QUESTION, labels, _LEAVES, interpreter.plain_text_display)
         _use_server_model(interpreter, server, server.models[number])
     else:
         _get_for_ollama(interpreter, server)
@@ -298,7 +289,18 @@ def _start(interpreter: OpenInterpreter, wanted: str = "", *, start: Callable[[]
 def _use_builtin(interpreter: OpenInterpreter, what: weights.Weights | Path) -> None:
     if not engine.is_installed():
         _check_online(interpreter)
-        _install_engine()
+        command = engine.install_command()
+        print(fitting("The built-in model needs llama.cpp, which comes as a ready-made package:"))
+        print(f"  {' '.join(command)}")
+        if not sys.stdin.isatty() or ask_plainly("Install it now? [Y/n] ").strip().lower() not in ("", "y", "yes"):
+            raise LocalServerError(f"Not installed. To do it yourself, run: {' '.join(command)}")
+        installer = processes.start(command, stdout=1, stderr=2)
+        try:
+            failed = installer.wait()
+        finally:
+            processes.kill(installer)
+        if failed or not engine.is_installed():
+            raise LocalServerError("The installation did not work; what went wrong stands above.")
     if isinstance(what, weights.Weights) and not weights.is_here(what):
         _check_online(interpreter)
         show_download(what.file, weights.download(what, weights.models_folder()))
@@ -309,21 +311,6 @@ def _use_builtin(interpreter: OpenInterpreter, what: weights.Weights | Path) -> 
     interpreter.llm.model, interpreter.llm.api_base = name, None
     interpreter.llm.context_window = served.context
     print(f"Using {name}, window {served.context:,} tokens.")
-
-
-def _install_engine() -> None:
-    command = engine.install_command()
-    print(fitting("The built-in model needs llama.cpp, which comes as a ready-made package:"))
-    print(f"  {' '.join(command)}")
-    if not sys.stdin.isatty() or ask_plainly("Install it now? [Y/n] ").strip().lower() not in ("", "y", "yes"):
-        raise LocalServerError(f"Not installed. To do it yourself, run: {' '.join(command)}")
-    installer = processes.start(command, stdout=1, stderr=2)
-    try:
-        failed = installer.wait()
-    finally:
-        processes.kill(installer)
-    if failed or not engine.is_installed():
-        raise LocalServerError("The installation did not work; what went wrong stands above.")
 
 
 def _check_online(interpreter: OpenInterpreter) -> None:

@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from interpreter.app.own_blocks import is_unfinished
 from interpreter.frontends.terminal.keyboard import TurnKeyboard, TypeAhead
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.app.checkpoints import Forks
     from interpreter.errors import InterpreterError
+    from interpreter.frontends.terminal.prompt import Prompt
     from interpreter.frontends.terminal.render.display import Display
 
 
@@ -29,8 +30,9 @@ class Terminal:
     def __init__(self, plain: bool = False, tty: Tty | None = None) -> None:
         self.tty = tty or Tty()
         self.plain = plain or not self.tty.can_draw
-        # Whether a program's own colours are passed on in plain text.
-        self._plain_colors = self.tty.forced_color and not plain
+        # Whether a program's own colours are passed on in plain text: if the user wants them in pipes too.
+        is_forced = not os.environ.get("NO_COLOR") and os.environ.get("CLICOLOR_FORCE", "0") not in ("", "0")
+        self._plain_colors = is_forced and not plain
         self.typed = TypeAhead()
         self.unanswered = False  # a question could not be asked
         self.interrupted = False  # the last turn was ended by Ctrl-C
@@ -66,13 +68,6 @@ class Terminal:
         """Whether a program's output may have colours here."""
         return self._plain_colors if self.plain else self.tty.color
 
-    def show_pictures(self, interpreter: OpenInterpreter, paths: list[str]) -> None:
-        """Show pictures that the user attached. Plain text would only repeat their names."""
-        if paths and not self.plain:
-            self.follow(interpreter)
-            for path in paths:
-                self.display.picture(path)
-
     def follow(self, interpreter: OpenInterpreter) -> None:
         """Apply the settings to the display."""
         display = self.display
@@ -82,17 +77,13 @@ class Terminal:
             return
         display.pictures.wanted = interpreter.terminal_images
         display.model = interpreter.llm.model
-        display.theme.set_background(self._find_background() if interpreter.theme == "auto" else interpreter.theme)
+        if interpreter.theme == "auto" and self._background is None:
+            from interpreter.frontends.terminal.render.theme import background_by_answer, background_by_environment
 
-    def _find_background(self) -> str:
-        """Light or dark; empty if neither the environment nor the terminal says."""
-        from interpreter.frontends.terminal.render.theme import background_by_answer, background_by_environment
-
-        if self._background is None:
             self._background = background_by_environment(os.environ)
             if not self._background and self.tty.color:
                 self._background = "".join(background_by_answer(answer) for answer in self.query(BACKGROUND))
-        return self._background
+        display.theme.set_background((self._background or "") if interpreter.theme == "auto" else interpreter.theme)
 
     def query(self, queries: str) -> list[bytes]:
         """The terminal's answers. Keys that are typed meanwhile are kept."""
@@ -125,43 +116,41 @@ class Terminal:
 
     def ask(self, question: str, password: bool = False, guarded: bool = False) -> str | None:
         """One line from the user, None at the end of input; `guarded`: nothing typed before may answer it."""
+        tty = self.tty
         pause = self.busy.paused("asking", guarded) if self.busy else nullcontext()
         with pause, self.display.asking() as begun:
             if guarded:
-                self.tty.discard_typed()
-                width = self.tty.size()[0]
+                tty.discard_typed()
+                width = tty.size()[0]
                 if len(question) >= width and "\x1b" not in question:
                     question = "\n".join(wrapped(question.rstrip(), width - 2)) + " "
-            return self._read_answer(begun + question, password)
+            question = begun + question
+            if in_notebook():
+                from getpass import getpass
 
-    def _read_answer(self, question: str, password: bool) -> str | None:
-        tty = self.tty
-        if in_notebook():
-            from getpass import getpass
+                try:
+                    return getpass(question) if password else input(question)
+                except (EOFError, NotImplementedError):  # a notebook that runs unattended
+                    return None
+            if tty.can_type and not self.plain:
+                from interpreter.frontends.terminal.prompt import ask_line
 
-            try:
-                return getpass(question) if password else input(question)
-            except (EOFError, NotImplementedError):  # a notebook that runs unattended
+                return ask_line(tty, question, password)
+            is_hidden = password and tty.can_type
+            with tty.hidden() if is_hidden else nullcontext():
+                tty.write(question)
+                line = tty.read_line()
+            if is_hidden:
+                tty.write("\n")
+            if not line:
+                self.unanswered = self.unanswered or not tty.can_type
+                tty.write("\n")
                 return None
-        if tty.can_type and not self.plain:
-            from interpreter.frontends.terminal.prompt import ask_line
-
-            return ask_line(tty, question, password)
-        is_hidden = password and tty.can_type
-        with tty.hidden() if is_hidden else nullcontext():
-            tty.write(question)
-            line = tty.read_line()
-        if is_hidden:
-            tty.write("\n")
-        if not line:
-            self.unanswered = self.unanswered or not tty.can_type
-            tty.write("\n")
-            return None
-        if tty.can_type and not is_hidden and select.select([tty.stdin], [], [], 0)[0]:
-            # More than a line at once was pasted, not typed: it is no answer to this question.
-            tty.discard_typed()
-            return "\n"
-        return line.rstrip("\r\n")
+            if tty.can_type and not is_hidden and select.select([tty.stdin], [], [], 0)[0]:
+                # More than a line at once was pasted, not typed: it is no answer to this question.
+                tty.discard_typed()
+                return "\n"
+            return line.rstrip("\r\n")
 
     def confirm(self, question: str) -> bool:
         """Whether the user says yes. No answer is a no."""
@@ -184,27 +173,13 @@ def in_notebook() -> bool:
     return kernel is not None and kernel.IPKernelApp.initialized()
 
 
-class Reader(Protocol):
-    """Reads messages one by one."""
-
-    def when_ready(self, function: Callable[[], None]) -> None:
-        """Call a function once, when the user can type."""
-
-    def read(self, default: str = "") -> str:
-        """A message; EOFError at the end, KeyboardInterrupt for Ctrl-C."""
-
-
-def reader_for(terminal: Terminal, interpreter: OpenInterpreter) -> Reader:
+def reader_for(terminal: Terminal, interpreter: OpenInterpreter) -> Prompt | LineReader:
     """The line editor, or plain lines if the terminal has none."""
     if terminal.plain or not terminal.tty.can_type:
         return LineReader(terminal.tty, interpreter.multi_line)
-    from interpreter.frontends.terminal.prompt import Prompt, Suggestions, status_facts
+    from interpreter.frontends.terminal.prompt import Prompt
 
-    def status() -> list[str]:
-        return status_facts(interpreter) if interpreter.status_line else []
-
-    completer = Suggestions(interpreter)
-    return Prompt(terminal.tty, interpreter.get_oi_dir(), interpreter.multi_line, completer, status)
+    return Prompt(terminal.tty, interpreter)
 
 
 class LineReader:

@@ -66,11 +66,6 @@ class Tty:
         return not os.environ.get("NO_COLOR") and os.environ.get("CLICOLOR") != "0" and self.can_draw
 
     @property
-    def forced_color(self) -> bool:
-        """Whether the user wants colours even if the output is not a terminal."""
-        return not os.environ.get("NO_COLOR") and os.environ.get("CLICOLOR_FORCE", "0") not in ("", "0")
-
-    @property
     def unicode(self) -> bool:
         encoding = getattr(self.stdout, "encoding", None) or "ascii"
         return encoding.lower().replace("-", "").startswith("utf")

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from interpreter.app.own_blocks import SIGNS
-from interpreter.frontends.terminal.approval import PreviewQuestion, allow_call, approve, shown_in_preview
+from interpreter.frontends.terminal.approval import allow_call, approve, shown_in_preview
 from interpreter.frontends.terminal.keyboard import TurnKeyboard
 from interpreter.frontends.terminal.render.ansi import visible
 from interpreter.messages import group_of
@@ -122,8 +122,7 @@ def _ask(terminal: Terminal, interpreter: OpenInterpreter, busy: TurnKeyboard, q
     """The person's answer; None if this terminal cannot give one."""
     if question.kind == "block":
         pending = question.subject
-        preview = PreviewQuestion(terminal, interpreter, pending)
-        answer = (preview.ask() if interpreter.preview else None) or approve(terminal, pending, preview)
+        answer = approve(terminal, interpreter, pending)
         if answer.choice == APPROVE and "preview" not in answer.details:
             busy.block_runs(pending.language)
         return answer
@@ -142,31 +141,10 @@ SCREENS = 3
 
 
 def replay(terminal: Terminal, messages: Sequence[Message]) -> None:
-    """Show the end of a conversation, and say how much is above it."""
+    """Show the end of a conversation, and say how much is above it. Code is not separated from its output."""
     display = terminal.display
     columns, lines = terminal.tty.size()
-    start = first_shown(messages, columns, SCREENS * lines)
-    if start:
-        above = "1 earlier message is" if start == 1 else f"{start:,} earlier messages are"
-        display.line(f"{above} not shown here; %markdown writes the whole conversation to a file.")
-        display.finish()
-    for message, following in zip(messages[start:], [*messages[start + 1 :], None], strict=False):
-        role = message.get("role")
-        if role == "user":
-            display.finish()
-            terminal.tty.write(_typed(message, columns - 2))
-            display.begin()
-        elif role == "computer" and message.get("type") == "message":
-            display.line(str(message.get("content")))
-        else:
-            for chunk in chunks_of(message, is_last=following is None or following.get("role") != "computer"):
-                display.show(chunk)
-    display.finish()
-
-
-def first_shown(messages: Sequence[Message], columns: int, rows: int) -> int:
-    """Where to begin, so that the rest takes about so many rows. Code is not separated from its output."""
-    start = len(messages)
+    start, rows = len(messages), SCREENS * lines
     for message in reversed(messages):
         content = message.get("content")
         if message.get("type") == "image" or not isinstance(content, str):
@@ -179,7 +157,23 @@ def first_shown(messages: Sequence[Message], columns: int, rows: int) -> int:
     start = min(start, len(messages) - 1)
     while start > 0 and messages[start].get("role") == "computer":
         start -= 1
-    return max(start, 0)
+    if start > 0:
+        above = "1 earlier message is" if start == 1 else f"{start:,} earlier messages are"
+        display.line(f"{above} not shown here; %markdown writes the whole conversation to a file.")
+        display.finish()
+    start = max(start, 0)
+    for message, following in zip(messages[start:], [*messages[start + 1 :], None], strict=False):
+        role = message.get("role")
+        if role == "user":
+            display.finish()
+            terminal.tty.write(_typed(message, columns - 2))
+            display.begin()
+        elif role == "computer" and message.get("type") == "message":
+            display.line(str(message.get("content")))
+        else:
+            for chunk in chunks_of(message, is_last=following is None or following.get("role") != "computer"):
+                display.show(chunk)
+    display.finish()
 
 
 def _typed(message: Message, width: int) -> str:

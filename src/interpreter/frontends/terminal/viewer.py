@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from interpreter.errors import InterpreterError
@@ -12,7 +13,7 @@ from interpreter.runtimes.state import Table, Window
 
 if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
-    from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+    from prompt_toolkit.key_binding import KeyPressEvent
 
     from interpreter.frontends.terminal.terminal import Terminal
 
@@ -20,6 +21,16 @@ WIDEST = 40  # cells of one column, if others want room too
 GAP = "  "
 AT_ONCE = 30  # columns that are fetched
 KEYS = "q leaves"
+_MOVES = {  # keys -> how far they move: lines, pages, all the way, to the right
+    "up k": (-1, 0, 0, 0),
+    "down j": (1, 0, 0, 0),
+    "pageup b": (0, -1, 0, 0),
+    "pagedown space": (0, 1, 0, 0),
+    "home g": (0, 0, -1, 0),
+    "end G": (0, 0, 1, 0),
+    "left h": (0, 0, 0, -1),
+    "right l": (0, 0, 0, 1),
+}
 
 Fetch = Callable[[Window, Window], Table]
 
@@ -143,6 +154,7 @@ class TextView:
 def _run_full_screen(terminal: Terminal, view: TableView | TextView) -> None:
     """Show the view until the user leaves; the screen is then as it was."""
     from prompt_toolkit.application import Application
+    from prompt_toolkit.key_binding import KeyBindings
     from prompt_toolkit.layout import FormattedTextControl, HSplit, Layout
     from prompt_toolkit.layout import Window as Pane
 
@@ -156,37 +168,18 @@ def _run_full_screen(terminal: Terminal, view: TableView | TextView) -> None:
     def footer() -> StyleAndTextTuples:
         return [("reverse", clip(view.footer(), terminal.tty.size()[0]))]
 
-    panes = HSplit([Pane(FormattedTextControl(body, focusable=True)), Pane(FormattedTextControl(footer), height=1)])
-    Application(
-        layout=Layout(panes),
-        key_bindings=_view_keys(view, height),
-        full_screen=True,
-        **prompt_toolkit_options(terminal.tty),
-    ).run()
-
-
-def _view_keys(view: TableView | TextView, height: Callable[[], int]) -> KeyBindings:
-    from prompt_toolkit.key_binding import KeyBindings
+    def move(event: KeyPressEvent, lines: int, pages: int, ends: int, right: int) -> None:
+        down = lines + pages * max(1, height() - 2) + ends * view.rows
+        view.top = max(0, min(view.top + down, max(0, view.rows - height() + 1)))
+        view.left = max(0, min(view.left + right * view.step, view.columns - 1))
 
     keys = KeyBindings()
-
-    def moves(names: str, lines: int = 0, pages: int = 0, ends: int = 0, right: int = 0) -> None:
-        def move(event: KeyPressEvent) -> None:
-            down = lines + pages * max(1, height() - 2) + ends * view.rows
-            view.top = max(0, min(view.top + down, max(0, view.rows - height() + 1)))
-            view.left = max(0, min(view.left + right * view.step, view.columns - 1))
-
+    for names, (lines, pages, ends, right) in _MOVES.items():
         for name in names.split():
-            keys.add(" " if name == "space" else name)(move)
-
-    moves("up k", lines=-1)
-    moves("down j", lines=1)
-    moves("pageup b", pages=-1)
-    moves("pagedown space", pages=1)
-    moves("home g", ends=-1)
-    moves("end G", ends=1)
-    moves("left h", right=-1)
-    moves("right l", right=1)
+            key = " " if name == "space" else name
+            keys.add(key)(partial(move, lines=lines, pages=pages, ends=ends, right=right))
     for name in ("q", "escape", "c-c", "c-d", "enter"):
         keys.add(name, eager=True)(lambda event: event.app.exit())
-    return keys
+    panes = HSplit([Pane(FormattedTextControl(body, focusable=True)), Pane(FormattedTextControl(footer), height=1)])
+    options = prompt_toolkit_options(terminal.tty)
+    Application(layout=Layout(panes), key_bindings=keys, full_screen=True, **options).run()

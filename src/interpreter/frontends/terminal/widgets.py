@@ -16,90 +16,71 @@ if TYPE_CHECKING:
 
     from interpreter.llm.local.weights import Progress as DownloadProgress
 
-_PICKER_HELP = "Type to search; arrow keys and Enter; Escape leaves."
+_SEARCH_HELP = "Type to search; arrow keys and Enter; Escape leaves."
 
 
-class Menu:
-    """Rows under a question; one of them is marked.
+def choose_row(question: str, rows: Sequence[str], leaving: str = "", plain: bool = False) -> int:
+    """The number of the row that the user chooses; KeyboardInterrupt for Ctrl-C, Escape and an empty answer.
 
     `leaving` says what Escape does, if that needs saying; `plain` chooses by number, without redrawing rows.
     """
-
-    def __init__(self, question: str, rows: Sequence[str], leaving: str = "", plain: bool = False) -> None:
-        self._question, self._rows = question, rows
-        self._leaving, self._plain = leaving, plain
-
-    def choose(self) -> int:
-        """The number of the chosen row; KeyboardInterrupt for Ctrl-C, Escape and an empty answer."""
-        if not self._plain and Tty().can_draw:
-            return self._by_arrows()
+    if plain or not Tty().can_draw:
         width = Tty().size()[0] - 1
-        print("\n".join(wrapped(self._question, width)))
-        for number, row in enumerate(self._rows, 1):
+        print("\n".join(wrapped(question, width)))
+        for number, row in enumerate(rows, 1):
             print("\n".join(wrapped(f"{number:>3}. {row}", width, hanging=3)))
-        while answer := ask_plainly(f"Its number (Enter alone {self._leaving or 'takes none'}): ").strip():
-            if answer.isdecimal() and 0 < int(answer) <= len(self._rows):
+        while answer := ask_plainly(f"Its number (Enter alone {leaving or 'takes none'}): ").strip():
+            if answer.isdecimal() and 0 < int(answer) <= len(rows):
                 return int(answer) - 1
         raise KeyboardInterrupt
+    from prompt_toolkit.application import get_app
+    from prompt_toolkit.layout import FormattedTextControl, ScrollOffsets, Window
 
-    def _by_arrows(self) -> int:
-        from prompt_toolkit.application import get_app
-        from prompt_toolkit.layout import FormattedTextControl, ScrollOffsets, Window
+    def columns() -> int:
+        return get_app().output.get_size().columns
 
-        def columns() -> int:
-            return get_app().output.get_size().columns
+    def heading() -> str:
+        hint = f" Arrow keys and Enter; Escape {leaving}." if leaving else ""
+        return "\n".join(wrapped(f"{question}{hint}\n", columns() - 1))
 
-        def question() -> str:
-            hint = f" Arrow keys and Enter; Escape {self._leaving}." if self._leaving else ""
-            return "\n".join(wrapped(f"{self._question}{hint}\n", columns() - 1))
+    def draw(number: int) -> str:
+        return "\n  ".join(wrapped(rows[number], columns() - 2, hanging=2))
 
-        def draw(number: int) -> str:
-            return "\n  ".join(wrapped(self._rows[number], columns() - 2, hanging=2))
-
-        marked = _MarkedRows(range(len(self._rows)), draw)
-        all_rows = len(self._rows)
-        steps = {"up": -1, "k": -1, "c-p": -1, "down": 1, "j": 1, "c-n": 1}
-        steps |= {"pageup": -all_rows, "home": -all_rows, "pagedown": all_rows, "end": all_rows}
-        rows = Window(
-            FormattedTextControl(marked.text, focusable=True, show_cursor=False),
-            scroll_offsets=ScrollOffsets(top=1, bottom=1),
-            dont_extend_height=True,
-        )
-        heading = Window(FormattedTextControl(question), dont_extend_height=True)
-        return _run([heading, rows], rows, marked.keys(steps, leave="<sigint>"))
+    marked = _MarkedRows(range(len(rows)), draw)
+    steps = {"up": -1, "k": -1, "c-p": -1, "down": 1, "j": 1, "c-n": 1}
+    steps |= {"pageup": -len(rows), "home": -len(rows), "pagedown": len(rows), "end": len(rows)}
+    window = Window(
+        FormattedTextControl(marked.text, focusable=True, show_cursor=False),
+        scroll_offsets=ScrollOffsets(top=1, bottom=1),
+        dont_extend_height=True,
+    )
+    above = Window(FormattedTextControl(heading), dont_extend_height=True)
+    return _run([above, window], window, marked.keys(steps, leave="<sigint>"))
 
 
-class Picker:
-    """Rows that contain all the words that are typed."""
+def search_row(tty: Tty, question: str, rows: Sequence[str], draw: Callable[[int, int], str]) -> int:
+    """The number of a row that the user finds by typing its words; KeyboardInterrupt for Ctrl-C and Escape.
 
-    def __init__(self, question: str, rows: Sequence[str], draw: Callable[[int, int], str]) -> None:
-        """`rows` are searched, `draw(number, width)` is shown."""
-        self._question, self._draw = question, draw
-        self._texts = [row.lower() for row in rows]
+    `rows` are searched, `draw(number, width)` is shown.
+    """
+    from prompt_toolkit.buffer import Buffer
+    from prompt_toolkit.layout import BufferControl, FormattedTextControl, ScrollOffsets, Window
+    from prompt_toolkit.layout.processors import BeforeInput
 
-    def choose(self, tty: Tty) -> int:
-        """The number of the chosen row; KeyboardInterrupt for Ctrl-C and Escape."""
-        from prompt_toolkit.buffer import Buffer
-        from prompt_toolkit.layout import BufferControl, FormattedTextControl, ScrollOffsets, Window
-        from prompt_toolkit.layout.processors import BeforeInput
+    width, texts = tty.size()[0] - 3, [row.lower() for row in rows]
+    marked = _MarkedRows(range(len(texts)), lambda number: draw(number, width))
 
-        width = tty.size()[0] - 3
-        marked = _MarkedRows(range(len(self._texts)), lambda number: self._draw(number, width))
+    def search(buffer: Buffer) -> None:
+        wanted = buffer.text.lower().split()
+        marked.rows = [at for at, text in enumerate(texts) if all(word in text for word in wanted)]
+        marked.place = 0
 
-        def search(buffer: Buffer) -> None:
-            wanted = buffer.text.lower().split()
-            marked.rows = [at for at, text in enumerate(self._texts) if all(word in text for word in wanted)]
-            marked.place = 0
-
-        typed = Buffer(multiline=False, on_text_changed=search)
-        line = Window(BufferControl(typed, input_processors=[BeforeInput("Search: ")]), height=1)
-        rows = Window(FormattedTextControl(marked.text), scroll_offsets=ScrollOffsets(top=1, bottom=1))
-        heading = Window(
-            FormattedTextControl(f"{self._question} {_PICKER_HELP}"), dont_extend_height=True, wrap_lines=True
-        )
-        steps = {"up": -1, "c-p": -1, "down": 1, "c-n": 1, "pageup": -10, "pagedown": 10}
-        keys = marked.keys(steps, leave="c-d")
-        return _run([heading, line, rows], line, keys, **prompt_toolkit_options(tty))
+    typed = Buffer(multiline=False, on_text_changed=search)
+    line = Window(BufferControl(typed, input_processors=[BeforeInput("Search: ")]), height=1)
+    found = Window(FormattedTextControl(marked.text), scroll_offsets=ScrollOffsets(top=1, bottom=1))
+    heading = Window(FormattedTextControl(f"{question} {_SEARCH_HELP}"), dont_extend_height=True, wrap_lines=True)
+    steps = {"up": -1, "c-p": -1, "down": 1, "c-n": 1, "pageup": -10, "pagedown": 10}
+    return _run([heading, line, found], line, marked.keys(steps, leave="c-d"), **prompt_toolkit_options(tty))
 
 
 class _MarkedRows:

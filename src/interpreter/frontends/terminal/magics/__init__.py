@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from difflib import get_close_matches
+from functools import partial
 from textwrap import fill
 from typing import TYPE_CHECKING, NamedTuple
 
 from interpreter.errors import ConversationFileError, UndoError, UsageError
 from interpreter.frontends.terminal import sessions
 from interpreter.frontends.terminal.magics import conversation, runtimes, settings, undo, workspace
+from interpreter.frontends.terminal.render.saved import open_shown
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
@@ -33,28 +35,21 @@ class Command(NamedTuple):
 def run(terminal: Terminal, interpreter: OpenInterpreter, line: str) -> None:
     """Obey a line such as `%verbose true`, `!ls` or `>>> 1 + 1`."""
     try:
-        if line.startswith(">>>"):
-            runtimes.run_python(terminal, interpreter, line)
-        elif line.startswith("!"):
-            runtimes.run_shell(terminal, interpreter, line[1:].strip())
-        elif line.startswith("%%"):
-            runtimes.run_shell(terminal, interpreter, line[2:].strip(), shared=False)
-        else:
-            name, argument = [*line[1:].split(None, 1), "", ""][:2]
-            _find(name.lower()).run(terminal, interpreter, argument.strip())
+        if line.startswith((">>>", "!", "%%")):
+            runtimes.run_code(terminal, interpreter, line)
+            return
+        typed, argument = [*line[1:].split(None, 1), "", ""][:2]
+        name = typed.lower()
+        known = {row.name: row for row in COMMANDS}
+        if name not in known:
+            close = get_close_matches(name, known, n=1)
+            advice = f"Did you mean %{close[0]}?" if close else "%help lists the commands."
+            raise UsageError(f"There is no command %{name}. {advice}")
+        known[name].run(terminal, interpreter, argument.strip())
     except UndoError as error:
         terminal.display.line(str(error))
     except (UsageError, ConversationFileError) as error:
         terminal.display.line(str(error), "error")
-
-
-def _find(name: str) -> Command:
-    for command in COMMANDS:
-        if command.name == name:
-            return command
-    close = get_close_matches(name, [row.name for row in COMMANDS], n=1)
-    advice = f"Did you mean %{close[0]}?" if close else "%help lists the commands."
-    raise UsageError(f"There is no command %{name}. {advice}")
 
 
 def _help(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -80,14 +75,20 @@ def _exit(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
     terminal.left = True
 
 
+def _open(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    terminal.display.line(f"Opened {open_shown(argument)}.")
+
+
 COMMANDS: tuple[Command, ...] = (
     Command("help", "", "list the commands", _help),
     Command("vars", "[language]", "list the live variables", runtimes.list_variables),
     Command("show", "name", "look at a value: a table, a picture, any object", runtimes.show),
     Command("run", "file", "run a file in the live session of its language", runtimes.run_file),
     Command("cd", "[folder]", "have all sessions go on in another folder", runtimes.change_folder),
-    Command("undo", "[N] [--files] ...", "take back your last message and all that came of it", undo.undo),
-    Command("redo", "[N] [--files] ...", "do again what %undo has taken back", undo.redo),
+    Command(
+        "undo", "[N] [--files] ...", "take back your last message and all that came of it", partial(undo.move, "undo")
+    ),
+    Command("redo", "[N] [--files] ...", "do again what %undo has taken back", partial(undo.move, "redo")),
     Command("rewind", "[number]", "choose a moment to go back to", undo.rewind),
     Command("diff", "[number]", "what the last block that changed files has changed, or another one", workspace.diff),
     Command("why", "file[:line]", "which block made a file or a line what it is, and who approved it", workspace.why),
@@ -110,18 +111,18 @@ COMMANDS: tuple[Command, ...] = (
         "run the blocks of this conversation again, to have their variables back",
         sessions.rerun,
     ),
-    Command("jupyter", "[path]", "write the conversation as a notebook that runs", conversation.jupyter),
-    Command("markdown", "[path]", "write the conversation as Markdown", conversation.markdown),
-    Command("html", "[path]", "write the conversation as one page", conversation.html),
+    Command(
+        "jupyter", "[path]", "write the conversation as a notebook that runs", partial(conversation.export, "notebook")
+    ),
+    Command("markdown", "[path]", "write the conversation as Markdown", partial(conversation.export, "markdown")),
+    Command("html", "[path]", "write the conversation as one page", partial(conversation.export, "html")),
     Command(
         "script",
         "[path] [--all] [--verify]",
         "write a program of the blocks that the result needs",
-        conversation.script,
+        partial(conversation.export, "script"),
     ),
-    Command(
-        "open", "[number or path]", "open the last page, picture or table in its own program", runtimes.open_output
-    ),
+    Command("open", "[number or path]", "open the last page, picture or table in its own program", _open),
     Command(
         "model", "[name] [address]", "ask another model from now on; without a name, tell which it is", settings.model
     ),

@@ -78,23 +78,7 @@ def load_messages(terminal: Terminal, interpreter: OpenInterpreter, argument: st
 # -- exports -------------------------------------------------------------------------------------------------------
 
 
-def jupyter(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    _export(terminal, interpreter, "notebook", argument)
-
-
-def markdown(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    _export(terminal, interpreter, "markdown", argument)
-
-
-def html(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    _export(terminal, interpreter, "html", argument)
-
-
-def script(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    _export(terminal, interpreter, "script", argument, "--all", "--verify")
-
-
-def _export(terminal: Terminal, interpreter: OpenInterpreter, form: str, argument: str, *more_flags: str) -> None:
+def export(form: str, terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     """Write the conversation to the path that was typed, as the flags beside it say."""
     try:
         words = shlex.split(argument)
@@ -102,7 +86,7 @@ def _export(terminal: Terminal, interpreter: OpenInterpreter, form: str, argumen
         words = [argument]
     flags = {word for word in words if word.startswith("--")}
     path = " ".join(word for word in words if not word.startswith("--"))
-    known = ("--force", "--keep-secrets", *more_flags)
+    known = ("--force", "--keep-secrets", *(("--all", "--verify") if form == "script" else ()))
     if unknown := sorted(flags - set(known)):
         raise UsageError(f"There is no {unknown[0]} here, only {' and '.join(known)}.")
     force, keep_secrets, whole = (flag in flags for flag in ("--force", "--keep-secrets", "--all"))
@@ -113,12 +97,8 @@ def _export(terminal: Terminal, interpreter: OpenInterpreter, form: str, argumen
     made = exported.program
     what = EXPORTERS[form].title if made is None else f"A program of {made.kept} of the {made.blocks} blocks"
     terminal.display.line("\n".join([f"{what} is in {exported.path}.", *(f"- {note}" for note in exported.notes)]))
-    if "--verify" in flags:
-        _verify(terminal, interpreter, exported)
-
-
-def _verify(terminal: Terminal, interpreter: OpenInterpreter, exported: exports.Export) -> None:
-    """Run an exported program if the user says yes, and show whether it makes the same again."""
+    if "--verify" not in flags:
+        return
 
     def answer(question: Question) -> Answer:
         typed = terminal.ask(f"{exports.VERIFY} (y/n) ") or ""
@@ -162,7 +142,12 @@ def replay(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> N
         terminal.display.line("Nothing is written down of this conversation yet.")
         return
     session = SavedSession.open(interpreter.journal.path)
-    turns = turns_of(entries_from_session(session))
+    turns: list[list[Entry]] = []  # each begins with a message of the user
+    for entry in entries_from_session(session):
+        if isinstance(entry, Said) and entry.role == "user":
+            turns.append([])
+        if turns:
+            turns[-1].append(entry)
     if not argument:  # the last one in which something was done
         number = next((n for n in range(len(turns), 0, -1) if _has_actions(turns[n - 1])), len(turns))
     else:
@@ -170,32 +155,13 @@ def replay(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> N
     if not 0 < number <= len(turns):
         known = f"There are 1 to {len(turns)}" if turns else "There is none yet"
         raise UsageError(f"Write the number of a turn, as in %replay 1. {known}.")
-    _show_turn(terminal, session, number, turns[number - 1])
-
-
-def turns_of(entries: Sequence[Entry]) -> list[list[Entry]]:
-    """The entries of each turn. A turn begins with a message of the user."""
-    turns: list[list[Entry]] = []
-    for entry in entries:
-        if isinstance(entry, Said) and entry.role == "user":
-            turns.append([])
-        if turns:
-            turns[-1].append(entry)
-    return turns
-
-
-def _has_actions(turn: Sequence[Entry]) -> bool:
-    return any(getattr(entry, "calls", ()) for entry in turn)
-
-
-def _show_turn(terminal: Terminal, session: SavedSession, number: int, turn: Sequence[Entry]) -> None:
-    first = turn[0]
+    first, *rest = turns[number - 1]
     words = " ".join(first.text.split()) if isinstance(first, Said) else ""
     terminal.display.line(f"Turn {number}: {words}")
-    if not _has_actions(turn):
+    if not _has_actions(rest):
         terminal.display.line("Nothing was done on the screen in this turn.")
         return
-    for entry in turn[1:]:
+    for entry in rest:
         if isinstance(entry, Shown):
             _show_picture(terminal, entry.message)
         elif isinstance(entry, Block):
@@ -207,6 +173,10 @@ def _show_turn(terminal: Terminal, session: SavedSession, number: int, turn: Seq
             for output in entry.outputs:
                 _show_picture(terminal, output)
     terminal.display.finish()
+
+
+def _has_actions(turn: Sequence[Entry]) -> bool:
+    return any(getattr(entry, "calls", ()) for entry in turn)
 
 
 def call_line(call: dict[str, Any]) -> str:

@@ -9,7 +9,6 @@ from interpreter.app import own_blocks, result_of
 from interpreter.errors import InterpreterError, UsageError
 from interpreter.frontends.terminal import viewer
 from interpreter.frontends.terminal.render.ansi import cells, clip, visible
-from interpreter.frontends.terminal.render.saved import open_shown
 from interpreter.frontends.terminal.turn import show_block
 from interpreter.runtimes.block import display_chunks
 from interpreter.runtimes.state import Picture, Table
@@ -97,10 +96,6 @@ def _language_of(interpreter: OpenInterpreter, name: str) -> str:
     return next(iter(known or names), "")
 
 
-def open_output(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    terminal.display.line(f"Opened {open_shown(argument)}.")
-
-
 # -- the user's own code -------------------------------------------------------------------------------------------
 
 
@@ -116,18 +111,15 @@ def run_file(terminal: Terminal, interpreter: OpenInterpreter, argument: str) ->
         pass
 
 
-def run_shell(terminal: Terminal, interpreter: OpenInterpreter, command: str, shared: bool | None = None) -> None:
-    """`!command` and `%% command`: in the shell runtime that the model uses. `shared` shows it to the model."""
-    if not command:
-        raise UsageError("Write the command after the sign, as in !ls.")
-    for _ in show_block(terminal, interpreter, own_blocks.run_own_block(interpreter, "shell", command, shared)):
-        pass
-
-
-def run_python(terminal: Terminal, interpreter: OpenInterpreter, text: str) -> None:
-    """`>>> code`: in the Python runtime that the model uses."""
-    code = own_blocks.python_of(text)
+def run_code(terminal: Terminal, interpreter: OpenInterpreter, line: str) -> None:
+    """`!command`, `%% command` and `>>> code`, in the runtime that the model uses; it does not see those with %%."""
+    if line.startswith(">>>"):
+        language, code, example = "python", own_blocks.python_of(line), "the code after the sign, as in >>> 1 + 1"
+    else:
+        code = line.removeprefix("!" if line.startswith("!") else "%%").strip()
+        language, example = "shell", "the command after the sign, as in !ls"
     if not code.strip():
-        raise UsageError("Write the code after the sign, as in >>> 1 + 1.")
-    for _ in show_block(terminal, interpreter, own_blocks.run_own_block(interpreter, "python", code)):
+        raise UsageError(f"Write {example}.")
+    shared = False if line.startswith("%%") else None
+    for _ in show_block(terminal, interpreter, own_blocks.run_own_block(interpreter, language, code, shared)):
         pass

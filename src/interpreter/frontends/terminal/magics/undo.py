@@ -19,7 +19,7 @@ from interpreter.frontends.terminal.render.ansi import cells, clip, visible
 from interpreter.frontends.terminal.render.notes import Touch, diff_rows, grouped
 from interpreter.frontends.terminal.terminal import in_notebook
 from interpreter.frontends.terminal.turn import follow
-from interpreter.frontends.terminal.widgets import Picker
+from interpreter.frontends.terminal.widgets import search_row
 from interpreter.runtimes.state import Restored
 from interpreter.session import APPROVE, KEEP, REFUSE, Answer, Question
 from interpreter.session.checkpoints import PARTS, Part, UndoKind, UndoPlan, UndoResult
@@ -28,7 +28,6 @@ from interpreter.workspace.tree import repository_of
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.frontends.terminal.terminal import Terminal
-    from interpreter.messages import Message
     from interpreter.session.checkpoints import Checkpoint
     from interpreter.workspace import Step
 
@@ -87,15 +86,8 @@ def parse(argument: str) -> Wanted:
     return wanted
 
 
-def undo(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    _move(terminal, interpreter, argument, "undo")
-
-
-def redo(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    _move(terminal, interpreter, argument, "redo")
-
-
-def _move(terminal: Terminal, interpreter: OpenInterpreter, argument: str, kind: UndoKind) -> None:
+def move(kind: UndoKind, terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    """%undo and %redo."""
     wanted = parse(argument)
     count = 1 if wanted.place in ("", NOW) else int(wanted.place)
     if count < 1:
@@ -106,28 +98,24 @@ def _move(terminal: Terminal, interpreter: OpenInterpreter, argument: str, kind:
 
 def rewind(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     wanted = parse(argument)
-    name = wanted.place or _choose(terminal, interpreter)
-    if name:
-        plan = plan_restore(interpreter, None if name == NOW else int(name), wanted.parts)
-        _perform(terminal, interpreter, plan, "restore", wanted.yes)
-
-
-def _choose(terminal: Terminal, interpreter: OpenInterpreter) -> str:
-    """Let the user choose a checkpoint; empty if they choose none, or can only look at the list."""
-    checkpoints = CheckpointList(interpreter)
-    if not checkpoints.places:
-        raise UndoError("There is nothing to go back to yet.")
-    if terminal.plain or not terminal.tty.can_type:
-        width = terminal.tty.size()[0] - 1
-        listed = [checkpoints.drawn(number, width).rstrip() for number in range(len(checkpoints.places))]
-        terminal.display.line("\n".join([*listed, "%rewind NUMBER goes there: to the moment before that."]))
-        return ""
-    picker = Picker("Go back to before what?", checkpoints.searched(), checkpoints.drawn)
-    try:
-        return checkpoints.name(checkpoints.places[picker.choose(terminal.tty)])
-    except KeyboardInterrupt:
-        terminal.display.line("Nothing was changed.")
-        return ""
+    name = wanted.place
+    if not name:
+        checkpoints = CheckpointList(interpreter)
+        if not checkpoints.places:
+            raise UndoError("There is nothing to go back to yet.")
+        if terminal.plain or not terminal.tty.can_type:
+            width = terminal.tty.size()[0] - 1
+            listed = [checkpoints.drawn(number, width).rstrip() for number in range(len(checkpoints.places))]
+            terminal.display.line("\n".join([*listed, "%rewind NUMBER goes there: to the moment before that."]))
+            return
+        try:
+            chosen = search_row(terminal.tty, "Go back to before what?", checkpoints.searched(), checkpoints.drawn)
+        except KeyboardInterrupt:
+            terminal.display.line("Nothing was changed.")
+            return
+        name = checkpoints.name(checkpoints.places[chosen])
+    plan = plan_restore(interpreter, None if name == NOW else int(name), wanted.parts)
+    _perform(terminal, interpreter, plan, "restore", wanted.yes)
 
 
 # -- carrying out a plan -------------------------------------------------------------------------------------------
@@ -199,24 +187,20 @@ class _Asking:
                 f"{name} was changed by somebody else since. From what is there to what would be restored:"
             )
             show_difference(self._terminal, self._interpreter.timeline.drift_diff(plan, step.path), _DRIFT_LINES)
-            match self._choice("deletes" if step.want is None else "restores", len(left)):
-                case "r":
-                    overwrite.add(step.path)
-                case "a":
-                    return overwrite | set(left)
-                case "n":
-                    return overwrite
+            verb = "deletes" if step.want is None else "restores"
+            more = f", a restores all {len(left)}, n keeps all {len(left)}" if len(left) > 1 else ""
+            known = ("k", "keep", "r", "restore", *(("a", "all", "n", "none") if more else ()))
+            word = ""
+            while word not in known:
+                answer = self._terminal.ask(f"k keeps it as it is, r {verb} it{more}. [k] ", guarded=True)
+                if answer is None:
+                    raise EOFError
+                word = answer.strip().lower() or "k"
+            if word[0] == "r":
+                overwrite.add(step.path)
+            elif word[0] in "an":
+                return overwrite | set(left if word[0] == "a" else ())
         return overwrite
-
-    def _choice(self, verb: str, left: int) -> str:
-        more = f", a restores all {left}, n keeps all {left}" if left > 1 else ""
-        while True:
-            answer = self._terminal.ask(f"k keeps it as it is, r {verb} it{more}. [k] ", guarded=True)
-            if answer is None:
-                raise EOFError
-            word = answer.strip().lower() or "k"
-            if word in ("k", "keep", "r", "restore") or (left > 1 and word in ("a", "all", "n", "none")):
-                return word[0]
 
 
 def show_difference(terminal: Terminal, text: str, most: int | None = None) -> int:
@@ -234,23 +218,21 @@ def show_difference(terminal: Terminal, text: str, most: int | None = None) -> i
 
 def lines(plan: UndoPlan) -> list[str]:
     """What a plan would change, part by part, and what it leaves out."""
-    messages = _some([_preview(message) for message in plan.messages], _MESSAGES, "messages")
+    messages = []
+    for message in plan.messages:
+        content = message.get("content")
+        text = content if isinstance(content, str) else json.dumps(content, default=str)
+        text = _RULED.sub("", " ".join(text.split()))
+        text = text if len(text) <= PREVIEW else text[:PREVIEW] + "..."
+        messages.append(f"{message.get('role', '')} {message.get('type', '')}: {text}")
     files = list(_file_lines(plan))
     return [
-        *(f"  {row}" for row in messages),
+        *(f"  {row}" for row in _some(messages, _MESSAGES, "messages")),
         *(["Files:"] if files else ()),
         *(f"  {row}" for row in files),
         *_variable_lines(plan),
         *_some([f"Not covered: {note}" for note in plan.notes], _SENTENCES, "notes"),
     ]
-
-
-def _preview(message: Message) -> str:
-    content = message.get("content")
-    text = content if isinstance(content, str) else json.dumps(content, default=str)
-    text = _RULED.sub("", " ".join(text.split()))
-    text = text if len(text) <= PREVIEW else text[:PREVIEW] + "..."
-    return f"{message.get('role', '')} {message.get('type', '')}: {text}"
 
 
 def _some(rows: Sequence[str], most: int, what: str) -> list[str]:
@@ -368,19 +350,23 @@ class CheckpointList:
 
     def _gist(self, place: int) -> str:
         """What would be restored, in few words, without reading the disk."""
-        timeline = self._timeline
+        timeline, files, variables = self._timeline, set[str](), False
         if all(here == place for here in timeline.places.values()):
             return "here"
         first, last = sorted((place, timeline.places["files"]))
-        files = {path for point in timeline.checkpoints[first:last] for path in self._paths_of(point)}
+        for point in timeline.checkpoints[first:last]:
+            files |= self._paths_of(point)
         first, last = sorted((place, timeline.places["variables"]))
-        variables = any(self._can_restore_variables(point) for point in timeline.checkpoints[first:last])
+        for point in timeline.checkpoints[first:last]:
+            if point.mark and point.language:  # and its block ran in a runtime that can be rewound
+                found = self._computer.get_language(point.language)
+                name = found.name if found is not None else point.language
+                variables = variables or name in point.mark.states
         parts = [_counted(abs(self._message_count - timeline.at(place)), "message"), _counted(len(files), "file")]
         parts += ["variables"] if variables else []
         return ", ".join(filter(None, parts)) or "nothing"
 
     def _paths_of(self, point: Checkpoint) -> frozenset[str]:
-        """The files that its block changed."""
         if point.id not in self._paths:
             changes = self._timeline.changes(point.id) if point.kind != "turn" else None
             pairs = changes.pairs if changes is not None else {}
@@ -389,13 +375,6 @@ class CheckpointList:
             ]
             self._paths[point.id] = frozenset(repository_of(path) or path for path in files)
         return self._paths[point.id]
-
-    def _can_restore_variables(self, point: Checkpoint) -> bool:
-        """Whether its block ran in a runtime that can be rewound."""
-        if not (point.mark and point.language):
-            return False
-        found = self._computer.get_language(point.language)
-        return (found.name if found is not None else point.language) in point.mark.states
 
 
 def labelled(point: Checkpoint) -> str:

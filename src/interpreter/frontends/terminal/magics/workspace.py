@@ -38,12 +38,22 @@ _VERBS = {"create": "create", "restore": "change", "delete": "delete", "attribut
 
 
 def diff(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    words = argument.split()
+    words, display = argument.split(), terminal.display
     numbers = [word for word in words if word != "--all"]
     if len(numbers) > 1 or (numbers and not re.fullmatch("-?[0-9]+", numbers[0])):
         raise UndoError("Write a number, as in %diff 4: %rewind lists them.")
     for point in _blocks(interpreter, int(numbers[0]) if numbers else None):
-        _show_changes(terminal, interpreter, point, None if "--all" in words else _DIFF_LINES)
+        found = interpreter.timeline.diff(point.id)
+        display.line(f"{point.id}  {labelled(point).strip()}")
+        if not found:
+            display.line("It changed no files of the workspace.")
+        inside_git = Counter(folder for path in found if (folder := repository_of(path)) is not None)
+        for folder, count in inside_git.items():
+            display.line(f"{folder}: {count} changes of git's own")
+        for path, text in found.items():
+            most = None if "--all" in words else _DIFF_LINES
+            if repository_of(path) is None and show_difference(terminal, text, most):
+                display.line(f"%diff {point.id} --all shows all of {path}.")
 
 
 def _blocks(interpreter: OpenInterpreter, number: int | None) -> list[Checkpoint]:
@@ -62,19 +72,6 @@ def _blocks(interpreter: OpenInterpreter, number: int | None) -> list[Checkpoint
     if end == 0:
         raise UndoError("No block ran in that turn.")
     return rest[:end]
-
-
-def _show_changes(terminal: Terminal, interpreter: OpenInterpreter, point: Checkpoint, most: int | None) -> None:
-    found = interpreter.timeline.diff(point.id)
-    terminal.display.line(f"{point.id}  {labelled(point).strip()}")
-    if not found:
-        terminal.display.line("It changed no files of the workspace.")
-    inside_git = Counter(folder for path in found if (folder := repository_of(path)) is not None)
-    for folder, count in inside_git.items():
-        terminal.display.line(f"{folder}: {count} changes of git's own")
-    for path, text in found.items():
-        if repository_of(path) is None and show_difference(terminal, text, most):
-            terminal.display.line(f"%diff {point.id} --all shows all of {path}.")
 
 
 def why(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -119,7 +116,6 @@ def _origin(interpreter: OpenInterpreter, point: Checkpoint, what: str) -> Itera
 
 
 def _request(interpreter: OpenInterpreter, point: Checkpoint) -> str:
-    """The user's message that the block answers."""
     before = [each for each in interpreter.timeline.checkpoints if each.id < point.id and each.kind == "turn"]
     if not before:
         return "(not known)"

@@ -69,17 +69,25 @@ class ProgramText:
             self._write(text)
             return
         for token in _TOKEN.finditer(text):
+            escape = token["escape"] or ""
             if token["text"]:
                 self._write(token["text"])
-            elif token["escape"]:
-                self._obey(token["escape"])
-            elif token["control"] == "\r":
+            elif token["control"] == "\r" or escape in ("\x1b[2K", "\x1b[G", "\x1b[1G", "\x1b[0G"):
                 self._returned = True
             elif token["control"] == "\b" and self._parts and not self._parts[-1].startswith("\x1b"):
                 self._parts[-1] = self._parts[-1][:-1]
                 self._length = max(0, self._length - 1)
                 if not self._parts[-1]:
                     self._parts.pop()
+            elif self._color and SGR.fullmatch(escape):
+                if self._returned:
+                    self._restart()
+                is_reset = not escape[2:-1].lstrip("0")
+                self._styles = [] if is_reset else [*self._styles, escape][-_STYLES_KEPT:]
+                self._parts.append(escape)
+                self._styled = True
+            elif escape in ("\x1b[K", "\x1b[0K") and self._returned:
+                self._restart()
 
     def _write(self, text: str) -> None:
         if self._returned:
@@ -89,21 +97,6 @@ class ProgramText:
             text = text[: self._limit - self._length]
         self._parts.append(text)
         self._length += len(text)
-
-    def _obey(self, escape: str) -> None:
-        if SGR.fullmatch(escape):
-            if not self._color:
-                return
-            if self._returned:
-                self._restart()
-            is_reset = not escape[2:-1].lstrip("0")
-            self._styles = [] if is_reset else [*self._styles, escape][-_STYLES_KEPT:]
-            self._parts.append(escape)
-            self._styled = True
-        elif escape in ("\x1b[2K", "\x1b[G", "\x1b[1G", "\x1b[0G"):
-            self._returned = True
-        elif escape in ("\x1b[K", "\x1b[0K") and self._returned:
-            self._restart()
 
     def _restart(self) -> None:
         """Begin the line again, as after a carriage return."""

@@ -169,10 +169,21 @@ class Display:
 
     def _console(self, chunk: Chunk) -> None:
         output, content, mime = self._running(), chunk["content"], chunk.get("mime")
-        if chunk.get("format") == "active_line":
-            if content is None:
-                self._block_over(output, chunk)
-            elif self.show_active_line:
+        if chunk.get("format") == "active_line" and content is None:
+            elapsed, silent = self._clock() - self._began, output.empty
+            self._put(output.close(chunk.get("truncated")))
+            explained = self.languages.describe(self._language).explains_failures
+            ending = notes.ending(dict(chunk), elapsed, silent, explained)
+            files = self._take_files_note()
+            if ending and not (files and ending == notes.NO_OUTPUT):
+                good = chunk.get("ended", "done") in ("done", "background") and not chunk.get("exit_code")
+                self._put([self.theme.paint(ending, "hint" if good else "error")])
+            if files:
+                self._put([self.theme.paint(files, "hint")])
+            self._view = None
+            self.status.begin("thinking", self._clock(), self.model)
+        elif chunk.get("format") == "active_line":
+            if self.show_active_line:
                 self.status.detail = self._active(content)
         elif mime == "text/markdown":
             view = MarkdownView(self.theme, self.screen.width)
@@ -245,21 +256,6 @@ class Display:
         """A picture that the user attached or asked for."""
         self.show({"role": "computer", "type": "image", "format": "path", "content": path})
         self.flush()
-
-    def _block_over(self, output: OutputView, chunk: Chunk) -> None:
-        elapsed = self._clock() - self._began
-        silent = output.empty
-        self._put(output.close(chunk.get("truncated")))
-        explained = self.languages.describe(self._language).explains_failures
-        ending = notes.ending(dict(chunk), elapsed, silent, explained)
-        files = self._take_files_note()
-        if ending and not (files and ending == notes.NO_OUTPUT):
-            good = chunk.get("ended", "done") in ("done", "background") and not chunk.get("exit_code")
-            self._put([self.theme.paint(ending, "hint" if good else "error")])
-        if files:
-            self._put([self.theme.paint(files, "hint")])
-        self._view = None
-        self.status.begin("thinking", self._clock(), self.model)
 
     def tell_files(self) -> None:
         """Say what a block did to files, if its end is not shown."""

@@ -245,32 +245,46 @@ def sixel_escape(image: Image, colors: int) -> str:
         parts.append(f"#{number};2;{red};{green};{blue}")
     for top in range(0, height, _SIXEL_BAND):
         rows = [pixels[at : at + width] for at in range(top * width, min(top + _SIXEL_BAND, height) * width, width)]
-        passes = [_sixel_pass(rows, width, color) for color in sorted(set(b"".join(rows)))]
+        passes = []
+        for color in sorted(set(b"".join(rows))):  # `translate` and big integers do the work on the pixels
+            table = bytes(number == color for number in range(256))
+            bits = int.from_bytes(b"?" * width, "big")
+            for number, row in enumerate(rows):
+                bits += int.from_bytes(row.translate(table), "big") << number
+            line = bits.to_bytes(width, "big").rstrip(b"?")
+            line = _SIXEL_RUN.sub(lambda run: b"!%d%c" % (len(run[0]), run[1][0]), line)
+            passes.append(b"#%d" % color + line)
         parts += [b"$".join(passes).decode("ascii"), "-"]
     parts[-1] = "\x1b\\"
     return "".join(parts)
 
 
-def _sixel_pass(rows: list[bytes], width: int, color: int) -> bytes:
-    """One line of sixels. `translate` and big integers do the work on the pixels."""
-    table = bytes(number == color for number in range(256))
-    bits = int.from_bytes(b"?" * width, "big")
-    for number, row in enumerate(rows):
-        bits += int.from_bytes(row.translate(table), "big") << number
-    line = bits.to_bytes(width, "big").rstrip(b"?")
-    return b"#%d" % color + _SIXEL_RUN.sub(lambda run: b"!%d%c" % (len(run[0]), run[1][0]), line)
-
-
 def block_rows(image: Image, columns: int, rows: int, colors: int) -> list[str]:
     """Half blocks: two pixels above each other in every cell, for terminals without graphics."""
     from PIL import ImageFilter, ImageStat
-    from PIL.Image import Resampling
+    from PIL.Image import Dither, Resampling, new
 
     shrinks = image.size[0] / columns
     if shrinks >= 2 and ImageStat.Stat(image.convert("L")).mean[0] >= 200:
         # A drawing on white paper gets thicker lines: thin ones would be lost in so few pixels.
         image = image.filter(ImageFilter.MinFilter(3 if shrinks < 8 else 5))
-    codes = _pixel_codes(image.resize((columns, rows * 2), Resampling.LANCZOS), colors)
+    image = image.resize((columns, rows * 2), Resampling.LANCZOS)
+    # For every pixel the codes that make it the colour of the text and of the background.
+    if colors >= TRUE_COLOR:
+        data = image.tobytes()
+        rgb = [tuple(data[at : at + 3]) for at in range(0, len(data), 3)]
+        codes = [(f"38;2;{r};{g};{b}", f"48;2;{r};{g};{b}") for r, g, b in rgb]
+    else:
+        palette, known = list(_SIXTEEN), [(f"{base + n}", f"{base + 10 + n}") for base in (30, 90) for n in range(8)]
+        if colors >= 256:
+            palette = [(r, g, b) for r in _CUBE_LEVELS for g in _CUBE_LEVELS for b in _CUBE_LEVELS]
+            palette += [(8 + 10 * n, 8 + 10 * n, 8 + 10 * n) for n in range(24)]
+            known = [(f"38;5;{16 + n}", f"48;5;{16 + n}") for n in range(len(palette))]
+        holder, flat = new("P", (1, 1)), [value for color in palette for value in color]
+        holder.putpalette(flat + flat[-3:] * (256 - len(palette)))
+        # No dithering: dots would hide the lines of a plot.
+        nearest = image.quantize(palette=holder, dither=Dither.NONE).tobytes()
+        codes = [known[min(number, len(palette) - 1)] for number in nearest]
     lines: list[str] = []
     for top in range(0, rows * 2 * columns, 2 * columns):
         parts: list[str] = []
@@ -283,28 +297,3 @@ def block_rows(image: Image, columns: int, rows: int, colors: int) -> list[str]:
             last = style
         lines.append("".join(parts) + RESET)
     return lines
-
-
-def _pixel_codes(image: Image, colors: int) -> list[tuple[str, str]]:
-    """For every pixel the codes that make it the colour of the text and of the background."""
-    if colors >= TRUE_COLOR:
-        data = image.tobytes()
-        rgb = [tuple(data[at : at + 3]) for at in range(0, len(data), 3)]
-        return [(f"38;2;{r};{g};{b}", f"48;2;{r};{g};{b}") for r, g, b in rgb]
-    if colors >= 256:
-        cube = [(r, g, b) for r in _CUBE_LEVELS for g in _CUBE_LEVELS for b in _CUBE_LEVELS]
-        greys = [(8 + 10 * n, 8 + 10 * n, 8 + 10 * n) for n in range(24)]
-        return [(f"38;5;{16 + n}", f"48;5;{16 + n}") for n in _nearest_colors(image, cube + greys)]
-    sixteen = [(f"{base + n}", f"{base + 10 + n}") for base in (30, 90) for n in range(8)]
-    return [sixteen[n] for n in _nearest_colors(image, list(_SIXTEEN))]
-
-
-def _nearest_colors(image: Image, palette: list[tuple[int, int, int]]) -> bytes:
-    """For every pixel the number of the nearest colour. No dithering: dots would hide the lines of a plot."""
-    from PIL.Image import Dither, new
-
-    holder = new("P", (1, 1))
-    flat = [value for color in palette for value in color]
-    holder.putpalette(flat + flat[-3:] * (256 - len(palette)))
-    numbers = image.quantize(palette=holder, dither=Dither.NONE).tobytes()
-    return bytes(min(number, len(palette) - 1) for number in numbers)

@@ -166,8 +166,12 @@ class MarkdownView:
         elif piece.kind == "item" and (found := _MARKER.match(source)):
             source = source[found.end() :]
             marker = theme.symbol("bullet") if found[1] in "-*+" else found[1]
-        if unfinished:
-            source = _close_spans(source)
+        if unfinished:  # an open emphasis or code span is closed, so that it does not jump later
+            tail = source.rpartition("\n")[2]
+            if tail.count("`") % 2:
+                source += "`"
+            elif tail.count("**") % 2:
+                source = source[:-2] if tail.endswith("**") else source.removesuffix("*") + "**"
         text = _inline(source, theme, style)
         if not marker:
             return rich_rows(text, width, theme)
@@ -353,6 +357,7 @@ def _inline(source: str, theme: Theme, base: str = "") -> Text:
 
 
 def _styled(tokens: list[Token], theme: Theme, base: str = "") -> Text:
+    from rich.style import Style
     from rich.text import Text
 
     text = Text(style=base)
@@ -365,7 +370,15 @@ def _styled(tokens: list[Token], theme: Theme, base: str = "") -> Text:
             styles.append(theme.rich_style("link"))
         elif token.type == "link_close":
             styles.pop()
-            _add_address(text, *links.pop(), theme)
+            address, start = links.pop()
+            words = text.plain[start:]
+            clickable = safe_address(address) if theme.links else ""
+            if clickable:
+                text.stylize(Style(link=clickable), start)
+            # Name the address behind the words if it cannot be clicked or if they might deceive.
+            is_plain = clickable and not _LIKE_ADDRESS.search(words)
+            if address and not is_plain and address.removeprefix("mailto:") != words:
+                text.append(f" ({address})", theme.rich_style("hint"))
         elif name in _SPANS:
             styles.append(_SPANS[name]) if token.nesting > 0 else styles.pop()
         elif name in ("softbreak", "hardbreak"):
@@ -377,29 +390,6 @@ def _styled(tokens: list[Token], theme: Theme, base: str = "") -> Text:
         else:
             text.append(token.content, style)
     return text
-
-
-def _add_address(text: Text, address: str, start: int, theme: Theme) -> None:
-    """Make the words a link. Name the address behind them if it cannot be clicked or if they might deceive."""
-    from rich.style import Style
-
-    words = text.plain[start:]
-    clickable = safe_address(address) if theme.links else ""
-    if clickable:
-        text.stylize(Style(link=clickable), start)
-    plain = clickable and not _LIKE_ADDRESS.search(words)
-    if address and not plain and address.removeprefix("mailto:") != words:
-        text.append(f" ({address})", theme.rich_style("hint"))
-
-
-def _close_spans(source: str) -> str:
-    """An unfinished text with its open emphasis or code span closed, so that it does not jump later."""
-    tail = source.rpartition("\n")[2]
-    if tail.count("`") % 2:
-        return source + "`"
-    if tail.count("**") % 2:
-        return source.removesuffix("*") + "**" if not tail.endswith("**") else source[:-2]
-    return source
 
 
 def rich_rows(renderable: Any, width: int, theme: Theme) -> list[str]:

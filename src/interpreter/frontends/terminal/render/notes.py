@@ -110,7 +110,6 @@ def retry_reason(content: dict[str, Any]) -> str:
 
 
 def _scan_note(content: dict[str, Any]) -> str:
-    """The result of a scan, with a line for each finding."""
     from interpreter.policy.scanners import Finding
 
     findings, tools = content.get("findings") or [], " and ".join(content.get("tools") or ())

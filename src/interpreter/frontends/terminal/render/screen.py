@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.render.notes import duration
@@ -62,7 +62,8 @@ class Screen:
         height = len(old)
         if old and self._width != width:
             same = 0
-            if reflows(os.environ):
+            # The few terminals that do not wrap old lines again when their width changes are known.
+            if "XTERM_VERSION" not in os.environ and os.environ.get("TERM", "") not in ("linux", "vt100", "vt220"):
                 height = sum(max(1, -(-cells(row) // width)) for row in old)
             height = min(height, lines)
         elif same < len(old) and same == len(target) and has_open:
@@ -73,11 +74,6 @@ class Screen:
             return ("\r\n" if old and (rest or not has_open) else "") + text
         up = height - 1 - same
         return (f"\x1b[{up}A" if up > 0 else "") + "\r\x1b[J" + text
-
-
-def reflows(environ: Mapping[str, str]) -> bool:
-    """Whether the terminal wraps old lines again when its width changes. The few that do not are known."""
-    return "XTERM_VERSION" not in environ and environ.get("TERM", "") not in ("linux", "vt100", "vt220")
 
 
 class Status:

@@ -65,24 +65,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def hook(shell: str) -> str:
-    """The lines for the shell's rc file."""
-    return (Path(__file__).parent / f"hook.{shell}").read_text(encoding="utf-8").rstrip("\n")
-
-
 def _run(arguments: list[str]) -> int:
+    """Ask the model, and run what it proposes if the user says yes. Nothing is kept."""
     if arguments[:1] == ["--record"]:
-        from interpreter.frontends.terminal.wtf.recorder import record
+        from interpreter.frontends.wtf.recorder import record
 
         return record(arguments[1:])
     if arguments[:1] in (["--help"], ["-h"]):
         print(USAGE)
         return 0
-    piped = ""
-    if sys.stdin is not None and not sys.stdin.isatty():
-        from interpreter.frontends.start import piped_text
+    from interpreter.frontends.start import configured, piped_text, say
 
-        piped = piped_text()
+    piped = piped_text() if sys.stdin is not None and not sys.stdin.isatty() else ""
     failure = last_failure(os.environ, piped)
     if not (failure.command or failure.output):
         print(_NOTHING, file=sys.stderr)
@@ -91,14 +85,8 @@ def _run(arguments: list[str]) -> int:
         arguments.remove("--show")
         print(message_for(failure, " ".join(arguments)))
         return 0
-    return _explain(failure, arguments)
-
-
-def _explain(failure: Failure, arguments: list[str]) -> int:
-    """Ask the model, and run what it proposes if the user says yes. Nothing is kept."""
     from interpreter.frontends.flags import parse
     from interpreter.frontends.headless.run import Said
-    from interpreter.frontends.start import configured, say
     from interpreter.frontends.terminal.terminal import Terminal
 
     has_flags = bool(arguments) and arguments[0].startswith("-")
@@ -178,9 +166,9 @@ def last_failure(environ: Mapping[str, str], piped: str = "") -> Failure:
     if piped.strip():
         output = piped.strip("\n")
     elif path := environ.get(RECORDING):
-        from interpreter.frontends.terminal.wtf.recorder import read_ring
+        from interpreter.frontends.wtf.recorder import read_recording
 
-        output = recorded_output(read_ring(path).decode("utf-8", "replace"), status)
+        output = recorded_output(read_recording(path).decode("utf-8", "replace"), status)
     elif environ.get("TMUX") and environ.get("TMUX_PANE"):
         output = _tmux_output(command, environ["TMUX_PANE"])
     return Failure(
