@@ -14,6 +14,7 @@ from interpreter.app.models import Source, models_without_key, usable_models
 from interpreter.config import profiles
 from interpreter.config.setting import Setting, from_environment, origins
 from interpreter.config.settings import SETTINGS
+from interpreter.frontends.wtf import hook
 from interpreter.host import processes
 from interpreter.llm.local.weights import models_folder
 from interpreter.llm.providers import saved_keys
@@ -47,8 +48,7 @@ def run_command(parsed: Parsed) -> int:
         name = parsed.actions["reset_profile"]
         print("\n".join(profiles.reset(name if isinstance(name, str) else None)))
     elif "shell_hook" in parsed.actions:
-        hook = Path(__file__).parent / "wtf" / f"hook.{parsed.actions['shell_hook']}"
-        print(hook.read_text(encoding="utf-8").rstrip("\n"))
+        print(hook(parsed.actions["shell_hook"]))
     return 0
 
 

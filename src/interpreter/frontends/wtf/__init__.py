@@ -65,6 +65,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
+def hook(shell: str) -> str:
+    """The lines for the shell's rc file."""
+    return (Path(__file__).parent / f"hook.{shell}").read_text(encoding="utf-8").rstrip("\n")
+
+
 def _run(arguments: list[str]) -> int:
     """Ask the model, and run what it proposes if the user says yes. Nothing is kept."""
     if arguments[:1] == ["--record"]:
