@@ -164,8 +164,7 @@ def test_the_window_may_be_what_a_server_on_this_machine_tells(talk: Any) -> Non
     with RoutedServer(routes) as server:
         interpreter, _ = talk(model="local-model")
         interpreter.llm.api_base = server.address + "/v1"
-        limits = interpreter.llm._limits()
-        asked = [limits.window(100), limits.window(5000), limits.window(6000)]
+        asked = [interpreter.llm.window(tokens) for tokens in (100, 5000, 6000)]
     assert asked == [None, 8000, 8000]
     assert server.paths() == ["GET /v1/models"]
 
@@ -337,26 +336,23 @@ def test_a_servers_count_stands_for_all_it_has_read() -> None:
     context = Context()
     old = {"role": "user", "content": "x" * 4000}
     new = {"role": "assistant", "content": "y" * 4000}
-    assert context.size(params(old)).estimated
+    assert context.size(params(old)) == 1004
     context.learn(params(old), {"input_tokens": 2008, "estimated": False})
-    assert (context.size(params(old)).tokens, context.size(params(old)).estimated) == (2008, False)
-    size = context.size(params(old, new))
-    assert (size.tokens, size.estimated) == (4016, True)
-    counted = context.size(params(old, new), lambda text: 1500 if text == "y" * 4000 else None)
-    assert (counted.tokens, counted.estimated) == (2008 + 1500 + 4, False)
+    assert context.size(params(old)) == 2008
+    assert context.size(params(old, new)) == 4016
 
 
 def test_another_beginning_or_model_is_estimated() -> None:
     context = Context()
-    context.learn(params({"role": "user", "content": "x" * 4000}), {"input_tokens": 1004})
-    assert context.size(params({"role": "user", "content": "z" * 4000})).estimated
-    assert context.size({**params({"role": "user", "content": "x" * 4000}), "model": "n"}).estimated
+    context.learn(params({"role": "user", "content": "x" * 4000}), {"input_tokens": 2008})
+    assert context.size(params({"role": "user", "content": "z" * 2000})) == 1008
+    assert context.size({**params({"role": "user", "content": "x" * 4000}), "model": "n"}) == 1004
 
 
 def test_a_count_that_cannot_be_of_this_request_is_not_believed() -> None:
     context = Context()
     context.learn(params({"role": "user", "content": "x" * 4000}), {"input_tokens": 3})
-    assert context.size(params({"role": "user", "content": "x" * 4000})).tokens == 1004
+    assert context.size(params({"role": "user", "content": "x" * 4000})) == 1004
 
 
 def test_a_model_whose_tokens_are_short_is_compacted_in_time(talk: Any) -> None:
@@ -365,14 +361,6 @@ def test_a_model_whose_tokens_are_short_is_compacted_in_time(talk: Any) -> None:
     interpreter.messages = history(8)  # 4,500 tokens by our estimate
     assert told(interpreter, "And now?") == []
     assert told(interpreter, LONG)
-
-
-def test_llama_cpp_counts_what_is_new(talk: Any) -> None:
-    with RoutedServer({"POST /tokenize": as_json({"tokens": list(range(77))})}) as server:
-        interpreter, _ = talk(model="local-model")
-        interpreter.llm.api_base = server.address + "/v1"
-        assert interpreter.llm._limits().count("some text") == 77
-    assert server.asked[0].body == {"content": "some text"}
 
 
 # -- any conversation ------------------------------------------------------------------------------------------

@@ -184,6 +184,7 @@ def test_a_report_never_makes_a_model_step_up() -> None:
     assessment = Assessment()
     where = (OWN, "http://localhost:1/v1")
     assessment.failed(*where, "repeated itself")
-    assessment.report(*where, lambda: 70.0)
+    assert assessment.wants_size(*where)
+    assessment.sizes[where] = 70.0
     assert assessment.profile(*where).name == "short"
     assert not assessment.tries_tools(*where)

@@ -117,7 +117,7 @@ def test_ollama_is_started_and_waited_for(tmp_path: Path, monkeypatch: pytest.Mo
     server = look(kind, {})
     assert server is not None
     assert [model.name for model in server.models] == ["tiny"]
-    started.close()
+    started.child.close()
     assert look(kind, {}) is None
 
 
@@ -138,4 +138,4 @@ def test_a_llamafile_of_the_models_folder_is_started() -> None:
     server = look(started.kind, {})
     assert server is not None
     assert server.model_string(server.models[0]) == "openai/tiny"
-    started.close()
+    started.child.close()

@@ -74,7 +74,7 @@ def test_another_window_is_another_engine_and_the_old_one_goes(small: Path) -> N
     first = engine.running(small, 1024)
     second = engine.running(small, 2048)
     assert second is not first
-    assert not first.alive
+    assert not first.child.alive
 
 
 def test_a_conversation_that_is_too_long_is_told_by_its_kind(small: Path) -> None:
@@ -91,7 +91,7 @@ def test_an_engine_that_died_comes_back_with_the_next_question(small: Path) -> N
     for process in psutil.Process(served.child.pid).children(recursive=True):
         process.kill()
         process.wait(60)
-    assert not served.alive
+    assert not served.child.alive
     assert list(interpreter.llm.run([SYSTEM, SAY_HI]))
 
 
@@ -115,7 +115,7 @@ def test_a_cancelled_answer_leaves_the_engine_alone(small: Path) -> None:
             interpreter.llm.cancel()
     served = engine.loaded()
     assert served is not None
-    assert served.alive
+    assert served.child.alive
     assert list(interpreter.llm.run([SYSTEM, SAY_HI]))
     assert engine.loaded() is served
 

@@ -56,7 +56,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             subprocess.run(argv, check=True, capture_output=True, timeout=200)
             yield kind.address
         finally:
-            started.close()
+            started.child.close()
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import accumulate
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from interpreter.errors import ContextTooLongError, ModelError, RequestRefusedError
 from interpreter.messages import EPHEMERAL, Chunk, Message
@@ -366,13 +366,6 @@ _PLAUSIBLE = (0.3, 4.0)  # a server's count divided by ours; outside this range,
 _TIGHTENINGS = 2
 
 
-class Size(NamedTuple):
-    """How many tokens a request has; `estimated` unless a server has counted all of it."""
-
-    tokens: int
-    estimated: bool
-
-
 @dataclass(frozen=True)
 class _Counted:
     """A request that a server has counted."""
@@ -381,16 +374,6 @@ class _Counted:
     messages: list[dict[str, Any]]
     tokens: int
     ratio: float  # of its count to our estimate
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a request has to fit into."""
-
-    window: Callable[[int], int | None]  # the model's window if it is known, for about so many tokens
-    count: Callable[[str], int | None]  # tokens of a text, as the server counts; None if it doesn't say
-    runtimes: Runtimes
-    vision: bool = False
 
 
 class Context:
@@ -402,20 +385,15 @@ class Context:
         self._counted: _Counted | None = None
         self._ceilings: dict[Place, int] = {}  # below what a server has refused
 
-    def size(self, params: Params, count: Callable[[str], int | None] | None = None) -> Size:
-        """What a server counted of the request, and an estimate of what is new in it."""
+    def size(self, params: Params) -> int:
+        """How many tokens a request has: what a server counted of it, and an estimate of what is new in it."""
         counted, messages = self._counted, params["messages"]
-        if counted is not None and counted.place != _place(params):
-            counted = None
-        ratio = counted.ratio if counted else 1.0
-        known = len(counted.messages) if counted else 0
-        if counted is None or messages[:known] != counted.messages:
-            exact = _count(messages, count)
-            return Size(round(estimate_request(params) * ratio) if exact is None else exact, True)
-        new = messages[known:]
-        exact = _count(new, count)
-        more = round(estimate_messages(new) * ratio) if exact is None else exact
-        return Size(counted.tokens + more, bool(new) and exact is None)
+        if counted is None or counted.place != _place(params):
+            return estimate_request(params)
+        known = len(counted.messages)
+        if messages[:known] != counted.messages:
+            return round(estimate_request(params) * counted.ratio)
+        return counted.tokens + round(estimate_messages(messages[known:]) * counted.ratio)
 
     def used(self, messages: Sequence[Message], system: str) -> int:
         """About how many tokens a request with these messages has, based on the last request."""
@@ -455,32 +433,37 @@ class Fitting:
     """One request: made to fit before it is sent, and again if the server finds it too long."""
 
     def __init__(
-        self, context: Context, messages: Sequence[Message], make: Callable[[Cut | None], Params], limits: Limits
+        self,
+        context: Context,
+        messages: Sequence[Message],
+        make: Callable[[Cut | None], Params],
+        window: Callable[[int], int | None],  # the model's window if it is known, for about so many tokens
+        runtimes: Runtimes,
+        vision: bool,
     ) -> None:
-        self._context, self._messages, self._make, self._limits = context, messages, make, limits
+        self._context, self._messages, self._make = context, messages, make
+        self._runtimes, self._vision = runtimes, vision
         if context.cut is not None and not context.cut.holds(messages):
             context.cut = None
         self._tightened = 0
         self.status: Chunk | None = None  # a compaction that was just made, for the user
         self.params = make(context.cut)
         self._size = context.size(self.params)
-        self._window = limits.window(self._size.tokens)
+        self._window = window(self._size)
         limit = context.limit(self.params, self._window)
-        if limit is not None and self._size.estimated and self._size.tokens > limit * _NEAR:
-            self._size = context.size(self.params, limits.count)
-        if limit is not None and self._size.tokens > limit:
+        if limit is not None and self._size > limit:
             self._compact(limit // 2)
 
     def tighten(self, error: ModelError) -> bool:
         """Make the request smaller after the server refused it. Returns whether there is a smaller one to send."""
         # Anthropic, vLLM and others give no code for "too long".
         unexplained = isinstance(error, RequestRefusedError) and error.status == 400 and not error.params
-        is_near = self._window is not None and self._size.tokens >= self._window * _NEAR
+        is_near = self._window is not None and self._size >= self._window * _NEAR
         if not isinstance(error, ContextTooLongError) and not (unexplained and is_near):
             return False
-        refused = self._size.tokens
+        refused = self._size
         self._context.refused(self.params, refused, error)
-        if error.status == 413 and self._limits.vision:
+        if error.status == 413 and self._vision:
             cut = without_old_images(self._messages, self._context.cut)
             if cut is not None and self._use(cut):
                 return True
@@ -494,28 +477,27 @@ class Fitting:
     def _compact(self, target: int) -> bool:
         fixed = estimate_request({**self.params, "messages": self.params["messages"][:1]})
         room = max(0, round(target / self._ratio()) - fixed)
-        cut = compact(self._messages, room, self._limits.runtimes, vision=self._limits.vision)
+        cut = compact(self._messages, room, self._runtimes, vision=self._vision)
         return cut is not None and self._use(cut)
 
     def _ratio(self) -> float:
         """The size, divided by our estimate."""
-        return max(0.01, self._size.tokens / max(1, estimate_request(self.params)))
+        return max(0.01, self._size / max(1, estimate_request(self.params)))
 
     def _use(self, cut: Cut) -> bool:
         """Use this cut if it makes the request smaller."""
         params = self._make(cut)
         if _weight(params) >= _weight(self.params):
             return False
-        before, size = self._size.tokens, Size(round(estimate_request(params) * self._ratio()), True)
-        self.params, self._size, self._context.cut = params, size, cut
-        news = {
+        news: dict[str, Any] = {
             "messages": len(cut.dropped),
             "images": len(cut.blind),
-            "tokens_before": before,
-            "tokens_after": size.tokens,
-            "estimated": size.estimated,
+            "tokens_before": self._size,
+            "tokens_after": round(estimate_request(params) * self._ratio()),
+            "estimated": True,
             "window": self._window,
         }
+        self.params, self._size, self._context.cut = params, news["tokens_after"], cut
         self.status = {"type": "status", "format": "compacted", "content": news}
         return True
 
@@ -527,13 +509,3 @@ def _place(params: Params) -> Place:
 def _weight(params: Params) -> int:
     """The characters of a request, images included."""
     return sum(len(str(message)) for message in params["messages"])
-
-
-def _count(messages: Sequence[Mapping[str, Any]], count: Callable[[str], int | None] | None) -> int | None:
-    """The tokens of messages as the server counts their texts; what it can't count is estimated."""
-    if count is None or not messages:
-        return None
-    parts = [text for message in messages for text in _texts(message)]
-    counted = count("\n".join(filter(None, parts)))
-    around = MESSAGE_TOKENS * len(messages) + IMAGE_TOKENS * parts.count(None)
-    return None if counted is None else counted + around

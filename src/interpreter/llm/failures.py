@@ -114,42 +114,80 @@ def error_for(failure: Failure, endpoint: Endpoint) -> ModelError:
 def _kind_and_words(failure: Failure, endpoint: Endpoint) -> tuple[type[ModelError], str]:
     status, codes, model = failure.status, failure.codes, endpoint.model
     server, http = f"The server at {endpoint.base_url}", f" (HTTP {status})" if status else ""
-    if codes & _DECLINED:
-        return ReplyDeclinedError, f"{model} declined to answer this. Put it in other words, or use another model."
-    if status == 402 or codes & _QUOTA:
-        advice = "top it up at the provider, or use another model or key."
-        return QuotaExceededError, f"The account at {endpoint.provider} has no quota left: {advice}"
-    if codes & _CONTEXT or status == 413 or failure.params & _CONTEXT_PARAMS:
-        advice = "Start a new conversation, shorten it, or use a model with a larger window."
-        return ContextTooLongError, f"The conversation is too long for {model}. {advice}"
-    if codes & _MODEL or (status == 404 and (failure.is_structured or "model" in failure.params)):
-        if endpoint.provider.startswith("ollama"):
-            advice = f"Get it with `ollama pull {model}`, or see `ollama list`."
-            return UnknownModelError, f"Ollama has no model named {model!r}. {advice}"
-        advice = (
-            f"Its list is at {endpoint.base_url}/models; choose one with --model (in Python: interpreter.llm.model)."
-        )
-        words = f"{server} has no model named {model!r}, or your key may not use it. {_close_names(endpoint)}{advice}"
-        return UnknownModelError, words
-    if (status in (401, 403) or codes & _KEY) and not endpoint.key:
-        return MissingKeyError, f"{server} wants a key. Pass --api_key (in Python: interpreter.llm.api_key)."
-    if status in (401, 403) or codes & _KEY:
-        return WrongKeyError, (
+    is_unknown_model = codes & _MODEL or (status == 404 and (failure.is_structured or "model" in failure.params))
+    wants_key = status in (401, 403) or codes & _KEY
+    is_overloaded = status >= 500 if status is not None else codes & _OVERLOADED
+    is_elsewhere = status is not None and (status < 400 or status in (404, 405))
+    moved = failure.headers.get("location")
+    # The first row that applies counts.
+    rows: tuple[tuple[object, type[ModelError], str], ...] = (
+        (
+            codes & _DECLINED,
+            ReplyDeclinedError,
+            f"{model} declined to answer this. Put it in other words, or use another model.",
+        ),
+        (
+            status == 402 or codes & _QUOTA,
+            QuotaExceededError,
+            f"The account at {endpoint.provider} has no quota left: top it up at the provider, or use another model "
+            "or key.",
+        ),
+        (
+            codes & _CONTEXT or status == 413 or failure.params & _CONTEXT_PARAMS,
+            ContextTooLongError,
+            f"The conversation is too long for {model}. Start a new conversation, shorten it, or use a model with a "
+            "larger window.",
+        ),
+        (
+            is_unknown_model and endpoint.provider.startswith("ollama"),
+            UnknownModelError,
+            f"Ollama has no model named {model!r}. Get it with `ollama pull {model}`, or see `ollama list`.",
+        ),
+        (
+            is_unknown_model,
+            UnknownModelError,
+            f"{server} has no model named {model!r}, or your key may not use it. {_close_names(endpoint)}Its list is "
+            f"at {endpoint.base_url}/models; choose one with --model (in Python: interpreter.llm.model).",
+        ),
+        (
+            wants_key and not endpoint.key,
+            MissingKeyError,
+            f"{server} wants a key. Pass --api_key (in Python: interpreter.llm.api_key).",
+        ),
+        (
+            wants_key,
+            WrongKeyError,
             f"{server} refuses the key{http}. Check the key and what it may be used "
-            "for, then set it in the environment or pass --api_key (in Python: interpreter.llm.api_key)."
-        )
-    if status == 429 or codes & _RATE:
-        return RateLimitedError, f"{server} takes no more requests for now. {_LATER}"
-    if status == 408 or (status is None and codes & _TIMEOUT):
-        return ModelTimeoutError, f"{server} gave up waiting. {_LATER}"
-    if (status is not None and status >= 500) or (status is None and codes & _OVERLOADED):
-        return ModelOverloadedError, f"{server} has a problem of its own{http}. {_LATER}"
-    if status is not None and (status < 400 or status in (404, 405)):
-        if moved := failure.headers.get("location"):
-            words = f"{server} sends its visitors on to {moved}. Set api_base to the address it moved to."
-            return NotAStreamError, words
-        return NotAStreamError, f"There is no model server at {endpoint.base_url}{http}. {_CHECK_BASE}"
-    return RequestRefusedError, f"{server} does not take the request{http}. Check the settings of the model."
+            "for, then set it in the environment or pass --api_key (in Python: interpreter.llm.api_key).",
+        ),
+        (
+            status == 429 or codes & _RATE,
+            RateLimitedError,
+            f"{server} takes no more requests for now. {_LATER}",
+        ),
+        (
+            status == 408 or (status is None and codes & _TIMEOUT),
+            ModelTimeoutError,
+            f"{server} gave up waiting. {_LATER}",
+        ),
+        (
+            is_overloaded,
+            ModelOverloadedError,
+            f"{server} has a problem of its own{http}. {_LATER}",
+        ),
+        (
+            is_elsewhere and moved,
+            NotAStreamError,
+            f"{server} sends its visitors on to {moved}. Set api_base to the address it moved to.",
+        ),
+        (
+            is_elsewhere,
+            NotAStreamError,
+            f"There is no model server at {endpoint.base_url}{http}. {_CHECK_BASE}",
+        ),
+    )
+    refused = f"{server} does not take the request{http}. Check the settings of the model."
+    return next(((kind, words) for applies, kind, words in rows if applies), (RequestRefusedError, refused))
 
 
 def _close_names(endpoint: Endpoint) -> str:
@@ -186,24 +224,22 @@ def unreachable(endpoint: Endpoint, failure: Exception) -> ModelUnreachableError
     import httpx
 
     cause: BaseException | None = failure
-    while cause is not None:
-        if isinstance(cause, ssl.SSLError):
-            if isinstance(cause, ssl.SSLCertVerificationError):
-                words = (
-                    f"The certificate of {endpoint.base_url} is not trusted ({cause.verify_message}). If a firewall of "
-                    "your company stands in between, set SSL_CERT_FILE to the file with its certificate; else check "
-                    "the address and the clock of this machine."
-                )
-            else:
-                words = (
-                    f"No secure connection to {endpoint.base_url} could be made ({cause.reason or cause}). "
-                    "If the server speaks plain HTTP, write http:// in --api_base; else something in between may be in "
-                    "the way."
-                )
-            error = ModelUnreachableError(words)
-            error.retryable, error.reason = False, "no secure connection"
-            return error
+    while cause is not None and not isinstance(cause, ssl.SSLError):
         cause = cause.__cause__ or cause.__context__
+    if cause is not None:
+        words = (
+            f"No secure connection to {endpoint.base_url} could be made ({cause.reason or cause}). If the server "
+            "speaks plain HTTP, write http:// in --api_base; else something in between may be in the way."
+        )
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            words = (
+                f"The certificate of {endpoint.base_url} is not trusted ({cause.verify_message}). If a firewall of "
+                "your company stands in between, set SSL_CERT_FILE to the file with its certificate; else check "
+                "the address and the clock of this machine."
+            )
+        error = ModelUnreachableError(words)
+        error.retryable, error.reason = False, "no secure connection"
+        return error
     if isinstance(failure, httpx.ProxyError):
         return ModelUnreachableError(
             f"The proxy {_proxy(endpoint)} does not let us through to {endpoint.base_url} ({failure}). "

@@ -28,11 +28,11 @@ from interpreter.errors import (
 from interpreter.llm.anthropic import AnthropicMessages
 from interpreter.llm.chat_completions import ChatCompletions
 from interpreter.llm.computer_use import Screen, kind_of
-from interpreter.llm.context import Context, Cut, Fitting, Limits, Runtimes, estimate_request, estimate_size
+from interpreter.llm.context import Context, Cut, Fitting, Runtimes, estimate_request, estimate_size
 from interpreter.llm.failures import wait_before_retry
 from interpreter.llm.http import Connections, WireFormat
 from interpreter.llm.local.servers import BUILTIN, OLLAMA_WIRE, LocalServers
-from interpreter.llm.model_profile import Assessment, Forms, ModelProfile, profile_for
+from interpreter.llm.model_profile import AS_IS, Assessment, Forms, ModelProfile, profile_for
 from interpreter.llm.ollama import OllamaChat
 from interpreter.llm.providers import (
     LITELLM,
@@ -44,7 +44,7 @@ from interpreter.llm.providers import (
     sees_images,
 )
 from interpreter.llm.reply_parser import Repetition, ReplyParser, thinks_first
-from interpreter.llm.request import ADDRESS, Memory, RequestBuilder, convert, request_params
+from interpreter.llm.request import ADDRESS, Memory, build_request, convert, request_params
 from interpreter.llm.responses import Responses
 from interpreter.llm.secrets import secret_values
 from interpreter.llm.tool_mode import ToolChat
@@ -143,14 +143,11 @@ class Llm(LlmSettings, closed=True):
 
     def assess(self) -> None:
         """Ask a server on this machine, once, how large a model is whose name doesn't say."""
-        if self.model_profile is not None or self._completions is not None:
-            return
-
-        def reported_size() -> float | None:
+        is_known = self.model_profile is not None or self._completions is not None
+        if not is_known and self._assessment.wants_size(self.model, self.api_base):
             endpoint = self.endpoint
-            return self._servers.size(endpoint) if endpoint is not None else None
-
-        self._assessment.report(self.model, self.api_base, reported_size)
+            size = self._servers.size(endpoint) if endpoint is not None else None
+            self._assessment.sizes[self.model, self.api_base] = size
 
     def _refuses_tools(self, error: ModelError, params: Mapping[str, Any]) -> bool:
         named = error.params if isinstance(error, RequestRefusedError) else frozenset()
@@ -229,13 +226,19 @@ class Llm(LlmSettings, closed=True):
         return used, self._servers.known_window(endpoint) or window_of(f"{endpoint.provider}/{endpoint.model}")
 
     def forms_sent(self) -> dict[str, Any]:
-        """The forms in which messages went out, for the journal."""
-        sent = {"templates": self.memory.templates_sent(), "replies": dict(self.memory.replies)}
-        return {**sent, "stepped_down": self._assessment.as_data()}
+        """The forms in which messages went out, for the journal; templates by their position in the request."""
+        templates = {str(at): template for (at, _), template in self.memory.templates.items()}
+        if all(template == AS_IS for template in templates.values()):
+            templates = {}
+        replies = dict(self.memory.replies)
+        return {"templates": templates, "replies": replies, "stepped_down": self._assessment.as_data()}
 
     def resume(self, forms: Mapping[str, Any], used: Usage) -> None:
         """Continue a conversation from the journal: in the forms in which it went out, and with its usage."""
-        self.memory.restore_templates(forms.get("templates", {}), self._agent.messages)
+        messages = self._agent.messages  # the system message comes before them
+        for at, template in forms.get("templates", {}).items():
+            if 0 < int(at) <= len(messages):
+                self.memory.templates[int(at), str(messages[int(at) - 1]["content"])] = template
         self.memory.replies.update(forms.get("replies", {}))
         self._assessment.load(forms.get("stepped_down", {}))
         self._usage.session += used
@@ -244,21 +247,13 @@ class Llm(LlmSettings, closed=True):
         """Secrets that must not leave this computer when code prints them, by description."""
         return secret_values(self._agent.runtimes.context.environment(), [("API key", self.api_key)])
 
-    def _limits(self) -> Limits:
-        """What a request has to fit into."""
-
-        def window(tokens: int) -> int | None:
-            endpoint = self.endpoint if tokens >= _SMALLEST_WINDOW else None
-            if endpoint is None:
-                return self.context_window
-            told = self._servers.window(endpoint, self.context_window)
-            return told if told is not None else window_of(f"{endpoint.provider}/{endpoint.model}")
-
-        def count(text: str) -> int | None:
-            endpoint = self.endpoint
-            return self._servers.count(endpoint, text) if endpoint is not None else None
-
-        return Limits(window, count, self._agent.runtimes, self.vision)
+    def window(self, tokens: int) -> int | None:
+        """How many tokens the model can read, for a request of about `tokens`; None if unknown."""
+        endpoint = self.endpoint if tokens >= _SMALLEST_WINDOW else None
+        if endpoint is None:
+            return self.context_window
+        told = self._servers.window(endpoint, self.context_window)
+        return told if told is not None else window_of(f"{endpoint.provider}/{endpoint.model}")
 
     def _request(self, messages: Sequence[Message], cut: Cut | None = None) -> dict[str, Any]:
         # In OS mode, a model may have a computer tool of its provider; others act through code alone.
@@ -267,7 +262,8 @@ class Llm(LlmSettings, closed=True):
         profile, has_tools = self.profile, self.supports_functions
         if has_tools is None:
             has_tools = self._tries_tools or (profile.calls_tools and calls_tools(self.model, self.api_base))
-        builder = RequestBuilder(
+        return build_request(
+            messages,
             self,
             self._settings,
             self._agent.tools,
@@ -278,8 +274,8 @@ class Llm(LlmSettings, closed=True):
             vision=self.vision,
             screen=screen if has_tool else None,
             secrets=self.known_secrets() if self._settings.redact_secrets else None,
+            cut=cut,
         )
-        return builder.build(messages, cut)
 
     # -- asking --------------------------------------------------------------------------------------------------
 
@@ -345,7 +341,11 @@ class Llm(LlmSettings, closed=True):
         yield from other._run_within_window(messages, cancelled)
 
     def _run_within_window(self, messages: Sequence[Message], cancelled: threading.Event) -> Iterator[Chunk]:
-        """Ask with what fits into the window. If the server finds it too long, ask again with less."""
+        """Ask with what fits into the window.
+
+        If it fails before its first word, ask again: with less if the server finds it too long, without tools if it
+        refuses them, or later if the failure is temporary.
+        """
         if self._completions is None and self.model.startswith(f"{BUILTIN}/"):
             watch = partial(self._connections.watch, cancelled=cancelled)
             try:
@@ -356,18 +356,29 @@ class Llm(LlmSettings, closed=True):
                     raise
         if cancelled.is_set():
             return
-        make = partial(self._request, messages)
-        fitting = Fitting(self._context, messages, make, self._limits())
+        fit = partial(
+            Fitting,
+            self._context,
+            messages,
+            partial(self._request, messages),
+            self.window,
+            self._agent.runtimes,
+            self.vision,
+        )
+        fitting, attempt = fit(), 0
+        longest = self.max_retry_wait
+        if self.fallback_model is not None:
+            longest = min(longest, _LONGEST_WAIT_BEFORE_FALLBACK)
         while True:
-            if fitting.status is not None:
+            if attempt == 0 and fitting.status is not None:
                 yield fitting.status
             if redacted := self.memory.redactor.news():
                 yield {"type": "status", "format": "redacted", "content": {"what": redacted}}
             silent = True
             try:
-                with contextlib.closing(self._run_with_retries(fitting.params, cancelled)) as chunks:
+                with contextlib.closing(self._reply(fitting.params, cancelled)) as chunks:
                     for chunk in chunks:
-                        silent = silent and chunk["type"] == "status"
+                        silent = False
                         if chunk.get("format") == "usage":
                             self._context.learn(fitting.params, chunk["content"])
                             self._context.read = (len(messages) - 1, chunk["content"]["input_tokens"])
@@ -376,38 +387,23 @@ class Llm(LlmSettings, closed=True):
             except ModelError as error:
                 if not silent or cancelled.is_set():
                     raise
-                refused = self._refuses_tools(error, fitting.params)
-                is_too_long = isinstance(error, ContextTooLongError | RequestRefusedError)
-                if not refused and not (is_too_long and fitting.tighten(error)):
-                    raise
-            if refused:
-                yield self._step_down("can't use tools on this server")
-                fitting = Fitting(self._context, messages, make, self._limits())
-
-    def _run_with_retries(self, params: dict[str, Any], cancelled: threading.Event) -> Generator[Chunk]:
-        """Ask, and again after a temporary failure, as long as nothing has been said."""
-        attempt = 0
-        longest = self.max_retry_wait
-        if self.fallback_model is not None:
-            longest = min(longest, _LONGEST_WAIT_BEFORE_FALLBACK)
-        while True:
-            silent = True
-            try:
-                with contextlib.closing(self._reply(params, cancelled)) as reply:
-                    for chunk in reply:
-                        silent = False
-                        yield chunk
-                return
-            except ModelError as error:
-                attempt += 1
-                again = silent and error.retryable and attempt <= self.max_retries
-                again = again and not self._refuses_tools(error, params)
-                seconds = wait_before_retry(error, attempt, longest) if again else None
-                if seconds is None:
-                    raise
-                status = {"reason": error.reason, "seconds": seconds, "attempt": attempt}
-            yield {"type": "status", "format": "retry", "content": status}
-            if cancelled.wait(seconds):
+                wait, attempt = 0.0, attempt + 1
+                if self._refuses_tools(error, fitting.params):
+                    notice = self._step_down("can't use tools on this server")
+                    fitting, attempt = fit(), 0
+                elif isinstance(error, ContextTooLongError | RequestRefusedError) and fitting.tighten(error):
+                    attempt = 0
+                    continue
+                else:
+                    again = error.retryable and attempt <= self.max_retries
+                    seconds = wait_before_retry(error, attempt, longest) if again else None
+                    if seconds is None:
+                        raise
+                    wait = seconds
+                    status = {"reason": error.reason, "seconds": wait, "attempt": attempt}
+                    notice = {"type": "status", "format": "retry", "content": status}
+            yield notice
+            if cancelled.wait(wait):
                 return
 
     def _reply(self, params: dict[str, Any], cancelled: threading.Event) -> Generator[Chunk]:
@@ -555,10 +551,6 @@ class SideChat(Llm, closed=True):
         """Whether the model runs on this machine, or is asked with custom `completions`."""
         endpoint = self.endpoint
         return endpoint is None or endpoint.is_loopback
-
-    def window(self, tokens: int) -> int | None:
-        """How many tokens the model can read, for a request of about `tokens`; None if unknown."""
-        return self._limits().window(tokens)
 
     def price(self) -> Price | None:
         """What the model costs, if that is known."""

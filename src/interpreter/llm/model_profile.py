@@ -155,7 +155,7 @@ class Assessment:
     """
 
     def __init__(self) -> None:
-        self._sizes: dict[_Place, float | None] = {}
+        self.sizes: dict[_Place, float | None] = {}
         self._failed: dict[_Place, str] = {}
         self.called: set[_Place] = set()  # models that have called a tool; until then, code in their text is a block
 
@@ -164,15 +164,13 @@ class Assessment:
         place, profile = (model, api_base), profile_for(model, api_base)
         if not is_unknown(model, api_base):
             return profile
-        if (size := self._sizes.get(place)) is not None:
+        if (size := self.sizes.get(place)) is not None:
             profile = _of_size(size)
         return SHORT if place in self._failed and profile is FULL else profile
 
-    def report(self, model: str, api_base: str | None, ask: Callable[[], float | None]) -> None:
-        """Ask the server for the size of an unknown model, once."""
-        place = (model, api_base)
-        if place not in self._sizes and is_unknown(model, api_base):
-            self._sizes[place] = ask()
+    def wants_size(self, model: str, api_base: str | None) -> bool:
+        """Whether to ask the server for the size of the model, once."""
+        return (model, api_base) not in self.sizes and is_unknown(model, api_base)
 
     def tries_tools(self, model: str, api_base: str | None) -> bool:
         """Whether the model gets tools on trial."""

@@ -51,99 +51,89 @@ class Memory:
     replies: KeptReplies = field(default_factory=KeptReplies)
     redactor: Redactor = field(default_factory=Redactor)
 
-    def templates_sent(self) -> dict[str, str]:
-        """The template of each message that went out with one, by its position in the request."""
-        if all(template == AS_IS for template in self.templates.values()):
-            return {}
-        return {str(at): template for (at, _), template in self.templates.items()}
-
-    def restore_templates(self, templates: Mapping[str, str], messages: Sequence[Message]) -> None:
-        """Restore what `templates_sent` returned; the system message comes before the messages."""
-        places = {int(at): template for at, template in templates.items() if 0 < int(at) <= len(messages)}
-        self.templates = {(at, str(messages[at - 1]["content"])): template for at, template in places.items()}
-
 
 # -- the request -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class RequestBuilder:
-    """Builds the request for a model from its settings and those of its agent."""
+def build_request(
+    messages: Sequence[Message],
+    llm: LlmSettings,
+    agent: InterpreterSettings,
+    tools: Toolbox,
+    runtimes: Runtimes,
+    profile: ModelProfile,
+    memory: Memory,
+    *,
+    has_tools: bool,  # otherwise the model writes its code in fences
+    vision: bool,
+    screen: Screen | None,  # for a model with a computer tool of its provider
+    secrets: Mapping[str, str] | None,  # to redact; None redacts nothing
+    cut: Cut | None = None,
+) -> dict[str, Any]:
+    """The request for a conversation. Parameters that are not set are not in it.
 
-    llm: LlmSettings
-    agent: InterpreterSettings
-    tools: Toolbox
-    runtimes: Runtimes
-    profile: ModelProfile
-    memory: Memory
-    has_tools: bool  # otherwise the model writes its code in fences
-    vision: bool
-    screen: Screen | None  # for a model with a computer tool of its provider
-    secrets: Mapping[str, str] | None  # to redact; None redacts nothing
+    The messages go out in the user's texts, or those of the profile where the user has set none.
+    """
+    assert messages[0].get("role") == "system", "the first message must be the system message"
+    given = sources(agent)
 
-    def build(self, messages: Sequence[Message], cut: Cut | None = None) -> dict[str, Any]:
-        """The request. Parameters that are not set are not in it."""
-        assert messages[0].get("role") == "system", "the first message must be the system message"
-        forms = self._forms(messages)
-        if self.has_tools:
-            tools = [tool.as_function() for tool in self.tools]
-            tools += [computer_tool(self.screen)] if self.screen is not None else []
-            params = request_params(self.llm, convert(messages, ToolChat(), forms, self.memory, cut))
-            return {**params, "tools": tools}
-        instructions = self.llm.execution_instructions
-        is_default = sources(self.llm)["llm.execution_instructions"] == "default"
-        if is_default and self.profile.is_instructed_beside:
-            instructions = ""
-        if added := "\n\n".join(filter(None, [instructions or "", self.tools.as_text()])):
-            system = messages[0]
-            messages = [{**system, "content": f"{system['content']}\n\n{added}".strip()}, *messages[1:]]
-        params = request_params(self.llm, convert(messages, TextChat(forms), forms, self.memory, cut))
-        if self.profile.max_tokens is not None and self.llm.max_tokens is None:
-            params["max_tokens"] = self.profile.max_tokens
-        if self.profile.stop:
-            params["stop"] = list(self.profile.stop)
-        return params
+    def worded(name: str, of_profile: str | None) -> str:
+        is_free = not has_tools and given[name] == "default"
+        return of_profile if is_free and of_profile is not None else getattr(agent, name)
 
-    def _forms(self, messages: Sequence[Message]) -> Forms:
-        """How to word the messages: with the user's texts, or those of the profile where the user has set none."""
-        agent, profile = self.agent, self.profile
-        given = sources(agent)
+    template = profile.user_template
+    if not has_tools and "{files}" in template:
+        template = _with_preview(template, messages, runtimes, memory, secrets)
+    output = worded("code_output_template", profile.output_template)
+    forms = Forms(
+        user_template=worded("user_message_template", template),
+        always_use_user_template=agent.always_apply_user_message_template,
+        output_template=output,
+        failed_output_template=worded("code_output_template", profile.failed_output_template or output),
+        empty_output_template=worded("empty_code_output_template", profile.empty_output_template),
+        output_sender=agent.code_output_sender,
+        shrink_images=agent.shrink_images,
+        vision=vision,
+        detail="high" if agent.os else "low",  # small text on a screen matters
+        pictures=agent.os_max_pictures if agent.os and vision else None,
+        secrets=secrets,
+        describe=llm.vision_renderer,
+        max_output=profile.max_output,
+        digests_errors=profile.digests_errors,
+    )
+    if has_tools:
+        functions = [tool.as_function() for tool in tools] + ([computer_tool(screen)] if screen is not None else [])
+        return {**request_params(llm, convert(messages, ToolChat(), forms, memory, cut)), "tools": functions}
+    instructions = llm.execution_instructions
+    if sources(llm)["llm.execution_instructions"] == "default" and profile.is_instructed_beside:
+        instructions = ""
+    if added := "\n\n".join(filter(None, [instructions or "", tools.as_text()])):
+        system = messages[0]
+        messages = [{**system, "content": f"{system['content']}\n\n{added}".strip()}, *messages[1:]]
+    params = request_params(llm, convert(messages, TextChat(forms), forms, memory, cut))
+    if profile.max_tokens is not None and llm.max_tokens is None:
+        params["max_tokens"] = profile.max_tokens
+    if profile.stop:
+        params["stop"] = list(profile.stop)
+    return params
 
-        def worded(name: str, of_profile: str | None) -> str:
-            is_free = not self.has_tools and given[name] == "default"
-            return of_profile if is_free and of_profile is not None else getattr(agent, name)
 
-        output = worded("code_output_template", profile.output_template)
-        return Forms(
-            user_template=worded("user_message_template", self._user_template(messages)),
-            always_use_user_template=agent.always_apply_user_message_template,
-            output_template=output,
-            failed_output_template=worded("code_output_template", profile.failed_output_template or output),
-            empty_output_template=worded("empty_code_output_template", profile.empty_output_template),
-            output_sender=agent.code_output_sender,
-            shrink_images=agent.shrink_images,
-            vision=self.vision,
-            detail="high" if agent.os else "low",  # small text on a screen matters
-            pictures=agent.os_max_pictures if agent.os and self.vision else None,
-            secrets=self.secrets,
-            describe=self.llm.vision_renderer,
-            max_output=profile.max_output,
-            digests_errors=profile.digests_errors,
-        )
-
-    def _user_template(self, messages: Sequence[Message]) -> str:
-        """The template of the profile, with a preview of the files that the last request names."""
-        template = self.profile.user_template
-        if self.has_tools or "{files}" not in template:
-            return template
-        said = (m for m in reversed(messages) if m.get("role") == "user" and m.get("type") == "message")
-        words = next((str(message.get("content", "")) for message in said), "")
-        folder = self.runtimes.context.cwd
-        files = peek(words, folder)
-        if self.secrets is not None:
-            files = self.memory.redactor.redact(files, self.secrets)
-        languages = languages_for(words, folder, self.runtimes.has_python_package)
-        return template.replace("{languages}", languages).replace("{files}", files).replace("\n\n\n\n", "\n\n")
+def _with_preview(
+    template: str,
+    messages: Sequence[Message],
+    runtimes: Runtimes,
+    memory: Memory,
+    secrets: Mapping[str, str] | None,
+) -> str:
+    """The template of a profile, with a preview of the files that the last request names."""
+    said = (m for m in reversed(messages) if m.get("role") == "user" and m.get("type") == "message")
+    words = next((str(message.get("content", "")) for message in said), "")
+    folder = runtimes.context.cwd
+    files = peek(words, folder)
+    if secrets is not None:
+        files = memory.redactor.redact(files, secrets)
+    languages = languages_for(words, folder, runtimes.has_python_package)
+    return template.replace("{languages}", languages).replace("{files}", files).replace("\n\n\n\n", "\n\n")
 
 
 def request_params(llm: LlmSettings, chat: list[dict[str, Any]]) -> dict[str, Any]:

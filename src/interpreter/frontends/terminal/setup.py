@@ -273,7 +273,7 @@ def _start(interpreter: OpenInterpreter, wanted: str = "", *, start: Callable[[]
     started = start()
     server = servers.look(started.kind)
     if server is None:
-        started.close()
+        started.child.close()
         raise LocalServerError(f"{started.kind.title} was started and does not tell its models.")
     known = [model for model in server.models if server.model_string(model) == wanted] or server.models
     if len(known) == 1:

@@ -13,6 +13,7 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import invalidate_caches
@@ -36,10 +37,10 @@ class Child:
     """Runs `argv` under a supervisor that kills it, and all it started, when our end of a socket closes.
 
     `{data}` in `argv` becomes the number of a socket whose other end is `data`; what the program writes to
-    standard output and error goes to a file without a name, or to a pipe if `log` is one.
+    standard output and error goes to a file without a name.
     """
 
-    def __init__(self, argv: Sequence[str], env: Mapping[str, str] | None = None, log: int | None = None) -> None:
+    def __init__(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
         self.data, data = socket.socketpair()
         self._control, control = socket.socketpair()
         self._log: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
@@ -47,9 +48,9 @@ class Child:
             command = processes.python(str(SUPERVISOR), str(control.fileno()), "exec", *argv)
             self._process = processes.start(command, env=env, pass_fds=[control.fileno()])
             null = os.open(os.devnull, os.O_RDWR)
-            output = self._log.fileno() if log is None else log
+            log = self._log.fileno()
             try:
-                socket.send_fds(self._control, [b"spawn\n"], [data.fileno(), null, output, output])
+                socket.send_fds(self._control, [b"spawn\n"], [data.fileno(), null, log, log])
             finally:
                 os.close(null)
 
@@ -57,6 +58,16 @@ class Child:
     def pid(self) -> int:
         """The pid of the supervisor, which outlives the program."""
         return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether the program is still running."""
+        try:
+            return self.data.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK) != b""
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
 
     def last_words(self) -> str:
         """The end of what the program wrote."""
@@ -95,19 +106,6 @@ class Engine:
     key: str
     child: Child
 
-    @property
-    def alive(self) -> bool:
-        """Whether its process is still running."""
-        try:
-            return self.child.data.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK) != b""
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-
-    def close(self) -> None:
-        self.child.close()
-
 
 _engines: dict[tuple[Path, int], Engine] = {}
 _starting = threading.Lock()
@@ -121,10 +119,10 @@ def running(weights: Path, context: int | None = None, watch: Watch | None = Non
     wanted = (weights, context or CONTEXT)
     with _starting:
         engine = _engines.get(wanted)
-        if engine is not None and engine.alive:
+        if engine is not None and engine.child.alive:
             return engine
         for other in list(_engines):
-            _engines.pop(other).close()  # two models at once may not fit into memory
+            _engines.pop(other).child.close()  # two models at once may not fit into memory
         _engines[wanted] = start(weights, wanted[1], watch)
         return _engines[wanted]
 
@@ -132,19 +130,19 @@ def running(weights: Path, context: int | None = None, watch: Watch | None = Non
 def is_running(weights: Path, context: int | None = None) -> bool:
     """Whether `running` would return at once."""
     engine = _engines.get((weights, context or CONTEXT))
-    return engine is not None and engine.alive
+    return engine is not None and engine.child.alive
 
 
 def loaded() -> Engine | None:
     """The engine that runs now, if one does."""
-    return next((engine for engine in _engines.values() if engine.alive), None)
+    return next((engine for engine in _engines.values() if engine.child.alive), None)
 
 
 def stop_all() -> None:
     """End every engine. They also end with this process."""
     with _starting:
         for key in list(_engines):
-            _engines.pop(key).close()
+            _engines.pop(key).child.close()
 
 
 def start(weights: Path, context: int = CONTEXT, watch: Watch | None = None) -> Engine:
@@ -213,42 +211,15 @@ def _check(weights: Path) -> None:
 
 
 _LONGEST_START = 120.0
+_CHECK_EVERY = 0.1
 
 
+@dataclass
 class StartedServer:
     """A server that we started."""
 
-    def __init__(self, kind: Kind, child: Child, log: int) -> None:
-        self.kind = kind
-        self._child = child
-        self._log = log
-        self._settled = threading.Event()
-        self._listens = False
-        self._tail = b""
-        threading.Thread(target=self._follow, name=f"{kind.name} log", daemon=True).start()
-
-    def wait(self, seconds: float = _LONGEST_START) -> None:
-        """Wait until it takes connections, or say why it does not."""
-        self._settled.wait(seconds)
-        if not self._listens:
-            self.close()
-            raise LocalServerError(
-                f"{self.kind.title} was started and does not answer at {self.kind.address}.",
-                detail=self._tail.decode("utf-8", "replace").strip(),
-            )
-
-    def close(self) -> None:
-        self._child.close()
-
-    def _follow(self) -> None:
-        """Read its log to the end. Each new piece is a reason to check whether it listens."""
-        with open(self._log, "rb", buffering=0) as log:
-            while piece := log.read(65536):
-                self._tail = (self._tail + piece)[-1000:]
-                if not self._settled.is_set() and listens(self.kind.address):
-                    self._listens = True
-                    self._settled.set()
-        self._settled.set()
+    kind: Kind
+    child: Child
 
 
 def ollama_program() -> str | None:
@@ -282,17 +253,16 @@ def start_llamafile(file: Path, port: int | None = None) -> StartedServer:
 
 
 def _start(kind: Kind, argv: list[str], env: Mapping[str, str] | None = None) -> StartedServer:
-    reader, writer = os.pipe()
-    try:
-        child = Child(argv, env, log=writer)
-    except BaseException:
-        os.close(reader)
-        raise
-    finally:
-        os.close(writer)
-    server = StartedServer(kind, child, reader)
-    server.wait()
-    return server
+    """Start a server and wait until it takes connections, or say why it does not."""
+    child = Child(argv, env)
+    deadline = time.monotonic() + _LONGEST_START
+    while not listens(kind.address):
+        if not child.alive or time.monotonic() > deadline:
+            said = child.last_words()[-1000:]
+            child.close()
+            raise LocalServerError(f"{kind.title} was started and does not answer at {kind.address}.", detail=said)
+        time.sleep(_CHECK_EVERY)
+    return StartedServer(kind, child)
 
 
 def listens(address: str) -> bool:

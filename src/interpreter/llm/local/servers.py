@@ -7,7 +7,6 @@ import os
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -106,7 +105,7 @@ def look(kind: Kind, environ: Mapping[str, str] = os.environ, timeout: float = _
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:
         with plain_client(httpx.Timeout(timeout, connect=_CONNECT), headers) as client:
-            models = _LISTS.get(kind.name, _openai_models)(partial(_get, client, kind.address))
+            models = _LISTS.get(kind.name, _openai_models)(lambda path: _get(client, kind.address + path))
     except _Locked:
         return Server(kind, problem=f"{kind.title} wants its key: set {kind.key_variable or 'api_key'}.")
     except (httpx.HTTPError, _NotThere):
@@ -123,9 +122,9 @@ class _Locked(Exception):
     """The server wants a key."""
 
 
-def _get(client: httpx.Client, address: str, path: str) -> dict[str, Any]:
+def _get(client: httpx.Client, url: str) -> dict[str, Any]:
     """The answer; empty from a server that does not have this path."""
-    response = client.get(address + path)
+    response = client.get(url)
     if response.status_code in (401, 403):
         raise _Locked
     try:
@@ -234,7 +233,6 @@ class LocalServers:
         self._not_ollama: set[str] = set()
         self._windows: dict[tuple[str, str], int | None] = {}
         self._rows: dict[tuple[str, str], dict[str, Any]] = {}
-        self._cannot_count: set[str] = set()
 
     def ready(
         self, endpoint: Endpoint, window: int | None = None, watch: Watch | None = None
@@ -287,7 +285,7 @@ class LocalServers:
             listed = [row.get(name) for name in _WINDOW_FIELDS] + [(row.get("meta") or {}).get("n_ctx")]
             window = next(filter(None, map(_number, listed)), None)
             if window is None:
-                props = _ask(endpoint, "GET", _root(endpoint) + "/props").get("default_generation_settings")
+                props = _ask(endpoint, _root(endpoint) + "/props").get("default_generation_settings")
                 window = _number(props.get("n_ctx")) if isinstance(props, dict) else None
             self._windows[key] = window
         return self._windows[key]
@@ -312,16 +310,6 @@ class LocalServers:
         count = _number((row.get("meta") or {}).get("n_params"))
         return count / 1e9 if count else size_of(str(row.get("root") or ""))
 
-    def count(self, endpoint: Endpoint, text: str) -> int | None:
-        """How many tokens a text has, as llama.cpp counts them; None if the server doesn't say."""
-        if not _is_near(endpoint) or endpoint.base_url in self._cannot_count:
-            return None
-        tokens = _ask(endpoint, "POST", _root(endpoint) + "/tokenize", {"content": text}).get("tokens")
-        if not isinstance(tokens, list):
-            self._cannot_count.add(endpoint.base_url)
-            return None
-        return len(tokens)
-
     def _shown(self, endpoint: Endpoint) -> ollama.Shown | None:
         """What Ollama says about the model; None if it isn't Ollama after all. LocalServerError if it doesn't say."""
         address = _root(endpoint)
@@ -341,7 +329,7 @@ class LocalServers:
         """What the server's list has on the model."""
         key = (endpoint.base_url, endpoint.model)
         if key not in self._rows:
-            rows = _ask(endpoint, "GET", endpoint.base_url + "/models").get("data")
+            rows = _ask(endpoint, endpoint.base_url + "/models").get("data")
             fitting = (row for row in rows or () if isinstance(row, dict) and row.get("id") == endpoint.model)
             self._rows[key] = next(fitting, {}) if isinstance(rows, list) else {}
         return self._rows[key]
@@ -369,14 +357,12 @@ def _root(endpoint: Endpoint) -> str:
     return endpoint.base_url.removesuffix("/v1")
 
 
-def _ask(endpoint: Endpoint, method: str, url: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def _ask(endpoint: Endpoint, url: str) -> dict[str, Any]:
     """The answer; nothing from a server that is not there or does not have this."""
     import httpx
 
     try:
         with plain_client(httpx.Timeout(_ANSWER, connect=_CONNECT), endpoint.headers) as client:
-            response = client.request(method, url, json=body)
-            answer = response.json() if response.is_success else {}
-    except (httpx.HTTPError, ValueError):
+            return _get(client, url)
+    except (httpx.HTTPError, _Locked):
         return {}
-    return answer if isinstance(answer, dict) else {}
