@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from interpreter.computer_api.tool import Picture, Tool
 from interpreter.errors import BudgetExceededError, ComputerError
 from interpreter.llm.context import BYTES_PER_TOKEN, estimate_text
+from interpreter.llm.usage import price_of
 
 if TYPE_CHECKING:
     from interpreter.llm import SideChat
@@ -82,10 +83,11 @@ class Ai(Tool):
     def _at_once(self) -> int:
         """One at a time where a budget has to be kept, or a server on this machine does the work."""
         model = self._model()
-        return 1 if model.has_budget or model.is_near else AT_ONCE
+        has_budget = model.max_budget is not None or model.max_budget_tokens is not None
+        return 1 if has_budget or model.is_near else AT_ONCE
 
     def _check(self, model: SideChat, plan: Plan, max_calls: int) -> None:
-        price = model.price()
+        price = price_of(model.model, model.api_base)
         cost = price.cost(plan.tokens // plan.calls, plan.reply) * plan.calls if price is not None else None
         about = f"{plan.calls} requests with {plan.tokens:,} tokens" + (f", about ${cost:.2f}" if cost else "")
         if plan.calls > max_calls:

@@ -48,7 +48,7 @@ from interpreter.llm.request import ADDRESS, Memory, build_request, convert, req
 from interpreter.llm.responses import Responses
 from interpreter.llm.secrets import secret_values
 from interpreter.llm.tool_mode import ToolChat
-from interpreter.llm.usage import Price, Usage, UsageTracker, price_of, window_of
+from interpreter.llm.usage import Usage, UsageTracker, window_of
 from interpreter.messages import Chunk, Message
 from interpreter.sigint import call_user_code, iterate_user_code
 from interpreter.tools import Toolbox
@@ -543,15 +543,7 @@ class SideChat(Llm, closed=True):
         return request_params(self, convert(messages, ToolChat(), forms, self.memory, cut))
 
     @property
-    def has_budget(self) -> bool:
-        return self.max_budget is not None or self.max_budget_tokens is not None
-
-    @property
     def is_near(self) -> bool:
         """Whether the model runs on this machine, or is asked with custom `completions`."""
         endpoint = self.endpoint
         return endpoint is None or endpoint.is_loopback
-
-    def price(self) -> Price | None:
-        """What the model costs, if that is known."""
-        return price_of(self.model, self.api_base)

@@ -11,6 +11,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from interpreter.llm.providers import matches
@@ -337,7 +338,7 @@ class ReplyParser:
         self._repair = CallRepair()
         self._words = _Pairing()
         self._spans = ThinkSpans(thinks_first)
-        self._waiting: deque[_Call | list[Chunk]] = deque()  # what arrived after an incomplete call
+        self._waiting: deque[_Call | _Ready] = deque()  # what arrived after an incomplete call
 
     def feed(self, chunk: Mapping[str, Any]) -> list[Chunk]:
         """The chunks that this piece of the reply makes certain."""
@@ -365,10 +366,10 @@ class ReplyParser:
         chunks = self._spoken(self._spans.finish(is_whole=close))
         chunks += self._fences.finish(close) if self._fences else []
         if chunks:
-            self._queue(chunks)
+            self._waiting.append(_Ready(chunks))
         for call in self._calls:
             call.finish(close)
-            if not call.is_waiting and call.out:
+            if call.out and call not in self._waiting:
                 self._waiting.append(call)
         return self._repair.feed(self._drain(everything=True)) + self._repair.finish()
 
@@ -383,11 +384,8 @@ class ReplyParser:
         fenced = self._fences.languages - PROSE_LANGUAGES if self._fences is not None else ()
         if fenced or self._repair.unwrapped:
             return "wrote code as text instead of calling the tool"
-        return (
-            "wrote a tool call that can't be read"
-            if any(read_arguments("".join(call.written)) is None for call in self._calls)
-            else ""
-        )
+        is_broken = any(read_arguments("".join(call.written)) is None for call in self._calls)
+        return "wrote a tool call that can't be read" if is_broken else ""
 
     @property
     def in_block(self) -> bool:
@@ -399,7 +397,7 @@ class ReplyParser:
         self.written += len(text)
         chunks = self._spoken(self._spans.feed(self._words.whole(text)))
         if self._waiting:
-            self._queue(chunks)
+            self._waiting.append(_Ready(chunks))
             return self._repair.feed(self._drain())
         return self._repair.feed(chunks)
 
@@ -416,8 +414,7 @@ class ReplyParser:
         for delta in deltas:
             call = self._called_by(delta)
             self.written += call.add(delta)
-            if not call.is_waiting:
-                call.is_waiting = True
+            if call not in self._waiting:
                 self._waiting.append(call)
         return self._repair.feed(self._drain())
 
@@ -438,27 +435,25 @@ class ReplyParser:
             self._by_index[index] = call
         return call
 
-    def _queue(self, chunks: list[Chunk]) -> None:
-        if self._waiting and isinstance(self._waiting[-1], list):
-            self._waiting[-1].extend(chunks)
-        else:
-            self._waiting.append(list(chunks))
-
     def _drain(self, everything: bool = False) -> list[Chunk]:
         """Everything up to the first incomplete call, and the part of that call that has arrived."""
         out: list[Chunk] = []
         while self._waiting:
             first = self._waiting[0]
-            if isinstance(first, list):
-                out += first
-            else:
-                out += first.out
-                first.out = []
-                if not first.complete and not everything:
-                    break
-                first.is_waiting = False
+            out += first.out
+            first.out = []
+            if not first.complete and not everything:
+                break
             self._waiting.popleft()
         return out
+
+
+@dataclass(eq=False)
+class _Ready:
+    """Chunks that follow an incomplete call."""
+
+    out: list[Chunk]
+    complete: bool = True
 
 
 class _Call:
@@ -467,7 +462,6 @@ class _Call:
     def __init__(self, call_id: str, tools: Collection[str]) -> None:
         self.id = call_id
         self.out: list[Chunk] = []
-        self.is_waiting = False
         self._tools = tools
         self._name = ""
         self._arguments: CallArguments | ToolArguments | None = None
@@ -485,26 +479,25 @@ class _Call:
         self._name = self._name or (delta.get("function") or {}).get("name") or ""
         if text:
             self.written.append(text)
-            self._give(self._settled().feed(self._characters.whole(text)))
+            self._give(self._reader().feed(self._characters.whole(text)))
         return len(text)
 
-    def _settled(self) -> CallArguments | ToolArguments:
+    def finish(self, close: bool) -> None:
+        self._give(self._reader().finish(close))
+
+    def _reader(self) -> CallArguments | ToolArguments:
         if self._arguments is None:
             tool = called_tool(self._name, self._tools)
             self._arguments = CallArguments(self._name) if tool is None else ToolArguments(tool)
         return self._arguments
 
     def _give(self, chunks: list[Chunk]) -> None:
-        if not chunks:
-            return
-        self._call = self.id if self._call is None else self._call
+        if chunks and self._call is None:
+            self._call = self.id
         if self._call:
             for chunk in chunks:
                 chunk["call"] = self._call
         self.out += chunks
-
-    def finish(self, close: bool) -> None:
-        self._give(self._settled().finish(close))
 
 
 def _arguments_of(delta: Mapping[str, Any]) -> str:
