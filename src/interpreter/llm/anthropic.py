@@ -79,7 +79,6 @@ class AnthropicMessages:
         return body
 
     def _messages(self, endpoint: Endpoint, params: Mapping[str, Any], prefix: Prefix) -> list[Block]:
-        """User and assistant in turn, stored replies as they were."""
         screen = screen_in(params.get("tools"))
         chat = without_system(params["messages"])
         out: list[Block] = []

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -69,13 +69,8 @@ def kind_of(wire: str, model: str) -> Kind | None:
     return next(fitting, None)
 
 
-def computer_tool(screen: Screen) -> dict[str, Any]:
-    """The entry among the tools of a request, in no provider's form."""
-    return {"type": TOOL, TOOL: asdict(screen)}
-
-
 def screen_in(tools: Sequence[Mapping[str, Any]] | None) -> Screen | None:
-    """The screen of that entry; None if there is none."""
+    """The screen of the computer tool among the tools of a request; None if there is none."""
     return next((Screen(**tool[TOOL]) for tool in tools or () if tool["type"] == TOOL), None)
 
 
@@ -149,9 +144,7 @@ def _act(kind: str, action: Mapping[str, Any], screen: Screen) -> Iterator[str]:
 
 
 def _click(kind: str, action: Mapping[str, Any], at: str) -> str:
-    button = {"wheel": "middle"}.get(str(action.get("button", "left")), str(action.get("button", "left")))
-    if kind == "middle_click":
-        button = "middle"
+    button = "middle" if kind == "middle_click" else str(action.get("button", "left")).replace("wheel", "middle")
     method = {"left_click": "click", "middle_click": "click"}.get(kind, kind)
     if method == "click" and button == "right":
         method, button = "right_click", "left"

@@ -217,7 +217,6 @@ def note_about(messages: Sequence[Message], left_out: Collection[int], runtimes:
 
 
 def _is_unrun(messages: Sequence[Message], at: int) -> bool:
-    """Whether the message is a block that the user declined to run."""
     message, after = messages[at], messages[at + 1] if at + 1 < len(messages) else {}
     return message.get("role") == "assistant" and message.get("type") == "code" and after.get("role") == "user"
 
@@ -481,7 +480,6 @@ class Fitting:
         return cut is not None and self._use(cut)
 
     def _ratio(self) -> float:
-        """The size, divided by our estimate."""
         return max(0.01, self._size / max(1, estimate_request(self.params)))
 
     def _use(self, cut: Cut) -> bool:
@@ -507,5 +505,4 @@ def _place(params: Params) -> Place:
 
 
 def _weight(params: Params) -> int:
-    """The characters of a request, images included."""
     return sum(len(str(message)) for message in params["messages"])

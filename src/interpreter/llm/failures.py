@@ -5,6 +5,7 @@ The status and the fields `code`, `type` and `param` tell failures apart. Messag
 
 from __future__ import annotations
 
+import contextlib
 import json
 import random
 import ssl
@@ -60,13 +61,10 @@ class Failure:
 def read_failure(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
     """The failure in a response with an error status."""
     try:
-        data = json.loads(body)
+        return failure_of(json.loads(body), status, headers)
     except ValueError:
-        kind = headers.get("content-type", "").partition(";")[0]
-        return Failure(
-            status, detail="" if "html" in kind else _short(body.decode("utf-8", "replace")), headers=headers
-        )
-    return failure_of(data, status, headers)
+        is_page = "html" in headers.get("content-type", "")
+        return Failure(status, detail="" if is_page else _short(body.decode("utf-8", "replace")), headers=headers)
 
 
 def failure_of(data: Any, status: int | None = None, headers: Mapping[str, str] | None = None) -> Failure:
@@ -191,7 +189,6 @@ def _kind_and_words(failure: Failure, endpoint: Endpoint) -> tuple[type[ModelErr
 
 
 def _close_names(endpoint: Endpoint) -> str:
-    """The models of the provider with a similar name."""
     from difflib import get_close_matches
 
     from interpreter.llm.usage import known_models
@@ -277,21 +274,19 @@ _FIRST_WAIT = 0.5
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
     """The wait in seconds that a server asks for: in milliseconds, in seconds, or as a date."""
-    milliseconds, said = _number(headers.get("retry-after-ms")), headers.get("retry-after")
-    if milliseconds is not None or said is None:
-        return milliseconds / 1000 if milliseconds is not None else None
-    if (seconds := _number(said)) is not None:
-        return seconds
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        with contextlib.suppress(ValueError):
+            seconds = float(headers.get(name) or "") * unit
+            if seconds == seconds:  # not "nan"
+                return max(0.0, seconds)
     from datetime import UTC, datetime
     from email.utils import parsedate_to_datetime
 
     try:
-        moment = parsedate_to_datetime(said)
+        moment = parsedate_to_datetime(headers.get("retry-after") or "")
     except ValueError:
         return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+    return max(0.0, (moment.replace(tzinfo=moment.tzinfo or UTC) - datetime.now(UTC)).total_seconds())
 
 
 def wait_before_retry(error: ModelError, attempt: int, most: float) -> float | None:
@@ -300,11 +295,3 @@ def wait_before_retry(error: ModelError, attempt: int, most: float) -> float | N
         return error.retry_after if error.retry_after <= most else None
     backed_off: float = _FIRST_WAIT * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)
     return min(most, backed_off)
-
-
-def _number(text: str | None) -> float | None:
-    try:
-        number = float(text or "")
-    except ValueError:
-        return None
-    return max(0.0, number) if number == number else None

@@ -137,7 +137,6 @@ class Llm(LlmSettings, closed=True):
 
     @property
     def _tries_tools(self) -> bool:
-        """Whether an unknown model gets tools on trial."""
         is_undecided = self.supports_functions is None and self.model_profile is None
         return is_undecided and self._assessment.tries_tools(self.model, self.api_base)
 
@@ -154,7 +153,6 @@ class Llm(LlmSettings, closed=True):
         return self._is_trial(params) and ("tools" in named or "tool" in error.detail.lower())
 
     def _is_trial(self, params: Mapping[str, Any]) -> bool:
-        """Whether this request tests how well the model calls tools."""
         return "tools" in params and self._tries_tools
 
     def _step_down(self, reason: str) -> Chunk:
@@ -469,7 +467,6 @@ class Llm(LlmSettings, closed=True):
     def _ask_server(
         self, model: str, cancelled: threading.Event | None = None, **params: Any
     ) -> Iterator[dict[str, Any]]:
-        """Ask the model over HTTP."""
         endpoint = self._resolve(model, **{name: params.get(name) for name in ADDRESS})
         # Custom `completions` that call this one don't pass the signal; it is that of the newest run.
         cancelled = cancelled or next(reversed(self._running), None) or threading.Event()

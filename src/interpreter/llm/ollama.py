@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -180,12 +181,9 @@ def show(address: str, model: str) -> Shown:
     shown = _parsed(response.text, address)
     info: Mapping[str, Any] = shown.get("model_info") or {}
     window = next((value for key, value in info.items() if key.endswith(".context_length")), None)
-    set_window = None
-    for line in (shown.get("parameters") or "").splitlines():
-        match line.split():
-            case ["num_ctx", value] if value.isdigit() and set_window is None:
-                set_window = int(value)
+    set_windows = re.findall(r"(?m)^\s*num_ctx\s+(\d+)\s*$", shown.get("parameters") or "")
     parameters = (shown.get("details") or {}).get("parameter_size") or ""
+    set_window = int(set_windows[0]) if set_windows else None
     return Shown(window if isinstance(window, int) else None, set_window, parameters)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from interpreter.config.setting import sources
 from interpreter.config.settings import InterpreterSettings, LlmSettings
 from interpreter.console_text import SPECIAL, ConsoleText
 from interpreter.errors import UnknownMessageError
-from interpreter.llm.computer_use import Screen, computer_tool
+from interpreter.llm.computer_use import TOOL, Screen
 from interpreter.llm.context import LEFT_OUT_PART, Cut, Runtimes, is_image, old_pictures
 from interpreter.llm.file_preview import languages_for, peek
 from interpreter.llm.kept_replies import KeptReplies
@@ -32,6 +32,7 @@ LARGEST_IMAGE = 5 * 1024 * 1024
 _MIME = {"jpg": "jpeg", "": "png"}
 OWN_BLOCK = "I ran this myself:"
 OWN_OUTPUT = "Its output:"
+_SHOWN = "[{} was shown to the user]"
 _SHOWN_BY_CODE = "This image is part of the output of the last code."
 _NEVER_SENT = EPHEMERAL | {"error", "command"}
 _ENDED = {
@@ -102,7 +103,8 @@ def build_request(
         digests_errors=profile.digests_errors,
     )
     if has_tools:
-        functions = [tool.as_function() for tool in tools] + ([computer_tool(screen)] if screen is not None else [])
+        functions = [tool.as_function() for tool in tools]
+        functions += [{"type": TOOL, TOOL: asdict(screen)}] if screen is not None else []
         return {**request_params(llm, convert(messages, ToolChat(), forms, memory, cut)), "tools": functions}
     instructions = llm.execution_instructions
     if sources(llm)["llm.execution_instructions"] == "default" and profile.is_instructed_beside:
@@ -198,7 +200,7 @@ def _add_own_block(message: Message, chat: Chat, forms: Forms, memory: Memory) -
         code = fenced(message.get("format", ""), str(message["content"]))
         chat.user(f"{OWN_BLOCK}\n{_redacted(code, forms, memory)}")
     elif message.get("type") == "code":
-        chat.user(_shown(message))
+        chat.user(_SHOWN.format(message.get("format", "")))
     elif message.get("format") != "active_line" and (text := _console_text(message, forms)):
         chat.user(f"{OWN_OUTPUT}\n{_redacted(text, forms, memory)}")
 
@@ -217,7 +219,7 @@ def _add(message: Message, chat: Chat, forms: Forms, memory: Memory, template: s
         case "code" if role == "assistant":
             chat.code(message.get("format", ""), str(content), message.get("call"))
         case "code":
-            chat.output(_shown(message))
+            chat.output(_SHOWN.format(message.get("format", "")))
         case "console":
             if message.get("format") != "active_line":
                 text = _redacted(_console_text(message, forms), forms, memory)
@@ -234,10 +236,6 @@ def _add(message: Message, chat: Chat, forms: Forms, memory: Memory, template: s
 
 def _redacted(text: str, forms: Forms, memory: Memory) -> str:
     return text if forms.secrets is None else memory.redactor.redact(text, forms.secrets)
-
-
-def _shown(message: Message) -> str:
-    return f"[{message.get('format', '')} was shown to the user]"
 
 
 def _console_text(message: Message, forms: Forms) -> str:

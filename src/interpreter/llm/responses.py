@@ -70,7 +70,6 @@ class Responses:
         return {name: value for name, value in body.items() if name not in endpoint.objects_to}
 
     def _input(self, endpoint: Endpoint, params: Mapping[str, Any], prefix: Prefix) -> list[Item]:
-        """The items of the conversation, stored replies as they were."""
         screen = screen_in(params.get("tools"))
         blind = Prefix.without_pictures(endpoint) if screen is not None else None
         out: list[Item] = []
@@ -146,7 +145,6 @@ def _results(turn: Turn) -> list[Item] | None:
 
 
 def _pictures(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The pictures of a result, and the words in place of old ones."""
     content = result["content"]
     parts = () if isinstance(content, str) else content or ()
     return [part for part in parts if part["type"] == "image_url" or is_left_out(part)]
@@ -166,7 +164,6 @@ def _parts(items: Sequence[Item], screen: Screen | None) -> Parts:
 
 
 def _text_of(item: Mapping[str, Any]) -> str:
-    """What a message of the model says."""
     parts = item.get("content") or ()
     return "".join(part.get("text") or part.get("refusal") or "" for part in parts)
 

@@ -145,8 +145,6 @@ class FenceParser:
 
 
 class _Block:
-    """An open fence."""
-
     def __init__(self, fence: str, indent: int, language: str, kind: str) -> None:
         self.indent = indent
         self.kind = kind
@@ -240,7 +238,6 @@ class TextChat:
 
 
 def _joined(parts: list[dict[str, Any]]) -> str | list[dict[str, Any]]:
-    """One string if all parts are text."""
     if all(part["type"] == "text" for part in parts):
         return "\n".join(part["text"] for part in parts)
     return parts

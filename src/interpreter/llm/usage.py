@@ -20,7 +20,6 @@ from interpreter.llm.providers import ROWS, identify
 
 # -- prices ------------------------------------------------------------------------------------------------------
 
-_MILLION = 1_000_000
 # Providers that sell the models of another one.
 _SAME_AS = {"vertex_ai": "gemini", "codestral": "mistral", "cohere_chat": "cohere"}
 _COMPACT_DATE = re.compile(r"-(20\d{2})(\d{2})(\d{2})$")
@@ -44,7 +43,7 @@ class Price:
         into_cache = price.read if price.to_cache is None else price.to_cache
         plain = max(0, read - cached - to_cache)
         spent = plain * price.read + cached * from_cache + to_cache * into_cache + written * price.written
-        return spent / _MILLION
+        return spent / 1_000_000
 
 
 @dataclass(frozen=True)
@@ -56,15 +55,12 @@ class Known:
     window: int | None = None
 
 
-FREE = Price(0, 0)
-
-
 def look_up(model: str, api_base: str | None = None) -> Known | None:
     """What is known about a model string; None if it isn't in the list."""
     provider, name = identify(model, api_base)
     row = ROWS.get(provider)
     if row is not None and row.is_local:
-        return Known(name, FREE)
+        return Known(name, Price(0, 0))
     if provider == "litellm":
         provider, name = identify(name)
     found = _find(provider, name.removeprefix("responses/"))
@@ -97,12 +93,10 @@ def _find(provider: str, name: str) -> list[Any] | None:
         return None
     name = name.lower()
     dated = _COMPACT_DATE.sub(r"-\1-\2-\3", name)
-    for spelled in dict.fromkeys([name, dated]):
-        for prefix in (provider, *table["also"]):
-            for row in _rows(prefix):
-                if any(_matches(pattern, spelled) for pattern in row[1] or row[:1]):
-                    return row
-    return None
+    rows = [row for prefix in (provider, *table["also"]) for row in _rows(prefix)]
+    spelled = ((row, each) for each in dict.fromkeys([name, dated]) for row in rows)
+    fitting = (row for row, each in spelled if any(_matches(pattern, each) for pattern in row[1] or row[:1]))
+    return next(fitting, None)
 
 
 def _matches(pattern: str, name: str) -> bool:

@@ -100,7 +100,6 @@ class Engine:
     """A model that is loaded and served at `base_url` to clients with `key`."""
 
     name: str
-    weights: Path
     context: int
     base_url: str
     key: str
@@ -180,7 +179,7 @@ def start(weights: Path, context: int = CONTEXT, watch: Watch | None = None) -> 
     except BaseException:
         child.close()
         raise
-    return Engine(weights.stem, weights, context, f"{answer['address']}/v1", key, child)
+    return Engine(weights.stem, context, f"{answer['address']}/v1", key, child)
 
 
 def is_installed() -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -246,15 +245,11 @@ class LocalServers:
 
             served = engine.running(weights.file_of(endpoint.model), window, watch)
             return replace(endpoint, model=served.name, base_url=served.base_url, key=served.key), {}
-        if not _is_ollama(endpoint):
+        shown = self._shown(endpoint)
+        if shown is None:
             return endpoint, {}
         native = replace(endpoint, base_url=_root(endpoint), wire=OLLAMA_WIRE)
-        try:
-            shown = self._shown(endpoint)
-        except LocalServerError as error:
-            # A refusal in Ollama's own way: its chat tells the user what is wrong.
-            return (native if error.status == 404 and error.detail else endpoint), {}
-        return (native, {"num_ctx": ollama.window_for(shown, window)}) if shown is not None else (endpoint, {})
+        return native, {"num_ctx": ollama.window_for(shown, window)}
 
     def start(self, endpoint: Endpoint, window: int | None, watch: Watch) -> Iterator[dict[str, Any]]:
         """Load a built-in model that is not loaded yet, and report it before and after; `watch` as for `ready`."""
@@ -272,11 +267,8 @@ class LocalServers:
             from interpreter.llm.local.engine import CONTEXT
 
             return wanted or CONTEXT
-        if _is_ollama(endpoint):
-            with contextlib.suppress(LocalServerError):
-                shown = self._shown(endpoint)
-                if shown is not None:
-                    return ollama.window_for(shown, wanted)
+        if shown := self._shown(endpoint):
+            return ollama.window_for(shown, wanted)
         if wanted is not None or not _is_near(endpoint):
             return wanted
         key = (endpoint.base_url, endpoint.model)
@@ -299,11 +291,8 @@ class LocalServers:
 
     def size(self, endpoint: Endpoint) -> float | None:
         """How many billion parameters the model has, if its server reports it or its name there contains it."""
-        if _is_ollama(endpoint):
-            with contextlib.suppress(LocalServerError):
-                shown = self._shown(endpoint)
-                if shown is not None and (size := size_of(shown.parameters)):
-                    return size
+        if shown := self._shown(endpoint):
+            return size_of(shown.parameters)
         if not _is_near(endpoint):
             return None
         row = self._row(endpoint)
@@ -311,22 +300,23 @@ class LocalServers:
         return count / 1e9 if count else size_of(str(row.get("root") or ""))
 
     def _shown(self, endpoint: Endpoint) -> ollama.Shown | None:
-        """What Ollama says about the model; None if it isn't Ollama after all. LocalServerError if it doesn't say."""
+        """What Ollama says about the model; None if it isn't Ollama, or doesn't answer."""
         address = _root(endpoint)
         key = (address, endpoint.model)
-        if address in self._not_ollama:
+        if not _is_ollama(endpoint) or address in self._not_ollama:
             return None
         if key not in self._ollama_models:
             try:
                 self._ollama_models[key] = ollama.show(address, endpoint.model)
             except LocalServerError as error:
-                if error.status is not None and not (error.status == 404 and error.detail):
+                if error.status == 404 and error.detail:
+                    return ollama.Shown()  # its chat tells the user that it doesn't have the model
+                if error.status is not None:
                     self._not_ollama.add(address)
-                raise
+                return None
         return self._ollama_models[key]
 
     def _row(self, endpoint: Endpoint) -> dict[str, Any]:
-        """What the server's list has on the model."""
         key = (endpoint.base_url, endpoint.model)
         if key not in self._rows:
             rows = _ask(endpoint, endpoint.base_url + "/models").get("data")
