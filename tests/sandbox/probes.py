@@ -1,6 +1,6 @@
 """Ways out of a sandbox, each tried in three languages. A block that gets out prints ESCAPED and how.
 
-It is also a program of its own, so that it can run as another user: `python probes.py FACTS`, with JSON for both.
+What DOCUMENTED lists is possible, and docs/security.md says so. It is also a program of its own, so that it can run as another user: `python probes.py FACTS`, with JSON for both.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ class Facts:
     port: int  # where a service of ours listens on this machine
     abstract: str  # the name of an abstract socket of ours
     socket: str  # a socket file of ours outside
+    sockets: dict[str, str]  # more of them, by how they were made
+    datagrams: str  # one that takes datagrams
+    pipe: str  # a named pipe outside
     state: str  # a folder of our own state
     host_pid: int  # a process outside
     secret: str = "canary-secret-2c7e9a4f1b"
@@ -73,6 +76,27 @@ PYTHON = {
     "loopback of the host": "socket.create_connection(('127.0.0.1', PORT), 2); got('connected')",
     "abstract socket of the host": "s = socket.socket(socket.AF_UNIX); s.connect('\\0' + ABSTRACT); got('connected')",
     "socket file of the host": "s = socket.socket(socket.AF_UNIX); s.connect(SOCKET); got('connected')",
+    "socket files of the host, however they were made": """
+        for how, path in SOCKETS.items():
+            for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET):
+                tried(lambda: (socket.socket(socket.AF_UNIX, kind).connect(path), got('connected: ' + how)))
+    """,
+    "a pair of sockets that is connected again": """
+        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET, socket.SOCK_RAW):
+            for path in (SOCKET, DATAGRAMS, *SOCKETS.values()):
+                def again():
+                    one, other = socket.socketpair(socket.AF_UNIX, kind)
+                    other.close()
+                    one.connect(path)
+                    got('connected to ' + repr(path))
+                def send():
+                    one, other = socket.socketpair(socket.AF_UNIX, kind)
+                    one.sendto(b'x', path)
+                    other.setblocking(False)
+                    other.recv(1) == b'x' or got('sent')  # it may have gone to the other end
+                tried(again)
+                tried(send)
+    """,
     "metadata address": "socket.create_connection(('169.254.169.254', 80), 2); got('connected')",
     "datagrams": "s = socket.socket(type=socket.SOCK_DGRAM); s.connect(('8.8.8.8', 53)); s.send(b'x'); got('sent')",
     "names": "socket.getaddrinfo('example.com', 80); got('looked up')",
@@ -131,6 +155,18 @@ PYTHON = {
     "git moved away": "os.rename(WORK + '/.git', WORK + '/.git2'); got('moved')",
     "git by a link": "os.symlink(WORK + '/.git', WORK + '/g'); open(WORK + '/g/config', 'a').write('x'); got('wrote')",
     "editor tasks": "open(WORK + '/.vscode/tasks.json', 'w').write('x'); got('wrote')",
+    "editor settings that are not there yet": "os.makedirs(WORK + '/.idea', exist_ok=True); open(WORK + '/.idea/x', 'w'); got('wrote')",
+    "skills that are not there yet": "os.makedirs(WORK + '/.agents/skills'); got('made')",
+    "a reserved name moved away": "os.rename(WORK + '/.idea', WORK + '/idea'); got('moved')",
+    "a reserved name removed": "os.rmdir(WORK + '/.idea'); got('removed')",
+    "a repository far below": "open(WORK + '/a/b/c/d/e/.git/config', 'a').write('x'); got('wrote')",
+    "a repository that is kept elsewhere": "open(WORK + '/separate/config', 'a').write('x'); got('wrote')",
+    "signals to the first process": """
+        for number in range(1, 65):
+            tried(lambda: os.kill(1, number))
+        import time
+        time.sleep(0.2)
+    """,
     "our own state": "open(STATE + '/keys.env').read() and got('read')",
     "write our own state": "open(STATE + '/keys.env', 'r+'); got('opened')",
     "our own drivers": "open(DRIVER, 'r+'); got('opened')",
@@ -191,6 +227,15 @@ SHELL = {
     "git hooks": 'echo x >"$WORK/.git/hooks/pre-commit" && got wrote',
     "git settings": '(cd "$WORK" && git config core.fsmonitor evil) && got wrote',
     "git moved away": 'mv "$WORK/.git" "$WORK/elsewhere" && got moved',
+    "editor settings that are not there yet": 'mkdir -p "$WORK/.idea"; echo x >"$WORK/.idea/x" && got wrote',
+    "a repository far below": 'echo x >>"$WORK/a/b/c/d/e/.git/config" && got wrote',
+    "a repository that is kept elsewhere": 'echo x >>"$WORK/separate/config" && got wrote',
+    "socket files of the host": """
+        connect='import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])'
+        for path in "$SOCKET" "$WORK/host-socket"; do python3 -c "$connect" "$path" 2>/dev/null && got "$path"; done
+        for path in "$(dirname "$SOCKET")"/*socket*; do python3 -c "$connect" "$path" 2>/dev/null && got "$path"; done
+    """,
+    "signals to the first process": "for n in $(seq 1 64); do kill -$n 1 2>/dev/null; done; sleep 0.2",
     "our own state": 'cat "$STATE/keys.env" && got read',
     "a file that is too large": 'dd if=/dev/zero of="$WORK/big" bs=1M count=$((FILE_SIZE + 2)) && got wrote',
 }
@@ -226,6 +271,25 @@ JAVASCRIPT = {
         if (fs.statSync(WORK + '/j').mode & 0o6000) got('left');
     """,
     "git hooks": "fs.writeFileSync(WORK + '/.git/hooks/pre-push', 'x'); got('wrote')",
+    "editor settings that are not there yet": """
+        try { fs.mkdirSync(WORK + '/.idea'); } catch {}
+        fs.writeFileSync(WORK + '/.idea/x', 'x');
+        got('wrote');
+    """,
+    "a repository far below": "fs.appendFileSync(WORK + '/a/b/c/d/e/.git/config', 'x'); got('wrote')",
+    "a repository that is kept elsewhere": "fs.appendFileSync(WORK + '/separate/config', 'x'); got('wrote')",
+    "socket files of the host, however they were made": """
+        for (const [how, path] of Object.entries(SOCKETS)) {
+          await new Promise((resolve) => {
+            const s = net.connect(path, () => { got('connected: ' + how); s.destroy(); resolve(); });
+            s.on('error', resolve);
+          });
+        }
+    """,
+    "signals to the first process": """
+        for (let n = 1; n < 65; n++) { try { process.kill(1, n); } catch {} }
+        await new Promise((resolve) => setTimeout(resolve, 200));
+    """,
     "our own state": "if (fs.readFileSync(STATE + '/keys.env')) got('read')",
     "a file that is too large": """
         process.on('SIGXFSZ', () => {});
@@ -233,6 +297,12 @@ JAVASCRIPT = {
         for (let i = 0; i < FILE_SIZE + 2; i++) fs.writeSync(file, Buffer.alloc(1 << 20));
         got('wrote');
     """,
+}
+
+# Possible, and said to be so in docs/security.md.
+DOCUMENTED = {
+    "a named pipe outside": "os.open(PIPE, os.O_RDWR | os.O_NONBLOCK); got('opened')",
+    "a lock on a file outside": "import fcntl; fcntl.flock(open(CANARY), fcntl.LOCK_EX | fcntl.LOCK_NB); got('locked')",
 }
 
 PYTHON_BEGIN = """
@@ -257,7 +327,9 @@ def asked(target):
 @dataclass
 class Result:
     escaped: list[str] = field(default_factory=list)
+    tried: int = 0
     held: int = 0
+    documented: list[str] = field(default_factory=list)
     survived: bool = True
     last_words: str = ""
 
@@ -272,11 +344,12 @@ def in_python(facts: Facts) -> list[tuple[str, str]]:
     }
     names |= {"ABSTRACT": facts.abstract, "SOCKET": facts.socket, "HOST": facts.host_pid, "DRIVER": facts.driver}
     names |= {"MEMORY": facts.memory, "FILE_SIZE": facts.file_size, "PROCESSES": facts.processes}
+    names |= {"SOCKETS": facts.sockets, "DATAGRAMS": facts.datagrams, "PIPE": facts.pipe}
     # The secret is put together, or it would be found in the code itself.
     begin = "\n".join(f"{name} = {value!r}" for name, value in names.items())
     begin += f"\nSECRET = {facts.secret[:8]!r} + {facts.secret[8:]!r}"
     blocks = [("", begin + PYTHON_BEGIN)]
-    for name, code in PYTHON.items():
+    for name, code in (PYTHON | DOCUMENTED).items():
         body = textwrap.indent(textwrap.dedent(code).strip(), "    ")
         blocks.append((name, f"try:\n{body}\nexcept (OSError, MemoryError) as error:\n    print('held:', error)\n"))
     return blocks
@@ -290,7 +363,7 @@ def in_shell(facts: Facts) -> list[tuple[str, str]]:
         "PORT": facts.port,
         "STATE": facts.state,
     }
-    names |= {"HOST": facts.host_pid, "SECRET": facts.secret[:8], "REST": facts.secret[8:]}
+    names |= {"HOST": facts.host_pid, "SECRET": facts.secret[:8], "REST": facts.secret[8:], "SOCKET": facts.socket}
     names |= {"FILE_SIZE": facts.file_size}
     begin = "\n".join(f"{name}='{value}'" for name, value in names.items())
     blocks = [("", f'{begin}\ngot() {{ echo ESCAPED "$@"; }}')]
@@ -305,7 +378,7 @@ def in_javascript(facts: Facts) -> list[tuple[str, str]]:
         "PORT": facts.port,
         "STATE": facts.state,
     }
-    names |= {"SOCKET": facts.socket, "HOST": facts.host_pid, "FILE_SIZE": facts.file_size}
+    names |= {"SOCKET": facts.socket, "HOST": facts.host_pid, "FILE_SIZE": facts.file_size, "SOCKETS": facts.sockets}
     begin = "".join(f"var {name} = {json.dumps(value)};\n" for name, value in names.items())
     begin += f"var SECRET = {json.dumps(facts.secret[:8])} + {json.dumps(facts.secret[8:])};\n"
     begin += "var fs = require('fs'), net = require('net'); function got(what) { console.log('ESCAPED', what); }\n"
@@ -318,9 +391,13 @@ def attempt(language: Any, blocks: list[tuple[str, str]], still_there: tuple[str
     result = Result()
     for name, code in blocks:
         output = said(language, code)
-        if "ESCAPED" in output:
+        result.tried += bool(name)
+        if "ESCAPED" not in output:
+            result.held += bool(name)
+        elif name in DOCUMENTED:
+            result.documented.append(name)
+        else:
             result.escaped.append(f"{language.name}, {name}: {output.strip()}")
-        result.held += bool(name)
     question, answer = still_there
     result.last_words = said(language, question)
     result.survived = answer in result.last_words

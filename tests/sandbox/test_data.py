@@ -119,10 +119,10 @@ def test_our_own_state_is_hidden_in_the_workspace_too(tmp_path: Path) -> None:
 
 
 def test_repositories_below_the_workspace_are_protected(tmp_path: Path) -> None:
-    (tmp_path / "a" / "b" / ".git").mkdir(parents=True)
-    (tmp_path / "node_modules" / "x" / ".git").mkdir(parents=True)
     seen = places(Sandbox("workspace", str(tmp_path)), [], [])
-    assert seen.protected == (tmp_path / "a" / "b" / ".git",)
+    for folder in (tmp_path, tmp_path / "a" / "b" / "c" / "d", tmp_path / "node_modules" / "x"):
+        for name in (".git/config", ".vscode", ".envrc"):
+            assert not seen.is_writable(folder / name) and seen.is_writable(folder / "git")
 
 
 @pytest.mark.parametrize("workspace", ["~", "/"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -38,27 +39,71 @@ def open_folder() -> Iterator[Path]:
 def facts(open_folder: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Facts]:
     home = open_folder / "home"
     work, outside, state = open_folder / "work", open_folder / "outside", open_folder / "state"
-    for folder in (home / ".ssh", work / ".git" / "hooks", work / ".vscode", outside, state):
+    deep = work / "a" / "b" / "c" / "d" / "e" / ".git"
+    for folder in (home / ".ssh", work / ".git" / "hooks", work / ".vscode", deep, work / "separate", outside, state):
         folder.mkdir(parents=True)
     monkeypatch.setenv("HOME", str(home))
     known = Facts(
-        str(work), str(outside / "canary"), str(home / ".ssh" / "id_canary"), 0, "", "", str(state), os.getpid()
+        workspace=str(work),
+        canary=str(outside / "canary"),
+        key=str(home / ".ssh" / "id_canary"),
+        port=0,
+        abstract=f"canary-{os.getpid()}",
+        socket=str(outside / "socket"),
+        sockets={},
+        datagrams=str(outside / "datagram-socket"),
+        pipe=str(outside / "pipe"),
+        state=str(state),
+        host_pid=os.getpid(),
+        driver=str(SOURCE / "runtimes" / "supervisor.py"),
     )
-    (work / ".git" / "config").write_text("[core]\n")
+    os.mkfifo(known.pipe)
+    for folder in (work / ".git", deep, work / "separate"):
+        (folder / "config").write_text("[core]\n")
+    (work / "tree").mkdir()
+    (work / "tree" / ".git").write_text("gitdir: ../separate\n")
     (outside / "canary").write_text("sings")
     (home / ".ssh" / "id_canary").write_text(known.secret)
     (state / "keys.env").write_text(known.secret)
     monkeypatch.setenv("CANARY_API_KEY", known.secret)
     monkeypatch.setenv("SOME_URL", f"postgres://me:{known.secret}@db.example.com/x")
-    with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as abstract:
-        abstract.bind(f"\0canary-{os.getpid()}")
-        abstract.listen()
-        with socket.socket(socket.AF_UNIX) as file:
-            file.bind(str(outside / "socket"))
-            file.listen()
-            port = tcp.getsockname()[1]
-            names = {"abstract": f"canary-{os.getpid()}", "socket": str(outside / "socket")}
-            yield replace(known, port=port, **names, driver=str(SOURCE / "runtimes" / "supervisor.py"))
+    with contextlib.ExitStack() as stack:
+        tcp = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+        datagrams = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        datagrams.bind(known.datagrams)
+        for address in (f"\0{known.abstract}", known.socket):
+            stack.enter_context(listening_at(address))
+        yield replace(known, port=tcp.getsockname()[1], sockets=host_sockets(outside, work, stack))
+
+
+def listening_at(address: str | bytes) -> socket.socket:
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(address)
+    listening.listen()
+    if isinstance(address, bytes) or address[0] == "/":
+        os.chmod(address, 0o777)
+    return listening
+
+
+def host_sockets(outside: Path, work: Path, stack: contextlib.ExitStack) -> dict[str, str]:
+    """Sockets that /proc/net/unix does not name as they are found: all in places that can be seen inside."""
+    strange = os.fsencode(outside) + b"/socket-\xff\xfe"
+    stack.enter_context(listening_at(strange))
+    stack.enter_context(listening_at(str(work / "host-socket")))
+    stack.enter_context(listening_at(str(outside / "before")))
+    (outside / "before").rename(outside / "renamed-socket")
+    bind = "import os, socket, sys; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen()\n"
+    bind += "os.chmod(sys.argv[1], 0o777); print(flush=True); sys.stdin.read()"
+    found = {"renamed": outside / "renamed-socket", "in the workspace": work / "host-socket"}
+    found |= {"a relative path": outside / "relative-socket", "another network": outside / "network-socket"}
+    away = ["unshare", "--net"] if os.getuid() == 0 else ["unshare", "--net", "--map-root-user"]
+    for prefix, name in (([], "relative-socket"), (away, "network-socket")):
+        process = subprocess.Popen(
+            [*prefix, sys.executable, "-c", bind, name], cwd=outside, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        assert process.stdout is not None and process.stdout.readline() == b"\n"
+        stack.callback(process.communicate)
+    return {how: str(path) for how, path in found.items()} | {"a strange name": os.fsdecode(strange)}
 
 
 def give_away(folder: Path) -> None:
@@ -67,12 +112,19 @@ def give_away(folder: Path) -> None:
 
 
 def check(results: dict[str, probes.Result], facts: Facts) -> None:
+    for name, result in results.items():
+        print(f"{name}: {result.tried} tried, {result.held} held, {len(result.documented)} documented")
     assert [escape for result in results.values() for escape in result.escaped] == []
     assert all(result.survived for result in results.values()), results
     assert Path(facts.canary).read_text() == "sings"
-    assert sorted(path.name for path in Path(facts.canary).parent.iterdir()) == ["canary", "socket"]
+    there = {Path(os.fsdecode(path)).name for path in facts.sockets.values()} - {"host-socket"}
+    there |= {"canary", "socket", "datagram-socket", "pipe"}
+    assert {path.name for path in Path(facts.canary).parent.iterdir()} == there
+    assert set(results["Python"].documented) == set(probes.DOCUMENTED)
     assert sorted(path.name for path in (Path(facts.workspace) / ".git").rglob("*")) == ["config", "hooks"]
-    assert (Path(facts.workspace) / ".git" / "config").read_text() == "[core]\n"
+    for folder in (".git", "a/b/c/d/e/.git", "separate"):
+        assert (Path(facts.workspace) / folder / "config").read_text() == "[core]\n"
+    assert not list(Path(facts.workspace).glob(".idea*")) and not (Path(facts.workspace) / ".agents").exists()
     assert Path(facts.key).read_text() == facts.secret
     assert not [path for path in Path(facts.workspace).rglob("*") if path.lstat().st_mode & 0o6000]
 
@@ -87,9 +139,17 @@ def test_nothing_gets_out(facts: Facts, real: None, no_strays: None) -> None:
 
 @pytest.mark.full
 @pytest.mark.needs("node")
+@pytest.mark.parametrize("time", range(5))
+def test_nothing_gets_out_in_the_long_run(facts: Facts, real: None, no_strays: None, time: int) -> None:
+    check(probes.attempt_all(facts), facts)
+
+
+@pytest.mark.full
+@pytest.mark.needs("node")
 def test_nothing_gets_out_of_a_read_only_one(facts: Facts, real: None, no_strays: None) -> None:
     check(probes.attempt_all(facts, "read-only"), facts)
-    assert sorted(path.name for path in Path(facts.workspace).iterdir()) == [".git", ".vscode"]
+    there = [".git", ".vscode", "a", "host-socket", "separate", "tree"]
+    assert sorted(path.name for path in Path(facts.workspace).iterdir()) == there
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="runs as an unprivileged user already")
@@ -128,6 +188,8 @@ def test_the_probes_are_real(facts: Facts, tmp_path: Path) -> None:
     """Without a sandbox they get what they are after."""
     names = ("read a key", "loopback of the host", "abstract socket of the host", "socket file of the host")
     names += ("signal a host process", "secrets in variables", "git configuration", "through a symbolic link")
+    names += ("socket files of the host, however they were made", "a pair of sockets that is connected again")
+    names += ("a repository far below", "a repository that is kept elsewhere", "skills that are not there yet")
     blocks = dict(probes.in_python(facts))
     for name in names:
         code = blocks[""] + blocks[name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from interpreter.runtimes.launch import Start
 from interpreter.runtimes.runtime import SUPERVISOR
 from interpreter.sandbox import bubblewrap, container
 from interpreter.sandbox.containment import Containment
-from interpreter.sandbox.places import places
+from interpreter.sandbox.places import TRUSTED, places
 from interpreter.sandbox.sandbox import ENTER, Limits, Sandbox
 from interpreter.sandbox.seatbelt import profile
 
@@ -66,7 +67,8 @@ def test_with_one_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Monke
 def test_the_command_line_of_a_container(workspace: Path, tmp_path: Path) -> None:
     sandbox = Sandbox("container:python:3.12", str(workspace), paths=("/data", "/more:rw"), limits=Limits(memory=100))
     start = Start([], {"LANG": "C", "PATH": "/bin"}, str(workspace / "sub"))
-    line = container.command("docker", sandbox, start, {tmp_path: "ro"}, ["python3", "-c", "1"])
+    mounts = {workspace / ".git": "ro", tmp_path: "ro"}
+    line = container.command("docker", sandbox, start, mounts, ["python3", "-c", "1"])
     text = " ".join(line)
     for part in (
         "--network none",
@@ -98,13 +100,17 @@ def test_programs_of_the_host_are_the_images_own() -> None:
 def test_the_profile_for_seatbelt(workspace: Path, home: Path, tmp_path: Path) -> None:
     (home / ".ssh").mkdir()
     seen = places(Sandbox("workspace", str(workspace)), [], [])
-    lines = profile(seen, [tmp_path], 8080).splitlines()
+    lines = profile(seen, [tmp_path], 8080, [workspace / "separate"]).splitlines()
+    escaped, names = (
+        text.replace("\\", "\\\\") for text in (re.escape(str(workspace)), "|".join(map(re.escape, TRUSTED)))
+    )
     order = [
         "(deny default)",
         "(allow file-read*)",
         f'(deny file-read* file-write* (subpath "{home}"))',
         f'(allow file-read* file-write* (subpath "{workspace}"))',
-        f'(deny file-write* (subpath "{workspace}/.git"))',
+        f'(deny file-write* (regex "^{escaped}/(.*/)?({names})(/.*)?$"))',
+        f'(deny file-write* (subpath "{workspace}/separate"))',
         "(deny network*)",
         '(allow network-outbound (remote ip "localhost:8080"))',
     ]
@@ -135,8 +141,11 @@ def test_a_sandbox_whose_folders_somebody_deleted_says_so(contained: Any) -> Non
         inside.do("python", "1")
 
 
-def test_the_line_into_a_container_carries_descriptors(tmp_path: Path) -> None:
+@pytest.mark.parametrize("filtered", [False, True])
+def test_the_line_into_a_container_carries_descriptors(tmp_path: Path, filtered: bool) -> None:
     """The same line without a container: the supervisor connects to it, and what it starts writes to our pipe."""
+    calls = (bubblewrap.seccomp_filter() or b"").hex() if filtered else "-"
+    code = "import socket; socket.socketpair()\ntry: socket.socket(socket.AF_UNIX)\nexcept OSError: print('none')"
     ours, theirs = socket.socketpair()
     lives, held = os.pipe()
     container.carry(tmp_path / "line", theirs.detach(), lives)
@@ -147,17 +156,17 @@ def test_the_line_into_a_container_carries_descriptors(tmp_path: Path) -> None:
         ENTER,
         "CORE=0",
         "-",
+        calls,
         str(SUPERVISOR),
         f"connect={tmp_path}/line",
         "exec",
-        "/bin/echo",
-        "hello",
+        *([sys.executable, "-c", code] if filtered else ["/bin/echo", "hello"]),
     ]
     with subprocess.Popen(argv, stdout=subprocess.DEVNULL) as process, ours:
         socket.send_fds(ours, [b"spawn\n"], [null, null, writer, writer])
         for fd in (null, writer):
             os.close(fd)
-        assert os.read(reader, 100) == b"hello\n"
+        assert os.read(reader, 100).startswith(b"none" if filtered else b"hello")
         ours.shutdown(socket.SHUT_RDWR)
         assert process.wait(60) == 0
     os.close(reader)
@@ -172,3 +181,39 @@ def test_where_the_engine_ends_early_nobody_waits_for_its_container(tmp_path: Pa
     with ours:
         ours.settimeout(60)
         assert ours.recv(1) == b""
+
+
+@pytest.mark.parametrize("path", ["/.git/config", "/a/b/c/d/.vscode/tasks.json", "/x/.envrc", "/.agents"])
+def test_seatbelt_denies_trusted_names_at_any_depth(workspace: Path, path: str) -> None:
+    """Whether or not they exist: the profile goes by their names."""
+    seen = places(Sandbox("workspace", str(workspace)), [], [])
+    rules = [line for line in profile(seen, [], None).splitlines() if "(regex" in line and "deny" in line]
+    (pattern,) = re.findall(r'\(regex "(.*)"\)\)', rules[0])
+    pattern = pattern.replace("\\\\", "\\")
+    assert re.match(pattern, f"{workspace}{path}") and not re.match(pattern, f"{workspace}/a/.gitignore")
+    assert not re.match(pattern, f"{workspace}/xgit/config") and not re.match(pattern, f"/other{path}")
+
+
+def test_no_socket_of_the_host_is_reached_by_seatbelt(workspace: Path) -> None:
+    lines = profile(places(Sandbox("workspace", str(workspace)), [], []), [], 8080).splitlines()
+    assert "(deny network*)" in lines and not any("unix-socket" in line or "system-socket" in line for line in lines)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
+@pytest.mark.parametrize("variable", ["XDG_CACHE_HOME", "TMPDIR"])
+def test_a_folder_that_cannot_be_written_is_named(
+    real: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+) -> None:
+    (tmp_path / "file").write_text("")  # even root cannot make a folder in it
+    monkeypatch.setenv(variable, str(tmp_path / "file"))
+    monkeypatch.setattr("tempfile.tempdir", os.environ.get("TMPDIR"))
+    with pytest.raises(SandboxUnavailableError, match=f"cannot write to {tmp_path}/file.*XDG_CACHE_HOME"):
+        Containment(Sandbox("workspace", str(tmp_path)))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
+def test_a_processor_without_a_filter_needs_a_word_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    with pytest.raises(SandboxUnavailableError, match="sandbox_unix_sockets"):
+        bubblewrap.seccomp_filter()
+    assert bubblewrap.seccomp_filter(unix_sockets=True) is None

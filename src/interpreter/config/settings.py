@@ -125,6 +125,11 @@ class InterpreterSettings(SettingsGroup):
         "More places that a sandbox sees: `~/data` to read, `~/data:rw` to write.",
         APPROVAL, default=Default(list, "none"), flag="--sandbox_paths",
     )
+    sandbox_unix_sockets: bool = setting(
+        "Let code in a sandbox use Unix sockets, for databases, tmux and the like. It then reaches every program of "
+        "this machine whose socket file it can see.",
+        APPROVAL, default=False,
+    )
     sandbox_memory: int | None = setting(
         "How many megabytes a process in a sandbox may use; all together, where control groups can be had. None is "
         "no limit.",

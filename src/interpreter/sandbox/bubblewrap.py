@@ -7,14 +7,14 @@ import errno
 import os
 import platform
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from interpreter.errors import SandboxUnavailableError
 from interpreter.host import processes
-from interpreter.sandbox.places import APART, Places, is_inside, listening_sockets
+from interpreter.sandbox.places import APART, Places, is_inside
 from interpreter.sandbox.sandbox import MEGABYTE, Limits
 
 # For root the namespaces alone are no sandbox: the capabilities have to go, and so has the way to new ones.
@@ -57,11 +57,11 @@ def arguments(places: Places, scratch: Path, own: dict[Path, str], protected: di
     for path in places.readable:
         if is_inside(path, (*places.hidden, *APART)):  # the rest is seen anyway
             mounts += ["--ro-bind", str(path), str(path)]
-    for path in outermost_first(places.writable):
+    for path in sorted(places.writable, key=lambda path: len(path.parts)):  # the outermost first
         mounts += ["--dev-bind" if path.is_relative_to("/dev") else "--bind", str(path), str(path)]
     for path, fd in protected.items():
         mounts += ["--ro-bind-fd", str(fd), str(path)]
-    for path in (*places.masked, *sockets(places)):
+    for path in places.masked:
         mounts += masked(path)
     for path, option in own.items():
         mounts += [option, str(path), str(path)]
@@ -100,16 +100,6 @@ def masked(path: Path) -> list[str]:
     if path.is_dir():
         return ["--size", str(EMPTY_FOLDER), "--tmpfs", str(path)]
     return ["--ro-bind", "/dev/null", str(path)]
-
-
-def sockets(places: Places) -> list[Path]:
-    """Where programs outside listen, in places that are seen: a read-only mount does not keep anybody from talking."""
-    listed = [path for path in listening_sockets() if not places.is_hidden(path) and not places.is_writable(path)]
-    return [path for path in listed if is_inside(path, places.readable) or not is_inside(path, APART)]
-
-
-def outermost_first(paths: Iterable[Path]) -> list[Path]:
-    return sorted(paths, key=lambda path: len(path.parts))
 
 
 def available() -> str:
@@ -164,9 +154,12 @@ def remedy() -> str:
 
 
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000
-LOAD, EQUAL, AT_LEAST, HAS_BITS, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+LOAD, EQUAL, AT_LEAST, HAS_BITS, RETURN, AND = 0x20, 0x15, 0x35, 0x45, 0x06, 0x54
 X32 = 0x40000000  # calls of this number and above are another way to the same ones
-FAMILIES = (1, 2, 10, 16)  # unix, IPv4, IPv6, netlink
+# A Unix socket reaches any program of the host whose socket file is visible, even on a read-only mount, and the filter
+# cannot see which one. So there are none, only pairs: but not of datagrams, which can be sent to any address.
+UNIX, FAMILIES = 1, (2, 10, 16)  # IPv4, IPv6, netlink
+STREAMS, KIND_OF_SOCKET = (1, 5), 0xF  # streams and sequenced packets; the rest of the argument are flags
 INTO_TERMINALS = (0x5412, 0x541C)  # TIOCSTI, TIOCLINUX
 FIRST = 1  # the number of the first process
 OWNERS_RIGHTS = 0o6000  # set-user-ID and set-group-ID
@@ -179,6 +172,7 @@ class Machine:
 
     name: int  # the kernel's own for it
     socket: int
+    socketpair: int
     ioctl: int
     refused: tuple[int, ...]
     missing: tuple[int, ...]  # as if the kernel were older: io_uring, and openat2, whose arguments cannot be seen
@@ -193,6 +187,7 @@ MACHINES = {
     "x86_64": Machine(
         name=0xC000003E,
         socket=41,
+        socketpair=53,
         ioctl=16,
         refused=(
             *(248, 249, 250, 321, 298, 323, 175, 176, 313, 246, 320, 165, 166, 155, 428, 429, 430, 431, 432, 433, 442),
@@ -210,6 +205,7 @@ MACHINES = {
     "aarch64": Machine(
         name=0xC00000B7,
         socket=198,
+        socketpair=199,
         ioctl=29,
         refused=(
             *(217, 218, 219, 280, 241, 282, 105, 106, 273, 104, 294, 40, 39, 41, 428, 429, 430, 431, 432, 433, 442),
@@ -224,10 +220,15 @@ MACHINES = {
 NUMBER, MACHINE, ARGUMENTS = 0, 4, 16  # where the filter finds them
 
 
-def seccomp_filter() -> bytes | None:
-    """The filter for this machine, for the kernel to run at each call; None where we have none."""
+def seccomp_filter(unix_sockets: bool = False) -> bytes | None:
+    """The filter for this machine, for the kernel to run at each call; None if there is none and none is needed."""
     known = MACHINES.get(platform.machine())
     if known is None:
+        if not unix_sockets:
+            raise SandboxUnavailableError(
+                f"The sandbox cannot close Unix sockets on this kind of processor ({platform.machine()}), so programs "
+                "of this machine could be reached. To accept that, set sandbox_unix_sockets: true."
+            )
         return None
     lines = [load(MACHINE), jump(EQUAL, known.name, 1, 0), give(ERRNO | errno.ENOSYS), load(NUMBER)]
     lines += [jump(AT_LEAST, X32, 0, 1), give(ERRNO | errno.ENOSYS)]
@@ -235,7 +236,9 @@ def seccomp_filter() -> bytes | None:
         lines += [jump(EQUAL, number, 0, 1), give(ERRNO | errno.ENOSYS)]
     for number in known.refused:
         lines += [jump(EQUAL, number, 0, 1), give(ERRNO | errno.EPERM)]
-    lines += only(known.socket, ARGUMENTS, FAMILIES)
+    lines += only(known.socket, ARGUMENTS, (UNIX, *FAMILIES) if unix_sockets else FAMILIES)
+    if not unix_sockets:
+        lines += only(known.socketpair, ARGUMENTS + 8, STREAMS, KIND_OF_SOCKET)
     for number, (mode, flags) in known.modes.items():
         lines += without_rights(number, mode, flags)
     for number, process in known.reaching.items():
@@ -244,10 +247,11 @@ def seccomp_filter() -> bytes | None:
     return b"".join([*lines, give(ALLOW)])
 
 
-def only(number: int, argument: int, values: tuple[int, ...]) -> list[bytes]:
-    """The call goes on with these values of an argument alone."""
+def only(number: int, argument: int, values: tuple[int, ...], mask: int = 0xFFFFFFFF) -> list[bytes]:
+    """The call goes on with these values of an argument alone, of which the bits in the mask count."""
     tests = [jump(EQUAL, value, len(values) - place, 0) for place, value in enumerate(values)]
-    inside = [load(argument), *tests, give(ERRNO | errno.EAFNOSUPPORT), load(NUMBER)]
+    inside = [load(argument), struct.pack("HBBI", AND, 0, 0, mask), *tests]
+    inside += [give(ERRNO | errno.EAFNOSUPPORT), load(NUMBER)]
     return [jump(EQUAL, number, 0, len(inside)), *inside]
 
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import select
 import socket
+import sys
 import threading
 from functools import cache
 from pathlib import Path
@@ -13,7 +14,8 @@ from pathlib import Path
 from interpreter.errors import SandboxUnavailableError
 from interpreter.host import processes
 from interpreter.runtimes.launch import Start
-from interpreter.sandbox.places import DRIVERS, trusted_in
+from interpreter.sandbox.bubblewrap import seccomp_filter
+from interpreter.sandbox.places import DRIVERS
 from interpreter.sandbox.proxy import Proxy
 from interpreter.sandbox.sandbox import ENTER, PORT, Sandbox
 
@@ -70,8 +72,8 @@ def command(engine: str, sandbox: Sandbox, start: Start, mounts: dict[Path, str]
         line += ["--memory", f"{sandbox.limits.memory}m", "--memory-swap", f"{sandbox.limits.memory}m"]
     if sandbox.limits.processes is not None:
         line += ["--pids-limit", str(sandbox.limits.processes)]
-    volumes = [(Path(workspace), "rw"), *((path, "ro") for path in trusted_in(Path(workspace)))]
-    volumes += [*((path, "ro") for path in sandbox.readable), *((path, "rw") for path in sandbox.writable)]
+    volumes = [(Path(workspace), "rw"), *((path, "ro") for path in sandbox.readable)]
+    volumes += [(path, "rw") for path in sandbox.writable]
     for path, option in (*volumes, *mounts.items()):
         line += ["--volume", f"{path}:{path}:{option}"]
     for name in start.env:
@@ -85,13 +87,14 @@ def wrapped(
     sandbox: Sandbox,
     proxy: Proxy,
     outputs: Path,
+    protected: list[Path],
     start: Start,
     folder: Path | None,
     stack: contextlib.ExitStack,
 ) -> Start:
     """The start in a container: descriptors do not go along, so the supervisor connects to a socket in its folder."""
     python, *rest = [inside(word) for word in start.argv]
-    mounts = {outputs: "ro"}
+    mounts = dict.fromkeys((*protected, outputs), "ro")
     argv, fds = [python, *rest], []
     if folder is not None:
         supervisor, control, *worker = rest
@@ -105,7 +108,10 @@ def wrapped(
         os.close(lives)
         fds = [held]
         line, connection = f"connect={folder / LINE}", f"connect={folder / NETWORK}:{PORT}"
-        argv = [python, str(ENTER), sandbox.limits.as_argument(), connection, supervisor, line, *worker]
+        # The engine's own filter allows Unix sockets. In a virtual machine, as on macOS, none of the host's are there.
+        filters = seccomp_filter(sandbox.unix_sockets) if sys.platform == "linux" else None
+        calls = (filters or b"").hex() or "-"
+        argv = [python, str(ENTER), sandbox.limits.as_argument(), connection, calls, supervisor, line, *worker]
     env = {name: value for name, value in start.env.items() if name not in HOSTS_OWN}
     full = [*WAITING, *command(available(), sandbox, start, mounts, argv)]
     return Start(full, env | {"PATH": os.environ.get("PATH", os.defpath), "HOME": os.path.expanduser("~")}, "/", fds)

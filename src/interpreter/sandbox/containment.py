@@ -6,7 +6,6 @@ import contextlib
 import copy
 import os
 import shutil
-import stat
 import sys
 import tempfile
 import weakref
@@ -20,7 +19,7 @@ from interpreter.errors import SandboxUnavailableError
 from interpreter.runtimes.block import outputs_folder
 from interpreter.runtimes.launch import Start
 from interpreter.sandbox import bubblewrap, container, seatbelt
-from interpreter.sandbox.places import Places, is_inside, make_mount_points, places, programs_in
+from interpreter.sandbox.places import Places, TrustedPaths, is_inside, make_mount_points, places, programs_in
 from interpreter.sandbox.proxy import Proxy, Verdict, is_listed
 from interpreter.sandbox.requests import (
     EndedBlock,
@@ -37,6 +36,11 @@ from interpreter.sandbox.sandbox import ENTER, PORT, Access, Sandbox, let_throug
 NAME = "interpreter-sandbox-"
 STATE = (".config", ".cache", ".local/share")  # where we keep ours in a home that is not $HOME
 PACKAGES = ".local/share/sandbox-packages"  # in the sandbox's home: what pip installs, for all its sessions
+MOST_NEW = 5  # of which a block's output tells
+NEW_TRUSTED = (
+    "New in the workspace: {names}. Git, editors or other programs run what such files say. "
+    "Look through them before you use that folder outside the sandbox."
+)
 
 
 class Containment:
@@ -59,14 +63,22 @@ class Containment:
         self.state = own_state() if state is None else state  # of ours: kept from all code
         self.check()
         drop_stale(Path(tempfile.gettempdir()))
-        self.scratch = Path(tempfile.mkdtemp(prefix=f"{NAME}{os.getpid()}-"))
-        self.outputs = outputs_folder() / self.scratch.name
-        for folder in (self.scratch / "tmp", self.scratch / "home" / PACKAGES, self.outputs):
-            folder.mkdir(parents=True, mode=0o700)
+        self.trusted: dict[Path, TrustedPaths] = {}  # by folder that can be written
+        try:
+            self.scratch = Path(tempfile.mkdtemp(prefix=f"{NAME}{os.getpid()}-"))
+            self.outputs = outputs_folder() / self.scratch.name
+            for folder in (self.scratch / "tmp", self.scratch / "home" / PACKAGES, self.outputs):
+                folder.mkdir(parents=True, mode=0o700)
+            self._watch_trusted()
+        except OSError as error:
+            raise SandboxUnavailableError(
+                f"The sandbox cannot write to {error.filename}: {error.strerror}. Make that folder writable, or set "
+                "TMPDIR (for temporary files) and XDG_CACHE_HOME (for long outputs) to folders that are."
+            ) from error
         self.groups = (
             bubblewrap.ControlGroups(sandbox.limits) if sys.platform == "linux" and not sandbox.image else None
         )
-        self._end = weakref.finalize(self, put_away, self.scratch, self.outputs, self.proxy, self.groups)
+        self._end = weakref.finalize(self, put_away, self.scratch, self.outputs, self.proxy, self.groups, self.trusted)
 
     def check(self) -> None:
         """SandboxUnavailableError if this sandbox cannot be had here: why, and what would help."""
@@ -133,12 +145,13 @@ class Containment:
             yield wrapped
 
     def _wrapped(self, start: Start, folder: Path | None, stack: contextlib.ExitStack) -> Start:
+        if not self.sandbox.image and sys.platform == "linux":
+            return self._in_bubblewrap(start, folder, stack)
+        protected = [each.root / name for each in self._watch_trusted() for name in each.protected()]
         if self.sandbox.image:
-            return container.wrapped(self.sandbox, self.proxy, self.outputs, start, folder, stack)
-        if sys.platform == "darwin":
-            seen = self.places(programs_in(start.argv))
-            return seatbelt.wrapped(self.sandbox.limits, seen, self.scratch, self.proxy.listen(), start, folder)
-        return self._in_bubblewrap(start, folder, stack)
+            return container.wrapped(self.sandbox, self.proxy, self.outputs, protected, start, folder, stack)
+        seen, port = self.places(programs_in(start.argv)), self.proxy.listen()
+        return seatbelt.wrapped(self.sandbox.limits, seen, protected, self.scratch, port, start, folder)
 
     def shows(self, path: str) -> bool:
         seen = self.places([])
@@ -149,13 +162,16 @@ class Containment:
             code, done.get("exit_code"), list(done.get("errors") or ()), done.get("said") or "", done.get("cwd") or ""
         )
         verdicts = self.last_verdicts = self.proxy.take_verdicts()
+        new = [name for each in self.trusted.values() for name in each.new()]
+        told = [NEW_TRUSTED.format(names=", ".join(new[:MOST_NEW]))] if new else []
         if not (
             block.errors or block.exit_code or says_why(block.said) or any(not verdict.allowed for verdict in verdicts)
         ):
-            return []  # the usual case costs nothing
+            return told  # the usual case costs nothing
         seen = self.places([])
         found = blocked(self.sandbox, seen, block, verdicts)
-        return [str(replace(each, remedy=None) if self._obstacle(seen, each.remedy) else each) for each in found]
+        told += [str(replace(each, remedy=None) if self._obstacle(seen, each.remedy) else each) for each in found]
+        return told
 
     # -- requests for more -----------------------------------------------------------------------------------------
 
@@ -204,15 +220,21 @@ class Containment:
         if folder is not None:
             line = stack.enter_context(self.proxy.expect())
             fds.append(line.fileno())
-            argv = [argv[0], str(ENTER), self.sandbox.limits.as_argument(), f"{line.fileno()}:{PORT}", *argv[1:]]
+            argv = [argv[0], str(ENTER), self.sandbox.limits.as_argument(), f"{line.fileno()}:{PORT}", "-", *argv[1:]]
         seen = self.places(programs_in(start.argv))
         own = {self.outputs: "--ro-bind"} | ({folder: "--bind"} if folder else {})
-        protected = {path: stack.enter_context(opened) for path in seen.protected if (opened := as_it_is(path))}
+        protected: dict[Path, int] = {}
+        for trusted in self._watch_trusted():
+            ours = [str(path.relative_to(trusted.root)) for path in seen.protected if is_inside(path, [trusted.root])]
+            for name in (*trusted.protected(), *ours):
+                if (fd := trusted.open(name)) is not None:
+                    stack.callback(os.close, fd)
+                    protected[trusted.root / name] = fd
         fds += protected.values()
         make_mount_points(self.scratch, seen, own)
         options = bubblewrap.arguments(seen, self.scratch, own, protected)
         options += bubblewrap.environment(start.env, self._visible(start.cwd, seen))
-        if (filters := bubblewrap.seccomp_filter()) is not None:
+        if (filters := bubblewrap.seccomp_filter(self.sandbox.unix_sockets)) is not None:
             fds.append(stack.enter_context(readable(filters)))
             options += ["--seccomp", str(fds[-1])]
         fds.append(stack.enter_context(readable(b"".join(os.fsencode(word) + b"\0" for word in options))))
@@ -223,6 +245,13 @@ class Containment:
 
     def places(self, used: list[str]) -> Places:
         return places(self.sandbox, used, self.state)
+
+    def _watch_trusted(self) -> list[TrustedPaths]:
+        """The trusted files in each folder that can be written."""
+        for place in self.places([]).writable:
+            if place not in self.trusted and place.is_dir():
+                self.trusted[place] = TrustedPaths(place)
+        return list(self.trusted.values())
 
     def _visible(self, cwd: str | None, seen: Places) -> str:
         """The directory to start in: the workspace if the one that is asked for cannot be seen."""
@@ -255,8 +284,16 @@ def containment_for(
     return made
 
 
-def put_away(scratch: Path, outputs: Path, proxy: Proxy, groups: bubblewrap.ControlGroups | None) -> None:
+def put_away(
+    scratch: Path,
+    outputs: Path,
+    proxy: Proxy,
+    groups: bubblewrap.ControlGroups | None,
+    trusted: dict[Path, TrustedPaths],
+) -> None:
     proxy.close()
+    for each in trusted.values():
+        each.release()
     with contextlib.suppress(OSError):
         outputs.rmdir()  # unless somebody was told of an output in it
     if groups is not None:
@@ -301,18 +338,6 @@ def _closing(fd: int) -> Iterator[int]:
         yield fd
     finally:
         os.close(fd)
-
-
-def as_it_is(path: Path) -> contextlib.AbstractContextManager[int] | None:
-    """A descriptor for what is at the path now, unless that is a link or nothing."""
-    try:
-        fd = os.open(path, os.O_PATH | os.O_NOFOLLOW)
-    except OSError:
-        return None
-    if stat.S_ISLNK(os.fstat(fd).st_mode):
-        os.close(fd)
-        return None
-    return _closing(fd)
 
 
 @contextlib.contextmanager

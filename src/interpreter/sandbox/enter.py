@@ -1,10 +1,11 @@
 """The first process of a sandbox: sets its limits, hands the proxy a socket, then is the supervisor of the session.
 
-    python enter.py LIMITS PROXY SUPERVISOR ARGUMENTS...
+    python enter.py LIMITS PROXY FILTER SUPERVISOR ARGUMENTS...
 
 LIMITS is `name=value,...` with the names of the resource module; PROXY is the number of a socket that wants a
 listening one for the port, as `FD:PORT`, or `-`; with `connect=PATH` for that number, or for one of the arguments, it
-is a connection to the socket at that path. It runs on Python 3.8 and later and imports next to nothing.
+is a connection to the socket at that path. FILTER is a filter of system calls in hexadecimal, or `-`. It runs on
+Python 3.8 and later and imports next to nothing.
 """
 
 from __future__ import annotations
@@ -69,14 +70,27 @@ def connected(argument: str) -> str:
     return str(line.detach())
 
 
+def filter_calls(program: bytes) -> None:
+    """Have the kernel run this filter at each system call, of this process and all that it starts."""
+    import ctypes
+
+    lines = ctypes.create_string_buffer(program, len(program))
+    whole = (ctypes.c_uint64 * 2)(len(program) // 8, ctypes.addressof(lines))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, whole, 0, 0):  # PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP
+        raise OSError(ctypes.get_errno(), "the filter of system calls cannot be set")
+
+
 def main() -> None:
     os.dup2(1, 2)  # what follows has nothing to say there
-    limits, proxy, supervisor, *arguments = sys.argv[1:]
+    limits, proxy, calls, supervisor, *arguments = sys.argv[1:]
     be_first_to_go()
     if proxy != "-":
         lend_port(proxy)
     limit(limits)
     sys.argv = [supervisor, *map(connected, arguments)]
+    if calls != "-":
+        filter_calls(bytes.fromhex(calls))
     sys.path[0] = os.path.dirname(supervisor)
     scope = {"__name__": "__main__", "__file__": supervisor, "__builtins__": __builtins__}
     with open(supervisor, "rb") as file:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+import stat
 import sys
+import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -13,6 +15,7 @@ from pathlib import Path
 
 from interpreter.config.homes import homes
 from interpreter.errors import SandboxUnavailableError
+from interpreter.host.files import CONFINED, Folder
 from interpreter.sandbox.sandbox import ENTER, WRITABLE, Sandbox
 
 PACKAGE = Path(__file__).parents[1]
@@ -35,10 +38,15 @@ PRIVATE = (
 )
 # Of the user's home: no secrets, and hard to do without.
 USEFUL = (".local/lib/python3*", ".cache/matplotlib", ".config/matplotlib", ".cache/fontconfig", ".fonts")
-# What git, editors and we ourselves run or believe: seen, but not written to.
-TRUSTED = (".git", ".interpreter", ".open-interpreter", ".agents", ".vscode", ".idea", ".envrc", ".husky")
-DEEPEST = 2  # folders below the workspace in which more repositories are looked for
-MOST_FOLDERS = 400
+# What git, editors, other agents and we ourselves run or believe: visible, but not writable, at any depth.
+TRUSTED = (
+    *(".git", ".githooks", ".husky", ".vscode", ".idea", ".cursor", ".devcontainer", ".envrc", ".mcp.json"),
+    *(".agents", ".claude", ".codex", ".interpreter", ".open-interpreter"),
+)
+# Of these, what is used outside without a question: where it is missing, an empty folder keeps code from making it.
+RESERVED = (".git", ".vscode", ".idea", ".agents")
+MOST_FOLDERS = 20_000  # in which trusted files are looked for, the shallowest first
+RECENT = 100_000_000  # nanoseconds in which a folder can change twice without another time stamp
 
 
 @dataclass(frozen=True)
@@ -49,7 +57,7 @@ class Places:
     hidden: tuple[Path, ...]  # folders that are empty inside
     readable: tuple[Path, ...]
     writable: tuple[Path, ...]
-    protected: tuple[Path, ...]  # inside what is writable, and not
+    protected: tuple[Path, ...]  # inside what is writable, and not; besides trusted files
     masked: tuple[Path, ...]  # inside what is seen, and not
 
     def is_hidden(self, path: str | Path) -> bool:
@@ -62,9 +70,15 @@ class Places:
 
     def is_writable(self, path: str | Path) -> bool:
         path = Path(path)
-        if any(path.is_relative_to(place) for place in (*self.protected, *self.masked)):
+        if self.is_protected(path) or is_inside(path, self.masked):
             return False
-        return any(path.is_relative_to(place) for place in self.writable)
+        return is_inside(path, self.writable)
+
+    def is_protected(self, path: str | Path) -> bool:
+        """Whether it is ours or trusted by programs outside, in a folder that is writable otherwise."""
+        path = Path(path)
+        names = [path.relative_to(place).parts for place in self.writable if path.is_relative_to(place)]
+        return is_inside(path, self.protected) or any(set(parts) & set(TRUSTED) for parts in names)
 
 
 def places(sandbox: Sandbox, programs: Iterable[str], state: Iterable[Path]) -> Places:
@@ -81,14 +95,13 @@ def places(sandbox: Sandbox, programs: Iterable[str], state: Iterable[Path]) -> 
     seen = [*readable, *writable]
     masked = [path for path in private(state) if is_inside(path, seen) or not is_inside(path, hidden)]
     own = [place for place in (Path(sys.prefix), PACKAGE) if is_inside(place, writable)]
-    trusted = [path for place in writable for path in trusted_in(place)]
     wanted = {*more.readable, *more.writable}
     return Places(
         home,
         tuple(hidden),
         tuple(dict.fromkeys(path for path in readable if os.path.exists(path))),
         tuple(dict.fromkeys(path for path in writable if os.path.exists(path))),
-        tuple(dict.fromkeys([*trusted, *own])),
+        tuple(own),
         tuple(path for path in dict.fromkeys(masked) if path not in wanted),
     )
 
@@ -170,43 +183,127 @@ def resolved(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
-def trusted_in(folder: Path) -> Iterator[Path]:
-    """What is in a writable folder that others run or believe, in the repositories below it as well."""
-    if not folder.is_dir():
-        return
-    looked, todo = 0, [(folder, 0)]
-    while todo and looked < MOST_FOLDERS:
-        place, depth = todo.pop(0)
-        looked += 1
-        for entry in entries(place):
-            if entry.is_symlink():
-                continue  # what it leads to is somewhere else: if it were mounted here, it would be seen
-            if entry.name in TRUSTED:
-                yield Path(entry.path)
-            elif depth < DEEPEST and entry.name != "node_modules" and entry.is_dir(follow_symlinks=False):
-                todo.append((Path(entry.path), depth + 1))
+class TrustedPaths:
+    """Trusted files in a folder that code can write to: found before each session, and again after each block."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._folder = Folder(root)
+        self._listed: dict[str, tuple[int, dict[str, int], list[str]]] = {}  # of each folder: time, files, folders
+        self._held: dict[str, tuple[int, bool]] = {}  # reserved names: a descriptor, and whether to remove the folder
+        self._reserve()
+        self._known = set(self.find().items())
+
+    def _reserve(self) -> None:
+        """Make what is missing of the reserved names. Other sandboxes see by a lock that it is still needed."""
+        for name in RESERVED if CONFINED else ():
+            try:
+                self._folder.mkdir(name)
+                is_ours = True
+            except FileExistsError:
+                is_ours = name == ".git" and self._folder.is_dir(name) and not self._folder.listdir(name)  # left behind
+            except OSError:
+                if os.access(self.root, os.W_OK):
+                    raise
+                continue  # code cannot make it either
+            with contextlib.suppress(OSError):  # a file, or a link
+                fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=self._folder.fileno())
+                self._held[name] = (fd, is_ours)
+                lock(fd, exclusive=False)
+
+    def release(self) -> None:
+        """Remove the folders that were made for reserved names, unless they are in use by now."""
+        for name, (fd, is_ours) in self._held.items():
+            with contextlib.suppress(OSError):
+                lock(fd, exclusive=True)
+                if is_ours:
+                    self._folder.rmdir(name)
+            os.close(fd)
+        self._held = {}
+        self._folder.close()
+
+    def find(self) -> dict[str, int]:
+        """The names of the trusted files, relative to the folder, and their inodes.
+
+        What is in a folder is read again if the folder has changed, which code cannot hide: nothing sets that time.
+        """
+        found: dict[str, int] = {}
+        listed: dict[str, tuple[int, dict[str, int], list[str]]] = {}
+        names = [""]
+        for name in names:
+            with contextlib.suppress(OSError):
+                changed = os.lstat(os.path.join(self.root, name)).st_ctime_ns
+                known = self._listed.get(name)
+                if known is None or known[0] != changed:
+                    is_recent = time.time_ns() - changed < RECENT
+                    known = (0 if is_recent else changed, *self._list(name))
+                listed[name] = known
+                found |= known[1]
+                names += known[2][: MOST_FOLDERS - len(names)]
+        self._listed = listed
+        return found
+
+    def _list(self, folder: str) -> tuple[dict[str, int], list[str]]:
+        trusted: dict[str, int] = {}
+        folders: list[str] = []
+        with self._folder.opened(folder) as place, os.scandir(place) as entries:
+            for entry in entries:
+                name = f"{folder}/{entry.name}" if folder else entry.name
+                if entry.name in TRUSTED:
+                    trusted[name] = entry.inode()
+                elif entry.is_dir(follow_symlinks=False):
+                    folders.append(name)
+        return trusted, folders
+
+    def new(self) -> list[str]:
+        """What has appeared since the last time."""
+        found = set(self.find().items())
+        added = sorted(name for name, _ in found - self._known)
+        self._known = found
+        return added
+
+    def protected(self) -> list[str]:
+        """What has to be read-only: the trusted files, and the repositories that `.git` files name."""
+        found = list(self.find())
+        for name in [each for each in found if each.rpartition("/")[2] == ".git"]:
+            folder = self._named_in(name, b"gitdir:", name.rpartition("/")[0])
+            common = self._named_in(f"{folder}/commondir", b"", folder) if folder else ""
+            found += [each for each in (folder, common) if each and self._folder.is_dir(each)]
+        return list(dict.fromkeys(found))
+
+    def _named_in(self, file: str, begin: bytes, base: str) -> str:
+        """The name of the folder that a file of git's names, if it is in this folder."""
+        try:
+            text = self._folder.read_bytes(file, 4096)
+        except OSError:
+            return ""
+        path = os.path.realpath(os.path.join(self.root, base, os.fsdecode(text.removeprefix(begin).strip())))
+        is_named = text.startswith(begin) and b"\0" not in text and Path(path).is_relative_to(self.root)
+        return os.path.relpath(path, self.root) if is_named and path != str(self.root) else ""
+
+    def open(self, name: str) -> int | None:
+        """A descriptor for what is at a name now, reached without links; None for a link or nothing."""
+        head, _, last = name.rpartition("/")
+        try:
+            with self._folder.opened(head) as place:
+                fd = os.open(last, os.O_PATH | os.O_NOFOLLOW, dir_fd=place)
+        except OSError:
+            return None
+        if stat.S_ISLNK(os.fstat(fd).st_mode):
+            os.close(fd)
+            return None
+        return fd
 
 
-def entries(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as found:
-            return list(found)
-    except OSError:
-        return []
+def lock(fd: int, exclusive: bool) -> None:
+    """Lock an open file or folder; OSError if another process has it."""
+    import fcntl
+
+    fcntl.flock(fd, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
 
 
 def is_inside(path: Path, places: Iterable[Path]) -> bool:
     return any(path.is_relative_to(place) for place in places)
-
-
-def listening_sockets() -> list[Path]:
-    """The files at which programs of this machine listen: whoever can see one can talk to it."""
-    try:
-        rows = Path("/proc/net/unix").read_text(errors="replace").splitlines()[1:]
-    except OSError:
-        return []
-    names = {row.split(maxsplit=7)[7] for row in rows if len(row.split(maxsplit=7)) == 8}
-    return [Path(name) for name in names if name.startswith("/") and os.path.exists(name)]
 
 
 def make_mount_points(scratch: Path, places: Places, own: Iterable[Path]) -> None:

@@ -16,9 +16,17 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+# Public are IPv4 addresses that the registries call global, and IPv6 addresses of global unicast, but not these: the
+# metadata services of clouds among them, and addresses that wrap up another one (6to4, Teredo).
+UNICAST = ipaddress.ip_network("2000::/3")
 TRANSLATED = ipaddress.ip_network("64:ff9b::/96")  # an IPv4 address in the last 32 bits
-SITE_LOCAL = ipaddress.ip_network("fec0::/10")  # no longer in use, and no longer listed as private
+NOT_PUBLIC = [
+    ipaddress.ip_network(text)
+    for text in (
+        *("192.0.0.0/24", "192.88.99.0/24", "168.63.129.16/32", "100.64.0.0/10", "240.0.0.0/4", "224.0.0.0/4"),
+        *("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20"),
+    )
+]
 USUAL_PORTS = (80, 443)
 
 
@@ -35,22 +43,16 @@ def is_listed(host: str, port: int, listed: Iterable[str]) -> bool:
 
 
 def is_public(text: str) -> bool:
-    """Whether an address is one of the open net: not this machine, not its neighbours, no metadata service."""
+    """Whether an address is in the public network: not this machine, not its neighbours, no metadata service."""
     address = ipaddress.ip_address(text.partition("%")[0])
-    return all(inner.is_global and not inner.is_multicast and inner not in SITE_LOCAL for inner in within(address))
-
-
-def within(address: Address) -> list[Address]:
-    """The address, and the IPv4 addresses that are wrapped up in it."""
-    found = [address]
     if isinstance(address, ipaddress.IPv6Address):
-        wrapped = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+        inner = address.ipv4_mapped
         if address in TRANSLATED:
-            wrapped.append(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
-        if address.ipv4_mapped is not None:
-            found = []  # what it wraps is what it is
-        found += [inner for inner in wrapped if inner is not None]
-    return found
+            inner = ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+        if inner is None:
+            return address in UNICAST and not any(address in network for network in NOT_PUBLIC)
+        address = inner
+    return address.is_global and not any(address in network for network in NOT_PUBLIC)
 
 
 LONGEST_HEAD = 64 * 1024

@@ -154,7 +154,7 @@ def _path_obstacle(sandbox: Sandbox, places: Places, state: tuple[Path, ...], pa
     if any(Path(home).is_relative_to(path) for home in homes()):
         return f"{path} is too much: name a folder in it"
     ours = (Path(sys.prefix), PACKAGE)
-    if writes and (is_inside(path, (*places.protected, *ours)) or set(path.parts) & set(TRUSTED)):
+    if writes and (places.is_protected(path) or is_inside(path, ours) or set(path.parts) & set(TRUSTED)):
         return "what git, editors and Open Interpreter trust cannot be written"
     if is_inside(path, places.writable):
         return f"{path} is kept from every sandbox"  # what is masked in there; code could put a link in its place
@@ -291,7 +291,7 @@ ADDRESS = re.compile(r"\b(?:https?|ftp|ssh|git)://(?:[^/@\s]*@)?([\w.-]+)")
 LOCAL = ("localhost", "127.0.0.1", "::1")
 BEFORE_WHY = re.compile(r"(?:['‘]|: )([^'’‘:]+)['’]?: [A-Z][a-z -]+\.?\s*$")
 # What programs print for the system's numbers, in a session whose language is English.
-READ_ONLY, MISSING = os.strerror(errno.EROFS), os.strerror(errno.ENOENT)
+READ_ONLY, MISSING, NO_FAMILY = map(os.strerror, (errno.EROFS, errno.ENOENT, errno.EAFNOSUPPORT))
 NO_WAY = (os.strerror(errno.ENETUNREACH), "name resolution", "Could not resolve host", "Name or service not known")
 
 
@@ -331,6 +331,7 @@ class EndedBlock:
         return os.path.normpath(os.path.join(self.cwd or sandbox.workspace, os.path.expanduser(path)))
 
 
+UNIX_SOCKET = Denial("a Unix socket", "there are none in a sandbox (setting sandbox_unix_sockets)")
 DIRECT = Denial("a direct connection to the network", "connections go through the proxy, to hosts in sandbox_hosts")
 
 
@@ -368,6 +369,8 @@ def by_error(sandbox: Sandbox, places: Places, block: EndedBlock) -> Iterator[De
                 yield hidden(full_path)
         elif number in UNREACHABLE or error.get("kind") == "gaierror":
             yield DIRECT
+        elif number == errno.EAFNOSUPPORT and not sandbox.unix_sockets:
+            yield UNIX_SOCKET
 
 
 def hidden(path: str) -> Denial:
@@ -377,7 +380,7 @@ def hidden(path: str) -> Denial:
 
 
 def read_only(sandbox: Sandbox, places: Places, path: str, certain: bool = True) -> Denial:
-    if any(Path(path).is_relative_to(place) for place in places.protected):
+    if places.is_protected(path):
         return Denial(
             f"writing {path}", "what git, editors and Open Interpreter trust cannot be written", certain=certain
         )
@@ -408,6 +411,8 @@ def by_words(sandbox: Sandbox, places: Places, block: EndedBlock) -> Iterator[De
             yield hidden(path)
         elif any(words in line for words in NO_WAY):
             yield replace(DIRECT, certain=False)
+        elif NO_FAMILY in line and not sandbox.unix_sockets:
+            yield replace(UNIX_SOCKET, certain=False)
 
 
 def tells(line: str, why: str) -> bool:
@@ -417,7 +422,7 @@ def tells(line: str, why: str) -> bool:
 
 def says_why(said: str) -> bool:
     """Whether there are such words in it."""
-    return any(words in said for words in (READ_ONLY, MISSING, *NO_WAY))
+    return any(words in said for words in (READ_ONLY, MISSING, NO_FAMILY, *NO_WAY))
 
 
 def is_kept(sandbox: Sandbox, places: Places, path: str) -> bool:

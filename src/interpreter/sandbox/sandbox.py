@@ -77,6 +77,7 @@ class Sandbox:
     env: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     limits: Limits = Limits()
+    unix_sockets: bool = False
     fixed: bool = False  # nobody can be asked for more
 
     def __post_init__(self) -> None:
@@ -128,6 +129,7 @@ class Sandbox:
             "env": tuple(settings.sandbox_env),
             "paths": tuple(settings.sandbox_paths),
             "limits": Limits(**limits),
+            "unix_sockets": settings.sandbox_unix_sockets,
         }
         return cls(**{**said, **changed})
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from interpreter.errors import SandboxUnavailableError
 from interpreter.host import processes
 from interpreter.runtimes.launch import Start
-from interpreter.sandbox.places import Places
+from interpreter.sandbox.places import TRUSTED, Places
 from interpreter.sandbox.sandbox import ENTER, Limits
 
 PROGRAM = "/usr/bin/sandbox-exec"
@@ -32,13 +34,17 @@ def available() -> None:
         raise SandboxUnavailableError(f"The sandbox needs {PROGRAM}, which this system does not have.")
 
 
-def profile(places: Places, folders: list[Path], port: int | None) -> str:
-    """The rules; the last one that fits a path counts."""
+def profile(places: Places, folders: list[Path], port: int | None, repositories: Iterable[Path] = ()) -> str:
+    """The rules; the last one that fits a path counts. `repositories` are those that `.git` files name."""
     lines = [BEGIN]
     lines += [f"(deny file-read* file-write* (subpath {quoted(path)}))" for path in places.hidden]
     lines += [f"(allow file-read* (subpath {quoted(path)}))" for path in places.readable]
     lines += [f"(allow file-read* file-write* (subpath {quoted(path)}))" for path in (*places.writable, *folders)]
-    lines += [f"(deny file-write* (subpath {quoted(path)}))" for path in places.protected]
+    trusted = "|".join(map(re.escape, TRUSTED))
+    for path in places.writable:  # by name, whether or not it exists
+        pattern = f"^{re.escape(os.path.realpath(path))}/(.*/)?({trusted})(/.*)?$"
+        lines.append(f"(deny file-write* (regex {escaped(pattern)}))")
+    lines += [f"(deny file-write* (subpath {quoted(path)}))" for path in (*places.protected, *repositories)]
     lines += [f"(deny file-read* file-write* (subpath {quoted(path)}))" for path in places.masked]
     lines.append("(deny network*)")
     if port is not None:
@@ -46,12 +52,20 @@ def profile(places: Places, folders: list[Path], port: int | None) -> str:
     return "\n".join(lines) + "\n"
 
 
-def wrapped(limits: Limits, places: Places, scratch: Path, port: int, start: Start, folder: Path | None) -> Start:
+def wrapped(
+    limits: Limits,
+    places: Places,
+    repositories: list[Path],
+    scratch: Path,
+    port: int,
+    start: Start,
+    folder: Path | None,
+) -> Start:
     """The start behind a profile; the proxy listens on this machine, since there are no networks apart."""
     argv = start.argv
     if folder is not None:
-        argv = [argv[0], str(ENTER), limits.as_argument(), "-", *argv[1:]]
-    rules = profile(places, [*([folder] if folder else []), scratch], port)
+        argv = [argv[0], str(ENTER), limits.as_argument(), "-", "-", *argv[1:]]
+    rules = profile(places, [*([folder] if folder else []), scratch], port, repositories)
     address = f"http://127.0.0.1:{port}"
     env = {
         name: address if name.lower() in ("http_proxy", "https_proxy") else value for name, value in start.env.items()
@@ -61,4 +75,8 @@ def wrapped(limits: Limits, places: Places, scratch: Path, port: int, start: Sta
 
 
 def quoted(path: Path) -> str:
-    return '"' + os.path.realpath(path).replace("\\", "\\\\").replace('"', '\\"') + '"'
+    return escaped(os.path.realpath(path))
+
+
+def escaped(text: str) -> str:
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

@@ -1,0 +1,211 @@
+"""What git, editors and agents trust in the workspace cannot be changed or planted by code in a sandbox."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpreter import OpenInterpreter
+from interpreter.sandbox.containment import Containment
+from interpreter.sandbox.places import RESERVED, TrustedPaths
+from interpreter.sandbox.sandbox import Sandbox
+
+from .conftest import Inside
+
+EVIL = "[core]\n\trepositoryformatversion = 0\n\tfsmonitor = touch {proof}; false\n"
+PLANT = {
+    "python": "import os\nos.makedirs({folder!r}, exist_ok=True)\nopen({file!r}, 'w').write('planted')",
+    "shell": "mkdir -p {folder!r}; echo planted >{file!r}",
+    "javascript": "fs = require('fs'); fs.mkdirSync({folder!r}, {{recursive: true}}); fs.writeFileSync({file!r}, 'x')",
+}
+LANGUAGES = pytest.mark.parametrize(
+    "language", ["python", "shell", pytest.param("javascript", marks=pytest.mark.needs("node"))]
+)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    """A folder without any trusted files."""
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+def repository(folder: Path, *options: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    git(folder, "init", "--quiet", *options)
+    return folder
+
+
+def git(folder: Path, *words: str) -> str:
+    identity = ["-c", "user.name=n", "-c", "user.email=e@example.com"]
+    return subprocess.run(["git", *identity, *words], cwd=folder, capture_output=True, text=True, check=True).stdout
+
+
+@LANGUAGES
+@pytest.mark.parametrize("name", RESERVED)
+def test_what_is_not_there_yet_cannot_be_made(inside: Inside, workspace: Path, language: str, name: str) -> None:
+    code = PLANT[language].format(folder=str(workspace / name), file=str(workspace / name / "config"))
+    ran = inside.do(language, code)
+    assert "Read-only file system" in ran.text or "EROFS" in ran.text
+    assert not (workspace / name / "config").exists()
+    assert "what git, editors and Open Interpreter trust" in ran.text
+
+
+@pytest.mark.needs("git")
+def test_a_planted_repository_does_not_run_in_the_users_git(inside: Inside, workspace: Path, tmp_path: Path) -> None:
+    """The user runs `git status` in the workspace, outside: the attack that this is about."""
+    proof = tmp_path / "proof"
+    config = EVIL.format(proof=proof)
+    inside.do(
+        "shell",
+        f"git init -q . || git init -q evil; mv evil/.git .git; rm -rf .git; mkdir .git; printf '{config}' >.git/config",
+    )
+    inside.do(
+        "shell", "for name in HEAD; do cp evil/.git/$name .git/; done; mv evil .git 2>/dev/null; ln -sfn evil/.git .git"
+    )
+    done = subprocess.run(["git", "status"], cwd=workspace, capture_output=True, text=True)
+    assert done.returncode != 0 and not proof.exists()
+    assert list((workspace / ".git").iterdir()) == []
+
+
+@pytest.mark.needs("git")
+def test_the_repository_above_is_still_found(contained: Any, workspace: Path) -> None:
+    """An empty folder `.git` is none: git looks in the folder above."""
+    repository(workspace.parent)
+    contained()
+    assert (workspace / ".git").is_dir()
+    assert git(workspace, "rev-parse", "--show-toplevel").strip() == str(workspace.parent)
+
+
+@LANGUAGES
+@pytest.mark.needs("git")
+def test_repositories_at_any_depth_are_read_only(contained: Any, workspace: Path, language: str) -> None:
+    deep = repository(workspace / "a" / "b" / "c" / "d" / "e" / "f")
+    modules = repository(workspace / "node_modules" / "x")
+    inside = contained()
+    for folder in (deep, modules):
+        before = (folder / ".git" / "config").read_text()
+        inside.do(language, PLANT[language].format(folder=str(folder), file=str(folder / ".git" / "config")))
+        assert (folder / ".git" / "config").read_text() == before
+
+
+@pytest.mark.needs("git")
+def test_repositories_that_are_kept_elsewhere_are_read_only_too(contained: Any, workspace: Path) -> None:
+    repository(workspace / "tree", f"--separate-git-dir={workspace}/kept")
+    bare = repository(workspace / "bare", "--bare")
+    tree = git(bare, "hash-object", "-t", "tree", "-w", "/dev/null").strip()
+    commit = git(bare, "commit-tree", tree, "-m", "first").strip()
+    git(bare, "worktree", "add", "-q", "-b", "other", str(workspace / "other"), commit)
+    inside = contained()
+    ran = inside.do(
+        "shell", "for f in kept/config bare/config tree/.git other/.git; do echo x >>$f && echo WROTE $f; done"
+    )
+    assert "WROTE" not in ran.text and ran.text.count("Read-only file system") >= 4
+
+
+def test_a_gitdir_file_cannot_name_a_place_outside(contained: Any, workspace: Path, home: Path) -> None:
+    (home / ".ssh").mkdir()
+    (home / ".ssh" / "id").write_text("the secret")
+    (workspace / "sub").mkdir()
+    (workspace / "sub" / ".git").write_text(f"gitdir: {home}/.ssh\n")
+    (workspace / "link").symlink_to(home)
+    (workspace / "third").mkdir()
+    (workspace / "third" / ".git").write_text("gitdir: ../link/.ssh\n")
+    inside = contained()
+    assert "the secret" not in inside.do("shell", f"cat {home}/.ssh/id link/.ssh/id").text
+
+
+def test_empty_folders_are_removed_at_the_end(real: None, workspace: Path) -> None:
+    containment = Containment(Sandbox("workspace", str(workspace)))
+    assert sorted(path.name for path in workspace.iterdir()) == sorted(RESERVED)
+    (workspace / ".vscode" / "settings.json").write_text("{}")  # by the user's editor, meanwhile
+    containment.close()
+    assert [path.name for path in workspace.iterdir()] == [".vscode"]
+
+
+def test_nothing_is_reserved_in_a_read_only_sandbox(real: None, workspace: Path) -> None:
+    containment = Containment(Sandbox("read-only", str(workspace)))
+    assert list(workspace.iterdir()) == []
+    containment.close()
+
+
+def test_they_stay_as_long_as_another_sandbox_needs_them(contained: Any, workspace: Path) -> None:
+    first, second = contained(), contained()
+    second.do("shell", "true")
+    first.close()
+    assert "Read-only" in second.do("shell", "echo x >.git/config").text and (workspace / ".git").is_dir()
+    second.close()
+    assert [path.name for path in workspace.iterdir() if path.name == ".git"] == []
+
+
+def test_what_a_killed_sandbox_left_is_removed_by_the_next(real: None, workspace: Path) -> None:
+    (workspace / ".git").mkdir()
+    Containment(Sandbox("workspace", str(workspace))).close()
+    assert list(workspace.iterdir()) == []
+
+
+def test_what_appears_in_a_folder_below_is_told(inside: Inside, workspace: Path) -> None:
+    told = inside.do("shell", "mkdir -p a/b/c/d/.vscode; echo '{}' >a/b/c/d/.vscode/tasks.json").text
+    assert "New in the workspace: a/b/c/d/.vscode." in told and "before you use that folder" in told
+    assert "New in" not in inside.do("shell", "echo again >a/file").text
+    swapped = inside.do("python", "import os; os.rename('a/b', 'a/old'); os.makedirs('a/b/c/d/.vscode')").text
+    assert "a/b/c/d/.vscode, a/old/c/d/.vscode" in swapped
+    assert ".envrc" in inside.do("shell", "touch -d 2001-01-01 x; echo >.envrc; touch -d 2001-01-01 .").text
+
+
+def test_undo_leaves_the_reserved_names_alone(real: None, workspace: Path, home: Path) -> None:
+    interpreter = OpenInterpreter(sandbox="workspace", auto_run=True)
+    interpreter.workspace = str(workspace)
+    try:
+        interpreter.computer.run("shell", "echo one >one")
+        interpreter.undo()
+        assert not (workspace / "one").exists() and (workspace / ".git").is_dir()
+        said = interpreter.computer.run("shell", "echo x >.git/config")
+        assert "Read-only" in str(said)
+    finally:
+        interpreter.computer.terminate()
+
+
+def test_finding_them_follows_no_links(workspace: Path, home: Path) -> None:
+    (home / "secret" / ".git").mkdir(parents=True)
+    (workspace / "link").symlink_to(home / "secret")
+    trusted = TrustedPaths(workspace)
+    assert set(trusted.find()) == set(RESERVED) and trusted.open("link/.git") is None
+    trusted.release()
+
+
+@pytest.mark.full
+def test_folders_that_are_swapped_while_sessions_start_bring_nothing_in(
+    contained: Any, workspace: Path, home: Path
+) -> None:
+    """The race between finding a repository and mounting it: what is mounted is in the workspace, or it is not."""
+    (home / "private" / ".git").mkdir(parents=True)
+    (home / "private" / ".git" / "config").write_text("the secret")
+    repository(workspace / "sub")
+    stop = threading.Event()
+
+    def swap() -> None:
+        while not stop.is_set():
+            (workspace / "sub").rename(workspace / "kept")
+            (workspace / "sub").symlink_to(home / "private")
+            (workspace / "sub").unlink()
+            (workspace / "kept").rename(workspace / "sub")
+
+    swapper = threading.Thread(target=swap)
+    swapper.start()
+    seen = []
+    try:
+        for _ in range(20):
+            inside = contained()
+            seen.append(inside.do("shell", "cat sub/.git/config kept/.git/config").text)
+            inside.close()
+    finally:
+        stop.set()
+        swapper.join()
+    assert not any("the secret" in text for text in seen)
+    shutil.rmtree(workspace / "sub", ignore_errors=True)
