@@ -78,7 +78,7 @@ class Places:
         """Whether it is ours or trusted by programs outside, in a folder that is writable otherwise."""
         path = Path(path)
         names = [path.relative_to(place).parts for place in self.writable if path.is_relative_to(place)]
-        return is_inside(path, self.protected) or any(set(parts) & set(TRUSTED) for parts in names)
+        return is_inside(path, self.protected) or any(is_trusted(*parts) for parts in names)
 
 
 def places(sandbox: Sandbox, programs: Iterable[str], state: Iterable[Path]) -> Places:
@@ -183,6 +183,11 @@ def resolved(path: Path) -> Path:
     return Path(os.path.realpath(path))
 
 
+def is_trusted(*names: str) -> bool:
+    """Whether one of the names is trusted; some file systems take `.Git` for `.git`."""
+    return not {name.lower() for name in names}.isdisjoint(TRUSTED)
+
+
 class TrustedPaths:
     """Trusted files in a folder that code can write to: found before each session, and again after each block."""
 
@@ -249,7 +254,7 @@ class TrustedPaths:
         with self._folder.opened(folder) as place, os.scandir(place) as entries:
             for entry in entries:
                 name = f"{folder}/{entry.name}" if folder else entry.name
-                if entry.name in TRUSTED:
+                if is_trusted(entry.name):
                     trusted[name] = entry.inode()
                 elif entry.is_dir(follow_symlinks=False):
                     folders.append(name)

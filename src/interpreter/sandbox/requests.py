@@ -22,7 +22,7 @@ from interpreter.config.homes import homes
 from interpreter.errors import InterpreterError, NotRestorableError
 from interpreter.runtimes.block import notice
 from interpreter.runtimes.live import LiveLanguage
-from interpreter.sandbox.places import APART, PACKAGE, TRUSTED, Places, is_inside
+from interpreter.sandbox.places import APART, PACKAGE, Places, is_inside, is_trusted
 from interpreter.sandbox.proxy import Verdict, is_listed, is_public
 from interpreter.sandbox.sandbox import LEADING_OUT, Access, Sandbox, full, is_harmless
 
@@ -154,7 +154,7 @@ def _path_obstacle(sandbox: Sandbox, places: Places, state: tuple[Path, ...], pa
     if any(Path(home).is_relative_to(path) for home in homes()):
         return f"{path} is too much: name a folder in it"
     ours = (Path(sys.prefix), PACKAGE)
-    if writes and (places.is_protected(path) or is_inside(path, ours) or set(path.parts) & set(TRUSTED)):
+    if writes and (places.is_protected(path) or is_inside(path, ours) or is_trusted(*path.parts)):
         return "what git, editors and Open Interpreter trust cannot be written"
     if is_inside(path, places.writable):
         return f"{path} is kept from every sandbox"  # what is masked in there; code could put a link in its place

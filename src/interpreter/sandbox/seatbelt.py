@@ -40,7 +40,10 @@ def profile(places: Places, folders: list[Path], port: int | None, repositories:
     lines += [f"(deny file-read* file-write* (subpath {quoted(path)}))" for path in places.hidden]
     lines += [f"(allow file-read* (subpath {quoted(path)}))" for path in places.readable]
     lines += [f"(allow file-read* file-write* (subpath {quoted(path)}))" for path in (*places.writable, *folders)]
-    trusted = "|".join(map(re.escape, TRUSTED))
+    # In either case: file systems of macOS do not tell `.Git` from `.git`.
+    trusted = "|".join(
+        re.sub("[a-z]", lambda match: f"[{match[0]}{match[0].upper()}]", re.escape(name)) for name in TRUSTED
+    )
     for path in places.writable:  # by name, whether or not it exists
         pattern = f"^{re.escape(os.path.realpath(path))}/(.*/)?({trusted})(/.*)?$"
         lines.append(f"(deny file-write* (regex {escaped(pattern)}))")

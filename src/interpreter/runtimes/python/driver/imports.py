@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _socket
 import importlib
 import importlib.util
 import sys
@@ -55,3 +56,25 @@ class ImportWatch:
 
             loader.exec_module = exec_module
         return spec
+
+
+def avoid_unix_sockets(watch: ImportWatch) -> None:
+    """Where there are no Unix sockets, as in a sandbox: have multiprocessing use TCP, and start processes by fork."""
+
+    def has_none() -> bool:
+        try:
+            _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM).close()
+        except (OSError, AttributeError):
+            return sys.platform == "linux"
+        return False
+
+    def use_tcp(connection: Any) -> None:
+        if has_none():
+            connection.default_family = "AF_INET"
+
+    def use_fork(context: Any) -> None:
+        if has_none():
+            context._default_context = context.DefaultContext(context._concrete_contexts["fork"])
+
+    watch.on_import("multiprocessing.connection", use_tcp)
+    watch.on_import("multiprocessing.context", use_fork)

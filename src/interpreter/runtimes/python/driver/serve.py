@@ -13,7 +13,7 @@ from .computer import define_skills, install
 from .descriptors import working_directory
 from .displays import Figures
 from .execution import ActiveLines, EventLoop, formatted, outcome, refusals
-from .imports import ImportWatch
+from .imports import ImportWatch, avoid_unix_sockets
 from .interrupts import Interrupts
 from .snapshots import Snapshots
 from .streams import Input, Output, make_input, plain_output
@@ -79,6 +79,7 @@ class Worker:
         self._engine = self._make_engine()
         getpass = make_input(self.report.ask, "getpass", "Password: ", password=True)
         watch.on_import("getpass", lambda module: setattr(module, "getpass", getpass))
+        avoid_unix_sockets(watch)
         install(self.report.call)
         os.register_at_fork(before=self._flush, after_in_child=self._leave)
 

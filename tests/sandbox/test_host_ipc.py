@@ -1,0 +1,73 @@
+"""Programs of the host are not reached from a sandbox: no Unix sockets, unless the user says so."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Inside
+
+CONNECT = "import socket; s = socket.socket(socket.AF_UNIX); s.connect({path!r}); print('conn' + 'ected')"
+
+
+@pytest.fixture
+def listening(workspace: Path) -> Any:
+    with socket.socket(socket.AF_UNIX) as opened:
+        opened.bind(str(workspace / "socket"))
+        opened.listen()
+        yield str(workspace / "socket")
+
+
+def test_a_unix_socket_is_refused_with_a_reason(inside: Inside, listening: str) -> None:
+    ran = inside.do("python", CONNECT.format(path=listening))
+    assert "connected" not in ran.text and "Blocked by the sandbox: a Unix socket." in ran.text
+    assert "sandbox_unix_sockets" in ran.text
+    ran = inside.do("shell", f"""python3 -c "{CONNECT.format(path=listening)}" 2>&1""")
+    assert "connected" not in ran.text and "Probably blocked by the sandbox: a Unix socket." in ran.text
+
+
+@pytest.mark.needs("node")
+def test_from_javascript_too(inside: Inside, listening: str) -> None:
+    ran = inside.do(
+        "javascript", f"await new Promise((done, no) => require('net').connect({listening!r}, done).on('error', no))"
+    )
+    assert "EAFNOSUPPORT" in ran.text and "Blocked by the sandbox: a Unix socket." in ran.text
+
+
+def test_the_setting_allows_it(contained: Any, listening: str) -> None:
+    inside = contained(unix_sockets=True)
+    assert inside.do("python", CONNECT.format(path=listening)).text.strip() == "connected"
+
+
+def test_what_programs_need_still_works(inside: Inside) -> None:
+    """Pairs of sockets, pools, managers, and programs that Python and Node start."""
+    inside.do("python", "import asyncio, multiprocessing as mp, socket, subprocess\ndef double(n): return 2 * n")
+    assert inside.do("python", "with mp.Pool(2) as pool: print(pool.map(double, [1, 2]))").text == "[2, 4]\n"
+    assert inside.do("python", "with mp.Manager() as shared: print(shared.list([3]))").text == "[3]\n"
+    started = "p = await asyncio.create_subprocess_exec('echo', 'hello'); print(await p.wait())"
+    assert inside.do("python", started).text.endswith("0\n")
+    assert inside.do("python", "a, b = socket.socketpair(); a.send(b'x'); print(b.recv(1))").text == "b'x'\n"
+    assert inside.do(
+        "shell", "echo one | cat <(echo two) -; getent passwd root >/dev/null && echo found"
+    ).text.split() == [
+        "two",
+        "one",
+        "found",
+    ]
+
+
+@pytest.mark.parametrize("language", ["python", "shell", pytest.param("javascript", marks=pytest.mark.needs("node"))])
+def test_no_signal_ends_the_first_process(inside: Inside, language: str) -> None:
+    """SIGTERM did: the supervisor had a handler for it, and the kernel only drops signals without one."""
+    code = {
+        "python": "import os, time\nkept = 42\nfor n in range(1, 65):\n    os.kill(1, n)\ntime.sleep(0.3)",
+        "shell": "kept=42; for n in $(seq 1 64); do kill -$n 1; done 2>/dev/null; sleep 0.3",
+        "javascript": "kept = 42; for (let n = 1; n < 65; n++) { try { process.kill(1, n); } catch {} }\n"
+        "await new Promise((resolve) => setTimeout(resolve, 300))",
+    }
+    inside.do(language, code[language])
+    shown = {"python": "print(kept)", "shell": "echo $kept", "javascript": "console.log(kept)"}
+    assert inside.do(language, shown[language]).text.strip() == "42"
