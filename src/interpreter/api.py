@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from interpreter.agent.prompt import SystemPrompt
     from interpreter.computer_api import Computer
     from interpreter.computer_api.code_calls import Use
-    from interpreter.computer_api.os_mode import Limits
+    from interpreter.computer_api.os_mode import Control
     from interpreter.computer_api.runtime_pool import RuntimePool
     from interpreter.llm import Llm
     from interpreter.llm.computer_use import Screen
@@ -68,7 +68,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
     last_messages_count: int
     screen: Screen | None
     known_functions: dict[str, tuple[Effect, ...]]
-    os_limits: Limits | None
+    os_control: Control | None
 
     if not TYPE_CHECKING:  # type checkers make the constructor from the declared settings
 
@@ -91,7 +91,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         self.responding = False
         self.last_messages_count = 0
         self.screen = None  # in OS mode, as the model sees it
-        self.os_limits = None  # in OS mode, what the model may do in this turn
+        self.os_control = None  # in OS mode, decides what the model may do in this turn
         self.known_functions = {}  # what functions of blocks that ran would do
         self._call_approval: tuple[object, CallApproval] | None = None
         self._cancel = threading.Event()
@@ -425,8 +425,8 @@ class OpenInterpreter(InterpreterSettings, closed=True):
             if present is None or present[0] != call.origin:
                 present = self._call_approval = (call.origin, CallApproval(self))
         permitted = present[1].permit(use, call.ask)
-        if self.os_limits is not None:
-            self.os_limits.check(use)
+        if self.os_control is not None:
+            self.os_control.check(use)
         return permitted
 
     # -- going back ------------------------------------------------------------------------------------------------

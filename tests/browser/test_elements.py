@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from interpreter.computer_api.browser.boundary import ElementError
 from interpreter.computer_api.browser.reading import (
     FIELDS,
+    IS_REF,
     below,
     elements,
     fitting,
-    is_ref,
     matching,
     named,
 )
@@ -71,7 +71,7 @@ def test_nothing_names_what_is_close() -> None:
     ("text", "is_one"), [("e5", True), ("f1e22", True), ("e", False), ("else", False), ("5", False)]
 )
 def test_what_is_a_ref(text: str, is_one: bool) -> None:
-    assert is_ref(text) is is_one
+    assert bool(IS_REF.fullmatch(text)) is is_one
 
 
 def test_a_find_shows_what_the_matches_are_in() -> None:

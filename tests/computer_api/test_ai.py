@@ -150,7 +150,8 @@ def test_several_requests_may_be_out_at_once(asking: Any, monkeypatch: pytest.Mo
         return text("nothing").then(usage(10, 1))
 
     ai, interpreter, server = asking(answer, context_window=16000)
-    monkeypatch.setattr(ai, "_at_once", lambda: 2)
+    monkeypatch.setattr("interpreter.llm.SideChat.is_near", False)
+    monkeypatch.setattr("interpreter.computer_api.ai.AT_ONCE", 2)
     parts = len(list(pieces(BOOK, plan_for(BOOK, "Which?", 16000).size)))
     long = BOOK if parts % 2 == 0 else BOOK + BOOK[: plan_for(BOOK, "Which?", 16000).size]
     assert ai.query(long, "Which?") == "nothing"

@@ -83,7 +83,7 @@ def test_elsewhere_there_are_none(computer: Computer, home: Path) -> None:
     assert computer.sms.can_access_database() is False
     with pytest.raises(ComputerError, match="read from Messages on macOS"):
         computer.sms.get()
-    with pytest.raises(ComputerError, match="Messages is an application of macOS"):
+    with pytest.raises(ComputerError, match="Messages is a part of macOS"):
         computer.sms.send("+1 555 0100", "Hello")
     with pytest.raises(ComputerError, match="another system"):
         computer.sms.prompt_full_disk_access()

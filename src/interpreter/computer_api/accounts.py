@@ -72,11 +72,19 @@ class Account:
     offline: bool = False
 
     @classmethod
-    def of(cls, computer: Computer, setting: str, keys: Mapping[str, Any]) -> Account | None:
-        """The account in this setting, which may have these keys beside the common ones; None if it is not set."""
+    def of(cls, computer: Computer, setting: str, keys: Mapping[str, Any], what: str, example: str) -> Account | None:
+        """The account in this setting, which may have these keys beside the common ones; None for macOS's own program.
+
+        `what` and `example` are for the error where neither is there.
+        """
         values = getattr(computer, setting)
-        if not values:
+        if not values and processes.which("osascript"):
             return None
+        if not values:
+            raise NotConfiguredError(
+                f"Nobody has said where {what}. The user can set it in a profile or in Python: "
+                f"interpreter.computer.{setting} = {example} (docs/mail-and-calendar.md)."
+            )
         name, known = f"computer.{setting}", {**COMMON, "timeout": (int, float), **keys}
         if "password" in values:
             raise AccountError(NO_PASSWORD.format(setting=name))
@@ -150,17 +158,13 @@ class Account:
 
 
 def is_loopback(host: str) -> bool:
+    """Whether a host name or address is this machine."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
     try:
-        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
-
-
-def not_configured(what: str, setting: str, example: str) -> NotConfiguredError:
-    return NotConfiguredError(
-        f"Nobody has said where {what}. The user can set it in a profile or in Python: "
-        f"interpreter.computer.{setting} = {example} (docs/mail-and-calendar.md)."
-    )
 
 
 @contextmanager

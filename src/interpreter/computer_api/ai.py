@@ -72,19 +72,17 @@ class Ai(Tool):
 
     def _answers(self, system: str, asked: list[str], plan: Plan) -> list[str]:
         """The model's answers, in order; the first error ends it."""
-        with ThreadPoolExecutor(self._at_once(), "computer.ai") as pool:
+        model = self._model()
+        # One at a time where a budget has to be kept, or a server on this machine does the work.
+        has_budget = model.max_budget is not None or model.max_budget_tokens is not None
+        at_once = 1 if has_budget or model.is_near else AT_ONCE
+        with ThreadPoolExecutor(at_once, "computer.ai") as pool:
             waiting = [pool.submit(self._model(plan.reply).answer, system, each) for each in asked]
             try:
                 return [each.result() for each in waiting]
             finally:
                 for each in waiting:
                     each.cancel()
-
-    def _at_once(self) -> int:
-        """One at a time where a budget has to be kept, or a server on this machine does the work."""
-        model = self._model()
-        has_budget = model.max_budget is not None or model.max_budget_tokens is not None
-        return 1 if has_budget or model.is_near else AT_ONCE
 
     def _check(self, model: SideChat, plan: Plan, max_calls: int) -> None:
         price = price_of(model.model, model.api_base)

@@ -67,11 +67,6 @@ end ourMoment
 """
 
 
-def has_apple_script() -> bool:
-    """Whether AppleScript can be run, as on macOS."""
-    return processes.which("osascript") is not None
-
-
 def quoted(value: str) -> str:
     """A text as an AppleScript string that it cannot leave."""
     if (control := _CONTROL.search(value)) is not None:
@@ -106,7 +101,7 @@ def program(application: str) -> str:
     """The program that runs scripts; an error on another system."""
     found = processes.which("osascript")
     if found is None:
-        raise ComputerError(f"{application} is an application of macOS, and this is another system.")
+        raise ComputerError(f"{application} is a part of macOS, and this is another system.")
     return found
 
 

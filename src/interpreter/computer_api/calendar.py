@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api import apple
-from interpreter.computer_api.accounts import Account, NotFoundError, not_configured
+from interpreter.computer_api.accounts import Account, NotFoundError
 from interpreter.computer_api.dav import CALENDARS, Collection, Item, check_url, collections, local_collections
 from interpreter.computer_api.tool import Tool, sends
 from interpreter.errors import ComputerError
@@ -77,7 +77,13 @@ class Calendar(Tool):
             event = Event(title, start, end, location, notes, uid=str(uuid.uuid4()))
             with collections(account, CALENDARS) as calendars:
                 into = named(calendars, calendar or account.values.get("calendar"))[0]
-                into.add(event.uid, lambda text: with_event(text, event, into.name))
+
+                def extend(text: str | None) -> str:
+                    calendar = parsed(text or EMPTY, into.name)
+                    calendar.add_component(component_of(event))
+                    return written(calendar)
+
+                into.add(event.uid, extend)
             name = into.name
         return f"{title!r} is in the calendar {name!r}, from {start} to {end}."
 
@@ -112,11 +118,7 @@ class Calendar(Tool):
                 account.check_login()
 
     def _account(self) -> Account | None:
-        """The account of the settings; None for Calendar on macOS."""
-        account = Account.of(self.computer, "calendar_account", KEYS)
-        if account is None and not apple.has_apple_script():
-            raise not_configured("the user's calendars are", "calendar_account", EXAMPLE)
-        return account
+        return Account.of(self.computer, "calendar_account", KEYS, "the user's calendars are", EXAMPLE)
 
 
 # -- days and times ----------------------------------------------------------------------------------------------------
@@ -238,7 +240,7 @@ def apple_events(start: datetime, end: datetime, calendar: str | None) -> Iterat
 def events(text: str, start: datetime, end: datetime, place: str) -> list[Event]:
     """What happens between two times; `place` names the text in errors."""
     calendar = parsed(text, place)
-    repeating = {str(each.get("UID", "")) for each in calendar.walk("VEVENT") if repeats(each)}
+    repeating = {str(each.get("UID", "")) for each in calendar.walk("VEVENT") if "RRULE" in each or "RDATE" in each}
     for each in calendar.walk("VEVENT"):
         if too_often(each.get("RRULE")):
             del each["RRULE"]
@@ -262,10 +264,6 @@ def read_event(component: icalendar.Component, repeating: set[str]) -> Event:
     key = component["RECURRENCE-ID"].dt if "RECURRENCE-ID" in component else first
     title, location, notes = (str(component.get(name, "")) for name in ("SUMMARY", "LOCATION", "DESCRIPTION"))
     return Event(title, start, end, location, notes, uid, key, uid in repeating)
-
-
-def repeats(component: icalendar.Component) -> bool:
-    return "RRULE" in component or "RDATE" in component
 
 
 def too_often(rule: Any) -> bool:
@@ -309,13 +307,6 @@ def events_of_rule(event: Event, rule: str, left_out: list[datetime], start: dat
     return events(written(calendar), start, end, event.title)
 
 
-def with_event(text: str | None, event: Event, place: str) -> str:
-    """A calendar with one event more; a new one, if there is no text yet."""
-    calendar = parsed(text or EMPTY, place)
-    calendar.add_component(component_of(event))
-    return written(calendar)
-
-
 def component_of(event: Event, floating: bool = False) -> icalendar.Component:
     import icalendar
 
@@ -343,7 +334,7 @@ def without_event(text: str, event: Event, place: str) -> str | None:
     """The calendar without this date; None if no event is left in it."""
     calendar = parsed(text, place)
     same = [each for each in calendar.walk("VEVENT") if str(each.get("UID", "")) == event.uid]
-    series = [each for each in same if repeats(each) and not too_often(each.get("RRULE"))]
+    series = [each for each in same if ("RRULE" in each or "RDATE" in each) and not too_often(each.get("RRULE"))]
     assert event.key is not None
     for each in same:
         moved = "RECURRENCE-ID" in each and beginning(each["RECURRENCE-ID"].dt) == beginning(event.key)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from contextlib import ExitStack, closing, suppress
 from contextvars import ContextVar
 from difflib import get_close_matches
@@ -16,7 +16,7 @@ from interpreter.computer_api.runtime_pool import Language, RuntimePool
 from interpreter.computer_api.tool import TOOLS, Picture, Tool, help_on, info, kind_of
 from interpreter.config.settings import ComputerSettings
 from interpreter.errors import NotRestorableError, UnknownSettingError, UsageError
-from interpreter.messages import Chunk, Framer, Message, fold
+from interpreter.messages import Chunk, Framer, fold
 from interpreter.runtimes import Registry
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.session import Actor, Block, Performance, Session
@@ -177,8 +177,13 @@ class Computer(ComputerSettings, closed=True):
             shown = guarded(shown, partial(self.session.cancel, block))
         if stream:
             return shown
+        framer = Framer()
         with closing(shown):
-            return _collect(shown, self.context.max_output)
+            framed = (each for chunk in shown for each in framer.frame({**chunk, "role": "computer"}))
+            messages = fold(framed, self.context.max_output)
+        for message in messages:
+            message.pop("role", None)
+        return [message for message in messages if message["content"] != "" or "ended" in message]
 
     def exec(self, code: str) -> Any:
         """Run a shell command."""
@@ -341,16 +346,6 @@ def _without_frames(framed: Generator[Chunk]) -> Generator[Chunk]:
         for chunk in framed:
             if not (chunk.get("start") or chunk.get("end")):
                 yield {key: value for key, value in chunk.items() if key != "role"}  # type: ignore[misc]
-
-
-def _collect(chunks: Iterator[Chunk], max_output: int) -> list[Message]:
-    """The messages of one block, without role."""
-    framer = Framer()
-    framed = (each for chunk in chunks for each in framer.frame({**chunk, "role": "computer"}))
-    messages = fold(framed, max_output)
-    for message in messages:
-        message.pop("role", None)
-    return [message for message in messages if message["content"] != "" or "ended" in message]
 
 
 def _completed(language: Language) -> Language:

@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from interpreter.computer_api import apple
-from interpreter.computer_api.accounts import Account, NotFoundError, not_configured
+from interpreter.computer_api.accounts import Account, NotFoundError
 from interpreter.computer_api.dav import ADDRESS_BOOKS, collections
 from interpreter.computer_api.tool import Tool
 
@@ -68,28 +68,22 @@ class Contacts(Tool):
             raise NotFoundError(f"Several people may be meant by {name!r}: {names(having)}. Ask with the full name.")
         if people:
             raise NotFoundError(f"{names(people)} is in the contacts, without a {what}.")
-        close = similar_names(everybody or self._cards(), name)
-        raise NotFoundError(f"Nobody in the contacts is called {name!r}." + (f" Close: {close}." if close else ""))
+        known = {card.name.casefold(): card.name for card in everybody or self._cards()}
+        parts = {word: full for lower, full in known.items() for word in lower.split()}
+        close = [known[each] for each in get_close_matches(name.casefold(), known, n=3, cutoff=0.5)]
+        for word in words:
+            close += [parts[each] for each in get_close_matches(word, parts, n=3, cutoff=0.7)]
+        hint = f" Close: {', '.join(dict.fromkeys(close))}." if close else ""
+        raise NotFoundError(f"Nobody in the contacts is called {name!r}.{hint}")
 
     def _cards(self, name: str = "") -> list[Card]:
         """The cards; on macOS, only those of people whose name shares a word with this one."""
-        account = Account.of(self.computer, "contacts_account", KEYS)
-        if account is not None:
-            with collections(account, ADDRESS_BOOKS) as books:
-                found = [card for book in books for item in book.items() for card in cards(item.text)]
-            return sorted((card for card in found if card.name), key=lambda card: card.name.casefold())
-        if not apple.has_apple_script():
-            raise not_configured("the user's contacts are", "contacts_account", EXAMPLE)
-        return [Card(*each) for each in apple.contacts(name)]
-
-
-def similar_names(everybody: list[Card], name: str) -> str:
-    known = {card.name.casefold(): card.name for card in everybody}
-    words = {word: full for lower, full in known.items() for word in lower.split()}
-    close = [known[each] for each in get_close_matches(name.casefold(), known, n=3, cutoff=0.5)]
-    for word in name.casefold().split():
-        close += [words[each] for each in get_close_matches(word, words, n=3, cutoff=0.7)]
-    return ", ".join(dict.fromkeys(close))
+        account = Account.of(self.computer, "contacts_account", KEYS, "the user's contacts are", EXAMPLE)
+        if account is None:
+            return [Card(*each) for each in apple.contacts(name)]
+        with collections(account, ADDRESS_BOOKS) as books:
+            found = [card for book in books for item in book.items() for card in cards(item.text)]
+        return sorted((card for card in found if card.name), key=lambda card: card.name.casefold())
 
 
 def names(people: list[Card]) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +22,7 @@ from interpreter.computer_api.accounts import (
     reaching,
 )
 from interpreter.errors import ComputerError
+from interpreter.host.files import Folder
 
 if TYPE_CHECKING:
     import httpx
@@ -145,16 +144,9 @@ def _read(file: Path) -> str:
 def _write(file: Path, text: str) -> None:
     """Write the whole file or nothing, with the permissions that it had."""
     try:
-        mode = file.stat().st_mode & 0o777 if file.exists() else 0o600
-        fd, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-        try:
-            with os.fdopen(fd, "wb") as made:
-                made.write(text.encode("utf-8"))
-            os.chmod(name, mode)
-            os.replace(name, file)
-        except BaseException:
-            os.unlink(name)
-            raise
+        with Folder(file.parent) as folder:
+            permissions = None if folder.exists(file.name) else 0o600
+            folder.write_bytes(file.name, text.encode("utf-8"), permissions)
     except OSError as error:
         raise ComputerError(f"{file} cannot be written: {error.strerror}") from None
 

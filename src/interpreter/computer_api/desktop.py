@@ -180,31 +180,26 @@ def _entries() -> Iterator[tuple[Application, list[str]]]:
     """The desktop entries, and the names under which each is known; the user's own first."""
     home = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
     shared = os.environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
-    seen: set[str] = set()
+    files: dict[str, Path] = {}
     for folder in (home, *shared.split(":")):
         for file in sorted(Path(folder, "applications").glob("**/*.desktop")):
-            if file.name not in seen:
-                seen.add(file.name)
-                yield from _entry(file)
-
-
-def _entry(file: Path) -> Iterator[tuple[Application, list[str]]]:
-    parser = configparser.RawConfigParser(strict=False, interpolation=None, delimiters=("=",))
-    try:
-        parser.read(file, encoding="utf-8")
-        entry = parser["Desktop Entry"]
-        # Placeholders for files to open are left out: %f, %U and the like.
-        command = [word for word in shlex.split(entry["Exec"]) if not word.startswith("%")]
-    except (configparser.Error, KeyError, ValueError, OSError):
-        return
-    if entry.get("Hidden") == "true" or entry.get("Type") != "Application" or not command or not which(command[0]):
-        return
-    if entry.get("Terminal") == "true":
-        command = ["x-terminal-emulator", "-e", *command]
-    names = [entry.get("Name", file.stem), file.stem, file.stem.rpartition(".")[2], Path(command[0]).name]
-    if "GenericName" in entry:
-        names.append(entry["GenericName"])
-    yield Application(names[0], tuple(command)), [name.casefold() for name in dict.fromkeys(names)]
+            files.setdefault(file.name, file)
+    for file in files.values():
+        parser = configparser.RawConfigParser(strict=False, interpolation=None, delimiters=("=",))
+        try:
+            parser.read(file, encoding="utf-8")
+            entry = parser["Desktop Entry"]
+            # Placeholders for files to open are left out: %f, %U and the like.
+            command = [word for word in shlex.split(entry["Exec"]) if not word.startswith("%")]
+        except (configparser.Error, KeyError, ValueError, OSError):
+            continue
+        if entry.get("Hidden") == "true" or entry.get("Type") != "Application" or not command or not which(command[0]):
+            continue
+        if entry.get("Terminal") == "true":
+            command = ["x-terminal-emulator", "-e", *command]
+        names = [entry.get("Name", file.stem), file.stem, file.stem.rpartition(".")[2], Path(command[0]).name]
+        names += [entry["GenericName"]] if "GenericName" in entry else []
+        yield Application(names[0], tuple(command)), [name.casefold() for name in dict.fromkeys(names)]
 
 
 # -- notifications -----------------------------------------------------------------------------------------------------

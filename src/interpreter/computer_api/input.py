@@ -446,7 +446,17 @@ def find_target(
 def _locate(computer: Computer, target: Any, screenshot: Any) -> tuple[int, int]:
     matches = computer.display.locate(target, screenshot)
     if not matches:
-        raise NotFoundOnScreenError(f"Nothing on the screen is {target!r}. {_nearest(computer, target)}")
+        near: list[str] = []
+        if isinstance(target, str):
+            lines = [" ".join(words) for words in computer.display.get_text_as_list_of_lists()]
+            texts = [element["name"] for element in computer.display.elements() if element["name"]] + lines
+            by_fold = {text.casefold(): text for text in texts}
+            near = [repr(by_fold[text]) for text in difflib.get_close_matches(target.casefold(), by_fold, 5, 0.4)]
+        raise NotFoundOnScreenError(
+            f"Nothing on the screen is {target!r}. "
+            + (f"The nearest are: {', '.join(near)}. " if near else "")
+            + "Look with computer.display.view(), scroll, or wait for it."
+        )
     if len(matches) > 1:
         computer.show(computer.display.numbered(matches))
         listed = []
@@ -458,18 +468,6 @@ def _locate(computer: Computer, target: Any, screenshot: Any) -> tuple[int, int]
             + "\n".join(listed)
         )
     return matches[0].x, matches[0].y
-
-
-def _nearest(computer: Computer, target: Any) -> str:
-    """What is there instead."""
-    advice = "Look with computer.display.view(), scroll, or wait for it."
-    if not isinstance(target, str):
-        return advice
-    lines = [" ".join(words) for words in computer.display.get_text_as_list_of_lists()]
-    texts = dict.fromkeys([element["name"] for element in computer.display.elements() if element["name"]] + lines)
-    by_fold = {text.casefold(): text for text in texts}
-    near = difflib.get_close_matches(target.casefold(), by_fold, 5, 0.4)
-    return (f"The nearest are: {', '.join(repr(by_fold[text]) for text in near)}. " if near else "") + advice
 
 
 class Clipboard(Tool):

@@ -33,7 +33,6 @@ from interpreter.computer_api.accounts import (
     LoginRefusedError,
     ServerRefusedError,
     ServerUnreachableError,
-    not_configured,
     reaching,
 )
 from interpreter.computer_api.at_session import context_of
@@ -119,11 +118,7 @@ class Mail(Tool):
             account.check_login()
 
     def _account(self) -> Account | None:
-        """The account of the settings; None for Mail on macOS."""
-        account = Account.of(self.computer, "mail_account", KEYS)
-        if account is None and not apple.has_apple_script():
-            raise not_configured("the user's mail is", "mail_account", EXAMPLE)
-        return account
+        return Account.of(self.computer, "mail_account", KEYS, "the user's mail is", EXAMPLE)
 
 
 class Server(NamedTuple):

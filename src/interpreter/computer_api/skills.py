@@ -8,11 +8,11 @@ import os
 import re
 import tempfile
 import textwrap
-from collections.abc import Iterator
 from dataclasses import dataclass
 from dataclasses import replace as with_changes
 from difflib import get_close_matches
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Literal
 
 from interpreter.computer_api.at_session import called_from_sandbox, context_of, do
@@ -178,32 +178,24 @@ class Skills(Tool):
 
     def _all(self) -> dict[str, Skill]:
         """By name: functions come before instructions, and a project's before those in the home folder."""
-        found = {skill.name: skill for skill in self._functions(Path(self.path))}
-        for place in (Path(self._workspace()), Path.home()):
-            for skill in self._instructions(place / SHARED):
-                found.setdefault(skill.name, skill)
-        return found
-
-    def _functions(self, folder: Path) -> Iterator[Skill]:
-        """The skills that are Python files, each by the name of its file."""
+        found: dict[str, Skill] = {}
+        folder = Path(self.path)
         for name in names_in(folder):
             file = folder / f"{name}.py"
-            text = self._text_or_none(file)
-            if text is not None:
+            if (text := self._text_or_none(file)) is not None:
                 own = next((each for each in defined_in(text, str(file), "") if each.name == name), None)
                 tree = parsed(text)
                 about = [ast.get_docstring(tree) or "" if tree else "", own.doc if own else ""]
                 words = dict.fromkeys(filter(None, map(first_paragraph, about)))
-                yield Skill(name, "function", " ".join(words), file, own.signature if own else "")
-
-    def _instructions(self, folder: Path) -> Iterator[Skill]:
-        """The skills that are folders with a SKILL.md."""
-        for file in sorted(folder.glob(f"*/{INSTRUCTIONS}")):
-            text = self._text_or_none(file)
-            if text is not None:
-                head = front_matter(text)
-                name = str(head.get("name") or file.parent.name)
-                yield Skill(name, "instructions", first_paragraph(str(head.get("description") or "")), file)
+                found[name] = Skill(name, "function", " ".join(words), file, own.signature if own else "")
+        for place in (Path(self._workspace()), Path.home()):
+            for file in sorted((place / SHARED).glob(f"*/{INSTRUCTIONS}")):
+                if (text := self._text_or_none(file)) is not None:
+                    head = front_matter(text)
+                    name, description = head.get("name") or file.parent.name, head.get("description") or ""
+                    skill = Skill(str(name), "instructions", first_paragraph(str(description)), file)
+                    found.setdefault(skill.name, skill)
+        return found
 
     def _named(self, name: str) -> Skill:
         skills, wanted = self._all(), name.strip().removesuffix("()")
@@ -385,20 +377,13 @@ def _wrapped(name: str, code: str, tree: ast.Module, docstring: str) -> str:
 # -- trying it out -----------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class _Computer:
-    """What a new session needs of its computer."""
-
-    context: SessionContext
-
-
 def failure(shared: SessionContext, *blocks: str) -> str | None:
     """What went wrong when the blocks ran in a fresh session, one after the other; None if nothing did."""
     from interpreter.runtimes.python import Python
 
     python = None if shared.python == "in-process" else shared.python
     alone = with_changes(shared, python=python, on_input=None, keyboard=False, snapshots=0, timeout=TEST_SECONDS)
-    session = Python(_Computer(alone))
+    session = Python(SimpleNamespace(context=alone))
     try:
         for block in blocks:
             output, ended = "", ""

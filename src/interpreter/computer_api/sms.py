@@ -52,7 +52,13 @@ class SMS(Tool):
             raise ComputerError(f"There are no messages here: they are read from Messages on macOS, at {path}.")
         if not self.can_access_database():
             raise NotPermittedError(f"The messages may not be read. Allow it in {SETTINGS}, then start again.")
-        wanted = {normal(handle) for handle in self._handles(contact)}
+        handles = [contact] if contact else []
+        if contact and not is_handle(contact):
+            people = self.computer.contacts.search(contact)
+            handles = [each for card in people for each in (*card["phones"], *card["emails"])]
+            if not handles:
+                raise ComputerError(f"Nobody in the contacts is called {contact!r}. Give a number or an address.")
+        wanted = {normal(handle) for handle in handles}
         found: list[dict[str, Any]] = []
         with opened(path) as database:
             for when, mine, handle, text, body in database.execute(QUERY):
@@ -68,17 +74,6 @@ class SMS(Tool):
                 found.append({"date": date, "from": "me" if mine else handle or "unknown", "text": words})
         return found
 
-    def _handles(self, contact: str | None) -> list[str]:
-        """The numbers and addresses of a person; a number or an address stands for itself."""
-        if not contact:
-            return []
-        if is_handle(contact):
-            return [contact]
-        found = self.computer.contacts.search(contact)
-        if handles := [each for card in found for each in (*card["phones"], *card["emails"])]:
-            return handles
-        raise ComputerError(f"Nobody in the contacts is called {contact!r}. Give a number or an address.")
-
     def can_access_database(self) -> bool:
         """Whether the messages can be read: macOS asks for Full Disk Access."""
         try:
@@ -91,8 +86,7 @@ class SMS(Tool):
     @acts
     def prompt_full_disk_access(self) -> str:
         """Open the settings in which the user can allow that messages are read."""
-        if not apple.has_apple_script():
-            raise ComputerError("Full Disk Access is a setting of macOS, and this is another system.")
+        apple.program("Full Disk Access")
         try:
             opened = processes.run(["open", PANE], timeout=30)
         except OSError as error:

@@ -6,7 +6,6 @@ import base64
 import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cached_property
 from importlib import import_module
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -143,14 +142,9 @@ def of_class(kind: type) -> dict[str, Kind]:
     for base in reversed(kind.__mro__):
         for name, value in vars(base).items():
             if not (name.startswith("_") or isinstance(value, type) or hasattr(Tool, name)):
-                found[name] = "method" if _is_method(value) else "value"
+                is_method = callable(value) or isinstance(value, staticmethod | classmethod)
+                found[name] = "method" if is_method else "value"
     return found
-
-
-def _is_method(value: Any) -> bool:
-    if isinstance(value, property | cached_property):
-        return False
-    return callable(value) or isinstance(value, staticmethod | classmethod)
 
 
 # -- signatures --------------------------------------------------------------------------------------------------------
@@ -198,25 +192,20 @@ def help_on(name: str) -> str:
     if tool not in TOOLS:
         raise ComputerError(f"There is no computer.{tool}. There are: {', '.join(TOOLS)}.")
     kind = kind_of(tool)
+    lines = [description(kind)]
+    for each, what in of_class(kind).items() if not method else ():
+        value = getattr(kind, each)
+        called = f"({signature(value, whole=True)})" if what == "method" else ""
+        words = description(value) if what == "method" or isinstance(value, property) else ""
+        lines.append(f"computer.{kind.__name__.lower()}.{each}{called}{f' # {words}' if words else ''}{_marks(value)}")
     if not method:
-        return about_tool(kind)
+        return "\n".join(filter(None, lines))
     if method not in of_class(kind):
         raise ComputerError(f"There is no computer.{path}. There are: {', '.join(of_class(kind))}.")
     value = getattr(kind, method)
     called = f"({signature(value, whole=True)})" if callable(value) else ""
     words = inspect.getdoc(value) or ""
     return f"computer.{kind.__name__.lower()}.{method}{called}{_marks(value)}\n{words}".rstrip()
-
-
-def about_tool(kind: type) -> str:
-    """A tool and its methods, one in a line."""
-    lines = [description(kind)]
-    for name, what in of_class(kind).items():
-        value = getattr(kind, name)
-        called = f"({signature(value, whole=True)})" if what == "method" else ""
-        words = description(value) if what == "method" or isinstance(value, property) else ""
-        lines.append(f"computer.{kind.__name__.lower()}.{name}{called}{f' # {words}' if words else ''}{_marks(value)}")
-    return "\n".join(filter(None, lines))
 
 
 def _marks(value: Any) -> str:

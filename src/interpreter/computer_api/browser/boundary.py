@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import mimetypes
 import os
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
+from interpreter.computer_api.accounts import is_loopback
 from interpreter.errors import ComputerError
 
 if TYPE_CHECKING:
@@ -194,15 +194,6 @@ def host_and_port(url: str) -> tuple[str, int]:
     if not parts.hostname:
         raise NotReachableError(f"{shown(url)} names no host.")
     return parts.hostname, port or PORTS.get(parts.scheme, 443)
-
-
-def is_loopback(host: str) -> bool:
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def file_of(url: str) -> Path:

@@ -30,7 +30,7 @@ from interpreter.computer_api.browser.boundary import (
     shown,
 )
 from interpreter.computer_api.browser.launch import Launch, can_show_window, reason
-from interpreter.computer_api.browser.reading import CHOICES, CONTROLS, FIELDS, elements, is_ref, named, script, whole
+from interpreter.computer_api.browser.reading import CHOICES, CONTROLS, FIELDS, IS_REF, elements, named, script, whole
 from interpreter.computer_api.browser.window import CANCEL, BrowserHolder, Window
 from interpreter.computer_api.tool import Picture, Tool, acts
 from interpreter.errors import SettingValueError
@@ -407,7 +407,11 @@ async def located(window: Window, target: str, preferred: Collection[str] = CONT
     """The element with a ref, or of that name; ElementError if it is not one element."""
     page = await window.page()
     target = str(target).strip()
-    ref = target if is_ref(target) else named(elements(await page.aria_snapshot(mode="ai")), target, preferred).ref
+    ref = (
+        target
+        if IS_REF.fullmatch(target)
+        else named(elements(await page.aria_snapshot(mode="ai")), target, preferred).ref
+    )
     found = page.locator(f"aria-ref={ref}")
     try:
         count = await found.count()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -56,29 +55,25 @@ class Launch:
     async def start(self) -> tuple[Playwright, BrowserContext, Profile | None]:
         """The browser, and its profile; an attached browser has none of ours."""
         try:
-            from playwright.async_api import async_playwright
+            from playwright.async_api import Error, async_playwright
         except ImportError as error:
             raise BrowserMissingError(NO_PLAYWRIGHT) from error
         playwright = await async_playwright().start()
         try:
-            if self.attach_to:
-                return playwright, await self._attach(playwright), None
-            return playwright, *await self._launch(playwright)
+            if not self.attach_to:
+                return playwright, *await self._launch(playwright)
+            try:
+                browser = await playwright.chromium.connect_over_cdp(self.attach_to)
+            except Error as error:
+                raise BrowserError(
+                    f"No browser answers at {self.attach_to}. Start one for it: "
+                    "chromium --remote-debugging-port=9222 --user-data-dir=FOLDER"
+                ) from error
+            context = browser.contexts[0] if browser.contexts else await browser.new_context()
+            return playwright, context, None
         except BaseException:
             await playwright.stop()
             raise
-
-    async def _attach(self, playwright: Playwright) -> BrowserContext:
-        from playwright.async_api import Error
-
-        try:
-            browser = await playwright.chromium.connect_over_cdp(self.attach_to)
-        except Error as error:
-            raise BrowserError(
-                f"No browser answers at {self.attach_to}. Start one for it: "
-                "chromium --remote-debugging-port=9222 --user-data-dir=FOLDER"
-            ) from error
-        return browser.contexts[0] if browser.contexts else await browser.new_context()
 
     async def _launch(self, playwright: Playwright) -> tuple[BrowserContext, Profile]:
         from playwright.async_api import Error
@@ -132,22 +127,16 @@ def find_browser(named: str | None, playwright: Playwright) -> str:
         if found is None:
             raise BrowserMissingError(f"There is no program {named}, which computer.browser_path names.")
         return found
-    installed = [path for path in map(which, NAMES) if path]
-    own_builds = (playwright.chromium.executable_path, playwright.firefox.executable_path)
-    for path in (*installed, *usual_places(), *own_builds):
+    places = [path for path in map(which, NAMES) if path]
+    if sys.platform == "darwin":  # which does not put browsers on the path
+        places += [*MAC, *(os.path.expanduser(f"~{path}") for path in MAC)]
+    if sys.platform == "win32":
+        roots = [os.environ.get(name) for name in ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")]
+        places += [os.path.join(root, path) for path in WINDOWS for root in roots if root]
+    for path in (*places, playwright.chromium.executable_path, playwright.firefox.executable_path):
         if os.path.isfile(path) and os.access(path, os.X_OK):
             return path
     raise BrowserMissingError(NO_BROWSER)
-
-
-def usual_places() -> list[str]:
-    """Where browsers are on systems that do not put them on the path."""
-    if sys.platform == "darwin":
-        return [*MAC, *(os.path.expanduser(f"~{path}") for path in MAC)]
-    if sys.platform == "win32":
-        roots = [os.environ.get(name) for name in ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")]
-        return [os.path.join(root, path) for path in WINDOWS for root in roots if root]
-    return []
 
 
 def can_show_window() -> bool:
@@ -171,18 +160,18 @@ class Profile:
         try:
             root.mkdir(parents=True, exist_ok=True, mode=0o700)
             root.chmod(0o700)
-            self.path, self._lock = next(_free_profiles(root))
-        except StopIteration:
-            raise BrowserError(
-                f"There are {MOST_PROFILES} browsers open already: close one with computer.browser.quit()."
-            ) from None
+            for number in range(1, MOST_PROFILES + 1):
+                # The first is the one with the logins; others are for further browsers at the same time.
+                self.is_usual = number == 1
+                self.path = root / ("profile" if self.is_usual else f"profile-{number}")
+                self.path.mkdir(exist_ok=True, mode=0o700)
+                self._lock = os.open(root / f"{self.path.name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+                if _is_locked_by_us(self._lock):
+                    return
+                self.release()
         except OSError as error:
             raise BrowserError(f"The browser's profile in {root} cannot be made: {error.strerror}.") from error
-
-    @property
-    def is_usual(self) -> bool:
-        """Whether this is the one with the logins; others are for further browsers at the same time."""
-        return self.path.name == "profile"
+        raise BrowserError(f"There are {MOST_PROFILES} browsers open already: close one with computer.browser.quit().")
 
     def release(self) -> None:
         lock, self._lock = self._lock, -1  # closed twice, the number might be another file by then
@@ -190,22 +179,17 @@ class Profile:
             os.close(lock)
 
 
-def _free_profiles(root: Path) -> Iterator[tuple[Path, int]]:
-    """Profiles that are not in use, each with the lock that we then hold."""
-    for number in range(1, MOST_PROFILES + 1):
-        path = root / ("profile" if number == 1 else f"profile-{number}")
-        path.mkdir(exist_ok=True, mode=0o700)
-        lock = os.open(root / f"{path.name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:  # the system releases the lock when the process ends, however it ends
-            if sys.platform == "win32":
-                import msvcrt
+def _is_locked_by_us(lock: int) -> bool:
+    """Try to lock a file; the system releases the lock when the process ends, however it ends."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
 
-                msvcrt.locking(lock, msvcrt.LK_NBLCK, 1)
-            else:
-                import fcntl
-
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            os.close(lock)
+            msvcrt.locking(lock, msvcrt.LK_NBLCK, 1)
         else:
-            yield path, lock
+            import fcntl
+
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -155,20 +155,16 @@ def _parsed(number: int, line: str) -> Element:
 
 
 def _unquoted(text: str) -> str:
-    if text.startswith('"') and text.endswith('"') and len(text) > 1:
-        try:
-            return str(json.loads(text))
-        except ValueError:
-            return text[1:-1]
-    return text
+    if not text.startswith('"') or not text.endswith('"') or len(text) < 2:
+        return text
+    try:
+        return str(json.loads(text))
+    except ValueError:
+        return text[1:-1]
 
 
 def plain(text: str) -> str:
     return " ".join(text.split()).casefold()
-
-
-def is_ref(target: str) -> bool:
-    return IS_REF.fullmatch(target) is not None
 
 
 def named(found: list[Element], target: str, preferred: Collection[str] = CONTROLS) -> Element:

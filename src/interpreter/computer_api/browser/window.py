@@ -63,10 +63,7 @@ class Worker:
     def call(self, work: Callable[[], Awaitable[Result]], limit: float) -> Result:
         """Do something in the thread; BrowserTimeoutError if it takes longer than `limit` seconds."""
 
-        async def bounded() -> Result:
-            return await asyncio.wait_for(work(), limit)
-
-        future = asyncio.run_coroutine_threadsafe(bounded(), self._loop)
+        future = asyncio.run_coroutine_threadsafe(asyncio.wait_for(work(), limit), self._loop)
         try:
             return future.result(limit + GRACE)
         except TimeoutError as error:
@@ -378,7 +375,7 @@ class BrowserHolder:
     def __init__(self) -> None:
         self.limit = CALL_LIMIT
         self._window: Window | None = None
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         _holders.add(self)
 
     def do(self, launch: Launch, act: Callable[[Window], Awaitable[Result]], limit: float | None = None) -> Result:
@@ -399,7 +396,7 @@ class BrowserHolder:
             before.launch = launch  # the sandbox may allow more or less than before
             return before
         notice = "" if before is None else GONE if before.closed else OTHER
-        self._close()
+        self.close()
         window = Window(launch)
         try:
             window.worker.call(window.open, TO_START)
@@ -414,12 +411,9 @@ class BrowserHolder:
     def close(self) -> None:
         """Close the browser, if there is one."""
         with self._lock:
-            self._close()
-
-    def _close(self) -> None:
-        window, self._window = self._window, None
-        if window is not None:
-            _end(window)
+            window, self._window = self._window, None
+            if window is not None:
+                _end(window)
 
     def __del__(self) -> None:
         if self._window is not None:

@@ -183,14 +183,12 @@ class Tree:
                 continue
             seen.add(element.key)
             yield element
-            waiting += reversed(_in_order(children.get(element.key, [])))
-
-
-def _in_order(siblings: list[Element]) -> list[Element]:
-    """As their program numbers them; GTK does not number the items of a menu, so these go by their places."""
-    if all(element.index >= 0 for element in siblings):
-        return sorted(siblings, key=lambda element: element.index)
-    return sorted(siblings, key=lambda element: (element.box.top, element.box.left) if element.box else (0, 0))
+            siblings = children.get(element.key, [])
+            # As their program numbers them; GTK does not number the items of a menu, so these go by their places.
+            siblings.sort(key=lambda each: (each.box.top, each.box.left) if each.box else (0, 0))
+            if all(each.index >= 0 for each in siblings):
+                siblings.sort(key=lambda each: each.index)
+            waiting += reversed(siblings)
 
 
 class AccessibilityBus:
@@ -319,14 +317,9 @@ class AccessibilityBus:
             and "manages descendants" not in element.states
         ][:_MOST_PARENTS]
 
-        async def children(parent: Element) -> list[tuple[Key, Key, int]]:
-            try:
-                return await self._children(parent.key)
-            except AccessibilityError:
-                return []
-
-        answers = await asyncio.gather(*map(children, parents))
-        return [each for answer in answers for each in answer if each[0] not in known]
+        answers = await asyncio.gather(*(self._children(each.key) for each in parents), return_exceptions=True)
+        found_now = [each for answer in answers if isinstance(answer, list) for each in answer]
+        return [each for each in found_now if each[0] not in known]
 
     async def _children(self, key: Key) -> list[tuple[Key, Key, int]]:
         """The key, the parent and the number of each child."""
@@ -397,21 +390,18 @@ def query(question: Callable[[AccessibilityBus], Coroutine[Any, Any, Result]], l
     if time.monotonic() - _silent.get(session, -_SILENT_FOR) < _SILENT_FOR:
         raise AccessibilityError("The session bus did not answer a moment ago.")
 
-    async def connect() -> Any:
-        address = known
-        if not address:  # the session bus knows it, and starts the accessibility bus if need be
-            bus = await MessageBus(bus_type=BusType.SESSION).connect()
-            try:
-                place = ("org.a11y.Bus", "/org/a11y/bus")
-                address = str((await AccessibilityBus(bus).call(place, "org.a11y.Bus", "GetAddress"))[0])
-            finally:
-                bus.disconnect()
-        return await MessageBus(bus_address=address).connect()
-
     async def ask() -> Result:
+        address = known
         try:
             async with asyncio.timeout(_ONE_CALL):
-                bus = await connect()
+                if not address:  # the session bus knows it, and starts the accessibility bus if need be
+                    bus = await MessageBus(bus_type=BusType.SESSION).connect()
+                    try:
+                        place = ("org.a11y.Bus", "/org/a11y/bus")
+                        address = str((await AccessibilityBus(bus).call(place, "org.a11y.Bus", "GetAddress"))[0])
+                    finally:
+                        bus.disconnect()
+                bus = await MessageBus(bus_address=address).connect()
         except TimeoutError:
             _silent[session] = time.monotonic()
             raise

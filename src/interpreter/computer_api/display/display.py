@@ -204,7 +204,10 @@ class Display(Tool):
             return [self._element(target)]
         if isinstance(target, str) and target.strip() in self._refs:
             return [self._element({"ref": target.strip()})]
-        if not isinstance(target, str) or self._is_image_file(target):
+        is_image = isinstance(target, str) and target.lower().endswith(_IMAGES)
+        if is_image and not called_from_sandbox():  # there, the sandbox says whether there is such a file
+            is_image = os.path.isfile(os.path.expanduser(target))
+        if is_image or not isinstance(target, str):
             if screenshot is not None:
                 picture = self._pixels(screenshot)
             else:
@@ -216,11 +219,6 @@ class Display(Tool):
         if screenshot is not None:
             return equally_good(self._read_matches(target, screenshot))
         return text_on_screen(self._view(), target)
-
-    def _is_image_file(self, target: str) -> bool:
-        if not target.lower().endswith(_IMAGES):
-            return False
-        return called_from_sandbox() or os.path.isfile(os.path.expanduser(target))
 
     def _pixels(self, picture: Any) -> PlacedPixels:
         """A picture from the caller; for code in a sandbox, a file is read there and not by us."""

@@ -78,7 +78,7 @@ def quadrant_of(box: Box, quadrant: int) -> Box:
     """A quarter of a box: 1 and 2 are the upper ones from left to right, 3 and 4 the lower ones."""
     if quadrant not in (1, 2, 3, 4):
         raise ValueError("quadrant is 1 (upper left), 2 (upper right), 3 (lower left) or 4 (lower right).")
-    x, y = box.left + box.width // 2, box.top + box.height // 2
+    x, y = box.center
     left, right = (x, box.right) if quadrant in (2, 4) else (box.left, x)
     top, bottom = (y, box.bottom) if quadrant in (3, 4) else (box.top, y)
     return Box.between(left, top, right, bottom)
@@ -93,12 +93,17 @@ def placed_pixels(screenshot: Any) -> PlacedPixels:
         return PlacedPixels(pixels_of(screenshot))
     from PIL import Image, UnidentifiedImageError
 
-    if isinstance(screenshot, str | Path):
-        data = _file_or_base64(str(screenshot))
-    elif isinstance(screenshot, bytes | bytearray):
+    if isinstance(screenshot, bytes | bytearray):
         data = bytes(screenshot)
-    else:
+    elif not isinstance(screenshot, str | Path):
         raise TypeError(f"A screenshot is a Picture, an image file, or base64; not {type(screenshot).__name__}.")
+    elif is_file_name(str(screenshot)) and (file := Path(screenshot).expanduser()).is_file():
+        data = file.read_bytes()
+    else:
+        try:
+            data = b64decode(str(screenshot).rpartition("base64,")[2], validate=True)
+        except ValueError as error:
+            raise FileNotFoundError(f"There is no picture {str(screenshot)[:200]!r}.") from error
     try:
         return PlacedPixels(pixels_of(Image.open(BytesIO(data))))
     except UnidentifiedImageError as error:
@@ -108,15 +113,6 @@ def placed_pixels(screenshot: Any) -> PlacedPixels:
 def is_file_name(screenshot: str) -> bool:
     """Whether a text can be the name of a file, and not a picture as base64."""
     return len(screenshot) < LONGEST_NAME and not screenshot.startswith("data:")
-
-
-def _file_or_base64(screenshot: str) -> bytes:
-    if is_file_name(screenshot) and (file := Path(screenshot).expanduser()).is_file():
-        return file.read_bytes()
-    try:
-        return b64decode(screenshot.rpartition("base64,")[2], validate=True)
-    except ValueError as error:
-        raise FileNotFoundError(f"There is no picture {screenshot[:200]!r}.") from error
 
 
 def numbered(picture: Picture, boxes: Iterable[Box]) -> Picture:
@@ -278,7 +274,7 @@ class ScreenText:
             place = slice(inside.top, inside.bottom), slice(inside.left, inside.right)
             new = (self._pixels[place] != pixels).any(axis=2) | ~self._known[place]
             for box in self._boxes_to_read(new, region):
-                part = cut(pixels, box.moved(-region.left, -region.top))
+                part = _cut(pixels, box.moved(-region.left, -region.top))
                 found = [line.moved(box.left, box.top) for line in read(part)]
                 self._lines = [line for line in self._lines if not line.box.overlaps(box)] + found
             self._pixels[place] = pixels
@@ -304,10 +300,10 @@ def read(pixels: Pixels) -> list[Line]:
     boxes = changed_boxes((pixels[1:, 1:] != pixels[:-1, :-1]).any(axis=2))
     if sum(box.area for box in boxes) > _NEARLY_ALL * high * wide:
         boxes = [Box(0, 0, wide, high)]
-    return [line.moved(box.left, box.top) for box in boxes for line in engine().read(cut(pixels, box))]
+    return [line.moved(box.left, box.top) for box in boxes for line in engine().read(_cut(pixels, box))]
 
 
-def cut(pixels: Pixels, box: Box) -> Pixels:
+def _cut(pixels: Pixels, box: Box) -> Pixels:
     return pixels[box.top : box.bottom, box.left : box.right]
 
 
@@ -360,15 +356,12 @@ class RapidOcr:
     def read(self, pixels: Pixels) -> list[Line]:
         with self._lock:
             boxes = self._find_lines(pixels)
-            recognised = self._recognise([cut(pixels, box) for box in boxes])
+            recognised = self._recognise([_cut(pixels, box) for box in boxes])
         lines = []
         for box, spans in zip(boxes, recognised, strict=True):
-            words = []
-            for text, begin, end in spans:
-                left, right = box.left + begin * box.width, box.left + end * box.width
-                words.append(Word(text, Box.between(left, box.top, right, box.bottom)))
-            if words:
-                lines.append(Line(tuple(words)))
+            places = [(text, box.left + begin * box.width, box.left + end * box.width) for text, begin, end in spans]
+            words = [Word(text, Box.between(left, box.top, right, box.bottom)) for text, left, right in places]
+            lines += [Line(tuple(words))] if words else []
         return in_reading_order(lines)
 
     def _find_lines(self, pixels: Pixels) -> list[Box]:

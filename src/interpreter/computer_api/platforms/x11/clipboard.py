@@ -23,6 +23,7 @@ from Xlib.protocol.event import SelectionNotify
 
 from interpreter.computer_api.platforms import PNG
 from interpreter.computer_api.platforms.x11 import Connection
+from interpreter.computer_api.tool import Picture
 from interpreter.errors import ComputerError
 from interpreter.host import processes
 
@@ -59,7 +60,11 @@ class X11Clipboard:
             offered = _targets(x, "CLIPBOARD")
             for target in _PICTURES:
                 if target in offered and (data := _read(x, "CLIPBOARD", target)):
-                    return data if target == PNG else _as_png(data)
+                    if target == PNG:
+                        return data
+                    from PIL import Image
+
+                    return Picture.of(Image.open(BytesIO(data))).png
         return None
 
     def put_text(self, text: str) -> None:
@@ -105,14 +110,6 @@ class X11Clipboard:
 
 def _forms(text: str) -> dict[str, bytes]:
     return dict.fromkeys(_TEXT, text.encode()) | {"STRING": text.encode("latin-1", "replace")}
-
-
-def _as_png(data: bytes) -> bytes:
-    from PIL import Image
-
-    made = BytesIO()
-    Image.open(BytesIO(data)).save(made, "PNG")
-    return made.getvalue()
 
 
 # -- reading from the program that has it ------------------------------------------------------------------------------
@@ -213,7 +210,7 @@ class _Selection:
         self._x, self._content = x, content
         self._window = x.root.create_window(0, 0, 1, 1, 0, X.CopyFromParent)
         self._name = x.atom(name)
-        self._rest: dict[tuple[int, int], tuple[int, bytes]] = {}
+        self._rest: dict[tuple[int, int], tuple[int, bytes | None]] = {}
         self._window.set_selection_owner(self._name, X.CurrentTime)
         x.display.sync()
         self.held = x.display.get_selection_owner(self._name) == self._window
@@ -227,7 +224,15 @@ class _Selection:
             elif event.type == X.SelectionRequest:
                 self._answer(event)
             elif event.type == X.PropertyNotify and event.state == X.PropertyDelete:
-                self._send_part(event.window, event.atom)
+                place = (event.window.id, event.atom)
+                kind, data = self._rest.pop(place, (0, None))
+                if data is not None:  # the next part; an empty one ends it
+                    event.window.change_property(event.atom, kind, 8, data[:_PART])
+                    self._x.display.flush()
+                if data:
+                    self._rest[place] = (kind, data[_PART:])
+                elif data is not None:
+                    _say("taken")
             if lost and not self._rest:
                 return
 
@@ -247,27 +252,9 @@ class _Selection:
             requestor.change_attributes(event_mask=X.PropertyChangeMask)
             requestor.change_property(place, self._x.atom("INCR"), 32, [len(data)])
             self._rest[requestor.id, place] = (request.target, data)
-        answer = SelectionNotify(
-            time=request.time,
-            requestor=requestor,
-            selection=request.selection,
-            target=request.target,
-            property=place,
-        )
-        requestor.send_event(answer)
+        copied = {name: getattr(request, name) for name in ("time", "requestor", "selection", "target")}
+        requestor.send_event(SelectionNotify(**copied, property=place))
         self._x.display.flush()
-
-    def _send_part(self, requestor: Any, place: int) -> None:
-        if (requestor.id, place) not in self._rest:
-            return
-        kind, data = self._rest[requestor.id, place]
-        requestor.change_property(place, kind, 8, data[:_PART])
-        self._x.display.flush()
-        if data:
-            self._rest[requestor.id, place] = (kind, data[_PART:])
-        else:
-            del self._rest[requestor.id, place]
-            _say("taken")
 
 
 def _say(word: str) -> None:

@@ -81,25 +81,22 @@ class Keymap:
         for code in self._borrowed.values():
             self._rows[code] = [0] * len(self._rows[code])
         group = self._display.screen().root.query_pointer().mask >> _GROUP_SHIFT & _GROUP_BITS
-        self._strokes = self._of_group(group)
-        # The highest first: the low ones are likelier to be on a keyboard.
-        free = [code for code, row in self._rows.items() if not any(row)][::-1]
-        self.room = len(free)
-        self._spare = [code for code in free if code not in self._borrowed.values()]
-
-    def _of_group(self, group: int) -> dict[int, Stroke]:
-        found: dict[int, Stroke] = {}
+        self._strokes: dict[int, Stroke] = {}
         for first in (2 * group, 0):
             for code, row in self._rows.items():
                 plain, shifted = (row[column] if column < len(row) else 0 for column in (first, first + 1))
                 if plain:
-                    found.setdefault(plain, Stroke(code))
+                    self._strokes.setdefault(plain, Stroke(code))
                     capital = chr(plain & 0xFFFFFF).upper()
                     if not shifted:  # a letter alone on its key: Shift makes it a capital
-                        found.setdefault(keysym_of(capital) if len(capital) == 1 else plain, Stroke(code, True))
+                        keysym = keysym_of(capital) if len(capital) == 1 else plain
+                        self._strokes.setdefault(keysym, Stroke(code, True))
                 if shifted:
-                    found.setdefault(shifted, Stroke(code, True))
-        return found
+                    self._strokes.setdefault(shifted, Stroke(code, True))
+        # The highest first: the low ones are likelier to be on a keyboard.
+        free = [code for code, row in self._rows.items() if not any(row)][::-1]
+        self.room = len(free)
+        self._spare = [code for code in free if code not in self._borrowed.values()]
 
     def stroke(self, keysym: int) -> Stroke | None:
         """How to make a keysym, if a key makes it."""
@@ -185,7 +182,15 @@ class X11Input(InputDevice):
         with self._lock:
             self.held_keys.discard(key)
             # A key that was not held is released all the same: another program may have left it down.
-            stroke = self._strokes.pop(key, None) or self._stroke_of(key)
+            stroke = self._strokes.pop(key, None)
+            if stroke is None:
+                keysym = keysym_of(key)
+                self._keymap.read()
+                if len(key) == 1 and self._keymap.borrow([keysym]):
+                    self.settle()
+                stroke = self._keymap.stroke(keysym)
+            if stroke is None:
+                raise UnknownKey(f"The keyboard of this display has no key {key!r}.")
             if down:
                 self.held_keys.add(key)
                 self._strokes[key] = stroke
@@ -255,16 +260,6 @@ class X11Input(InputDevice):
     def _press_button(self, number: int, down: bool) -> None:
         self._fake(X.ButtonPress if down else X.ButtonRelease, number)
         self._x.display.sync()
-
-    def _stroke_of(self, key: str) -> Stroke:
-        keysym = keysym_of(key)
-        self._keymap.read()
-        if len(key) == 1 and self._keymap.borrow([keysym]):
-            self.settle()
-        stroke = self._keymap.stroke(keysym)
-        if stroke is None:
-            raise UnknownKey(f"The keyboard of this display has no key {key!r}.")
-        return stroke
 
     def _stroke(self, stroke: Stroke, down: bool) -> None:
         shift = self._keymap.stroke(XK.XK_Shift_L) if stroke.shift else None

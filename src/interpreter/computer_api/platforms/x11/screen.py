@@ -116,14 +116,11 @@ class X11Screen(Screen):
             return None
         if client is not None:
             return window if client.get_attributes().map_state == X.IsViewable else None
-        named = popup or window.title or self._x.text(top, "WM_CLASS")
-        return window if named and not self._clicks_pass_through(top) else None
-
-    def _clicks_pass_through(self, window: Any) -> bool:
-        """Such a window covers nothing, and is no menu."""
-        if not self._x.display.has_extension("SHAPE"):
-            return False
-        return not window.shape_get_rectangles(shape.SK.Input).rectangles
+        if not (popup or window.title or self._x.text(top, "WM_CLASS")):
+            return None
+        # One that clicks pass through covers nothing, and is no menu.
+        has_shape = self._x.display.has_extension("SHAPE")
+        return window if not has_shape or top.shape_get_rectangles(shape.SK.Input).rectangles else None
 
     @contextlib.contextmanager
     def _requests(self) -> Iterator[Connection]:
