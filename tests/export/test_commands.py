@@ -31,6 +31,12 @@ class Desk:
         self.interpreter = interpreter
         self.emulator = Emulator(columns=240, lines=60)
         self.terminal = Terminal(plain=True, tty=Tty(stdout=EmulatedOutput(self.emulator)))
+        self.asked: list[str] = []
+        self.terminal.ask = self.answer  # type: ignore[method-assign]
+
+    def answer(self, words: str, guarded: bool = False) -> str:
+        self.asked.append(words)
+        return "y"
 
     def run(self, line: str) -> str:
         before = len(self.emulator.everything)
@@ -62,6 +68,7 @@ def test_a_conversation_is_written_down_in_every_form(desk: Desk, tmp_path: Path
     desk.interpreter.auto_run = True
     shown = desk.run("%script --verify 'again here.py'")
     assert (tmp_path / "again here.py").exists()
+    assert len(desk.asked) == 1 and "sandbox" in desk.asked[0]
     assert "Reproduced: " in shown
     assert "the same: total.txt" in shown and "the same: bars.png" in shown and "figure 1: the same" in shown
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -12,9 +13,9 @@ import pytest
 
 from export.told import declined, drawn, failed, printed, ran, user
 from interpreter.errors import ExportError
-from interpreter.export import Conversation, Program
+from interpreter.export import Conversation, Document
 from interpreter.export.script.dependencies import Installed, installed_for
-from interpreter.export.script.program import make_program
+from interpreter.export.script.program import program
 from interpreter.session.journal.reader import Entry
 
 INSTALLED = Installed(
@@ -30,8 +31,9 @@ INSTALLED = Installed(
 )
 
 
-def made(*entries: Entry, everything: bool = False, folder: str = ".") -> Program:
-    return make_program(Conversation(entries, "Title", folder=folder, everything=everything), INSTALLED)
+def made(*entries: Entry, everything: bool = False, folder: str = ".") -> Document:
+    told = Conversation(entries, "Title", folder=folder, installed=lambda: INSTALLED, everything=everything)
+    return program(told)
 
 
 def body(*entries: Entry, everything: bool = False) -> str:
@@ -310,9 +312,9 @@ def test_a_program_without_dependencies_says_so() -> None:
 def test_the_sessions_python_is_asked() -> None:
     import pandas
 
-    installed = installed_for(sys.executable)
+    installed = installed_for(sys.executable, os.environ)
     assert installed.python == sys.version_info[:2]
     assert installed.modules["PIL"] == ["pillow"]
     assert installed.versions["pandas"] == pandas.__version__
     with pytest.raises(ExportError):
-        installed_for("/no/such/python")
+        installed_for("/no/such/python", os.environ)

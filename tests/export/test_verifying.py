@@ -13,6 +13,7 @@ from export.told import drawn
 from interpreter.errors import ExportError
 from interpreter.export.script import verify as copies
 from interpreter.export.script.verify import Report, Verification
+from interpreter.host.files import Folder
 from interpreter.messages import Message
 
 PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 2, %s])\nplt.show()\n"
@@ -122,5 +123,6 @@ def test_version_control_and_environments_are_not_copied(tmp_path: Path) -> None
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "kept").write_text("x")
     target = tmp_path / "copy"
-    copies.copy_folder(tmp_path, target)
+    target.mkdir()
+    copies.copy_files(Folder(tmp_path), Folder(target))
     assert [path.name for path in target.rglob("*") if path.is_file()] == ["kept"]

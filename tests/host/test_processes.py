@@ -9,10 +9,12 @@ import sys
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from interpreter.host import processes
 from interpreter.host.processes import Completed
+from waiting import until
 
 PLANTED = "#!/bin/sh\ntouch {proof}\ncat\n"
 REPOSITORY_ATTACKS = {
@@ -151,8 +153,11 @@ def test_output_time_and_descriptors_are_bounded(tmp_path: Path) -> None:
         processes.run(["sh", "-c", "while :; do echo word; done"], most=1000)
     began = time.monotonic()
     with pytest.raises(TimeoutError, match=r"more than 0\.2 seconds"):
-        processes.run(["sh", "-c", "sleep 60 & exit"], timeout=0.2)
+        processes.run(["sleep", "60"], timeout=0.2)
+    left = processes.run(["sh", "-c", "sleep 60 & echo $!"])
     assert time.monotonic() - began < 20
+    sleeper = int(left.text)
+    until(lambda: not psutil.pid_exists(sleeper) or psutil.Process(sleeper).status() == "zombie", "what it started")
     with open(tmp_path / "secret", "w") as file:
         os.set_inheritable(file.fileno(), True)
         listed = processes.run(["sh", "-c", f"test -e /proc/self/fd/{file.fileno()}"])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from interpreter.app import perform
 from interpreter.session import Do, Question
@@ -16,11 +15,14 @@ from interpreter.session import Do, Question
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.export import Program
+    from interpreter.export.script.dependencies import Installed
     from interpreter.export.script.verify import Report
+    from interpreter.runtimes.launch import SessionContext
+    from interpreter.sandbox.containment import Containment
     from interpreter.session import Event
     from interpreter.session.journal.reader import Entry
 
-VERIFY = "Run the program again, in a copy of this folder? What it does elsewhere is done again too."
+VERIFY = "Run the program again, in a copy of this folder?"
 
 
 @dataclass
@@ -55,11 +57,14 @@ def export(
 
 
 def verify(interpreter: OpenInterpreter, exported: Export) -> Generator[Event, None, Report | None]:
-    """Run an exported script in a fresh process and a copy of the folder, and compare what it makes.
+    """Run an exported script in a sandbox, a fresh process and a copy of the folder, and compare what it makes.
 
-    Asks first, unless `auto_run` is set; None if the answer was no.
+    Always asks first; None if the answer was not a yes.
     """
-    question = None if interpreter.auto_run else Question.in_words("confirm", "verify", VERIFY, exported)
+    from interpreter.export.script.verify import place_of_run
+
+    where = place_of_run(_session_context(interpreter).containment)
+    question = Question.in_words("confirm", "verify", f"{VERIFY} {where}", exported)
     run = Do("verify", lambda: _verified(interpreter, exported), "an export is being verified", question=question)
     return (yield from perform(interpreter, run))  # type: ignore[no-any-return]
 
@@ -77,17 +82,13 @@ def _write(
     if not keep_secrets:
         known = interpreter.llm.known_secrets()
         entries, title = without_secrets(entries, known), redacted(title, known)[0]
-    computer, exporter = interpreter.computer, EXPORTERS[form]
-    shared = computer.context
-    file = choose_path(path, shared.cwd, title, exporter.suffix, force)
-    python, environment = partial(_python, interpreter), shared.environment()
-    document = exporter.make(
-        Conversation(entries, title, computer.registry, file, shared.cwd, python, environment, whole)
-    )
+    folder, registry, exporter = interpreter.workspace, interpreter.computer.registry, EXPORTERS[form]
+    # Not to the directory that code moved to: where that is, only code says.
+    file = choose_path(path, folder, title, exporter.suffix, force)
+    installed = partial(_installed, interpreter)
+    document = exporter.make(Conversation(entries, title, registry, file, folder, installed, whole))
     write_file(file, document.text, force, document.pictures)
     notes = list(document.notes)
-    if document.program is not None and os.path.realpath(shared.cwd) != os.path.realpath(interpreter.workspace):
-        notes.append(f"Start it in {interpreter.workspace}, where the conversation began.")
     if not keep_secrets:
         # A program has only some of the blocks.
         notes += secrets_notice(document.text if document.program else texts_of(entries))
@@ -109,23 +110,37 @@ def _entries(interpreter: OpenInterpreter) -> tuple[list[Entry], str]:
     return entries, (session.title if session else "") or title_of(entries)
 
 
+def _installed(interpreter: OpenInterpreter) -> Installed:
+    from interpreter.export.script.dependencies import installed_for
+
+    shared = _session_context(interpreter)
+    return installed_for(_python(shared), shared.environment(), shared.containment)
+
+
 def _verified(interpreter: OpenInterpreter, exported: Export) -> Report:
     from interpreter.export.script.verify import Verification
     from interpreter.session.journal.reader import Block
 
     assert exported.program is not None
+    shared = _session_context(interpreter)
     return Verification(
         exported.program.text,
-        _python(interpreter),
+        _python(shared),
         Path(interpreter.workspace),
         exported.program.pictures,
         next((entry.at for entry in exported.entries if isinstance(entry, Block)), None),
-        interpreter.computer.context.environment(),
+        shared.environment(),
+        cast("Containment | None", shared.containment),
     ).run()
 
 
-def _python(interpreter: OpenInterpreter) -> str:
+def _session_context(interpreter: OpenInterpreter) -> SessionContext:
+    """The context of the session, with the sandbox that the settings ask for now."""
+    interpreter.runtimes.apply_sandbox()
+    return interpreter.runtimes.context
+
+
+def _python(shared: SessionContext) -> str:
     from interpreter.runtimes.python.language import which_python
 
-    shared = interpreter.computer.context
     return sys.executable if shared.python == "in-process" else which_python(shared.python, shared.environment())

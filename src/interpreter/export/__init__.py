@@ -9,18 +9,22 @@ from __future__ import annotations
 import itertools
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from interpreter.errors import ExportError
+from interpreter.host.files import confined
+from interpreter.host.processes import exposed_root
 from interpreter.llm.secrets import redacted
 from interpreter.messages import Message
 from interpreter.runtimes import BUILT_IN, Registry, resolve
 from interpreter.session.journal.reader import Block, Entry, Said, ToolCall
 from interpreter.sigint import Hold
+
+if TYPE_CHECKING:
+    from interpreter.export.script.dependencies import Installed
 
 NAME_LENGTH = 40
 TITLE_LENGTH = 80
@@ -37,10 +41,9 @@ class Conversation:
     path: Path = Path("conversation")
     """The file that it will be written to."""
     folder: str = "."
-    """Where the session is now."""
-    python: Callable[[], str] = lambda: sys.executable
-    """Finds the session's Python, which runs in this environment."""
-    environment: Mapping[str, str] = field(default_factory=dict)
+    """The session's workspace."""
+    installed: Callable[[], Installed] | None = None
+    """Asks the session's Python what it has; a program needs it."""
     everything: bool = False
     """For a program: keep all blocks that succeeded, not only those that the result needs."""
 
@@ -54,7 +57,6 @@ class Program:
     kept: int
     pictures: list[Message] = field(default_factory=list)
     """What its blocks had drawn."""
-    notes: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -135,33 +137,31 @@ def pictures_folder(path: Path) -> Path:
 
 
 def write(path: Path, text: str, force: bool = False, pictures: Mapping[str, bytes] | None = None) -> None:
-    """Write the document whole or not at all, and its pictures beside it."""
+    """Write the document whole or not at all, and its pictures beside it; through no link that code can have made."""
+    data = text.encode("utf-8", "replace")
     try:
-        with Hold():
+        if exposed_root(str(path)) is None:
             path.parent.mkdir(parents=True, exist_ok=True)
+        folder, name = confined(path)
+        with Hold(), folder:
+            if "/" in name:
+                folder.mkdir(name.rpartition("/")[0], parents=True, exist_ok=True)
+            beside = name.removesuffix(path.name) + pictures_folder(path).name
             if pictures:
-                pictures_folder(path).mkdir(exist_ok=True)
-            for name, data in (pictures or {}).items():
-                (pictures_folder(path) / name).write_bytes(data)
+                folder.mkdir(beside, exist_ok=True)
+            for picture, content in (pictures or {}).items():
+                folder.write_bytes(f"{beside}/{picture}", content)
             if force:
-                _replace(path, text)
+                folder.write_bytes(name, data)
                 return
             try:
-                with open(path, "x", encoding="utf-8", errors="replace") as file:
-                    file.write(text)
+                file = folder.open(name, "xb")
             except FileExistsError as error:
                 raise ExportError(f"{path} exists already: add --force to replace it.") from error
+            with file:
+                file.write(data)
     except OSError as error:
         raise ExportError(f"Could not write {path}: {error.strerror}.") from error
-
-
-def _replace(path: Path, text: str) -> None:
-    part = path.with_name(f".{path.name}.part")
-    try:
-        part.write_text(text, encoding="utf-8", errors="replace")
-        os.replace(part, path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 # -- secrets -----------------------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from interpreter.host.files import confined
 from interpreter.messages import Message
 
 IMAGE_FORMATS = {"base64": "image/png", "base64.png": "image/png", "base64.jpeg": "image/jpeg"}
@@ -74,7 +75,7 @@ def _read(message: Message) -> Iterator[Output]:
         return
     match message.get("type"):
         case "image":
-            yield picture(content, form) or Text(content)
+            yield (picture(content, form) if form != "path" else None) or Text(content)
         case "code":
             yield Page(content) if form == "html" else Text(content, "application/javascript")
         case "console" if mime == SVG:
@@ -88,8 +89,9 @@ def picture(content: str, form: str) -> Picture | None:
     if form == "path":
         mime = mimetypes.guess_type(content)[0] or "image/png"
         try:
-            with open(content, "rb") as file:
-                data = file.read()
+            folder, name = confined(content)
+            with folder:
+                data = folder.read_bytes(name)
         except OSError:
             return None
         return Picture(mime, data.decode("utf-8", "replace") if mime == SVG else base64.b64encode(data).decode())

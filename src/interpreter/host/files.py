@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from interpreter.host.processes import exposed_root
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
@@ -279,6 +281,16 @@ def beneath(root: str | os.PathLike[str], path: str | os.PathLike[str]) -> tuple
     if name == ".." or name.startswith(f"..{os.sep}") or os.path.isabs(name):
         raise OSError(errno.EXDEV, f"it is outside of {base}", os.fspath(path))
     return Folder(base), "" if name == "." else name.replace(os.sep, "/")
+
+
+def confined(path: str | os.PathLike[str]) -> tuple[Folder, str]:
+    """A folder and the name of a path in it: the folder that sandboxed code can write to, else the one that it is in.
+
+    Links above the folder are the user's own and followed, links below it are not.
+    """
+    full = os.path.abspath(path)
+    base = exposed_root(full) or os.path.dirname(full)
+    return Folder(base), os.path.relpath(full, base).replace(os.sep, "/")
 
 
 # -- resolving ---------------------------------------------------------------------------------------------------

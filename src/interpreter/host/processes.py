@@ -14,6 +14,7 @@ import errno
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -63,19 +64,28 @@ def run(
     most: int = MOST_OUTPUT,
 ) -> Completed:
     """Run a program to its end. `env` is added to our own environment."""
-    import tempfile
-
-    with tempfile.TemporaryFile() as file:
-        file.write(stdin)
-        file.seek(0)
+    with as_file(stdin) as file:
         process = start(argv, env=env, cwd=cwd, stdin=file, stdout=PIPE, stderr=PIPE)
     return collect(process, timeout, most)
 
 
+@contextmanager
+def as_file(content: bytes) -> Iterator[IO[bytes]]:
+    """An open file with this content, for a program to read: unlike a pipe, it needs no writer."""
+    import tempfile
+
+    with tempfile.TemporaryFile() as file:
+        file.write(content)
+        file.seek(0)
+        yield file
+
+
 def collect(process: Popen[bytes], timeout: float = TIMEOUT, most: int = MOST_OUTPUT) -> Completed:
-    """Wait for a program and read its pipes. It is killed if it takes too long or writes too much."""
+    """Wait for a program and read its pipes. It is killed if it takes too long or writes too much.
+
+    What it started ends with it.
+    """
     import threading
-    import time
     from subprocess import TimeoutExpired
 
     def read(stream: IO[bytes], kept: bytearray) -> None:
@@ -86,23 +96,20 @@ def collect(process: Popen[bytes], timeout: float = TIMEOUT, most: int = MOST_OU
                     kill(process)
                     return
 
-    deadline = time.monotonic() + timeout
     outputs = (bytearray(), bytearray())
     pipes = zip((process.stdout, process.stderr), outputs, strict=True)
     readers = [threading.Thread(target=read, args=pipe, daemon=True) for pipe in pipes if pipe[0]]
     try:
         for reader in readers:
             reader.start()
-        for reader in readers:
-            reader.join(max(0.0, deadline - time.monotonic()))
-        if any(reader.is_alive() for reader in readers):
-            raise TimeoutExpired(process.args, timeout)
-        process.wait(max(0.1, deadline - time.monotonic()))
+        process.wait(timeout)
     except TimeoutExpired:
         raise TimeoutError(errno.ETIMEDOUT, f"it took more than {timeout:g} seconds") from None
     finally:
-        kill(process)
+        _kill_group(process)
         process.wait()
+        for reader in readers:
+            reader.join(1.0)
     if any(len(kept) > most for kept in outputs):
         raise OSError(errno.EFBIG, f"it wrote more than {most:,} bytes")
     return Completed(process.returncode, *map(bytes, outputs))
@@ -155,15 +162,15 @@ def run_in_terminal(argv: list[str], read: Callable[[int], bytes]) -> int:
 
 def kill(process: Popen[bytes]) -> None:
     """End a program and what it started; nothing if its end is known already."""
-    if process.returncode is not None:
-        return
+    if process.returncode is None:
+        _kill_group(process)
+
+
+def _kill_group(process: Popen[bytes]) -> None:
     try:
-        if hasattr(os, "killpg") and os.getpgid(process.pid) == process.pid:
-            os.killpg(process.pid, 9)
-        else:
-            process.kill()
-    except (ProcessLookupError, PermissionError):
-        pass
+        os.killpg(process.pid, 9)
+    except (AttributeError, ProcessLookupError, PermissionError):  # an interactive one is not the first of a group
+        process.kill()
 
 
 def python(*arguments: str, packages: bool = False) -> list[str]:
@@ -199,6 +206,13 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
 def distrust(*folders: str | os.PathLike[str]) -> None:
     """Note folders that sandboxed code can write to: nothing in them is run."""
     _writable_by_code.update(map(os.path.realpath, folders))
+
+
+def exposed_root(path: str) -> str | None:
+    """The folder above a path that sandboxed code can write to, if it is in one."""
+    parts = os.path.abspath(path).split(os.sep)
+    above = (os.sep.join(parts[:count]) or os.sep for count in range(1, len(parts)))
+    return next((folder for folder in above if os.path.realpath(folder) in _writable_by_code), None)
 
 
 def is_exposed(path: str) -> bool:

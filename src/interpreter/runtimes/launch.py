@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from interpreter.host import processes
 from interpreter.runtimes.block import outputs_folder
 from interpreter.runtimes.protocol import Frame
 
@@ -116,21 +117,29 @@ NUMBER = re.compile(r"\d+(?:\.\d+)+")
 
 
 def run_to_end(
-    plain: Start, containment: Containment | None, stdin: bytes, timeout: float
-) -> subprocess.CompletedProcess[bytes]:
-    """Run a program where the runtimes run: in the sandbox, if there is one. OSError if it cannot start or is late."""
-    with containment.wrap(plain) if containment else nullcontext(plain) as start:
+    plain: Start, containment: Containment | None, stdin: bytes, timeout: float, folder: Path | None = None
+) -> processes.Completed:
+    """Run a program where the runtimes run: in the sandbox, if there is one. OSError if it cannot start or is late.
+
+    With a folder, which it may write to, it must be a Python script. It then has the sandbox's limits and network.
+    """
+    with (
+        processes.as_file(stdin) as file,
+        containment.wrap(plain, folder) if containment else nullcontext(plain) as start,
+    ):
+        process = subprocess.Popen(
+            start.argv,
+            env=start.env,
+            cwd=start.cwd,
+            pass_fds=start.fds,
+            stdin=file,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
         try:
-            return subprocess.run(
-                start.argv,
-                env=start.env,
-                cwd=start.cwd,
-                pass_fds=start.fds,
-                input=stdin,
-                capture_output=True,
-                timeout=timeout,
-            )
-        except subprocess.TimeoutExpired:
+            return processes.collect(process, timeout)
+        except TimeoutError:
             raise TimeoutError(f"It took more than {timeout:.0f} seconds and was ended.") from None
 
 

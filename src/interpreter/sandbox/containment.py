@@ -82,16 +82,7 @@ class Containment:
 
     def check(self) -> None:
         """SandboxUnavailableError if this sandbox cannot be had here: why, and what would help."""
-        if self.sandbox.image:
-            container.available()
-        elif sys.platform == "linux":
-            bubblewrap.available()
-        elif sys.platform == "darwin":
-            seatbelt.available()
-        else:
-            raise SandboxUnavailableError(
-                "There is no sandbox for this system yet. With Docker or Podman: interpreter --sandbox container:IMAGE"
-            )
+        check_available(self.sandbox.image)
         self.places([])
 
     def close(self) -> None:
@@ -107,6 +98,13 @@ class Containment:
         wider.granted = [*self.granted, *wanted]
         wider.settle()
         return wider
+
+    def with_workspace_kept(self, place: str) -> Containment:
+        """The same for a program that works in another place; it cannot write to the workspace, or does not see it."""
+        other = copy.copy(self)
+        is_image = bool(self.sandbox.image)
+        other.sandbox = replace(self.sandbox, workspace=place) if is_image else replace(self.sandbox, kind="read-only")
+        return other
 
     def narrow(self, *wanted: Access) -> None:
         """Take back what was granted; connections to hosts that are not listed any more are cut."""
@@ -265,6 +263,20 @@ class Containment:
         active = os.path.realpath(os.environ.get("VIRTUAL_ENV") or sys.prefix)
         is_ours = active == os.path.realpath(sys.prefix)
         return self.sandbox.writes_workspace and not is_ours and Path(active).is_relative_to(self.sandbox.workspace)
+
+
+def check_available(image: str = "") -> None:
+    """SandboxUnavailableError if there is no sandbox on this system: why, and what would help."""
+    if image:
+        container.available()
+    elif sys.platform == "linux":
+        bubblewrap.available()
+    elif sys.platform == "darwin":
+        seatbelt.available()
+    else:
+        raise SandboxUnavailableError(
+            "There is no sandbox for this system yet. With Docker or Podman: interpreter --sandbox container:IMAGE"
+        )
 
 
 def containment_for(

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ast
 import json
 import re
-import subprocess
 import sys
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interpreter.errors import ExportError
+from interpreter.errors import ExportError, SandboxUnavailableError
 from interpreter.export.script.steps import without
+from interpreter.runtimes.launch import Containment, Start, run_to_end
 
 _ASK = """
 import json, sys
@@ -33,6 +33,7 @@ for one in metadata.distributions():
 print(json.dumps({"python": list(sys.version_info[:2]), "modules": modules, "versions": versions}))
 """
 _TIMEOUT = 120.0
+_NAME = re.compile(r"[\w.!+-]+")
 # Where one of these happens first, an import after it may mean something else than before it.
 _BEFORE_IMPORTS = re.compile(r"\bsys\.path\b|\bos\.environ\b|\bputenv\(|\bmatplotlib\.use\(")
 # What some functions import only when they are called, as it is imported.
@@ -59,17 +60,22 @@ class Installed:
     versions: Mapping[str, str] = field(default_factory=dict)
 
 
-def installed_for(python: str, environment: Mapping[str, str] | None = None) -> Installed:
-    """Ask a Python program what it has."""
+def installed_for(python: str, environment: Mapping[str, str], containment: Containment | None = None) -> Installed:
+    """Ask the session's Python what it has, in the session's sandbox. Code can have changed what it answers."""
     try:
-        done = subprocess.run(
-            [python, "-c", _ASK], capture_output=True, text=True, timeout=_TIMEOUT, env=environment, check=True
-        )
-        told = json.loads(done.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        done = run_to_end(Start([python, "-c", _ASK], dict(environment), "/"), containment, b"", _TIMEOUT)
+        if done.returncode:
+            raise OSError(done.complaint)
+        answer = json.loads(done.stdout)
+        major, minor = map(int, answer["python"])
+        modules = {
+            str(name): list(filter(_NAME.fullmatch, map(str, names))) for name, names in answer["modules"].items()
+        }
+        versions = {name: str(version) for name, version in answer["versions"].items()}
+    except (OSError, SandboxUnavailableError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise ExportError(f"{python} could not be asked which packages it has: {error}") from error
-    major, minor = told["python"]
-    return Installed((major, minor), told["modules"], told["versions"])
+    known = {name: version for name, version in versions.items() if _NAME.fullmatch(name) and _NAME.fullmatch(version)}
+    return Installed((major, minor), modules, known)
 
 
 @dataclass

@@ -12,7 +12,7 @@ from interpreter.errors import ExportError
 from interpreter.export import Conversation, Document, Program
 from interpreter.export.notebook import leaves_state, shell_function
 from interpreter.export.script.analysis import names_of
-from interpreter.export.script.dependencies import Imports, Installed, dependencies_of, installed_for
+from interpreter.export.script.dependencies import Imports, Installed, dependencies_of
 from interpreter.export.script.steps import Edit, Step, edited, is_show, quoted, steps_of, throws_result_away, without
 
 _ALWAYS_THERE = frozenset(dir(builtins)) | {"display", "get_ipython", "__name__", "__file__", "__doc__"}
@@ -23,14 +23,8 @@ _WIDTH = 100
 
 def program(conversation: Conversation) -> Document:
     """The conversation as a program that does again what led to its results."""
-    installed = installed_for(conversation.python(), conversation.environment)
-    made = make_program(conversation, installed)
-    return Document(made.text, notes=made.notes, program=made)
-
-
-def make_program(conversation: Conversation, installed: Installed) -> Program:
-    """The program, for a Python that has these packages."""
-    everything = conversation.everything
+    assert conversation.installed is not None
+    installed, everything = conversation.installed(), conversation.everything
     steps = steps_of(conversation.entries, conversation.registry)
     choice = choose(steps.steps, everything)
     if not choice.kept:
@@ -43,7 +37,7 @@ def make_program(conversation: Conversation, installed: Installed) -> Program:
     ast.parse(text)
     kept = [one.step for one in choice.kept if one.statements is None]
     pictures = [message for step in kept for message in step.block.outputs if message.get("type") == "image"]
-    return Program(text, len(steps.steps), len(kept), pictures, notes)
+    return Document(text, notes=notes, program=Program(text, len(steps.steps), len(kept), pictures))
 
 
 def header(python: tuple[int, int], dependencies: Iterable[str]) -> str:

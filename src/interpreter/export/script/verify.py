@@ -1,21 +1,28 @@
-"""Run an exported program in a fresh process and a copy of the folder, and compare the results."""
+"""Run an exported program in a sandbox, a fresh process and a copy of the folder, and compare the results.
+
+The program and the folder that it comes from are the work of code. So the host only copies and compares bytes, without
+following links. What runs the program or reads its pictures runs in the sandbox.
+"""
 
 from __future__ import annotations
 
-import filecmp
 import json
 import os
-import shutil
-import signal
-import subprocess
+import stat
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from interpreter.errors import ExportError
+from interpreter.errors import ExportError, SandboxUnavailableError
 from interpreter.export.outputs import picture
+from interpreter.host.files import Folder
+from interpreter.host.processes import Completed
 from interpreter.messages import Message
+from interpreter.runtimes.launch import Start, run_to_end
+from interpreter.sandbox.containment import Containment, check_available
+from interpreter.sandbox.sandbox import Sandbox
 
 MAX_BYTES = 500_000_000
 MAX_FILES = 10_000
@@ -23,9 +30,9 @@ TIMEOUT = 600.0
 NEAR = 2.0
 """The mean difference of two pictures, in steps of 255, up to which they count as the same."""
 _TAIL = 2000
+_PIECE = 1024 * 1024
 _NOT_COPIED = frozenset({".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".ipynb_checkpoints"})
 _TEMPLATES = Path(__file__).parent.parent / "templates"
-_PROGRAM = "program_being_verified.py"
 
 
 @dataclass
@@ -55,6 +62,17 @@ class Report:
         return self.ran and made and not (self.different or self.unknown or any(self.pictures) or self.needed_results)
 
 
+def place_of_run(containment: object) -> str:
+    """Where a program would run, in words; the containment is the session's."""
+    if containment is not None:
+        return "It runs in the session's sandbox, where it cannot write to this folder itself."
+    try:
+        check_available()
+    except SandboxUnavailableError:
+        return "There is no sandbox here, so it runs with your rights: what it does elsewhere is done again too."
+    return "It runs in a sandbox, where it can write only to that copy and has no network."
+
+
 @dataclass(frozen=True)
 class Verification:
     """What to run, and where the session's files are."""
@@ -65,14 +83,22 @@ class Verification:
     pictures: Sequence[Message] = ()
     since: float | None = None
     """When the session began, if that is known: files written later are its results, and not given to the program."""
-    environment: Mapping[str, str] | None = None
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    containment: Containment | None = None
+    """The session's sandbox."""
 
     def run(self) -> Report:
         """Try without the session's results; if that fails, with them, which the report notes."""
+        try:
+            return self._run()
+        except OSError as error:
+            raise ExportError(f"The program could not be verified: {error}") from error
+
+    def _run(self) -> Report:
         results: list[str] = []
         if self.since is not None:
-            began = self.since * 1e9
-            results = sorted(name for name, (when, _) in stamps(self.folder).items() if when >= began)
+            with Folder(self.folder) as original:
+                results = [name for name, (when, _) in stamps(original).items() if when >= self.since * 1e9]
         report, rewritten = self._attempt(results)
         if not report.ran and results:
             report, _ = self._attempt([])
@@ -84,135 +110,168 @@ class Verification:
 
     def _attempt(self, leave_out: Sequence[str]) -> tuple[Report, list[str]]:
         """One run, and which existing files it wrote again."""
-        with tempfile.TemporaryDirectory(prefix="open-interpreter-verify-", ignore_cleanup_errors=True) as place:
-            copy, figures = Path(place) / "folder", Path(place) / "figures"
-            copy.mkdir()
-            figures.mkdir()
-            copy_folder(self.folder, copy, leave_out)
-            before = stamps(copy)
-            report = self._execute(copy, Path(place), figures)
-            written = sorted(name for name, stamp in stamps(copy).items() if before.get(name) != stamp)
-            if report.ran:
-                self._compare_files(report, copy, written)
-                self._compare_pictures(report, figures, Path(place))
+        with tempfile.TemporaryDirectory(prefix="open-interpreter-verify-", ignore_cleanup_errors=True) as made:
+            path = os.path.realpath(made)
+            for name in ("folder", "figures"):
+                os.mkdir(os.path.join(path, name))
+            with (
+                Folder(path) as place,
+                Folder(os.path.join(path, "folder")) as copy,
+                Folder(self.folder) as original,
+                self._sandbox(path) as containment,
+            ):
+                copy_files(original, copy, leave_out)
+                before = stamps(copy)
+                attempt = _Attempt(self, place, containment)
+                report = attempt.execute()
+                written = sorted(name for name, stamp in stamps(copy).items() if before.get(name) != stamp)
+                if report.ran:
+                    attempt.compare_files(report, original, copy, written)
+                    attempt.compare_pictures(report)
             return report, [name for name in written if name in before]
 
-    def _execute(self, copy: Path, place: Path, figures: Path) -> Report:
-        program = place / _PROGRAM
+    @contextmanager
+    def _sandbox(self, place: str) -> Iterator[Containment | None]:
+        """The session's sandbox, or a new one, for a program that works in that place; None if there is none here."""
+        if self.containment is not None:
+            yield self.containment.with_workspace_kept(place)
+            return
+        try:
+            readable = (os.path.expanduser("~"), str(self.folder))
+            containment = Containment(Sandbox("workspace", place, paths=readable, fixed=True))
+        except SandboxUnavailableError:
+            yield None
+            return
+        try:
+            yield containment
+        finally:
+            containment.close()
+
+
+class _Attempt:
+    """One run of a program, and the comparison with what the session made.
+
+    The program can write to all of `place`, so that the host follows no link there.
+    """
+
+    def __init__(self, given: Verification, place: Folder, containment: Containment | None) -> None:
+        self._given, self._place, self._containment = given, place, containment
+
+    def execute(self) -> Report:
+        folder, program = f"{self._place.path}/folder", f"{self._place.path}/program_being_verified.py"
         # The folder's own name in the program means the copy, so that the run does not write into the original.
-        program.write_text(self.text.replace(str(self.folder), str(copy)), encoding="utf-8")
-        shutil.copy(_TEMPLATES / "figures_to_files.txt", place / "figures_to_files.py")
-        environment = {**(self.environment or os.environ), "MPLBACKEND": "module://figures_to_files"}
-        paths = [str(copy), str(place), environment.get("PYTHONPATH", "")]
-        environment |= {"FIGURES_FOLDER": str(figures), "PYTHONPATH": os.pathsep.join(filter(None, paths))}
-        output = place / "output.txt"
-        with open(output, "wb") as file:
-            code = _run([self.python, str(program)], copy, environment, file.fileno())
-        text = output.read_text(encoding="utf-8", errors="replace")
-        return Report(code, text if len(text) <= _TAIL else "…" + text[-_TAIL:])
+        text = self._given.text.replace(str(self._given.folder), folder)
+        self._place.write_bytes("program_being_verified.py", text.encode())
+        self._place.write_bytes("figures_to_files.py", (_TEMPLATES / "figures_to_files.txt").read_bytes())
+        try:
+            done = self._run_script("run_program", folder, program)
+        except TimeoutError:
+            return Report(None)
+        return Report(done.returncode, done.text if len(done.text) <= _TAIL else "…" + done.text[-_TAIL:])
 
-    def _compare_files(self, report: Report, copy: Path, written: Sequence[str]) -> None:
-        for name in written:
-            original = self.folder / name
-            if not original.is_file():
+    def _run_script(self, template: str, *arguments: str, stdin: bytes = b"") -> Completed:
+        """Run a script of ours with the session's Python, where the program runs."""
+        self._place.write_bytes(f"{template}.py", (_TEMPLATES / f"{template}.txt").read_bytes())
+        containment, env = self._containment, dict(self._given.environment)
+        if containment is not None and self._given.containment is None:
+            env = containment.environment(env)
+        env |= {"MPLBACKEND": "module://figures_to_files", "FIGURES_FOLDER": f"{self._place.path}/figures"}
+        start = Start([self._given.python, f"{self._place.path}/{template}.py", *arguments], env, "/")
+        in_container = containment is not None and containment.sandbox.image  # which has the place as its workspace
+        return run_to_end(start, containment, stdin, TIMEOUT, None if in_container else Path(self._place.path))
+
+    def compare_files(self, report: Report, original: Folder, copy: Folder, written: Sequence[str]) -> None:
+        for number, name in enumerate(written):
+            try:
+                if have_same_content(copy, original, name):
+                    report.same.append(name)
+                elif name.lower().endswith((".png", ".jpg", ".jpeg")):
+                    self._place.write_bytes(f"original-{number}", original.read_bytes(name))
+                    problem = self._differences([(f"folder/{name}", f"original-{number}")])[0]
+                    (report.different if problem else report.same).append(f"{name}: {problem}" if problem else name)
+                else:
+                    report.different.append(name)
+            except OSError:
                 report.unknown.append(f"{name}: the program makes it, but it is not in the folder")
-            elif filecmp.cmp(copy / name, original, shallow=False):
-                report.same.append(name)
-            elif original.suffix.lower() in (".png", ".jpg", ".jpeg"):
-                told = self._differences([(copy / name, original)])[0]
-                (report.different if told else report.same).append(f"{name}: {told}" if told else name)
-            else:
-                report.different.append(name)
 
-    def _compare_pictures(self, report: Report, figures: Path, place: Path) -> None:
-        drawn, pairs = sorted(figures.iterdir()), []
-        for number, message in enumerate(self.pictures):
+    def compare_pictures(self, report: Report) -> None:
+        drawn, pairs = sorted(self._place.listdir("figures")), []
+        for number, message in enumerate(self._given.pictures):
             recorded = picture(str(message.get("content", "")), message.get("format", ""))
             if recorded is None:
                 report.pictures.append("the record of it cannot be read")
             elif number >= len(drawn):
                 report.pictures.append("the program did not draw it")
             else:
-                original = place / f"recorded-{number}"
-                original.write_bytes(recorded.content)
-                pairs.append((original, drawn[number]))
+                self._place.write_bytes(f"recorded-{number}", recorded.content)
+                pairs.append((f"recorded-{number}", f"figures/{drawn[number]}"))
                 report.pictures.append("")
         found = iter(self._differences(pairs))
         report.pictures = [each or next(found) for each in report.pictures]
 
-    def _differences(self, pairs: Sequence[tuple[Path, Path]]) -> list[str]:
+    def _differences(self, pairs: Sequence[tuple[str, str]]) -> list[str]:
         """For each pair what is different; the session's own Python has what it takes to read pictures."""
         if not pairs:
             return []
-        asked = json.dumps([[str(one), str(other)] for one, other in pairs])
-        program = (_TEMPLATES / "compare_pictures.txt").read_text(encoding="utf-8")
-        done = subprocess.run([self.python, "-c", program], input=asked, capture_output=True, text=True, check=False)
-        if done.returncode:
-            return ["could not be compared"] * len(pairs)
-        told = []
-        for difference in json.loads(done.stdout):
-            if isinstance(difference, str):
-                told.append(difference)
-            else:
-                looks = f"it looks different (by {difference:.1f} of 255 on average)"
-                told.append("" if difference <= NEAR else looks)
-        return told
-
-
-def _run(command: list[str], folder: Path, environment: Mapping[str, str], output: int) -> int | None:
-    """The exit code; None if it took too long. Whatever it started ends with it."""
-    running = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=dict(environment),
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    try:
-        return running.wait(TIMEOUT)
-    except subprocess.TimeoutExpired:
-        return None
-    finally:
+        paths = [[f"{self._place.path}/{name}" for name in pair] for pair in pairs]
         try:
-            os.killpg(running.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
-        running.wait()
+            done = self._run_script("compare_pictures", stdin=json.dumps(paths).encode())
+            differences = json.loads(done.text.strip().rpartition("\n")[2])  # warnings may stand before it
+        except (OSError, ValueError):
+            differences = None
+        if not isinstance(differences, list) or len(differences) != len(pairs):
+            return ["could not be compared"] * len(pairs)
+        found = []
+        for difference in differences:
+            if isinstance(difference, float | int):
+                looks = f"it looks different (by {difference:.1f} of 255 on average)"
+                found.append("" if difference <= NEAR else looks)
+            else:
+                found.append(str(difference)[:200] or "could not be compared")
+        return found
 
 
-def files_in(folder: Path) -> Iterator[Path]:
-    """The regular files below a folder, without version control, environments and caches."""
-    for base, folders, names in os.walk(folder):
-        folders[:] = sorted(name for name in folders if name not in _NOT_COPIED)
-        for name in sorted(names):
-            path = Path(base) / name
-            if path.is_file():
-                yield path
+def have_same_content(one: Folder, other: Folder, name: str) -> bool:
+    with one.open(name) as left, other.open(name) as right:
+        while piece := left.read(_PIECE):
+            if piece != right.read(_PIECE):
+                return False
+        return not right.read(1)
 
 
-def copy_folder(source: Path, target: Path, leave_out: Iterable[str] = ()) -> None:
-    """Copy the files, except for those to leave out; a folder that is too large is refused before the first one."""
-    missing, total = set(leave_out), 0
-    paths = [path for path in files_in(source) if str(path.relative_to(source)) not in missing]
-    for number, path in enumerate(paths, 1):
-        total += path.stat().st_size
-        if number > MAX_FILES or total > MAX_BYTES:
-            raise ExportError(
-                f"{source} is too large to try the program in a copy of it (more than {MAX_FILES:,} files or "
-                f"{MAX_BYTES // 1_000_000} MB): run the program in a folder of its own."
-            )
-    for path in paths:
-        copy = target / path.relative_to(source)
-        copy.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, copy)
+def copy_files(source: Folder, target: Folder, leave_out: Iterable[str] = ()) -> None:
+    """Copy the regular files, except for those to leave out."""
+    missing = set(leave_out)
+    for name, (when, size) in stamps(source).items():
+        if name in missing:
+            continue
+        if "/" in name:
+            target.mkdir(name.rpartition("/")[0], parents=True, exist_ok=True)
+        with source.open(name) as file, target.open(name, "xb") as copy:
+            while size > 0 and (piece := file.read(min(size, _PIECE))):  # no more, even if the file grows meanwhile
+                copy.write(piece)
+                size -= len(piece)
+        target.chmod(name, stat.S_IMODE(source.stat(name).st_mode) & 0o777)
+        target.utime(name, (when, when))
 
 
-def stamps(folder: Path) -> dict[str, tuple[int, int]]:
-    """When each file was last written, and how long it is."""
-    found = {}
-    for path in files_in(folder):
-        facts = path.stat()
-        found[str(path.relative_to(folder))] = (facts.st_mtime_ns, facts.st_size)
+def stamps(folder: Folder) -> dict[str, tuple[int, int]]:
+    """When each regular file was last written, and how long it is; without version control, environments and caches."""
+    found: dict[str, tuple[int, int]] = {}
+    pending, total = [""], 0
+    while pending:
+        base = pending.pop()
+        for each in sorted(folder.listdir(base)):
+            name = f"{base}/{each}" if base else each
+            facts = folder.stat(name)
+            if stat.S_ISDIR(facts.st_mode) and each not in _NOT_COPIED:
+                pending.append(name)
+            elif stat.S_ISREG(facts.st_mode):
+                found[name] = (facts.st_mtime_ns, facts.st_size)
+                total += facts.st_size
+            if len(found) > MAX_FILES or total > MAX_BYTES:
+                raise ExportError(
+                    f"{folder.path} is too large to try the program in a copy of it (more than {MAX_FILES:,} files or "
+                    f"{MAX_BYTES // 1_000_000} MB): run the program in a folder of its own."
+                )
     return found

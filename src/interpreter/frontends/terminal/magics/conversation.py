@@ -101,7 +101,7 @@ def export(form: str, terminal: Terminal, interpreter: OpenInterpreter, argument
         return
 
     def answer(question: Question) -> Answer:
-        typed = terminal.ask(f"{exports.VERIFY} (y/n) ") or ""
+        typed = terminal.ask(f"{question.chunk['content']['content']} (y/n) ", guarded=True) or ""
         return Answer(APPROVE if typed.strip().lower() in ("y", "yes") else REFUSE)
 
     report = follow(interpreter, exports.verify(interpreter, exported), answer)

@@ -1,0 +1,135 @@
+"""An export writes and reads where the user said, whatever links code made, and wherever it says that it is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from export.told import drawn
+from interpreter import OpenInterpreter
+from interpreter.app import exports, result_of
+from interpreter.errors import ExportError
+from interpreter.export.outputs import picture
+from interpreter.export.script.verify import Verification
+from interpreter.host import processes
+from interpreter.messages import Message
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that sandboxed code can write to."""
+    monkeypatch.setattr(processes, "_writable_by_code", set())
+    folder = tmp_path / "work"
+    folder.mkdir()
+    processes.distrust(folder)
+    return folder
+
+
+def talked(workspace: Path) -> OpenInterpreter:
+    interpreter = OpenInterpreter(workspace=str(workspace))
+    said: Message = {"role": "user", "type": "message", "content": "Draw it."}
+    code: Message = {"role": "assistant", "type": "code", "format": "python", "content": "draw()"}
+    interpreter.messages = [said, code, drawn()]
+    return interpreter
+
+
+def test_a_claimed_directory_does_not_move_the_file(workspace: Path, outside: Path) -> None:
+    interpreter = talked(workspace)
+    interpreter.computer.context.cwd = str(outside)
+    for form in ("markdown", "html", "notebook"):
+        exported = result_of(exports.export(interpreter, form))
+        assert exported is not None and exported.path.parent == workspace
+    assert not list(outside.iterdir())
+
+
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize("path", ["link/notes.md", "link/deep/notes.md", "notes.md"])
+def test_no_link_is_followed(workspace: Path, outside: Path, path: str, force: bool) -> None:
+    (workspace / "link").symlink_to(outside)
+    (workspace / "notes_files").symlink_to(outside)
+    (workspace / "notes.md").symlink_to(outside / "notes.md")
+    with pytest.raises(ExportError):
+        result_of(exports.export(talked(workspace), "markdown", path, force=force))
+    assert not list(outside.iterdir())
+
+
+def test_a_link_in_the_place_of_the_file_is_replaced_itself(workspace: Path, outside: Path) -> None:
+    (outside / "mine").write_text("mine")
+    (workspace / "page.html").symlink_to(outside / "mine")
+    result_of(exports.export(talked(workspace), "html", "page.html", force=True))
+    assert (outside / "mine").read_text() == "mine" and not (workspace / "page.html").is_symlink()
+
+
+def test_links_of_the_users_own_are_followed(workspace: Path, outside: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(outside)
+    result_of(exports.export(talked(workspace), "html", str(tmp_path / "link" / "new" / "page.html")))
+    assert (outside / "new" / "page.html").exists()
+
+
+def test_a_folder_is_recognized_by_any_name(workspace: Path, outside: Path, tmp_path: Path) -> None:
+    (workspace / "link").symlink_to(outside)
+    (tmp_path / "other-name").symlink_to(workspace)
+    with pytest.raises(ExportError):
+        result_of(exports.export(talked(workspace), "html", str(tmp_path / "other-name" / "link" / "page.html")))
+    assert not list(outside.iterdir())
+
+
+def test_a_picture_that_became_a_link_is_not_read(workspace: Path, outside: Path) -> None:
+    (outside / "key.png").write_bytes(b"secret")
+    (workspace / "attached.png").symlink_to(outside / "key.png")
+    (workspace / "folder").symlink_to(outside)
+    assert picture(str(workspace / "attached.png"), "path") is None
+    assert picture(str(workspace / "folder" / "key.png"), "path") is None
+    assert picture(str(outside / "key.png"), "path") is not None
+
+
+def test_code_cannot_name_a_file_as_its_picture(workspace: Path, outside: Path) -> None:
+    (outside / "key.png").write_bytes(b"secret")
+    interpreter = talked(workspace)
+    interpreter.messages[-1] = {
+        "role": "computer", "type": "image", "format": "path", "content": str(outside / "key.png"),
+    }  # fmt: skip
+    exported = result_of(exports.export(interpreter, "markdown"))
+    assert exported is not None and not list(workspace.glob("*_files"))
+
+
+def test_a_verified_program_gets_no_file_through_a_link(workspace: Path, outside: Path) -> None:
+    (outside / "key").write_text("secret")
+    (workspace / "key").symlink_to(outside / "key")
+    (workspace / "folder").symlink_to(outside)
+    os.mkfifo(workspace / "pipe")
+    report = Verification("import os\nprint(os.listdir('.'))", "/usr/bin/python3", workspace).run()
+    assert report.output.strip() == "[]"
+
+
+@pytest.mark.parametrize("name", ["original-0", "recorded-0", "compare_pictures.py", "figures", "folder"])
+def test_links_that_a_verified_program_leaves_are_not_written_through(
+    workspace: Path, outside: Path, name: str
+) -> None:
+    (outside / "mine").write_text("mine")
+    (workspace / "a.png").write_bytes(b"not this")
+    target = outside if name in ("figures", "folder") else outside / "mine"
+    program = f"""
+import os, shutil
+open("a.png", "w").write("that")
+os.chdir("..")
+if os.path.isdir({name!r}):
+    os.rename({name!r}, "moved")
+elif os.path.exists({name!r}):
+    os.unlink({name!r})
+os.symlink({str(target)!r}, {name!r})
+"""
+    try:
+        Verification(program, "/usr/bin/python3", workspace, (drawn(),)).run()
+    except ExportError:
+        pass  # its folder is gone
+    assert [path.name for path in outside.iterdir()] == ["mine"] and (outside / "mine").read_text() == "mine"
