@@ -70,7 +70,7 @@ def test_nobody_there_is_a_no(interpreter: OpenInterpreter, post_office: PostOff
         ("calendar.create_event('A', '2026-11-16', '2026-11-16')", None, "interpreter.computer.calendar_account ="),
         ("calendar.delete_event('A', '2026-11-16')", {"path": "/nowhere"}, "which is not there"),
         ("calendar.delete_event('A', '2026-11-16')", {"user": "me"}, 'computer.calendar_account needs "url"'),
-        ("sms.send('+15550100', 'Hi')", None, "Messages is an application of macOS"),
+        ("sms.send('+15550100', 'Hi')", None, "Messages is a part of macOS"),
     ],
 )
 def test_without_an_account_it_is_said_what_to_set_and_nobody_is_asked(

@@ -96,7 +96,7 @@ def test_files_go_along(sending: Computer, post_office: PostOffice, tmp_path: Pa
 
 def test_what_cannot_be_read_is_not_sent(sending: Computer, post_office: PostOffice, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
-    for path, words in (("none.txt", "No such file"), (".", "it is no file"), ("fifo", "it is no file")):
+    for path, words in (("none.txt", "There is no file"), (".", "is a folder"), ("fifo", "not a file")):
         with pytest.raises(ComputerError, match=words):
             sending.mail.send("a@example.org", "Files", "See.", path)
     assert post_office.mails == []

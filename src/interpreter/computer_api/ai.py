@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
+from interpreter.computer_api.at_session import read_bytes
 from interpreter.computer_api.tool import Picture, Tool
 from interpreter.errors import BudgetExceededError, ComputerError
 from interpreter.llm.context import BYTES_PER_TOKEN, estimate_text
@@ -234,7 +235,7 @@ class Vision(Tool):
             is_path = lmc.get("format") == "path"
             path, base_64 = (str(lmc["content"]), None) if is_path else (None, str(lmc["content"]))
         if path is not None:
-            return bytes(self.computer.files._bytes(path))
+            return read_bytes(self.computer, path)
         if base_64 is not None:
             try:
                 return base64.b64decode(base_64.rpartition("base64,")[2], validate=True)

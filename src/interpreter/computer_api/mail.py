@@ -10,7 +10,6 @@ import mimetypes
 import os
 import re
 import smtplib
-import stat
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from email.message import EmailMessage
@@ -24,6 +23,7 @@ from email.utils import (
     parsedate_to_datetime,
 )
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from interpreter.computer_api import apple
@@ -35,13 +35,12 @@ from interpreter.computer_api.accounts import (
     ServerUnreachableError,
     reaching,
 )
-from interpreter.computer_api.at_session import context_of
+from interpreter.computer_api.at_session import context_of, read_bytes
 from interpreter.computer_api.tool import Tool, sends
 from interpreter.errors import ComputerError
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
-    from interpreter.runtimes.launch import Containment
 
 MAX_MAILS = 50
 EXAMPLE = (
@@ -360,41 +359,26 @@ def compose(
 def read_attachments(computer: Computer, paths: str | Sequence[str] | None) -> list[tuple[str, bytes]]:
     """Names and contents of the files at these paths, relative to the folder of the session.
 
-    With a sandbox, only files that are visible in it can be attached.
+    With a sandbox, they are read inside it, and only files that it shows can be attached.
     """
+    shared = context_of(computer)
     given = [] if paths is None else [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     found: list[tuple[str, bytes]] = []
-    shared = context_of(computer)
     for path in given:
-        full = os.path.join(shared.cwd, os.path.expanduser(path))
-        found.append((os.path.basename(full), _read_attachment(shared.containment, full)))
+        full = Path(os.path.realpath(os.path.join(shared.cwd, os.path.expanduser(path))))
+        if shared.containment is not None and not shared.containment.may_read(full):
+            raise ComputerError(
+                f"{path} cannot be attached: the sandbox does not show it. Copy it into the workspace first."
+            )
+        try:
+            found.append((os.path.basename(path), read_bytes(computer, os.fspath(path))))
+        except (OSError, ValueError) as error:
+            raise ComputerError(f"{path} cannot be attached: {error}") from None
         if sum(len(content) for _, content in found) > MAX_ATTACHED_BYTES:
             raise ComputerError(
                 f"The attachments have more than {MAX_ATTACHED_BYTES >> 20} MB. Send a link, or fewer of them."
             )
     return found
-
-
-def _read_attachment(containment: Containment | None, path: str) -> bytes:
-    try:
-        # Without waiting: a FIFO would block until someone writes to it.
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError as error:
-        raise ComputerError(f"{path} cannot be attached: {error.strerror}.") from None
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise ComputerError(f"{path} cannot be attached: it is no file. Of a folder, attach an archive.")
-        # What was opened counts, not what the path may lead to by now.
-        opened = f"/proc/self/fd/{fd}"
-        real = os.path.realpath(opened if os.path.exists(opened) else path)
-        if containment is not None and not containment.shows(real):
-            raise ComputerError(
-                f"{path} cannot be attached: the sandbox does not show it. Copy it into the workspace first."
-            )
-        with os.fdopen(fd, "rb", closefd=False) as file:
-            return file.read(MAX_ATTACHED_BYTES + 1)
-    finally:
-        os.close(fd)
 
 
 # -- a mail that was received ------------------------------------------------------------------------------------------

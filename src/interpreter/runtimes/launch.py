@@ -60,9 +60,6 @@ class Containment(Protocol):
     def close(self) -> None:
         """Clean up; its runtimes have ended."""
 
-    def shows(self, path: str) -> bool:
-        """Whether a file can be seen inside under the same path; links are followed already."""
-
     def denials(self, code: str, done: dict[str, Any]) -> list[str]:
         """What the sandbox denied a block that has ended, one line each."""
 

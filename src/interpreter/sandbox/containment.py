@@ -151,10 +151,6 @@ class Containment:
         seen, port = self.places(programs_in(start.argv)), self.proxy.listen()
         return seatbelt.wrapped(self.sandbox.limits, seen, protected, self.scratch, port, start, folder)
 
-    def shows(self, path: str) -> bool:
-        seen = self.places([])
-        return is_inside(Path(path), (*seen.readable, *seen.writable)) and not seen.is_hidden(path)
-
     def denials(self, code: str, done: dict[str, Any]) -> list[str]:
         block = EndedBlock(
             code, done.get("exit_code"), list(done.get("errors") or ()), done.get("said") or "", done.get("cwd") or ""

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import mimetypes
 import os
 import secrets
-import stat
 import unicodedata
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 from interpreter.computer_api.accounts import is_loopback
 from interpreter.errors import ComputerError
+from interpreter.host.files import beneath
 
 if TYPE_CHECKING:
     from interpreter.runtimes.launch import Containment
@@ -93,13 +92,6 @@ def quoted(text: str, longest: int = 200) -> str:
 # -- addresses and files -----------------------------------------------------------------------------------------------
 
 
-class Upload(NamedTuple):
-    """A file to upload: by its path, or with its content as it was when it was checked."""
-
-    name: str
-    file: Path | dict[str, Any]
-
-
 @dataclass(frozen=True)
 class Boundary:
     """What `offline`, the sandbox and the workspace allow now; a change of the network needs a new browser."""
@@ -129,6 +121,19 @@ class Boundary:
                 raise NotReachableError(why)
         elif url != "about:blank" and parts.scheme not in ("data", "blob"):
             raise NotReachableError(f"The browser goes to http, https and file addresses, not to {shown(url)}.")
+
+    def content(self, url: str) -> bytes:
+        """The content of a file address that may be shown; a link that is put there after the check is not followed."""
+        self.check(url)
+        try:
+            folder, name = beneath(self.workspace, file_of(url))
+            with folder:
+                found = folder.read_bytes(name, MOST_BYTES + 1)
+        except OSError as error:
+            raise NotReachableError(f"{file_of(url)} cannot be read: {error.strerror}.") from error
+        if len(found) > MOST_BYTES:
+            raise NotReachableError(f"{file_of(url)} is larger than {MOST_BYTES // 1_000_000} MB.")
+        return found
 
     def refusal(self, url: str) -> str:
         """Why a host cannot be reached, or nothing."""
@@ -164,19 +169,16 @@ class Boundary:
             "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
         ]
 
-    def upload(self, path: str) -> Upload:
-        """A file as the code sees it: relative to its directory, and only what a sandbox shows it."""
+    def check_upload(self, path: str) -> Path:
+        """The full path of a file as the code sees it: relative to its directory, and only what a sandbox shows it."""
         full = Path(os.path.realpath(os.path.join(self.cwd, os.path.expanduser(path))))
-        if self.containment is None:
-            if not full.is_file():
-                raise FileNotFoundError(f"There is no file {full} to upload.")
-            return Upload(full.name, full)
-        if not self.containment.may_read(full):
+        if self.containment is not None and not self.containment.may_read(full):
             raise NotReachableError(
                 f"{full} cannot be uploaded: the code is in a sandbox, which shows it the workspace and sandbox_paths."
             )
-        kind = mimetypes.guess_type(full.name)[0] or "application/octet-stream"
-        return Upload(full.name, {"name": full.name, "mimeType": kind, "buffer": content_of(full)})
+        if not full.is_file():
+            raise FileNotFoundError(f"There is no file {full} to upload.")
+        return full
 
     def download_folder(self) -> Path:
         folder = Path(self.workspace)
@@ -203,21 +205,6 @@ def file_of(url: str) -> Path:
     if parts.netloc not in ("", "localhost") or "\0" in path:
         raise NotReachableError(f"{shown(url)} is no file of this machine.")
     return Path(os.path.realpath(path))
-
-
-def content_of(path: Path) -> bytes:
-    """The file at a path without links; a link that is put there meanwhile is not followed."""
-    try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    except OSError as error:
-        raise FileNotFoundError(f"{path} cannot be read: {error.strerror}.") from error
-    with open(descriptor, "rb") as file:
-        opened = f"/proc/self/fd/{descriptor}"
-        if os.path.exists(opened) and os.path.realpath(opened) != str(path):
-            raise NotReachableError(f"{path} has changed its place meanwhile.")
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode) or os.fstat(descriptor).st_size > MOST_BYTES:
-            raise NotReachableError(f"{path} is no file, or is larger than {MOST_BYTES // 1_000_000} MB.")
-        return file.read()
 
 
 def completed(url: str) -> str:

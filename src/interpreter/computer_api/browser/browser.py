@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import io
 import json
+import mimetypes
 import os
 import re
 import shutil
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 from urllib.parse import quote, urlsplit
 
-from interpreter.computer_api.at_session import context_of
+from interpreter.computer_api.at_session import context_of, read_bytes
 from interpreter.computer_api.browser import reading
 from interpreter.computer_api.browser.boundary import (
     Boundary,
@@ -34,11 +35,11 @@ from interpreter.computer_api.browser.reading import CHOICES, CONTROLS, FIELDS, 
 from interpreter.computer_api.browser.window import CANCEL, BrowserHolder, Window
 from interpreter.computer_api.tool import Picture, Tool, acts
 from interpreter.errors import SettingValueError
+from interpreter.host.files import Folder
 
 if TYPE_CHECKING:
     from playwright.async_api import Download, ElementHandle, Frame, Locator, Page, Response
 
-    from interpreter.computer_api.browser.boundary import Upload
     from interpreter.computer_api.computer import Computer
 
 
@@ -189,9 +190,17 @@ class Browser(Tool):
     @acts
     def upload(self, ref: str, path: str | list[str]) -> str:
         """Put files into a file field, or into what a button asks for."""
-        uploads = [self._boundary().upload(each) for each in ([path] if isinstance(path, str) else path)]
-        done = f"Put {', '.join(each.name for each in uploads)} into {ref}."
-        return self._act(ref, lambda element: upload(element, uploads), done, FILES)
+        boundary = self._boundary()
+        files = [boundary.check_upload(each) for each in ([path] if isinstance(path, str) else path)]
+        contents: list[Any] = list(files)
+        if boundary.containment is not None:  # read inside, where a link that is put there meanwhile leads nowhere else
+            contents = []
+            for file in files:
+                kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
+                content = read_bytes(self.computer, str(file))
+                contents.append({"name": file.name, "mimeType": kind, "buffer": content})
+        done = f"Put {', '.join(each.name for each in files)} into {ref}."
+        return self._act(ref, lambda element: upload(element, contents), done, FILES)
 
     @acts
     def download(self, ref: str) -> str:
@@ -485,8 +494,7 @@ async def choose(element: Locator, target: str, values: list[str]) -> None:
     await element.select_option([by_name[value] for value in values])
 
 
-async def upload(element: Locator, uploads: list[Upload]) -> None:
-    files: Any = [each.file for each in uploads]
+async def upload(element: Locator, files: Any) -> None:
     if await element.evaluate("e => e.localName === 'input' && e.type === 'file'"):
         await element.set_input_files(files)
     else:
@@ -543,7 +551,7 @@ def save(folder: Path, suggested: str, content: BinaryIO) -> Path:
         stem, suffix = os.path.splitext(name)
         path = folder / (name if number == 1 else f"{stem}-{number}{suffix}")
         try:
-            with open(path, "xb") as file:
+            with Folder(folder) as place, place.open(path.name, "xb") as file:
                 shutil.copyfileobj(content, file)
         except FileExistsError:
             continue

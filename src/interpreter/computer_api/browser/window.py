@@ -20,7 +20,6 @@ from interpreter.computer_api.browser.boundary import (
     BrowserError,
     BrowserTimeoutError,
     NotReachableError,
-    content_of,
     file_of,
     quoted,
     shown,
@@ -286,9 +285,8 @@ class Window:
         """Give the browser the file that was checked; a link that is put there meanwhile leads nowhere."""
         url = route.request.url
         try:
-            self.launch.boundary.check(url)
-            content = content_of(file_of(url))
-        except (NotReachableError, FileNotFoundError) as error:
+            content = self.launch.boundary.content(url)
+        except NotReachableError as error:
             self.notify(str(error))
             await route.abort()
         else:

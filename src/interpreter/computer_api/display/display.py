@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from interpreter.computer_api.at_session import called_from_sandbox
+from interpreter.computer_api.at_session import called_from_sandbox, read_bytes
 from interpreter.computer_api.display import pictures
 from interpreter.computer_api.display.accessibility import AccessibilityBus, AccessibilityError, Element, Key, query
 from interpreter.computer_api.display.finding import (
@@ -223,7 +223,7 @@ class Display(Tool):
     def _pixels(self, picture: Any) -> PlacedPixels:
         """A picture from the caller; for code in a sandbox, a file is read there and not by us."""
         if isinstance(picture, str) and pictures.is_file_name(picture) and called_from_sandbox():
-            picture = self.computer.files._bytes(picture)
+            picture = read_bytes(self.computer, picture)
         return placed_pixels(picture)
 
     def _lines(self, screenshot: Any) -> list[Line]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 from interpreter.computer_api.at_session import do, do_in_python
@@ -67,10 +66,6 @@ class Files(Tool):
                 replacement_text=replacement_text,
             )
         )
-
-    def _bytes(self, path: str) -> bytes:
-        """What a file holds, for the other tools: they read no more than the session could."""
-        return base64.b64decode(do(self.computer, "texts", "content", path=path))
 
 
 class Docs(Tool):
