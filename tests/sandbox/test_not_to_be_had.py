@@ -68,7 +68,7 @@ def test_the_command_line_of_a_container(workspace: Path, tmp_path: Path) -> Non
     sandbox = Sandbox("container:python:3.12", str(workspace), paths=("/data", "/more:rw"), limits=Limits(memory=100))
     start = Start([], {"LANG": "C", "PATH": "/bin"}, str(workspace / "sub"))
     mounts = {workspace / ".git": "ro", tmp_path: "ro"}
-    line = container.command("docker", sandbox, start, mounts, ["python3", "-c", "1"])
+    line = container.command("docker", sandbox, start, mounts, ["python3", "-c", "1"], "/environment")
     text = " ".join(line)
     for part in (
         "--network none",
@@ -87,8 +87,29 @@ def test_the_command_line_of_a_container(workspace: Path, tmp_path: Path) -> Non
     ):
         assert f"--volume {mount}" in text
     assert line[-5:] == ["--entrypoint", "python3", "python:3.12", "-c", "1"]
-    assert "--env LANG" in text and "PATH" not in text and "privileged" not in text.replace("no-new-privileges", "")
+    assert (
+        "--env-file /environment" in text
+        and "PATH" not in text
+        and "privileged" not in text.replace("no-new-privileges", "")
+    )
     assert line.index(f"{workspace}:{workspace}:rw") < line.index(f"{workspace}/.git:{workspace}/.git:ro")
+
+
+def test_variables_of_the_session_do_not_reach_the_engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A library, a configuration or another daemon for the engine would be code on the host."""
+    program(tmp_path, "podman", "exit 0")
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    hostile = dict.fromkeys(("LD_AUDIT", "CONTAINERS_CONF", "DOCKER_HOST", "BASH_ENV", "XDG_CONFIG_HOME"), "/planted")
+    for name in hostile:
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "work").mkdir()
+    containment = Containment(Sandbox("container:python:3.12", str(tmp_path / "work")))
+    with containment.wrap(Start(["python3"], {**hostile, "LANG": "C", "MORE": "a\nLD_AUDIT=b"}, "/")) as start:
+        assert not hostile.keys() & start.env.keys() and "MORE" not in start.env
+        given = Path(start.argv[start.argv.index("--env-file") + 1])
+        assert given.stat().st_mode & 0o777 == 0o600
+        assert set(given.read_text().splitlines()) == {*(f"{name}=/planted" for name in hostile), "LANG=C"}
+    containment.close()
 
 
 def test_programs_of_the_host_are_the_images_own() -> None:

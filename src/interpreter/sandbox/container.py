@@ -7,6 +7,7 @@ import os
 import select
 import socket
 import sys
+import tempfile
 import threading
 from functools import cache
 from pathlib import Path
@@ -57,7 +58,9 @@ def trouble_with(program: str) -> str:
     return "" if done.returncode == 0 else done.complaint
 
 
-def command(engine: str, sandbox: Sandbox, start: Start, mounts: dict[Path, str], argv: list[str]) -> list[str]:
+def command(
+    engine: str, sandbox: Sandbox, start: Start, mounts: dict[Path, str], argv: list[str], env_file: str
+) -> list[str]:
     """The engine's command line: no network, no rights, nothing of the host but the workspace and these mounts."""
     workspace = sandbox.workspace
     line = [engine, "run", "--rm", "--interactive", "--network", "none", "--cap-drop", "ALL"]
@@ -76,16 +79,15 @@ def command(engine: str, sandbox: Sandbox, start: Start, mounts: dict[Path, str]
     volumes += [(path, "rw") for path in sandbox.writable]
     for path, option in (*volumes, *mounts.items()):
         line += ["--volume", f"{path}:{path}:{option}"]
-    for name in start.env:
-        if name not in HOSTS_OWN:
-            line += ["--env", name]  # the value is read from the engine's own environment, and is not seen by others
     cwd = start.cwd if start.cwd and Path(start.cwd).is_relative_to(workspace) else workspace
+    line += ["--env-file", env_file]
     return [*line, "--env", "HOME=/tmp", "--workdir", cwd, "--entrypoint", argv[0], sandbox.image, *argv[1:]]
 
 
 def wrapped(
     sandbox: Sandbox,
     proxy: Proxy,
+    scratch: Path,
     outputs: Path,
     protected: list[Path],
     start: Start,
@@ -112,9 +114,14 @@ def wrapped(
         filters = seccomp_filter(sandbox.unix_sockets) if sys.platform == "linux" else None
         calls = (filters or b"").hex() or "-"
         argv = [python, str(ENTER), sandbox.limits.as_argument(), connection, calls, supervisor, line, *worker]
-    env = {name: value for name, value in start.env.items() if name not in HOSTS_OWN}
-    full = [*WAITING, *command(available(), sandbox, start, mounts, argv)]
-    return Start(full, env | {"PATH": os.environ.get("PATH", os.defpath), "HOME": os.path.expanduser("~")}, "/", fds)
+    # In a file that only we can read. In the engine's own environment, a variable that code has exported could name a
+    # library or a configuration for the engine.
+    given = [f"{name}={value}" for name, value in start.env.items() if name not in HOSTS_OWN]
+    descriptor, env_file = tempfile.mkstemp(dir=scratch)
+    with open(descriptor, "wb") as file:
+        file.writelines(os.fsencode(line) + b"\n" for line in given if "\n" not in line)
+    full = [*WAITING, *command(available(), sandbox, start, mounts, argv, env_file)]
+    return Start(full, processes.environment(), "/", fds)
 
 
 def inside(word: str) -> str:

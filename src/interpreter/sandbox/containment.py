@@ -147,7 +147,9 @@ class Containment:
             return self._in_bubblewrap(start, folder, stack)
         protected = [each.root / name for each in self._watch_trusted() for name in each.protected()]
         if self.sandbox.image:
-            return container.wrapped(self.sandbox, self.proxy, self.outputs, protected, start, folder, stack)
+            return container.wrapped(
+                self.sandbox, self.proxy, self.scratch, self.outputs, protected, start, folder, stack
+            )
         seen, port = self.places(programs_in(start.argv)), self.proxy.listen()
         return seatbelt.wrapped(self.sandbox.limits, seen, protected, self.scratch, port, start, folder)
 
