@@ -46,6 +46,7 @@ TRUSTED = (
 # Of these, what is used outside without a question: where it is missing, an empty folder keeps code from making it.
 RESERVED = (".git", ".vscode", ".idea", ".agents")
 MOST_FOLDERS = 20_000  # in which trusted files are looked for, the shallowest first
+MOST_PROTECTED = 400  # each needs a mount, and a descriptor until it is there
 RECENT = 100_000_000  # nanoseconds in which a folder can change twice without another time stamp
 
 
@@ -198,6 +199,7 @@ class TrustedPaths:
         self._held: dict[str, tuple[int, bool]] = {}  # reserved names: a descriptor, and whether to remove the folder
         self._reserve()
         self._known = set(self.find().items())
+        self._next = 0.0  # when to look for new ones
 
     def _reserve(self) -> None:
         """Make what is missing of the reserved names. Other sandboxes see by a lock that it is still needed."""
@@ -234,16 +236,20 @@ class TrustedPaths:
         """
         found: dict[str, int] = {}
         listed: dict[str, tuple[int, dict[str, int], list[str]]] = {}
-        names = [""]
+        names, begin = [""], f"{self.root}/"
         for name in names:
-            with contextlib.suppress(OSError):
-                changed = os.lstat(os.path.join(self.root, name)).st_ctime_ns
+            try:
+                changed = os.lstat(begin + name).st_ctime_ns
                 known = self._listed.get(name)
                 if known is None or known[0] != changed:
                     is_recent = time.time_ns() - changed < RECENT
                     known = (0 if is_recent else changed, *self._list(name))
-                listed[name] = known
+            except OSError:
+                continue
+            listed[name] = known
+            if known[1]:
                 found |= known[1]
+            if known[2]:
                 names += known[2][: MOST_FOLDERS - len(names)]
         self._listed = listed
         return found
@@ -261,20 +267,26 @@ class TrustedPaths:
         return trusted, folders
 
     def new(self) -> list[str]:
-        """What has appeared since the last time."""
+        """What has appeared since the last time. In a large folder it takes a while, so it is not done for each block."""
+        began = time.monotonic()
+        if began < self._next:
+            return []
         found = set(self.find().items())
+        self._next = began + 10 * (time.monotonic() - began)
         added = sorted(name for name, _ in found - self._known)
         self._known = found
         return added
 
     def protected(self) -> list[str]:
-        """What has to be read-only: the trusted files, and the repositories that `.git` files name."""
-        found = list(self.find())
-        for name in [each for each in found if each.rpartition("/")[2] == ".git"]:
-            folder = self._named_in(name, b"gitdir:", name.rpartition("/")[0])
-            common = self._named_in(f"{folder}/commondir", b"", folder) if folder else ""
-            found += [each for each in (folder, common) if each and self._folder.is_dir(each)]
-        return list(dict.fromkeys(found))
+        """What has to be read-only: repositories, also those that `.git` files name, and then other trusted files."""
+        found = sorted(self.find(), key=lambda name: not name.endswith(".git"))
+        repositories = []
+        for name in found:
+            if name.endswith(".git"):
+                folder = self._named_in(name, b"gitdir:", name.rpartition("/")[0])
+                common = self._named_in(f"{folder}/commondir", b"", folder) if folder else ""
+                repositories += [each for each in (folder, common) if each and self._folder.is_dir(each)]
+        return list(dict.fromkeys([*repositories, *found]))[:MOST_PROTECTED]
 
     def _named_in(self, file: str, begin: bytes, base: str) -> str:
         """The name of the folder that a file of git's names, if it is in this folder."""
