@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from interpreter import OpenInterpreter
+from interpreter.errors import SandboxUnavailableError
 from interpreter.sandbox.containment import Containment
 from interpreter.sandbox.places import RESERVED, TrustedPaths
 from interpreter.sandbox.sandbox import Sandbox
@@ -177,6 +178,17 @@ def test_finding_them_follows_no_links(workspace: Path, home: Path) -> None:
     trusted = TrustedPaths(workspace)
     assert set(trusted.find()) == set(RESERVED) and trusted.open("link/.git") is None
     trusted.release()
+
+
+def test_too_many_repositories_are_refused(contained: Any, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interpreter.sandbox.places.MOST_PROTECTED", 6)
+    for number in range(8):
+        (workspace / str(number) / ".vscode").mkdir(parents=True)
+    assert contained().do("shell", "echo $((6 * 7))").text.strip() == "42"  # of the rest, the nearest are protected
+    for number in range(8):
+        (workspace / str(number) / ".git").mkdir()
+    with pytest.raises(SandboxUnavailableError, match="more than 6 git repositories"):
+        contained().do("shell", "true")
 
 
 @pytest.mark.full

@@ -267,7 +267,7 @@ class TrustedPaths:
         return trusted, folders
 
     def new(self) -> list[str]:
-        """What has appeared since the last time. In a large folder it takes a while, so it is not done for each block."""
+        """What has appeared since the last time. In a large folder that takes a while, so it is not done each time."""
         began = time.monotonic()
         if began < self._next:
             return []
@@ -279,13 +279,17 @@ class TrustedPaths:
 
     def protected(self) -> list[str]:
         """What has to be read-only: repositories, also those that `.git` files name, and then other trusted files."""
-        found = sorted(self.find(), key=lambda name: not name.endswith(".git"))
-        repositories = []
-        for name in found:
-            if name.endswith(".git"):
-                folder = self._named_in(name, b"gitdir:", name.rpartition("/")[0])
-                common = self._named_in(f"{folder}/commondir", b"", folder) if folder else ""
-                repositories += [each for each in (folder, common) if each and self._folder.is_dir(each)]
+        found = self.find()
+        repositories = [name for name in found if name.endswith(".git")]
+        for name in list(repositories):
+            folder = self._named_in(name, b"gitdir:", name.rpartition("/")[0])
+            common = self._named_in(f"{folder}/commondir", b"", folder) if folder else ""
+            repositories += [each for each in (folder, common) if each and self._folder.is_dir(each)]
+        if len(repositories) > MOST_PROTECTED:
+            raise SandboxUnavailableError(
+                f"{self.root} has more than {MOST_PROTECTED} git repositories in it, too many to protect. Start in the "
+                "folder that the work is about, or name it: interpreter --workspace FOLDER"
+            )
         return list(dict.fromkeys([*repositories, *found]))[:MOST_PROTECTED]
 
     def _named_in(self, file: str, begin: bytes, base: str) -> str:
