@@ -12,15 +12,15 @@ LINE = "report = computer._ask.__self__\n"
 
 def test_what_only_the_host_says_is_not_heard_from_a_session(desk: Desk) -> None:
     desk.answer_with("y")
-    ran = desk.do(
-        f"{LINE}call = {{'call': 'computer.gadget.mail', 'outcome': 'ok', 'by': 'user', 'acts': True}}\n"
-        "report._channel.send({'event': 'called', 'block': 1, 'call': call})\n"
-        "report._channel.send({'event': 'call_asks', 'block': 1, 'prompt': 'Your password? '})\n"
-        "report._channel.send({'event': 'exited', 'block': 1, 'code': 0, 'startup': ''})\n"
-        "print('still here')"
-    )
-    assert ran.text == "still here\n"
-    assert calls_of(ran) == [] and desk.asked == []
+    forged = [
+        "'called', 'call': {'call': 'computer.gadget.mail', 'outcome': 'ok', 'by': 'user', 'acts': True}",
+        "'call_asks', 'prompt': 'Your password? '",
+        "'exited', 'code': 0, 'startup': ''",
+    ]
+    for fields in forged:
+        ran = desk.do(f"{LINE}report._channel.send({{'block': report.number, 'event': {fields}}})\ninput()")
+        assert "ended (it sent a message of an unknown kind). Only this block is lost" in ran.text
+        assert calls_of(ran) == [] and desk.asked == []
 
 
 @pytest.mark.parametrize(
@@ -34,8 +34,8 @@ def test_what_only_the_host_says_is_not_heard_from_a_session(desk: Desk) -> None
         'b\'{"event": "call", "block": 1, "call": 7, "path": "gadget.press", "how": "call", "kwargs": [1]}\'',
     ],
 )
-def test_a_line_that_is_no_frame_ends_nothing(desk: Desk, line: str) -> None:
-    assert desk.do(f"{LINE}report._send({line} + b'\\n')\nprint('there')").text == "there\n"
+def test_a_line_that_is_no_frame_ends_the_session_and_nothing_else(desk: Desk, line: str) -> None:
+    assert "ended (it sent " in desk.do(f"{LINE}report._send({line} + b'\\n')\ninput()").text
     assert desk.do("print(computer.gadget.width)").text == "7\n"
 
 
@@ -43,7 +43,8 @@ def test_no_more_calls_run_at_once_than_the_host_has_threads_for(desk: Desk, mon
     monkeypatch.setattr("interpreter.runtimes.calls.MOST", 2)
     ran = desk.do(
         f"{LINE}for number in (901, 902):\n"
-        "    report._channel.send({'event': 'call', 'block': 1, 'call': number, 'path': 'gadget.block', 'how': 'call'})\n"
+        "    call = {'call': number, 'path': 'gadget.block', 'how': 'call'}\n"
+        "    report._channel.send({'event': 'call', 'block': report.number, **call})\n"
         "try:\n    computer.gadget.press()\nexcept computer.ComputerError as error:\n    print(error)"
     )
     assert "Too many calls at the same time" in ran.text

@@ -21,6 +21,7 @@ from interpreter.messages import Chunk
 from interpreter.runtimes.protocol import READ_SIZE, Frame
 
 WAITING_LIMIT = 4 * 1024 * 1024  # characters that may wait for a slow consumer before the program has to
+EVENT_SIZE = 500  # that an event counts, beside its text
 
 # -- channels: where a block and its children write ------------------------------------------------------------------
 
@@ -135,18 +136,19 @@ class Block:
 
     def put(self, frame: Frame) -> None:
         """Queue an event. Waits while the consumer is far behind."""
-        if frame["event"] != "stream":
-            self.nudge(frame)
-            return
-        text = frame["text"]
-        self.spool.write(text)
+        size = EVENT_SIZE
+        if frame["event"] == "stream":
+            size = len(frame["text"])
+            self.spool.write(frame["text"])
+        elif frame["event"] == "display":
+            size += sum(len(form) for form in frame["data"].values() if isinstance(form, str))
         while self._waiting() > WAITING_LIMIT:
             if not self._waits or self.clock.stage not in ("running", "asked"):
                 return  # to the spool only: an interrupted block must end, even if its consumer is suspended
             self._room.clear()
             if self._waits and self._waiting() > WAITING_LIMIT:  # the consumer may have advanced just now
                 self._room.wait(self.tend())
-        self._put += len(text)
+        self._put += size
         self.nudge(frame)
 
     def _waiting(self) -> int:
@@ -251,6 +253,8 @@ class Spool:
             if self._closed:
                 return
             self.length += len(text)
+            if self.length > KEPT_BYTES:
+                return  # a flood: the rest is not kept
             if self._file is None:
                 self._pieces.append(text)
                 if self.length > IN_MEMORY:

@@ -159,7 +159,7 @@ class Call:
     def tell(self, event: Frame) -> None:
         """Put something into the output of the block."""
         if self._block is not None and not self.over:
-            self._block.put({"block": self._block.number, **event})
+            self._block.nudge({"block": self._block.number, **event})
 
     def interruptible(self) -> AbstractContextManager[None]:
         """While this is entered, an interrupt of the block strikes whatever runs in this thread."""
@@ -204,7 +204,7 @@ class Calls:
 
     def made(self, frame: Frame, block: Block | None) -> None:
         """A call has arrived."""
-        is_over = block is None or block.finished
+        is_over = block is None or block.finished or block.interrupted
         call = Call(self, frame, block)
         if self.tools is None or (is_over and call.how not in HARMLESS):
             self._reply(call, failure(OVER if self.tools else "There is no computer to call here."))

@@ -21,8 +21,8 @@ from interpreter.errors import NotPreviewableError
 from interpreter.messages import Chunk
 from interpreter.runtimes.block import notice
 from interpreter.runtimes.calls import DryRunTools
-from interpreter.runtimes.live import how_done, how_it_ended
-from interpreter.runtimes.protocol import Frame
+from interpreter.runtimes.live import how_done
+from interpreter.runtimes.protocol import BadFrame, Frame, decode
 from interpreter.runtimes.seccomp_notify import MACHINES, Denied, Gate, filter_program, others_in
 from interpreter.runtimes.state import numbers
 
@@ -38,6 +38,7 @@ MOST = 3  # places to try for a layer: not every file system can hold one
 LOCK = "lock"
 PREFIX = "interpreter-view-"
 TIMEOUT = 60.0  # seconds
+MOST_SAID = 1 << 24  # bytes
 
 
 class Overlay:
@@ -68,25 +69,33 @@ class Overlay:
 
     def enter(self, line: socket.socket, gate: Gate) -> list[str]:
         """Have the process at the other end of a socket enter the overlay; what it had to leave outside."""
+        plan = self._plan()
         try:
             with line:
                 line.settimeout(TIMEOUT)
-                line.sendall(json.dumps(self._plan()).encode() + b"\n")
+                line.sendall(json.dumps(plan).encode() + b"\n")
                 data, listeners, _, _ = socket.recv_fds(line, 65536, 1)
-                while data and not data.endswith(b"\n"):
+                while data and not data.endswith(b"\n") and len(data) < MOST_SAID:
                     data += line.recv(65536)
-                said: dict[str, Any] = json.loads(data) if data else {"failed": "the process ended"}
-                if "failed" in said:
-                    raise NotPreviewableError(
-                        f"There is no copy-on-write view of the workspace here: {said['failed']}."
-                    )
-                self.layers, self.place = said["layers"], said["place"]
+                said: Frame = decode(data) if data else {"failed": "the process ended"}
+                layers, place = said.get("layers") or {}, said.get("place")
+                if said.get("failed") or place is None:
+                    why = said.get("failed") or "it cannot be entered"
+                    raise NotPreviewableError(f"There is no copy-on-write view of the workspace here: {why}.")
+                offered = [
+                    (root["path"], os.path.join(base, root["name"], "upper"))
+                    for root in plan["roots"]
+                    for base in root["bases"]
+                ]
+                if not all(layer in offered for layer in layers.items()):
+                    raise BadFrame("a layer that it was not offered")
+                self.layers, self.place = layers, place
                 gate.close(self.place)
                 for listener in listeners:
                     gate.attend(listener)
                 line.sendall(b"x")
-                return list(said["lost"])
-        except OSError as error:
+                return said.get("lost") or []
+        except (OSError, BadFrame) as error:
             raise NotPreviewableError("The process that the block should be tried out in does not answer.") from error
 
     def _plan(self) -> dict[str, Any]:
@@ -237,7 +246,7 @@ class PythonDryRun:
                         yield language.closing(event.get("exit_code"), how_done(event))
                     case "exited" | "detached":
                         in_background = event["event"] == "detached"
-                        how = "it was moved to the background" if in_background else how_it_ended(event["code"])
+                        how = "it was moved to the background" if in_background else event["how"]
                         yield notice(COPY_ENDED.format(how=how))
                         ended = "timed_out" if event.get("why") == "timed_out" else "died"
                         yield language.closing(event.get("code"), ended)
@@ -254,9 +263,9 @@ class PythonDryRun:
     @property
     def denied(self) -> list[Denied]:
         """What the block tried to do and could not."""
-        said = (self._done or {}).get("denied", {"paths": [], "hosts": []})
-        hosts = [Denied("network", "python", host) for host in said["hosts"]]
-        paths = [Denied("write", "python", path) for path in said["paths"]]
+        said = (self._done or {}).get("denied") or {}
+        hosts = [Denied("network", "python", host) for host in said.get("hosts") or ()]
+        paths = [Denied("write", "python", path) for path in said.get("paths") or ()]
         found = self._gate.denied
         if hosts:  # which say better what Python tried to reach
             nameless = [each for each in found if each.what == "network" and not each.target]
@@ -278,7 +287,7 @@ class PythonDryRun:
         runtime.snapshots.end_dry_run(keep=True)
         self.active.state_before = self.active.leave_state()
         self.active.apply_changes(self._done or {})
-        return [*self.lost, *(each for each in answer["lost"] if each not in self.lost), *left]
+        return [*self.lost, *(each for each in answer.get("lost") or () if each not in self.lost), *left]
 
     def drop(self) -> None:
         """End the copy and everything that it started: the runtime is as it was."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
+import re
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -34,6 +34,8 @@ from interpreter.runtimes.state import (
 )
 from interpreter.sigint import Hold, interrupted_here
 
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # not in a path that we show
+LONGEST_PROMPT = 10_000  # characters
 IN_SANDBOX = "What {name} code in a sandbox has left is not taken out of it."
 
 
@@ -123,9 +125,8 @@ class LiveLanguage(BaseLanguage):
         """The worker ended during a block: say so, and close the block."""
         if event["startup"]:
             yield console(event["startup"], "stderr")
-        reason = how_it_ended(event["code"])
-        lost = f"The {self.name} session ended ({reason}). Its variables are lost; the next block starts a new one."
-        yield notice(lost + "\n")
+        lost = "Its variables are lost; the next block starts a new one."
+        yield notice(f"The {self.name} session ended ({event['how']}). {lost}\n")
         yield self.closing(event["code"], "timed_out" if event["why"] == "timed_out" else "died")
 
     def revive(self, runtime: Runtime) -> Iterator[Chunk]:
@@ -237,7 +238,7 @@ class LiveLanguage(BaseLanguage):
                 finally:
                     call.give_up()  # continuing without an answer is a no
             case "input_request":
-                prompt, password = event["prompt"], bool(event.get("password"))
+                prompt, password = event["prompt"][-LONGEST_PROMPT:], bool(event.get("password"))
                 request = Request("password" if password else "text", prompt)
                 yield {"type": "input_request", "content": prompt, "password": password, "request": request}
                 answer = request.text
@@ -290,9 +291,14 @@ class LiveLanguage(BaseLanguage):
             yield notice(line + "\n")
 
     def apply_changes(self, event: Frame) -> None:
-        """Take over the working directory and the exported variables that the block left."""
-        if event.get("cwd"):
-            self.known_cwd = self.context.cwd = event["cwd"]
+        """Take over the working directory and the exported variables that the block left.
+
+        The directory is what the code claims: it is shown, and sent to other runtimes, and nothing is written there.
+        """
+        if cwd := event.get("cwd"):
+            self.known_cwd = None  # else it is sent back to where it was
+            if os.path.isabs(cwd) and not CONTROL.search(cwd):
+                self.known_cwd = self.context.cwd = cwd
         if event.get("env"):
             self.context.exported.update(event["env"])
         self.known_env = dict(self.context.exported)
@@ -453,12 +459,3 @@ def how_done(event: Frame) -> str:
     if event["status"] == "interrupted":
         return "timed_out" if event["why"] == "timed_out" else "interrupted"
     return "done" if event["status"] == "ok" else "error"
-
-
-def how_it_ended(code: int) -> str:
-    if code >= 0:
-        return f"exit code {code}"
-    try:
-        return f"killed by {signal.Signals(-code).name}"
-    except ValueError:
-        return f"killed by signal {-code}"

@@ -1,4 +1,4 @@
-"""The driver protocol on the host's side: frames as JSON lines, the connections they use, and the thread that reads."""
+"""The driver protocol on the host's side: frames and their schema, the connections they use, the thread that reads."""
 
 from __future__ import annotations
 
@@ -9,29 +9,151 @@ import os
 import selectors
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Protocol
 
 Frame = dict[str, Any]
 
-# What a driver may say, and what has to be in it. A worker runs code that may be hostile: it must not be able to speak
-# as the host does (`call_asks`, `exited`), nor to stop the reader with a malformed frame.
-_OF_BLOCK: dict[str, type] = {"block": int}
-SAID: dict[str, dict[str, type]] = {
-    "ready": {},
-    "answer": {},
+LONGEST = 1 << 26  # bytes of a frame
+READ_SIZE = 256 * 1024
+
+# -- the schema --------------------------------------------------------------------------------------------------------
+
+# What a worker may say. It runs code that may be hostile and may find the driver's connection: a frame that is not as
+# described here ends the worker, before any other part of the host has seen the frame.
+
+Check = Callable[[Any], bool]
+DEEPEST = 320  # lists and objects inside each other; as deep as the driver packs the arguments of a call
+
+
+def optional(check: Check) -> Check:
+    return lambda value: value is None or check(value)
+
+
+def number(least: int = 0, most: int = 1 << 31) -> Check:
+    return lambda value: type(value) is int and least <= value <= most
+
+
+def text(longest: int) -> Check:
+    return lambda value: isinstance(value, str) and len(value) <= longest
+
+
+def one_of(*choices: str) -> Check:
+    return lambda value: isinstance(value, str) and value in choices
+
+
+def flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def list_of(check: Check, most: int, least: int = 0) -> Check:
+    return lambda value: isinstance(value, list) and least <= len(value) <= most and all(map(check, value))
+
+
+def object_of(**fields: Check) -> Check:
+    return lambda value: (
+        isinstance(value, dict)
+        and value.keys() <= fields.keys()
+        and all(check(value.get(name)) for name, check in fields.items())
+    )
+
+
+def free(kind: type[list[Any] | dict[str, Any]], most: int) -> Check:
+    """Whatever JSON can hold, if it is not nested too deeply."""
+
+    def is_shallow(value: Any, left: int) -> bool:
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        return left > 0 and all(is_shallow(each, left - 1) for each in inner)
+
+    return lambda value: isinstance(value, kind) and len(value) <= most and is_shallow(value, DEEPEST)
+
+
+COUNT, SIZE = number(), number(most=1 << 63)
+NAME, LINE, TEXT = text(1000), text(1 << 20), text(LONGEST)
+LINES = optional(list_of(LINE, 10_000))
+VARIABLE = object_of(name=LINE, type=LINE, preview=optional(LINE), shape=optional(LINE), size=optional(SIZE))
+FAILURE = object_of(number=number(-(1 << 31)), path=LINE, kind=optional(LINE))
+FRAMES: dict[str, dict[str, Check]] = {
+    "ready": {
+        "language": optional(NAME),
+        "version": optional(NAME),
+        "engine": optional(NAME),
+        "lost": LINES,
+        "unknown_threads": optional(COUNT),
+    },
     "sync": {},
     "turn": {},
-    "stream": {**_OF_BLOCK, "name": str, "text": str},
-    "display": {**_OF_BLOCK, "data": dict},
-    "active_line": {**_OF_BLOCK, "line": int},
-    "input_request": {**_OF_BLOCK, "prompt": str},
-    "done": {**_OF_BLOCK, "status": str},
-    "call": {**_OF_BLOCK, "call": int, "path": str, "how": str},
-    "call_off": {"call": int},
+    "stream": {"block": COUNT, "name": one_of("stdout", "stderr"), "text": TEXT},
+    "display": {"block": COUNT, "data": free(dict, 100)},
+    "active_line": {"block": COUNT, "line": COUNT},
+    "input_request": {"block": COUNT, "prompt": TEXT, "password": optional(flag)},
+    "call": {
+        "block": COUNT,
+        "call": COUNT,
+        "path": NAME,
+        "how": one_of("call", "get", "set", "names"),
+        "args": optional(free(list, 10_000)),
+        "kwargs": optional(free(dict, 10_000)),
+    },
+    "call_off": {"block": optional(COUNT), "call": COUNT},
+    "done": {
+        "block": COUNT,
+        "status": one_of("ok", "error", "interrupted"),
+        "exit_code": optional(number(-(1 << 31))),
+        "cwd": optional(LINE),
+        "threads": optional(flag),
+        "errors": optional(list_of(FAILURE, 1000)),
+        "denied": optional(object_of(paths=LINES, hosts=LINES)),
+    },
+    "answer": {
+        "query": COUNT,
+        "failed": optional(TEXT),
+        "lost": LINES,
+        "variables": optional(list_of(VARIABLE, 1000)),
+        "start": optional(COUNT),
+        "matches": optional(list_of(list_of(LINE, 2, least=2), 1000)),
+        "kind": optional(one_of("table", "picture", "text")),
+        "type": optional(LINE),
+        "text": optional(TEXT),
+        "data": optional(free(dict, 100)),
+        "rows": optional(SIZE),
+        "columns": optional(SIZE),
+        "index": LINES,
+        "header": LINES,
+        "numeric": optional(list_of(flag, 10_000)),
+        "cells": optional(list_of(list_of(LINE, 10_000), 1000)),
+    },
+    # a process that enters an overlay, over its own connection
+    "entered": {
+        "failed": optional(LINE),
+        "layers": optional(free(dict, 100)),
+        "place": optional(SIZE),
+        "lost": LINES,
+    },
 }
-LONGEST = 1 << 28  # bytes of a frame
-READ_SIZE = 256 * 1024
+FIELDS = {event: {"event", *checks} for event, checks in FRAMES.items()}
+
+
+class BadFrame(ValueError):
+    """A worker sent something that no driver sends."""
+
+
+def decode(line: bytes) -> Frame:
+    """The frame of a line; BadFrame if it does not follow the schema."""
+    try:
+        frame: Frame = json.loads(line)
+    except (ValueError, RecursionError):
+        raise BadFrame("a message that is not JSON") from None
+    event = frame.get("event") if isinstance(frame, dict) else None
+    if not isinstance(event, str) or event not in FRAMES:
+        raise BadFrame("a message of an unknown kind")
+    for name, check in FRAMES[event].items():
+        if not check(frame.get(name)):
+            raise BadFrame(f"`{event}` with a wrong or missing `{name}`")
+    if not frame.keys() <= FIELDS[event]:
+        raise BadFrame(f"`{event}` with an unknown field")
+    return frame
+
 
 # -- frames ------------------------------------------------------------------------------------------------------------
 
@@ -40,45 +162,29 @@ def encode(frame: Frame) -> bytes:
     return json.dumps(frame, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
 
 
-def decode(line: bytes) -> Frame | None:
-    """The frame of a line; None for a malformed one (a driver may be killed in the middle of it)."""
-    try:
-        frame = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(frame, dict):
-        return None
-    event = frame.get("event")
-    needed = SAID.get(event) if isinstance(event, str) else None
-    if needed is None or not all(isinstance(frame.get(name), kind) for name, kind in needed.items()):
-        return None
-    return frame
-
-
 class Lines:
     """Splits a byte stream into lines; a long unfinished line is held in pieces, so the cost stays linear."""
 
-    def __init__(self, longest: int = LONGEST) -> None:
+    def __init__(self) -> None:
         self._open: list[bytes] = []
-        self._held, self._longest = 0, longest
+        self._held = 0
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that are complete now; one that is too long is dropped, so that code cannot fill our memory."""
+        """The lines that are complete now; BadFrame if one gets so long that it would fill our memory."""
         head, newline, rest = data.partition(b"\n")
         self._held += len(head)
-        if self._held > self._longest:
-            self._open = []
-        else:
-            self._open.append(head)
+        if self._held > LONGEST:
+            raise BadFrame(f"a message of more than {LONGEST >> 20} MB")
+        self._open.append(head)
         if not newline:
             return []
-        begun = [b"".join(self._open)] if self._held <= self._longest else []
+        begun = b"".join(self._open)
         *whole, last = rest.split(b"\n")
         self._open, self._held = [last] if last else [], len(last)
-        return [*begun, *whole]
+        return [begun, *whole]
 
 
-def joined(frames: list[Frame]) -> Iterator[Frame]:
+def joined(frames: Iterable[Frame]) -> Iterator[Frame]:
     """The same frames with neighbouring pieces of one stream put together."""
 
     def stream(frame: Frame) -> tuple[str, int] | None:
@@ -264,24 +370,28 @@ class Control(Connection):
 
 
 class Data(Connection):
-    """The connection to the worker: `received` gets its frames."""
+    """The connection to the worker: `received` gets its frames, and `rejected` why there will be no more."""
 
-    def __init__(self, ours: socket.socket, received: Callable[[Frame], None]) -> None:
+    def __init__(self, ours: socket.socket, received: Callable[[Frame], None], rejected: Callable[[str], None]) -> None:
         super().__init__(ours)
-        self._received = received
+        self._received, self._rejected = received, rejected
 
     def ready(self) -> bool:
         data = self.receive()
-        self._take(data)
-        return bool(data)
+        return self._take(data) and bool(data)
 
     def drain(self) -> None:
         """Take everything that was sent until now."""
         with contextlib.suppress(OSError):
-            while data := self.socket.recv(READ_SIZE, socket.MSG_DONTWAIT):
-                self._take(data)
+            while (data := self.socket.recv(READ_SIZE, socket.MSG_DONTWAIT)) and self._take(data):
+                pass
 
-    def _take(self, data: bytes) -> None:
-        frames = [frame for line in self._lines.feed(data) if (frame := decode(line))]
-        for frame in joined(frames):
-            self._received(frame)
+    def _take(self, data: bytes) -> bool:
+        """Hand over the frames; False if one of them is not as it must be. Nothing after that counts."""
+        try:
+            for frame in joined(map(decode, self._lines.feed(data))):
+                self._received(frame)
+        except BadFrame as error:
+            self._rejected(str(error))
+            return False
+        return True

@@ -8,6 +8,7 @@ import queue
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import threading
@@ -21,12 +22,13 @@ from interpreter.errors import SessionStartError
 from interpreter.runtimes.block import KILL_AFTER, Block, Channel, Channels, Clock, Spool
 from interpreter.runtimes.calls import Calls
 from interpreter.runtimes.launch import HELD, Launch, Start, nearest_folder, path_of
-from interpreter.runtimes.protocol import Control, Data, Frame, Reader, encode
+from interpreter.runtimes.protocol import BadFrame, Control, Data, Frame, Reader, encode
 from interpreter.runtimes.snapshots import Snapshots
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
 ENDING = 5.0  # seconds for all processes of a runtime to end
 SOCKET_BUFFER = 1024 * 1024
+SENDING = 5  # seconds that a worker may read nothing while it is sent something
 SIGINT = int(signal.SIGINT)
 ASKING = ("input_request", "call_asks")
 PRESS_GAP = 0.03  # seconds between two signals: a program that gets nothing but signals does nothing else
@@ -72,6 +74,8 @@ class Runtime:
         self.inherits = False  # it began with the variables of another one
         self.first: Runtime = self  # the one that this runtime, and maybe others before it, split off from; or itself
         self.parts: set[SplitOff] = set()  # what split off from this one
+        self.next_number = 1 + random_number(2)
+        """The number of the next block. Code of an earlier one cannot guess it, and so not speak for that block."""
         self.calls = Calls(name, launch.containment, self.send)
         self.snapshots = Snapshots(self)
         self._blocks: OrderedDict[int, Block] = OrderedDict()
@@ -82,6 +86,7 @@ class Runtime:
         self._process: subprocess.Popen[bytes] | SplitOff | None = None
         self._staying: subprocess.Popen[bytes] | SplitOff | None = None  # closed, but its parts still need it
         self._refusal: IO[bytes] | None = None  # the errors of a sandbox that cannot be made
+        self._rejection = ""  # what the worker sent that no driver sends, if it was ended for that
         self._querying = threading.Lock()
         self._query = 0  # the number of the newest one
         self._answer: queue.SimpleQueue[Frame | None] = queue.SimpleQueue()  # to that one
@@ -150,9 +155,11 @@ class Runtime:
         ours, theirs = socket.socketpair()
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
-        self.alive, self.ready, self.exit_code, self.pid = True, None, None, None
+        # the reader answers, too: a worker that makes calls and reads no replies must not stop it
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SENDING, 0))
+        self.alive, self.ready, self.exit_code, self.pid, self._rejection = True, None, None, None, ""
         self.ended.clear()
-        self._data = Data(ours, self._received)
+        self._data = Data(ours, self._received, self._reject)
         startup, writer = os.pipe()
         # the worker's own output: before it is ready, the reason why it cannot start; then it belongs to the block
         self._startup = Channel(None, startup, "stderr")
@@ -235,7 +242,8 @@ class Runtime:
             if self._folder is not None:
                 shutil.rmtree(self._folder, ignore_errors=True)
         if self.block is not None:  # tell its consumer
-            self.block.end({"event": "exited", "code": -9, "startup": "", "why": self.block.clock.why})
+            why = self.block.clock.why
+            self.block.end({"event": "exited", "code": -9, "how": how_it_ended(-9), "startup": "", "why": why})
 
     def part_ended(self, part: SplitOff) -> None:
         """A runtime that split off is over; with the last one ends a supervisor that stayed for them."""
@@ -251,8 +259,11 @@ class Runtime:
 
     def _write(self, data: bytes, fds: list[int] | None = None) -> None:
         with self._writing, contextlib.suppress(OSError):
-            sent = socket.send_fds(self._data.socket, [data], fds) if fds else 0
-            self._data.socket.sendall(data[sent:])
+            try:
+                sent = socket.send_fds(self._data.socket, [data], fds) if fds else 0
+                self._data.socket.sendall(data[sent:])
+            except BlockingIOError:
+                self._reject("more than it reads")
 
     def take_terminal(self, theirs: int, ours: Channel) -> None:
         """Give the next worker a controlling terminal; what appears there belongs to the running block."""
@@ -291,10 +302,9 @@ class Runtime:
         contained = self.launch.containment is not None
         # in a sandbox, processes have other numbers
         clock = Clock(timeout, lambda: None if contained else self.pid)
-        block = Block(self.next_number, code, Spool(self.launch.outputs), clock)
-        block.tend, block.on_end = self.tend, on_end
         with self._ending:
-            self.block = self._blocks[block.number] = block
+            block = self._add_block(code, clock)
+            block.tend, block.on_end = self.tend, on_end
             if self.ready is not None:
                 self._startup.block = block
             is_gone = not self.alive  # since just now: whoever noticed that knew nothing of this block
@@ -330,17 +340,17 @@ class Runtime:
             self._reader.wake()
         return block
 
-    @property
-    def next_number(self) -> int:
-        """The number of the next block."""
-        return self.block.number + 1 if self.block else 1
+    def _add_block(self, code: str, clock: Clock | None = None) -> Block:
+        block = Block(self.next_number, code, Spool(self.launch.outputs), clock)
+        self.next_number += 1 + random_number(2)
+        self.block = self._blocks[block.number] = block
+        return block
 
     def add_finished(self, code: str) -> Block:
         """Count a block that ran elsewhere as this runtime's newest."""
-        block = Block(self.next_number, code, Spool(self.launch.outputs))
+        block = self._add_block(code)
         block.finished = True
         block.detach()
-        self.block = self._blocks[block.number] = block
         return block
 
     def events(self, block: Block) -> Iterator[Frame]:
@@ -439,7 +449,7 @@ class Runtime:
         with self._querying:
             if self.busy and not early:
                 return None
-            self._query += 1
+            self._query = random_number(3)
             self._answer = answer = queue.SimpleQueue[Frame | None]()
             self.send({**frame, "query": self._query})
             if not self.alive:  # it ended before there was this query to give up
@@ -489,16 +499,21 @@ class Runtime:
         return left
 
     def _received(self, frame: Frame) -> None:
-        """A frame from the worker."""
-        block = self._blocks.get(frame.get("block", 0))
+        """A frame from the worker. It follows the schema; BadFrame if it makes no sense at this point."""
+        block = self._blocks.get(frame.get("block") or 0)
         match frame["event"]:
             case "ready":
+                if self.ready is not None:
+                    raise BadFrame("a second `ready`")
+                frame = {**frame, "lost": frame.get("lost") or [], "unknown_threads": frame.get("unknown_threads") or 0}
                 with self._ending:
                     self.ready, self._startup.block = frame, self.block
                 self.snapshots.woken.put(frame)
             case "answer":
-                if frame.get("query") == self._query:  # an older query has been given up
+                if frame["query"] == self._query:  # an older query has been given up
                     self._answer.put(frame)
+            case "done" | "input_request" | "call" as event if block is None and frame.get("how") != "names":
+                raise BadFrame(f"`{event}` for a block that it does not run")
             case "sync":
                 if self.block:
                     self.block.drain_channels()
@@ -566,12 +581,36 @@ class Runtime:
         self._answer.put(None)
         self.ended.set()
 
+    @property
+    def how_ended(self) -> str:
+        """Why the last worker ended, in a few words."""
+        return f"it sent {self._rejection}" if self._rejection else how_it_ended(self.exit_code or 0)
+
+    def _reject(self, what: str) -> None:
+        """The worker, or code that found its connection, sent something that no driver sends: end it."""
+        self._rejection = what
+        self.control.say("kill")
+
     def _report_exit(self, block: Block) -> None:
         startup = "" if self.ready else self._startup.early
         if not self.ready and not startup and self._refusal is not None:
             self._refusal.seek(0)
             startup = self._refusal.read(4096).decode("utf-8", "replace")
-        self._finish(block, {"event": "exited", "code": self.exit_code, "startup": startup})
+        self._finish(block, {"event": "exited", "code": self.exit_code, "how": self.how_ended, "startup": startup})
+
+
+def random_number(size: int) -> int:
+    """A number of so many random bytes."""
+    return int.from_bytes(os.urandom(size), "little")
+
+
+def how_it_ended(code: int) -> str:
+    if code >= 0:
+        return f"exit code {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"
 
 
 def new_folder() -> Path:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import shutil
 import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -118,14 +117,14 @@ class Snapshots:
         if packed.is_file() and not packed.is_symlink():  # code in a sandbox can put anything there
             other.inherits = True
             moved = other.folder / packed.name
-            shutil.move(packed, moved)
+            os.rename(packed, moved)  # on the same file system, so nothing is read here
             lost += other.snapshots._move("unpack", moved)
         self._runtime.close()
         return lost
 
     def _move(self, op: str, path: Path) -> list[str]:
         answer = self._runtime.query({"op": op, "path": str(path)}, CARRY_TIMEOUT, early=True)
-        return ["all variables"] if answer is None else list(answer["lost"])
+        return ["all variables"] if answer is None else answer.get("lost") or []
 
     def split(self, other: Runtime) -> Frame | None:
         """Begin another runtime from the present state; what its worker says of itself, None if that failed."""

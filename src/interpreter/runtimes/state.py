@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from interpreter.errors import UsageError
+
 COMPLETING = 1.0  # seconds; the search runs in its own thread, and a later answer is not shown
 LISTING = 2.0
 SAVING = 60.0  # a large state, on a busy machine
@@ -68,26 +70,29 @@ Value = Text | Picture | Table
 
 def variables_from(answer: dict[str, Any]) -> list[Variable]:
     """The variables of a driver's answer."""
-    return [Variable(**row) for row in answer.get("variables", ())]
+    rows = answer.get("variables") or ()
+    return [Variable(**{name: value for name, value in row.items() if value is not None}) for row in rows]
 
 
 def completions_from(answer: dict[str, Any] | None, cursor: int) -> Completions:
-    if answer is None or "start" not in answer:
+    if answer is None or answer.get("start") is None:
         return Completions(cursor)
-    return Completions(answer["start"], [(text, kind) for text, kind in answer["matches"]])
+    return Completions(min(answer["start"], cursor), [(text, kind) for text, kind in answer.get("matches") or ()])
 
 
 def value_from(answer: dict[str, Any]) -> Value:
     """The value of a driver's answer."""
-    kind = answer.get("type", "")
-    match answer["kind"]:
+    kind = answer.get("type") or ""
+    match answer.get("kind"):
         case "table":
-            parts = {name: answer[name] for name in ("rows", "columns", "index", "header", "numeric", "cells")}
-            return Table(kind, **parts)
+            index, header, numeric, cells = (answer.get(name) or [] for name in ("index", "header", "numeric", "cells"))
+            if len({len(header), len(numeric), len(cells)}) > 1 or any(len(column) != len(index) for column in cells):
+                raise UsageError("The session sent a table that is not whole.")
+            return Table(kind, answer.get("rows") or 0, answer.get("columns") or 0, index, header, numeric, cells)
         case "picture":
-            return Picture(kind, answer["data"])
+            return Picture(kind, answer.get("data") or {})
         case _:
-            return Text(kind, answer["text"])
+            return Text(kind, answer.get("text") or "")
 
 
 numbers = itertools.count(1)  # of states; two runtimes share one only where they split

@@ -15,7 +15,7 @@ from interpreter.errors import NotRestorableError, SessionStartError
 from interpreter.messages import Chunk
 from interpreter.runtimes.block import notice
 from interpreter.runtimes.launch import Launch, program_version
-from interpreter.runtimes.live import LiveLanguage, how_it_ended
+from interpreter.runtimes.live import LiveLanguage
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.runtime import Runtime
 from interpreter.runtimes.state import Restored
@@ -171,7 +171,7 @@ class Python(LiveLanguage):
 
     def settle(self, event: Frame) -> None:
         """Take the next block's snapshot now; while threads run, only that block knows what to keep."""
-        if self._can_rewind() and not event["threads"] and self.runtime is not None:
+        if self._can_rewind() and not event.get("threads") and self.runtime is not None:
             self.runtime.snapshots.take_soon(self.present, self.most_snapshots)
 
     @property
@@ -199,14 +199,14 @@ class Python(LiveLanguage):
 
     def revive(self, runtime: Runtime) -> Iterator[Chunk]:
         """The worker ended between blocks, by a thread or a signal: continue with the newest snapshot."""
-        code, present = runtime.exit_code or 0, self.present
+        how, present = runtime.how_ended, self.present
         state = present if present in runtime.snapshots.states else max(self.points(), default=0)
         restored = self._promote(runtime, state)
         if restored is None:
             yield from super().revive(runtime)
             return
         then = "that left them" if state == present else "they were some blocks ago: newer snapshots are gone"
-        told = f"The Python session ended ({how_it_ended(code)}) since the last block. The variables are as {then}. "
+        told = f"The Python session ended ({how}) since the last block. The variables are as {then}. "
         yield notice(f"{told}{restored}".rstrip() + "\n")
 
     def exited(self, event: Frame) -> Iterator[Chunk]:
@@ -218,7 +218,7 @@ class Python(LiveLanguage):
             yield from super().exited(event)
             return
         then = "before it" if state == before else "some blocks ago: newer snapshots are gone"
-        told = f"The Python session ended ({how_it_ended(event['code'])}). Only this block is lost: "
+        told = f"The Python session ended ({event['how']}). Only this block is lost: "
         told += f"the variables are as they were {then}. {restored}"
         yield notice(told.rstrip() + "\n")
         yield self.closing(event["code"], "timed_out" if event["why"] == "timed_out" else "died")

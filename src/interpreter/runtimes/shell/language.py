@@ -21,7 +21,7 @@ from interpreter.errors import NotRestorableError, SessionStartError, UsageError
 from interpreter.messages import Chunk
 from interpreter.runtimes.block import Channel, Channels, console
 from interpreter.runtimes.launch import KEYBOARD, Containment, Launch, path_of, program_version
-from interpreter.runtimes.live import HasContext, LiveLanguage, Run, how_it_ended
+from interpreter.runtimes.live import HasContext, LiveLanguage, Run
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.runtime import Runtime
 from interpreter.runtimes.shell.dialect import (
@@ -190,7 +190,7 @@ class Shell(LiveLanguage):
         assert self.runtime is not None and self.runtime.block is not None
         super().apply_changes({**event, **self._dialect.changes(self.runtime.folder, self.context.exported)})
         code = self.runtime.block.code
-        if event["exit_code"] == SYNTAX_ERROR and code.count("(") > code.count(")"):
+        if event.get("exit_code") == SYNTAX_ERROR and code.count("(") > code.count(")"):
             self.runtime.retire(FAREWELL)  # bash 5.2 damages its own memory when a file ends inside $(
 
     def exited(self, event: Frame) -> Iterator[Chunk]:
@@ -212,7 +212,7 @@ class Shell(LiveLanguage):
             ended = "died" if code < 0 else "interrupted"
         if ended != "interrupted" and (code < 0 or not changes):
             kept = "what it had" if changes else "what it had before this block"
-            yield console(f"The shell ended ({how_it_ended(code)}). A new one goes on with {kept}.\n")
+            yield console(f"The shell ended ({event['how']}). A new one goes on with {kept}.\n")
         yield self.closing(code, ended)
 
     # -- the keyboard ------------------------------------------------------------------------------------

@@ -9,10 +9,12 @@ class Interrupted extends Error {
   }
 }
 
+let count = 0;
+
 class Block {
   constructor({ block, stdout, stderr }) {
     this.number = block;
-    this.name = `block-${block}.js`;
+    this.name = `block-${++count}.js`;
     this.pipes = { 1: stdout, 2: stderr }; // for its child processes
     this.decoders = {};
     this.timers = new Map(); // those that have not fired, each with the time when it will

@@ -56,7 +56,7 @@ function valueOf(name) {
 function listed() {
   const all = names().filter((name) => !name.startsWith('_'));
   const variables = all.slice(0, MOST).map((name) => describe(name, valueOf(name)));
-  return { variables, more: Math.max(0, all.length - MOST) };
+  return { variables };
 }
 
 function describe(name, value) {

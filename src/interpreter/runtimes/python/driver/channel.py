@@ -33,6 +33,7 @@ READ_SIZE = 65536
 MOST_DESCRIPTORS = 8
 CLOSE_ON_EXEC = getattr(_socket, "MSG_CMSG_CLOEXEC", 0)
 LONGEST_PIECE = 256 * 1024  # characters in one frame
+LONGEST_FRAME = 1 << 26  # bytes, as in the host's protocol.py
 DESCRIPTORS = {"stdout": 1, "stderr": 2}
 FORKED = "A process that was forked has no line to the computer: use `computer` in the block's own process."
 NO_BLOCK = "Only a running block can use the computer, and the one that this belongs to has ended."
@@ -258,7 +259,10 @@ def received_descriptors(ancillary: Any) -> list[int]:
 
 
 def encoded(frame: Frame) -> bytes:
-    return to_bytes(json.dumps(frame, ensure_ascii=False, separators=(",", ":"))) + b"\n"
+    data = to_bytes(json.dumps(frame, ensure_ascii=False, separators=(",", ":"))) + b"\n"
+    if len(data) > LONGEST_FRAME:
+        raise ValueError("%d MB are too much to show or hand over at once: save it to a file." % (len(data) >> 20))
+    return data
 
 
 def to_bytes(text: str) -> bytes:

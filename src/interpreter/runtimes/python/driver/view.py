@@ -174,10 +174,11 @@ def enter(line: int, ours: Collection[int]) -> View | None:
                 reason = "this system lets no user have namespaces of their own (%s)" % error.strerror
             elif isinstance(error, OSError):
                 reason = "%s (%s)" % (error.strerror, error.filename)
-            socket.sendall(json.dumps({"failed": reason}).encode() + b"\n")
+            socket.sendall(json.dumps({"event": "entered", "failed": reason}).encode() + b"\n")
             return None
         place = os.stat("/proc/self/ns/mnt").st_ino
-        answer = json.dumps({"layers": view.layers, "place": place, "lost": view.lost}).encode() + b"\n"
+        entered = {"event": "entered", "layers": view.layers, "place": place, "lost": view.lost}
+        answer = json.dumps(entered).encode() + b"\n"
         if listener is None:
             socket.sendall(answer)
         else:
