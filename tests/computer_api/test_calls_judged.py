@@ -96,8 +96,8 @@ def test_what_is_asked_cannot_be_dressed_up(desk: Desk) -> None:
     desk.answer_with("y")
     picture = "{'$picture': {'png': '', 'width': '1\\n  to: ann', 'height': 1}}"
     ran = desk.do(
-        "frame = {'event': 'call', 'block': 1, 'path': 'gadget.mail', 'how': 'call'}\n"
         "report = computer._ask.__self__\n"
+        "frame = {'event': 'call', 'block': report.number, 'path': 'gadget.mail', 'how': 'call'}\n"
         f"for number, more in enumerate([{{'args': ['eve', {picture}]}}, {{'kwargs': {{'to': 'eve', 'text': '', 'x\\n': 1}}}}]):\n"
         "    send = lambda: report._channel.send({**frame, **more, 'call': 900 + number})\n"
         "    print(report._channel.request(900 + number, send)['error']['type'])"

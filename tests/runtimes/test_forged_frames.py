@@ -164,6 +164,18 @@ def test_a_flood_that_reads_no_replies_ends(frame: str) -> None:
     session.terminate()
 
 
+def test_a_process_that_outlives_its_worker_cannot_speak_for_the_next(tmp_path: Path) -> None:
+    session, line = PythonRuntime("bare"), b'{"event":"ready"}\n{"event":"done","block":0,"status":"ok"}\n'
+    forge = "kept = [os.dup(fd) for fd in lines]\nif os.fork() == 0:\n    while True:\n"
+    forge += f"        for fd in kept: os.write(fd, {line!r})\nimport time; time.sleep(0.2); os._exit(7)"
+    try:
+        ran = session.do(FIND["python"] + forge)
+        assert "Only this block is lost" in ran.text and ran.ended == "died"
+        assert session.do("print('hello')").text == "hello\n"
+    finally:
+        session.terminate()
+
+
 def test_no_frame_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("interpreter.runtimes.protocol.LONGEST", 1 << 20)
     session = PythonRuntime("bare")
@@ -236,7 +248,7 @@ RIGHT: dict[str, st.SearchStrategy[Any]] = {
     "prompt": st.text(max_size=10),
     "line": st.integers(0, 9),
     "call": st.integers(0, 9),
-    "data": st.dictionaries(st.sampled_from(["text/plain", "text/html", "image/png", "application/json"]), st.text()),
+    "data": st.dictionaries(st.sampled_from(["text/plain", "text/html", "image/png", "application/json"]), VALUES),
     "cells": st.lists(st.lists(st.text(max_size=3), max_size=3), max_size=3),
     "index": st.lists(st.text(max_size=3), max_size=3),
     "matches": st.lists(st.lists(st.text(max_size=3), min_size=2, max_size=2), max_size=3),
@@ -265,10 +277,11 @@ def use(line: bytes) -> None:
     runtime._write = lambda *_: None  # type: ignore[method-assign]
     runtime._query = 7
     runtime.next_number = 2
+    runtime._data = type("Data", (), {})()
     runtime._startup = type("Startup", (), {"block": None})()
     block = runtime._add_block("code")
     frame = decode(line)
-    runtime._received(frame)
+    runtime._received(runtime._data, frame)
     assert block.last is None or (frame["event"] == "done" and frame["block"] == 2)
     language = LiveLanguage()
     match frame["event"]:

@@ -415,29 +415,34 @@ def display_chunks(data: dict[str, Any], emit_images: bool = True) -> Iterator[C
     """
     for mime, name in IMAGES.items():
         if mime in data:
-            image: Chunk = {"type": "image", "format": name, "content": "".join(data[mime]).replace("\n", "")}
+            image: Chunk = {"type": "image", "format": name, "content": _text(data[mime]).replace("\n", "")}
             yield image if emit_images else {**image, "recipient": "user"}
             return
-    plain = data.get("text/plain", "")
+    plain = _text(data.get("text/plain", ""))
     as_text = [console(_line(plain))] if plain else []
     if "text/html" in data:
         for chunk in as_text:
             yield {**chunk, "also": "html"}  # what follows is the same for the user
-        yield {"type": "code", "format": "html", "content": "".join(data["text/html"]), "recipient": "user"}
+        yield {"type": "code", "format": "html", "content": _text(data["text/html"]), "recipient": "user"}
         return
     for mime in PICTORIAL:
         if mime in data:
             yield from as_text
-            yield {**console("".join(data[mime])), "mime": mime, "recipient": "user"}
+            yield {**console(_text(data[mime])), "mime": mime, "recipient": "user"}
             return
     shown = next((mime for mime in READABLE if mime in data), None)
     if shown is None and (plain or not data):
         yield from as_text
         return
     shown = shown or next(iter(data))
-    value = data[shown]
-    text = value if isinstance(value, str) else json.dumps(value, indent=2, ensure_ascii=False)
-    yield {**console(_line(text)), "mime": shown}
+    yield {**console(_line(_text(data[shown]))), "mime": shown}
+
+
+def _text(form: Any) -> str:
+    """What a bundle has for a MIME type: text, lines, or anything that JSON can hold."""
+    if isinstance(form, list) and all(isinstance(line, str) for line in form):
+        return "".join(form)
+    return form if isinstance(form, str) else json.dumps(form, indent=2, ensure_ascii=False)
 
 
 def _line(text: str) -> str:

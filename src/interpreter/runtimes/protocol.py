@@ -16,6 +16,7 @@ Frame = dict[str, Any]
 
 LONGEST = 1 << 26  # bytes of a frame
 READ_SIZE = 256 * 1024
+MOST_DRAINED = 1 << 23  # bytes; more than the connection holds
 
 # -- the schema --------------------------------------------------------------------------------------------------------
 
@@ -102,7 +103,7 @@ FRAMES: dict[str, dict[str, Check]] = {
         "exit_code": optional(number(-(1 << 31))),
         "cwd": optional(LINE),
         "threads": optional(flag),
-        "errors": optional(list_of(FAILURE, 1000)),
+        "errors": optional(list_of(FAILURE, 100)),
         "denied": optional(object_of(paths=LINES, hosts=LINES)),
     },
     "answer": {
@@ -372,26 +373,30 @@ class Control(Connection):
 class Data(Connection):
     """The connection to the worker: `received` gets its frames, and `rejected` why there will be no more."""
 
-    def __init__(self, ours: socket.socket, received: Callable[[Frame], None], rejected: Callable[[str], None]) -> None:
+    def __init__(
+        self, ours: socket.socket, received: Callable[[Data, Frame], None], rejected: Callable[[Data, str], None]
+    ) -> None:
         super().__init__(ours)
         self._received, self._rejected = received, rejected
+        self.over = False  # its worker has ended: what other processes write there is not read
 
     def ready(self) -> bool:
         data = self.receive()
-        return self._take(data) and bool(data)
+        return not self.over and self._take(data) and bool(data)
 
     def drain(self) -> None:
-        """Take everything that was sent until now."""
+        """Take everything that was sent until now, and little more: other processes may still write."""
+        taken = 0
         with contextlib.suppress(OSError):
-            while (data := self.socket.recv(READ_SIZE, socket.MSG_DONTWAIT)) and self._take(data):
-                pass
+            while taken < MOST_DRAINED and (data := self.socket.recv(READ_SIZE, socket.MSG_DONTWAIT)):
+                taken += len(data) if self._take(data) else MOST_DRAINED
 
     def _take(self, data: bytes) -> bool:
         """Hand over the frames; False if one of them is not as it must be. Nothing after that counts."""
         try:
             for frame in joined(map(decode, self._lines.feed(data))):
-                self._received(frame)
+                self._received(self, frame)
         except BadFrame as error:
-            self._rejected(str(error))
+            self._rejected(self, str(error))
             return False
         return True

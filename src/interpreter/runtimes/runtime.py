@@ -263,7 +263,7 @@ class Runtime:
                 sent = socket.send_fds(self._data.socket, [data], fds) if fds else 0
                 self._data.socket.sendall(data[sent:])
             except BlockingIOError:
-                self._reject("more than it reads")
+                self._reject(self._data, "more than it reads")
 
     def take_terminal(self, theirs: int, ours: Channel) -> None:
         """Give the next worker a controlling terminal; what appears there belongs to the running block."""
@@ -449,7 +449,7 @@ class Runtime:
         with self._querying:
             if self.busy and not early:
                 return None
-            self._query = random_number(3)
+            self._query = random_number(4) >> 1
             self._answer = answer = queue.SimpleQueue[Frame | None]()
             self.send({**frame, "query": self._query})
             if not self.alive:  # it ended before there was this query to give up
@@ -498,8 +498,10 @@ class Runtime:
             clock.advance()
         return left
 
-    def _received(self, frame: Frame) -> None:
-        """A frame from the worker. It follows the schema; BadFrame if it makes no sense at this point."""
+    def _received(self, data: Data, frame: Frame) -> None:
+        """A frame that follows the schema, from the worker or one before it; BadFrame if it makes no sense now."""
+        if data is not self._data and frame["event"] != "stream":
+            return
         block = self._blocks.get(frame.get("block") or 0)
         match frame["event"]:
             case "ready":
@@ -566,6 +568,7 @@ class Runtime:
 
     def _worker_exited(self, code: int) -> None:
         self._data.drain()
+        self._data.over = True
         self._startup.drain()
         self._worker_gone(code)
 
@@ -586,10 +589,11 @@ class Runtime:
         """Why the last worker ended, in a few words."""
         return f"it sent {self._rejection}" if self._rejection else how_it_ended(self.exit_code or 0)
 
-    def _reject(self, what: str) -> None:
+    def _reject(self, data: Data, what: str) -> None:
         """The worker, or code that found its connection, sent something that no driver sends: end it."""
-        self._rejection = what
-        self.control.say("kill")
+        if data is self._data:
+            self._rejection = what
+            self.control.say("kill")
 
     def _report_exit(self, block: Block) -> None:
         startup = "" if self.ready else self._startup.early

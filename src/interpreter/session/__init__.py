@@ -1,7 +1,7 @@
 """The session kernel: one pipeline, one lane, one event log and typed questions, for every caller."""
 
 from interpreter.session.actions import ACTION, Action, Actor, Approval, Block, Do, new_id
-from interpreter.session.events import Event, EventLog, Ids, Past, PlanStep, Publisher, Sink
+from interpreter.session.events import Event, EventLog, Ids, LogEntry, PlanStep, Publisher, Sink
 from interpreter.session.kernel import Checkpoints, Performance, Session
 from interpreter.session.questions import ANSWER, APPROVE, EDIT, KEEP, REFUSE, Answer, Question, Questions
 
@@ -22,7 +22,7 @@ __all__ = [
     "Event",
     "EventLog",
     "Ids",
-    "Past",
+    "LogEntry",
     "Performance",
     "PlanStep",
     "Publisher",

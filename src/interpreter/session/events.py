@@ -74,17 +74,6 @@ class Event(NamedTuple):
         return self.number, self.offset if self.data.get("start") else self.offset + _size(self.data)
 
 
-class Past(NamedTuple):
-    """An event of an earlier run, or one that is not in memory any more, as the journal has it."""
-
-    number: int
-    kind: str
-    data: dict[str, Any]
-    ids: Ids
-    time: float
-    is_text: bool
-
-
 class Sink(Protocol):
     """Keeps what is published beyond this process, as the journal does."""
 
@@ -92,17 +81,34 @@ class Sink(Protocol):
         """Called before any reader gets the event."""
 
 
-class _Entry:
-    """One numbered event in the log."""
+class LogEntry:
+    """One event in the log, or one that is not in memory any more, as the journal has it."""
 
     __slots__ = ("cut", "data", "ended", "ids", "kind", "number", "pieces", "size", "time")
 
-    def __init__(self, number: int, kind: str, data: dict[str, Any], ids: Ids, pieces: list[Chunk] | None) -> None:
-        self.number, self.kind, self.data, self.ids, self.pieces = number, kind, data, ids, pieces
-        self.time = time.time()
+    def __init__(
+        self,
+        kind: str,
+        data: dict[str, Any],
+        ids: Ids,
+        pieces: list[Chunk] | None = None,
+        number: int = 0,
+        when: float = 0.0,
+    ) -> None:
+        self.kind, self.data, self.ids, self.pieces, self.number = kind, data, ids, pieces, number
+        self.time = when or time.time()
         self.ended = pieces is None
-        self.size = 0  # of the text so far
+        self.size = sum(map(_size, pieces or ()))  # of the text so far
         self.cut = 0  # how much of its beginning is not kept
+
+    @classmethod
+    def whole(cls, message: Any, ids: Ids, number: int = 0, when: float = 0.0) -> LogEntry:
+        """A message that has all its text."""
+        head = {key: value for key, value in message.items() if key != "content"}
+        piece: Any = {**head, "content": message.get("content")}
+        entry = cls(str(message.get("type")), head, ids, [piece], number, when)
+        entry.ended = True
+        return entry
 
     def add(self, chunk: Chunk) -> None:
         assert self.pieces is not None
@@ -172,14 +178,14 @@ class EventLog:
     """
 
     def __init__(self) -> None:
-        self._entries: list[_Entry] = []
+        self._entries: list[LogEntry] = []
         self._next = 1
         self._kept = 0  # characters, of all entries but the newest
         self.writing = threading.RLock()
         """While this is held, no other thread publishes."""
         self._wakes: dict[object, Callable[[], None]] = {}
         self.closed = False
-        self.history: Callable[[], Iterable[Past]] = tuple
+        self.history: Callable[[], Iterable[LogEntry]] = tuple
         """The events that are older than those in memory."""
 
     @property
@@ -205,24 +211,20 @@ class EventLog:
 
     def add(self, kind: str, data: dict[str, Any], ids: Ids, sink: Sink | None) -> Event:
         """Number an event, and record it."""
-        entry = self.begin(kind, {**data}, ids, None)  # the receiver may change the event
+        entry = self.begin(LogEntry(kind, {**data}, ids))  # the receiver may change the event
         if sink is not None:
             sink.record(entry.number, kind, data, ids)
         return Event(entry.number, 0, kind, data, ids, entry.time)
 
     def message(self, message: Message, ids: Ids) -> int:
         """Publish a message that is whole already; its number."""
-        head: Chunk = {key: value for key, value in message.items() if key != "content"}  # type: ignore[assignment]
         with self.writing:
-            entry = self.begin(str(message.get("type")), {**head}, ids, [{**head, "content": message.get("content")}])
-            entry.size = _size(message)
-            entry.end()
+            entry = self.begin(LogEntry.whole(message, ids))
         self.wake()
         return entry.number
 
-    def begin(self, kind: str, data: dict[str, Any], ids: Ids, pieces: list[Chunk] | None) -> _Entry:
-        """Add the next entry; `data` has the fields that all pieces of a text share."""
-        entry = _Entry(0, kind, data, ids, pieces)
+    def begin(self, entry: LogEntry) -> LogEntry:
+        """Number an entry and add it; the one before is over."""
         if self._entries:
             newest = self._entries[-1]
             if not newest.ended:
@@ -249,27 +251,15 @@ class EventLog:
         """The events after event `after`; with an `offset`, first the rest of its own text."""
         with self.writing:
             start = bisect_left(self._entries, after, key=lambda entry: entry.number)
+            first = self._entries[0].number if self._entries else self._next
+            older = self.history() if after + 1 < first else ()
             found: list[Event] = []
-            for entry in [*self._older(after), *self._entries[start:]]:
+            for entry in [*(each for each in older if after <= each.number < first), *self._entries[start:]]:
                 if entry.number > after:
                     found += entry.events()
                 elif offset is not None:
                     found += entry.events(offset)
             return found
-
-    def _older(self, after: int) -> Iterator[_Entry]:
-        """The events after `after` that are not in memory any more."""
-        first = self._entries[0].number if self._entries else self._next
-        if after + 1 >= first:
-            return
-        for past in self.history():
-            if after <= past.number < first:
-                data = (
-                    {key: value for key, value in past.data.items() if key != "content"} if past.is_text else past.data
-                )
-                entry = _Entry(past.number, past.kind, data, past.ids, [past.data] if past.is_text else None)  # type: ignore[list-item]
-                entry.time, entry.size, entry.ended = past.time, _size(past.data), True
-                yield entry
 
     def follow(self, after: int = 0, offset: int | None = None) -> Generator[Event]:
         """The same, then what comes, until the log is closed."""
@@ -332,7 +322,7 @@ class Publisher:
         self.fields: Chunk = {}
         """What every chunk says of itself: the id of the call that it answers."""
         self._framer = Framer()
-        self._text: _Entry | None = None
+        self._text: LogEntry | None = None
 
     def publish(self, chunk: Chunk) -> Generator[Event]:
         """The events that a chunk makes."""
@@ -370,10 +360,10 @@ class Publisher:
         text, starts, ends = self._text, chunk.get("start"), chunk.get("end")
         if starts:
             head = {key: value for key, value in chunk.items() if key != "start"}
-            text = self._log.begin(chunk["type"], head, self.ids, [])
+            text = self._log.begin(LogEntry(chunk["type"], head, self.ids, []))
         assert text is not None
         if text.ended and not ends:  # another event has interrupted it
-            text = self._log.begin(text.kind, {**text.data, "continues": text.number}, text.ids, [])
+            text = self._log.begin(LogEntry(text.kind, {**text.data, "continues": text.number}, text.ids, []))
         offset = text.size
         if self._journal is not None:
             self._journal.add(chunk, text.number, self.ids)

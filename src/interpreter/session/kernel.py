@@ -293,44 +293,27 @@ class Session:
     def ask_now(self, action: Action, request: Any, chunk: Chunk) -> Chunk:
         """Ask for code that runs in the consumer's own thread and cannot be suspended."""
         question = _question_for(request, chunk)
-        self._open(question, action)
-        try:
-            with self.questions.asking(question):
-                shown = self.log.publish(question.chunk["type"], dict(question.chunk), action.ids)
-                self._settle(question, action)
-        finally:
-            self._tell_answer(question, action)
+        shown, _ = self._ask(question, action, Publisher(self.log, action.ids))
         request.answered(question.answer)
         return {**question.chunk, "published": shown.number}
 
     def _ask(self, question: Question, action: Action, publisher: Publisher) -> Generator[Event]:
         """Publish a question and wait for the answer. The consumer may answer first, while this is suspended."""
-        self._open(question, action)
+        question.action, question.actor = action.id, action.actor.id if action.actor is not None else ""
+        question.chunk = {**question.chunk, "question": question.id}
         try:
             with self.questions.asking(question):
                 yield from publisher.publish(question.chunk)
-                self._settle(question, action)
+                if action.is_cancelled():
+                    question.withdraw()
+                if self.questions.settle(question, self._question_timeout()) is None and question.is_open:
+                    consents = question.continuing_is_consent and not self.questions.can_be_answered(question)
+                    question.settle(Answer(APPROVE, by="continued") if consents else Answer(REFUSE, by="nobody"))
         finally:
-            answered = self._tell_answer(question, action)
+            answer = question.answer or Answer("withdrawn", by="")
+            data = {"question": question.id, "choice": answer.choice, "by": answer.by}
+            answered = self.log.publish("answer", data, action.ids, action.sink)
         yield answered
-
-    def _open(self, question: Question, action: Action) -> None:
-        question.action, question.actor = action.id, action.actor.id if action.actor is not None else ""
-        question.chunk = {**question.chunk, "question": question.id}
-
-    def _settle(self, question: Question, action: Action) -> None:
-        if action.is_cancelled():
-            question.withdraw()
-        if self.questions.settle(question, self._question_timeout()) is None and question.is_open:
-            if question.continuing_is_consent and not self.questions.can_be_answered(question):
-                question.settle(Answer(APPROVE, by="continued"))
-            else:
-                question.settle(Answer(REFUSE, by="nobody"))
-
-    def _tell_answer(self, question: Question, action: Action) -> Event:
-        answer = question.answer or Answer("withdrawn", by="")
-        data = {"question": question.id, "choice": answer.choice, "by": answer.by}
-        return self.log.publish("answer", data, action.ids, action.sink)
 
     def _tell(self, action: Action, state: str, **more: Any) -> Event:
         data = {"state": state, "kind": action.kind, **(action.fields if state == "begun" else {}), **more}

@@ -15,7 +15,7 @@ from typing import Any, Literal, cast
 from interpreter.errors import ConversationFileError, ConversationNotFoundError
 from interpreter.llm.usage import Usage
 from interpreter.messages import Message
-from interpreter.session import Ids, Past
+from interpreter.session import Ids, LogEntry
 from interpreter.session.journal.file import NAME, Blobs, JournalEntry, Reference, entries, write_whole
 from interpreter.tools.toolbox import shown_call
 
@@ -269,7 +269,7 @@ def usage_from(data: dict[str, Any]) -> Usage:
     return Usage(**{name: data[name] for name in _COUNTS if name in data})
 
 
-def past_events(folder: Path) -> Iterator[Past]:
+def past_events(folder: Path) -> Iterator[LogEntry]:
     """The events of a session as its journal has them, in order.
 
     A text is whole here, and without secrets. Journals of earlier versions have no numbers: their messages are counted.
@@ -281,27 +281,26 @@ def past_events(folder: Path) -> Iterator[Past]:
             continue
         if entry["event"] == "more":
             if text is not None:
-                blobs.grow(text.data, entry)
+                blobs.grow(text[0], entry)
             continue
         if text is not None:
-            yield text
+            yield LogEntry.whole(*text)
             text = None
         number = max(number, entry.get("n", 0))
         ids = Ids(entry.get("turn", ""), entry.get("action", ""), entry.get("actor", ""))
         when = entry.get("time", 0.0)
         if entry["event"] == "message":
             number = entry.get("n") or number + 1
-            message = blobs.unpack(entry["message"])
-            text = Past(number, str(message.get("type")), dict(message), ids, when, is_text=True)
+            text = dict(blobs.unpack(entry["message"])), ids, number, when
         elif entry["event"] in ("action", "answer", "plan") and "n" in entry:
             data = {name: value for name, value in entry.items() if name not in _STAMP}
-            yield Past(entry["n"], entry["event"], data, ids, when, is_text=False)
+            yield LogEntry(entry["event"], data, ids, None, entry["n"], when)
         elif entry["event"] == "decision" and "n" in entry:
             content = {"by": entry.get("by"), "reason": entry.get("reason", "")}
             data = {"role": "computer", "type": "decision", "format": entry["decision"], "content": content}
-            yield Past(entry["n"], "decision", data, ids, when, is_text=False)
+            yield LogEntry("decision", data, ids, None, entry["n"], when)
     if text is not None:
-        yield text
+        yield LogEntry.whole(*text)
 
 
 # -- the list of sessions ----------------------------------------------------------------------------------------
