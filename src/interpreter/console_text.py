@@ -1,4 +1,4 @@
-"""A program's output as a reader would see it at the end: progress bars at their last state, no escapes, bounded."""
+"""Text as a reader should see it: nothing in it is hidden, and a program's output is what stands there at the end."""
 
 from __future__ import annotations
 
@@ -9,6 +9,60 @@ ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[
 OPEN_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]{0,4096}\x1b?|[()#])?\Z")
 SPECIAL = re.compile(r"[\r\b\x1b]")
 TOKEN = re.compile(r"\r+\n|[\r\n\b]|" + ESCAPE.pattern + r"|\x1b|[^\r\n\b\x1b]+")
+
+
+# -- nothing hidden --------------------------------------------------------------------------------------------------
+
+_SUSPECT = re.compile(r"[^\t\n -~]")
+# Blank, or without a width: fillers, variation selectors, and others that Unicode counts as letters, marks and symbols.
+# These patterns are compiled when they are first used.
+_BLANK = (
+    r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U0001d159\U000e0100-\U000e01ef]"
+)
+_SPACES = r"\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
+_SIGNS = r"\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2"  # Arabic and Syriac ones that are seen, before numbers
+_PICTURES = r"\U0001f000-\U0001faff"  # also those that this Python does not know yet
+_EMOJI = rf"\u00a9\u00ae\u203c\u2049\u2122\u2139\u2190-\u21ff\u2300-\u27bf\u2b00-\u2bff\u3030\u303d{_PICTURES}"
+_JOINING = r"\u0600-\u109f\u1780-\u17b3\u17b6-\u18af\ua840-\uabff"  # scripts whose letters change when they are joined
+_FLAGS = "|".join("".join(chr(0xE0000 + ord(letter)) for letter in name) for name in ("gbeng", "gbsct", "gbwls"))
+_IN_TEXT = (
+    rf"[{_SPACES}{_SIGNS}{_PICTURES}]"
+    rf"|(?<=[{_EMOJI}0-9#*])[\ufe0e\ufe0f]|(?<=\U0001f3f4)(?:{_FLAGS})\U000e007f"
+    rf"|(?<=[{_EMOJI}])\u200d|(?<=[{_EMOJI}]\ufe0f)\u200d|(?<=[{_JOINING}])[\u200c\u200d]"
+    r"|(?<=[\u3400-\u9fff\U00020000-\U0003ffff])[\U000e0100-\U000e01ef]"
+)
+PROSE = f"({_IN_TEXT})"  # what people write: other spaces, and joiners inside emoji and words
+OUTPUT = rf"({_IN_TEXT}|[\ue000-\uf8ff\U000f0000-\U0010fffd])"  # what programs print: also icons of fonts
+
+
+class _Shown(dict[int, str]):
+    """What each character is shown as; found out, by its Unicode category, when it first comes."""
+
+    def __missing__(self, code: int) -> str:
+        shown = f"<U+{code:04X}>"
+        if chr(code).isprintable() and not re.match(_BLANK, chr(code)):
+            shown = chr(code)
+        elif code < 0xA0:
+            shown = chr(0x2400 + code) if code < 32 else f"<{code:02x}>"
+        self[code] = shown
+        return shown
+
+
+_SHOWN = _Shown({9: "\t", 10: "\n"})
+
+
+def visible(text: str, kept: str = "") -> str:
+    """Text in which nothing hides: what controls a terminal, has no width or looks like a space is shown as its code.
+
+    This is for code, names and whatever else somebody decides about. Elsewhere, `kept` is PROSE or OUTPUT.
+    """
+    if _SUSPECT.search(text) is None:
+        return text
+    pieces = re.split(kept, text) if kept else [text]
+    return "".join(piece if number % 2 else piece.translate(_SHOWN) for number, piece in enumerate(pieces))
+
+
+# -- a program's output ----------------------------------------------------------------------------------------------
 
 
 class ConsoleText:

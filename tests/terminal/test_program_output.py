@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from interpreter.console_text import visible
 from interpreter.frontends.terminal.render.ansi import (
     LINE_LIMIT,
     ProgramText,
     clip,
-    visible,
     without_styles,
 )
 from interpreter.frontends.terminal.render.code_block import (

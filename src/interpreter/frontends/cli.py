@@ -19,9 +19,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(arguments)
     except InterpreterError as error:
+        from interpreter.console_text import visible
         from interpreter.frontends.exit_codes import code_for
 
-        print(f"interpreter: {error}", file=sys.stderr)
+        print(f"interpreter: {visible(str(error))}", file=sys.stderr)
         return code_for(error)
     except KeyboardInterrupt:
         return 130
@@ -30,9 +31,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:  # noqa: BLE001 - people get a line, not a traceback
+        from interpreter.console_text import visible
         from interpreter.frontends.terminal.chat import fault
 
-        print(fault(error, "--debug" in arguments), file=sys.stderr)
+        print(visible(fault(error, "--debug" in arguments)), file=sys.stderr)
         return 1
 
 

@@ -14,6 +14,7 @@ from interpreter.app.models import Source, models_without_key, usable_models
 from interpreter.config import profiles
 from interpreter.config.setting import Setting, from_environment, origins
 from interpreter.config.settings import SETTINGS
+from interpreter.console_text import visible
 from interpreter.frontends.wtf import hook
 from interpreter.host import processes
 from interpreter.llm.local.weights import models_folder
@@ -77,7 +78,7 @@ def _list_models(parsed: Parsed) -> int:
     found = list(usable_models(words, environ, offline=bool(settings.get("offline"))))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
     for source in found:
-        print("\n".join(model_lines(source, width, whole=bool(words))) + "\n")
+        print(visible("\n".join(model_lines(source, width, whole=bool(words)))) + "\n")
     if not found and not words:
         print("No key is in the environment, and no model server runs on this machine.")
         print("Set a key such as OPENAI_API_KEY, or run `interpreter --local`.")
@@ -143,22 +144,22 @@ def _check_policy(parsed: Parsed) -> int:
     policy = Policy.load(workspace)
     effects = analyze(language, code, workspace)
     verdict = policy.judge(language, code, effects)
-    print(f"{verdict.decision}: {verdict.reason}")
+    print(visible(f"{verdict.decision}: {verdict.reason}"))
     print(f"  in mode ask: {decide('ask', verdict).action}; in mode auto (-y): {decide('auto', verdict).action}")
     for part in verdict.parts:
         text = " ".join(part.text.split())
         text = text if len(text) <= _CODE_WIDTH else text[: _CODE_WIDTH - 1] + "…"
         by = f" by {part.rule.where}" if part.rule else ""
-        print(f"  line {part.line}: {text} -> {part.decision}{by}")
+        print(visible(f"  line {part.line}: {text} -> {part.decision}{by}"))
         if part.rule and part.rule.reason:
-            print(f"      {part.rule.reason}")
-    print("\n  ".join([f"Seen in it, in {effects.language}:", *effects.lines()]))
+            print(visible(f"      {part.rule.reason}"))
+    print(visible("\n  ".join([f"Seen in it, in {effects.language}:", *effects.lines()])))
     if policy.untrusted is not None:
         heading = f"{policy.untrusted.path} does not count: it is not trusted. It says:"
-        print("\n  ".join([heading, *policy.untrusted.lines]))
+        print(visible("\n  ".join([heading, *policy.untrusted.lines])))
     rule = propose_rule(language, code, effects) if verdict.decision == "ask" else None
     if rule is not None:
-        print("\n  ".join(["A rule that would allow it from now on:", *rule_text(rule).splitlines()]))
+        print(visible("\n  ".join(["A rule that would allow it from now on:", *rule_text(rule).splitlines()])))
     return 1 if verdict.decision == "deny" else 0
 
 

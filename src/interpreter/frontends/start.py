@@ -17,6 +17,7 @@ import interpreter as package
 from interpreter.api import OpenInterpreter
 from interpreter.app import models
 from interpreter.config.setting import apply, headless_defaults
+from interpreter.console_text import visible
 from interpreter.errors import InterpreterError, LocalServerError, MissingKeyError, ProfileError, UsageError
 from interpreter.frontends import exit_codes
 from interpreter.frontends.headless.run import Events, OutputSchema, Run, Said, say_as_events
@@ -150,9 +151,11 @@ def say(terminal: Terminal, interpreter: OpenInterpreter, said: Said, schema: Ou
         run.not_approved = True
         print(UNATTENDED_SAFE_MODE if interpreter.auto_run else UNATTENDED, file=sys.stderr)
     if run.mismatch:
-        print(f"The answer does not fit the schema: {run.mismatch}", file=sys.stderr)
+        print(f"The answer does not fit the schema: {visible(str(run.mismatch))}", file=sys.stderr)
     if schema is not None and code == exit_codes.DONE:
-        print(json.dumps(run.result, ensure_ascii=False, indent=2))
+        value = json.dumps(run.result, ensure_ascii=False, indent=2)
+        is_printable = value.replace("\n", "").isprintable()
+        print(value if is_printable else json.dumps(run.result, indent=2))
     return run.code
 
 
@@ -283,7 +286,7 @@ def _load_profile(interpreter: OpenInterpreter, parsed: Parsed) -> Profile | Non
         if later and name is not None:
             notices.append(f"The profile {Path(profile.place.address).stem} asks for more: {'; '.join(later)}.")
     for notice in notices:
-        print(notice, file=sys.stderr)
+        print(visible(notice), file=sys.stderr)
     return profile
 
 
@@ -318,8 +321,6 @@ def _accepted(profile: Profile) -> bool:
 
 def described(profile: Profile) -> str:
     """Everything that a profile would do."""
-    from interpreter.frontends.terminal.render.ansi import visible
-
     lines = [f"The profile {profile.place.address}"]
     if profile.place.address.lower().startswith("http://"):
         lines[0] += " (not encrypted on its way)"

@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from interpreter.console_text import visible
 from interpreter.errors import InterpreterError
 from interpreter.host import processes
 from interpreter.session import APPROVE, EDIT, REFUSE, Answer
@@ -74,7 +75,7 @@ def approve(terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBl
     project = pending.rules.untrusted if pending.rules is not None else None
     if pending.rules is not None and project is not None and project.digest not in terminal.shown_rules:
         terminal.shown_rules.add(project.digest)
-        shown = "\n".join(f"  {line}" for line in project.lines)
+        shown = visible("\n".join(f"  {line}" for line in project.lines))
         terminal.display.line(f"This project has rules of its own, which do not count yet ({project.path}):\n{shown}")
         if terminal.confirm(TRUST):
             pending.rules.trust(project)
@@ -238,7 +239,7 @@ def _grant(terminal: Terminal, pending: PendingBlock, word: str) -> Answer | Non
 
 def _save(terminal: Terminal, text: str, question: str, save: Callable[[], Path]) -> Answer | None:
     """Show what would be saved; if the user wants it, save it and approve."""
-    terminal.display.line(text)
+    terminal.display.line(visible(text))
     if not terminal.confirm(question):
         return None
     try:
@@ -295,12 +296,12 @@ def _ask_to_apply(terminal: Terminal, preview: Preview) -> str:
         is_folder = item is not None and item.kind == "folder" and change.what in ("created", "deleted")
         source = f"{change.source} -> " if change.source else ""
         path = f"{source}{change.path}{'/' if is_folder else ''}"
-        display.line(f"  {_SIGNS[change.what]} {change.what:<8} {path}")
+        display.line(visible(f"  {_SIGNS[change.what]} {change.what:<8} {path}"))
     if not preview.changes:
         display.line("It changes no files.")
     _show_differences(terminal, preview, _DIFF_LINES)
     if preview.denied:
-        display.line(f"Denied: {listed([str(each) for each in preview.denied])}.", "error")
+        display.line(visible(f"Denied: {listed([str(each) for each in preview.denied])}."), "error")
     if preview.lost:
         display.line(f"Would be lost: {listed(preview.lost)}.", "error")
     if not preview.can_apply:
@@ -321,7 +322,7 @@ def _show_differences(terminal: Terminal, preview: Preview, most: int | None) ->
     texts = [text for path, text in preview.diffs.items() if most is None or not path.startswith("/")]
     lines = [line for text in texts for line in text.splitlines()]
     for line in lines[:most]:
-        terminal.display.line(line, _STYLES.get(line[:1], "quote"))
+        terminal.display.line(visible(line), _STYLES.get(line[:1], "quote"))
     if most is not None and len(lines) > most:
         terminal.display.line(f"{len(lines) - most} more lines: d shows them.")
 

@@ -20,6 +20,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.styles import Style
 
 from interpreter.app.own_blocks import is_unfinished
+from interpreter.console_text import visible
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.tty import Tty, prompt_toolkit_options
 
@@ -226,7 +227,7 @@ class Suggestions(Completer):
         found = self._interpreter.computer.complete(language, code)
         for text, kind in found.matches:
             if kind not in without:
-                yield Completion(text, found.start - len(code), display_meta=kind)
+                yield Completion(text, found.start - len(code), display=visible(text), display_meta=visible(kind))
 
     def _shell(self, code: str) -> Iterator[Completion]:
         offered = list(self._code("shell", code))
@@ -239,7 +240,8 @@ class Suggestions(Completer):
             for folder in os.environ.get("PATH", "").split(os.pathsep):
                 with suppress(OSError):
                     found.update(name for name in os.listdir(folder or ".") if name.startswith(code))
-            yield from (Completion(name, -len(code)) for name in sorted(found)[:_MOST_SUGGESTIONS])
+            names = sorted(found)[:_MOST_SUGGESTIONS]
+            yield from (Completion(name, -len(code), display=visible(name)) for name in names)
 
     def _files(
         self, text: str, only_paths: bool = False, only_folders: bool = False, escaped: bool = False
@@ -258,7 +260,7 @@ class Suggestions(Completer):
                 name = re.sub(r"([\s\\'\"$&;()<>|*?`!#])", r"\\\1", name)
             elif re.search(r"\s", name) and not match["quote"]:
                 name = f'"{name}'  # the user closes the quote
-            yield Completion(name, -len(path), display=last)
+            yield Completion(name, -len(path), display=visible(last))
 
     def _listed(self, path: str, only_folders: bool) -> list[str]:
         head, part = os.path.split(path)
@@ -302,7 +304,7 @@ def status_facts(interpreter: OpenInterpreter) -> list[str]:
     home = os.path.expanduser("~")
     if path == home or path.startswith(home + os.sep):
         path = "~" + path[len(home) :]
-    return [fact for fact in [*facts, path] if fact]
+    return [visible(fact) for fact in [*facts, path] if fact]
 
 
 def status_line(facts: list[str], width: int, separator: str = " · ") -> str:

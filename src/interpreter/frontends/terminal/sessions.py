@@ -9,8 +9,9 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from interpreter.app import conversations, result_of
+from interpreter.console_text import PROSE, visible
 from interpreter.errors import ConversationNotFoundError, UsageError
-from interpreter.frontends.terminal.render.ansi import cells, clip, visible
+from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.turn import replay, show_block
 from interpreter.frontends.terminal.widgets import search_row
 from interpreter.llm.usage import in_dollars
@@ -64,11 +65,11 @@ def drawn(row: Summary, width: int) -> str:
     usage = facts.usage
     has_cost = usage.requests and (usage.cost or not usage.unpriced_tokens)
     folder, model = _short(facts.folder, 24 if wide else 14), _short(facts.model, 24 if wide else 12)
-    rest = "  ".join([f"{age:>7}", folder, model, f"{in_dollars(usage.cost) if has_cost else '':>8}"])
+    rest = visible("  ".join([f"{age:>7}", folder, model, f"{in_dollars(usage.cost) if has_cost else '':>8}"]))
     title, room = row.title, width - len(rest) - 2
     if room < 16:
         title, rest, room = f"{row.title}  {age}", "", width
-    title = clip(visible(title), room)
+    title = clip(visible(title, PROSE).replace("\n", " "), room)
     return title + " " * (room - cells(title)) + (f"  {rest}" if rest else "")
 
 

@@ -11,8 +11,9 @@ from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING
 
 from interpreter.app.own_blocks import is_unfinished
+from interpreter.console_text import PROSE, visible
 from interpreter.frontends.terminal.keyboard import TurnKeyboard, TypeAhead
-from interpreter.frontends.terminal.render.ansi import wrapped
+from interpreter.frontends.terminal.render.ansi import program_text, wrapped
 from interpreter.frontends.terminal.render.plain import PlainDisplay
 from interpreter.frontends.terminal.tty import BACKGROUND, Tty, answers_queries
 
@@ -112,7 +113,7 @@ class Terminal:
             self.display.line(text, style)
         else:
             self.display.finish()
-            print(text, file=sys.stderr)
+            print(visible(text, PROSE), file=sys.stderr)
 
     def ask(self, question: str, password: bool = False, guarded: bool = False) -> str | None:
         """One line from the user, None at the end of input; `guarded`: nothing typed before may answer it."""
@@ -121,10 +122,10 @@ class Terminal:
         with pause, self.display.asking() as begun:
             if guarded:
                 tty.discard_typed()
-                width = tty.size()[0]
-                if len(question) >= width and "\x1b" not in question:
+                question, width = visible(question), tty.size()[0]
+                if len(question) >= width:
                     question = "\n".join(wrapped(question.rstrip(), width - 2)) + " "
-            question = begun + question
+            question = begun + program_text(question, self.colors)
             if in_notebook():
                 from getpass import getpass
 

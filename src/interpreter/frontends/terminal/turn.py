@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Literal, TypeVar, cast
 
 from interpreter.app.own_blocks import SIGNS
+from interpreter.console_text import PROSE, visible
 from interpreter.frontends.terminal.approval import allow_call, approve, shown_in_preview
 from interpreter.frontends.terminal.keyboard import TurnKeyboard
-from interpreter.frontends.terminal.render.ansi import visible
 from interpreter.messages import group_of
 from interpreter.session import ANSWER, APPROVE, Answer, Event, Question
 
@@ -178,7 +178,7 @@ def replay(terminal: Terminal, messages: Sequence[Message]) -> None:
 
 def _typed(message: Message, width: int) -> str:
     """A message of the user, as it looked at the prompt."""
-    text = visible(str(message.get("content", "")))
+    text = visible(str(message.get("content", "")), PROSE)
     if message.get("type") == "code":
         text = SIGNS.get(message.get("format", ""), "") + text
     elif message.get("type") == "image" and message.get("format") != "path":

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from interpreter.console_text import OUTPUT, visible
 from interpreter.errors import InterpreterError
-from interpreter.frontends.terminal.render.ansi import cells, clip, visible
+from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.tty import prompt_toolkit_options
 from interpreter.runtimes.state import Table, Window
 
@@ -58,7 +59,7 @@ def drawn(table: Table, width: int) -> tuple[list[str], int]:
 
 
 def _column(texts: Sequence[str], right: bool, widest: int) -> list[str]:
-    shown = [visible(text) for text in texts]
+    shown = [visible(text, OUTPUT).replace("\n", "␊") for text in texts]
     width = min(widest, max(map(cells, shown)))
     cut = [text if cells(text) <= width else clip(text, width - 1) + "…" for text in shown]
     return [" " * (width - cells(text)) + text if right else text + " " * (width - cells(text)) for text in cut]
@@ -79,7 +80,7 @@ def show_table(terminal: Terminal, title: str, fetch: Fetch) -> None:
 def show_text(terminal: Terminal, title: str, text: str) -> None:
     """The text, on the whole screen if it is longer than that."""
     columns, lines = terminal.tty.size()
-    rows = [visible(row) for row in text.expandtabs().split("\n")]
+    rows = [visible(row, OUTPUT) for row in text.expandtabs().split("\n")]
     height = sum(1 + (cells(row) - 1) // columns for row in rows)
     _show(terminal, TextView(title, rows), title, rows, fits=height <= lines - 3)
 
@@ -144,7 +145,7 @@ class TextView:
         """The lines on the screen; the first one is a heading."""
         self._height = height - 1
         shown = self._rows[self.top : self.top + self._height]
-        return [self._title, *(clip(row[self.left :], width) for row in shown)]
+        return [visible(self._title), *(clip(row[self.left :], width) for row in shown)]
 
     def footer(self) -> str:
         last = min(self.top + self._height, self.rows)
@@ -166,7 +167,7 @@ def _run_full_screen(terminal: Terminal, view: TableView | TextView) -> None:
         return [("bold underline", heading + "\n"), ("", "\n".join(others))]
 
     def footer() -> StyleAndTextTuples:
-        return [("reverse", clip(view.footer(), terminal.tty.size()[0]))]
+        return [("reverse", clip(visible(view.footer()), terminal.tty.size()[0]))]
 
     def move(event: KeyPressEvent, lines: int, pages: int, ends: int, right: int) -> None:
         down = lines + pages * max(1, height() - 2) + ends * view.rows

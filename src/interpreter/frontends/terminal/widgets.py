@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from interpreter.console_text import visible
 from interpreter.frontends.terminal.render.ansi import wrapped
 from interpreter.frontends.terminal.tty import Tty, prompt_toolkit_options
 
@@ -24,6 +25,7 @@ def choose_row(question: str, rows: Sequence[str], leaving: str = "", plain: boo
 
     `leaving` says what Escape does, if that needs saying; `plain` chooses by number, without redrawing rows.
     """
+    rows = [visible(row) for row in rows]
     if plain or not Tty().can_draw:
         width = Tty().size()[0] - 1
         print("\n".join(wrapped(question, width)))
@@ -150,18 +152,18 @@ def show_download(name: str, steps: Iterable[DownloadProgress]) -> None:
     description = TextColumn("{task.description}", markup=False)
     columns = (description, BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
     with Progress(*columns) as bar:
-        task = bar.add_task(name, total=None)
+        task = bar.add_task(visible(name), total=None)
         origin = name
         for step in steps:
             origin = f"{name} from {step.source}" if step.source else name
             text = origin if step.step == "downloading" else f"{name}: {step.step}"
-            bar.update(task, description=text, completed=step.done, total=step.total or None)
-        bar.update(task, description=origin)
+            bar.update(task, description=visible(text), completed=step.done, total=step.total or None)
+        bar.update(task, description=visible(origin))
 
 
 def fitting(text: str) -> str:
     """Text that is printed before there is a chat, in lines that fit."""
-    return "\n".join(wrapped(text, Tty().size()[0] - 1))
+    return "\n".join(wrapped(visible(text), Tty().size()[0] - 1))
 
 
 def ask_plainly(question: str) -> str:

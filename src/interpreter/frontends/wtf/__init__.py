@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from interpreter.console_text import OUTPUT, ConsoleText, visible
+
 USAGE = """\
 Usage: wtf [flags] [question]     explain the command that failed last, and offer a fix
        command 2>&1 | wtf         explain what the command says
@@ -59,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except InterpreterError as error:
         from interpreter.frontends.exit_codes import code_for
 
-        print(f"wtf: {error}", file=sys.stderr)
+        print(f"wtf: {visible(str(error))}", file=sys.stderr)
         return code_for(error)
     except KeyboardInterrupt:
         return 130
@@ -88,7 +90,7 @@ def _run(arguments: list[str]) -> int:
         return 1
     if "--show" in arguments:
         arguments.remove("--show")
-        print(message_for(failure, " ".join(arguments)))
+        print(visible(message_for(failure, " ".join(arguments)), OUTPUT))
         return 0
     from interpreter.frontends.flags import parse
     from interpreter.frontends.headless.run import Said
@@ -188,8 +190,6 @@ def last_failure(environ: Mapping[str, str], piped: str = "") -> Failure:
 
 def recorded_output(text: str, status: int | None) -> str:
     """The output of the last command with that status, between the marks that the hook puts around it."""
-    from interpreter.console_text import ConsoleText
-
     begun, found = 0, ""
     for mark in _MARK.finditer(text):
         if mark["kind"] == "C":

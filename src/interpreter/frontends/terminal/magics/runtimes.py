@@ -6,9 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from interpreter.app import own_blocks, result_of
+from interpreter.console_text import visible
 from interpreter.errors import InterpreterError, UsageError
 from interpreter.frontends.terminal import viewer
-from interpreter.frontends.terminal.render.ansi import cells, clip, visible
+from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.turn import show_block
 from interpreter.runtimes.block import display_chunks
 from interpreter.runtimes.state import Picture, Table

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from interpreter.app.checkpoints import carry_out, how_far, plan_redo, plan_restore, plan_undo
 from interpreter.app.own_blocks import SIGNS
+from interpreter.console_text import visible
 from interpreter.errors import UndoError
-from interpreter.frontends.terminal.render.ansi import cells, clip, visible
+from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.render.notes import Touch, diff_rows, grouped
 from interpreter.frontends.terminal.terminal import in_notebook
 from interpreter.frontends.terminal.turn import follow

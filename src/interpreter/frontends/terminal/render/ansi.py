@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from interpreter.console_text import OUTPUT, visible
+
 RESET = "\x1b[0m"
 LINE_LIMIT = 4000  # characters of one line that are kept for the screen
 _HELD_LIMIT = 4096  # an escape that is longer than this is no escape
@@ -95,8 +97,10 @@ class ProgramText:
         if self._limit is not None and self._length + len(text) > self._limit:
             self._cut = True
             text = text[: self._limit - self._length]
-        self._parts.append(text)
         self._length += len(text)
+        if self._parts and not self._parts[-1].startswith("\x1b"):  # a character may depend on the one before it
+            text = self._parts.pop() + text
+        self._parts.append(text)
 
     def _restart(self) -> None:
         """Begin the line again, as after a carriage return."""
@@ -110,18 +114,15 @@ class ProgramText:
         return line
 
     def _shown(self) -> str:
-        line = "".join(self._parts) + "…" * self._cut
+        parts = [part if part.startswith("\x1b") else visible(part, OUTPUT) for part in self._parts]
+        line = "".join(parts) + "…" * self._cut
         return line + RESET if self._styled else line
 
 
-_INVISIBLE = {code: chr(0x2400 + code) for code in range(32) if code not in (9, 10)}
-_INVISIBLE |= {code: f"<{code:02x}>" for code in range(0x7F, 0xA0)}
-_INVISIBLE |= {code: f"<U+{code:04X}>" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))}
-
-
-def visible(text: str) -> str:
-    """Text with its control and direction-changing characters made visible, so that nothing hides in it."""
-    return text.translate(_INVISIBLE)
+def program_text(text: str, color: bool) -> str:
+    """Something that a program says, with its colours if it may have them."""
+    program = ProgramText(color, limit=None)
+    return "\n".join([*program.feed(text), program.open])
 
 
 def without_styles(text: str) -> str:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, TextIO
 
-from interpreter.frontends.terminal.render.ansi import LINE_LIMIT, ProgramText, cells, clip, visible, without_styles
+from interpreter.console_text import visible
+from interpreter.frontends.terminal.render.ansi import LINE_LIMIT, ProgramText, cells, clip, without_styles
 from interpreter.frontends.terminal.render.saved import output_file
 from interpreter.frontends.terminal.render.theme import Theme, file_link
 from interpreter.runtimes import BUILT_IN, Registry
@@ -133,7 +134,8 @@ class CodeView:
             return []
         self._begun = True
         rule = self._theme.symbol("rule")
-        title = f"{rule * 2} {self._language} " if self._language else ""
+        language = visible(self._language).replace("\n", "␊")
+        title = f"{rule * 2} {language} " if language else ""
         return [self._theme.paint((title + rule * RULE)[: min(self.width - 1, RULE)], "rule")]
 
 

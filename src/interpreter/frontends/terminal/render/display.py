@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from interpreter.console_text import PROSE, visible
 from interpreter.frontends.terminal.render import notes
-from interpreter.frontends.terminal.render.ansi import clip, visible, wrapped
+from interpreter.frontends.terminal.render.ansi import clip, wrapped
 from interpreter.frontends.terminal.render.code_block import CodeView, OutputView, shortened
 from interpreter.frontends.terminal.render.images import Pictures
 from interpreter.frontends.terminal.render.markdown import MarkdownView, ReasoningView
@@ -79,7 +80,7 @@ class Display:
                     from interpreter.tools.toolbox import shown_call
 
                     arguments, self._call, self._language, self._code = self._call, "", "", []
-                    self.line(shown_call(chunk.get("format", ""), arguments), "code")
+                    self.line(visible(shown_call(chunk.get("format", ""), arguments)), "code")
                 if not isinstance(self._view, OutputView):  # attachments do not end a block's output
                     self._close_view()
             elif not chunk.get("start"):
@@ -195,7 +196,7 @@ class Display:
         elif chunk.get("also"):
             self._text_form = str(content)
         elif chunk.get("ours"):
-            rows = wrapped(visible(str(content).rstrip("\n")), self.screen.width - 1)
+            rows = wrapped(visible(str(content).rstrip("\n"), PROSE), self.screen.width - 1)
             self._put(output.feed("".join(row + "\n" for row in rows), stderr=True, whole=str(content)))
         else:
             self._printed(output, str(content), chunk.get("stream") == "stderr")
@@ -276,7 +277,8 @@ class Display:
 
     def _put_note(self, text: str, style: str) -> None:
         self._close_view()
-        self._put([self.theme.paint(row, style) for row in wrapped(visible(text), self.screen.width - 1)])
+        rows = wrapped(visible(text, PROSE), self.screen.width - 1)
+        self._put([self.theme.paint(row, style) for row in rows])
 
     def markdown(self, text: str) -> None:
         """A whole text of ours."""

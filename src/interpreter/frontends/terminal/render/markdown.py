@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from interpreter.frontends.terminal.render.ansi import visible
+from interpreter.console_text import PROSE, visible
 from interpreter.frontends.terminal.render.code_block import CodeLines
 from interpreter.frontends.terminal.render.notes import duration
 from interpreter.frontends.terminal.render.theme import Theme, safe_address
@@ -141,7 +141,7 @@ class MarkdownView:
                 assert self._code
                 return [(" " * self._code_indent + self._code.line(piece.lines[0])).rstrip()]
             case "verbatim":
-                return ["    " + visible(piece.lines[0])]
+                return ["    " + visible(piece.lines[0], PROSE)]
             case "rule":
                 return [theme.paint(theme.symbol("rule") * min(width, 60), "rule")]
             case "quote":
@@ -153,7 +153,7 @@ class MarkdownView:
                 lines = piece.lines
                 if unfinished and len(lines) > _DRAWN_ROWS:  # more does not fit on a screen
                     lines = lines[:2] + lines[2 - _DRAWN_ROWS :]
-                return self._table(visible("\n".join(lines)))
+                return self._table("\n".join(lines))
         return [" " * piece.indent + row for row in self._prose(piece, width, unfinished)]
 
     def _prose(self, piece: Piece, width: int, unfinished: bool) -> list[str]:
@@ -352,7 +352,7 @@ def _parser() -> MarkdownIt:
 
 def _inline(source: str, theme: Theme, base: str = "") -> Text:
     """The styled text of a paragraph; line breaks stay where the model put them."""
-    tokens = _parser().parseInline(visible(source))
+    tokens = _parser().parseInline(source)
     return _styled((tokens[0].children if tokens else None) or [], theme, base)
 
 
@@ -365,6 +365,7 @@ def _styled(tokens: list[Token], theme: Theme, base: str = "") -> Text:
     links: list[tuple[str, int]] = []
     for token in tokens:
         name, style = token.type.removesuffix("_open").removesuffix("_close"), " ".join(styles)
+        content = visible(token.content, PROSE)  # only now: `&#x202e;` has become a character
         if token.type == "link_open":
             links.append((str(token.attrs.get("href", "")), len(text)))
             styles.append(theme.rich_style("link"))
@@ -378,17 +379,17 @@ def _styled(tokens: list[Token], theme: Theme, base: str = "") -> Text:
             # Name the address behind the words if it cannot be clicked or if they might deceive.
             is_plain = clickable and not _LIKE_ADDRESS.search(words)
             if address and not is_plain and address.removeprefix("mailto:") != words:
-                text.append(f" ({address})", theme.rich_style("hint"))
+                text.append(f" ({visible(address)})", theme.rich_style("hint"))
         elif name in _SPANS:
             styles.append(_SPANS[name]) if token.nesting > 0 else styles.pop()
         elif name in ("softbreak", "hardbreak"):
             text.append("\n")
         elif name == "code_inline":
-            text.append(token.content, f"{style} {theme.rich_style('code')}".strip())
+            text.append(content, f"{style} {theme.rich_style('code')}".strip())
         elif name == "image":
-            text.append(f"{token.content or 'image'} ({token.attrs.get('src', '')})", style)
+            text.append(f"{content or 'image'} ({visible(str(token.attrs.get('src', '')))})", style)
         else:
-            text.append(token.content, style)
+            text.append(content, style)
     return text
 
 
@@ -472,6 +473,6 @@ class ReasoningView:
 
         rows: list[str] = []
         for line in lines:
-            text = Text(visible(line), self._theme.rich_style("reasoning"))
+            text = Text(visible(line, PROSE), self._theme.rich_style("reasoning"))
             rows += rich_rows(text, min(self.width - 1, WIDEST), self._theme) or [""]
         return rows

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from interpreter.frontends.terminal.render.ansi import cells, clip, visible
+from interpreter.console_text import PROSE, visible
+from interpreter.frontends.terminal.render.ansi import cells, clip
 
 if TYPE_CHECKING:
     from interpreter.frontends.terminal.render.theme import Theme
@@ -34,7 +35,7 @@ def card(chunk: Mapping[str, Any]) -> str:
         lines.append(f"asked: {chunk['reason']}")
     if chunk.get("widening"):  # paths are resolved: the block's text may not show where they lead
         lines.append(f"wants: {', '.join(chunk['widening'])}, which the sandbox does not give")
-    return "\n".join(filter(None, lines))
+    return visible("\n".join(filter(None, lines)))
 
 
 def ending(chunk: dict[str, Any], elapsed: float, silent: bool, explained: bool) -> str:
@@ -250,7 +251,7 @@ _DIFF_HEADS = ("--- ", "+++ ", "rename ", "Binary files ")
 
 def diff_rows(text: str, theme: Theme | None, most: int | None = None) -> tuple[list[str], int]:
     """The first lines of a difference in colours, and how many are left out; without a theme, no colours."""
-    lines = [visible(line) for line in text.removesuffix("\n").split("\n")]
+    lines = [visible(line, PROSE) for line in text.removesuffix("\n").split("\n")]
     shown = lines[:most]
     if theme:
         for number, line in enumerate(shown):

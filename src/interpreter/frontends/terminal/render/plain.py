@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
+from interpreter.console_text import PROSE, visible
 from interpreter.frontends.terminal.render import notes
-from interpreter.frontends.terminal.render.ansi import ProgramText, visible
+from interpreter.frontends.terminal.render.ansi import ProgramText
 from interpreter.frontends.terminal.render.saved import save_image, save_text
 from interpreter.runtimes import BUILT_IN
 
@@ -25,7 +26,7 @@ class PlainDisplay:
         self._begun = begun  # whether something is above; piped output has no empty line on top
         self._color = color  # whether a program's own colours are passed on
         self._text_form = ""  # of a display that also comes as a page
-        self._kind = ""
+        self._kind = self._before = ""
         self._line_begun = False
         self._program: ProgramText | None = None
         self._silent = True
@@ -50,7 +51,7 @@ class PlainDisplay:
             from interpreter.tools.toolbox import shown_call
 
             arguments, self._call, self._language = self._call, "", ""
-            self.line(shown_call(chunk.get("format", ""), arguments))
+            self.line(visible(shown_call(chunk.get("format", ""), arguments)))
         elif kind != "console":
             self._end_section()
 
@@ -58,10 +59,13 @@ class PlainDisplay:
         kind, content = chunk["type"], str(chunk.get("content"))
         if kind in ("message", "reasoning"):
             self._section(kind)
-            self._write(visible(content))
+            # A character may depend on the two before it, which are written already.
+            before, self._before = visible(self._before, PROSE), (self._before + content)[-2:]
+            shown = visible(before + content, PROSE)
+            self._write(shown[len(before) :])
         elif kind == "code" and chunk.get("role") != "computer" and "recipient" not in chunk:
             self._language = chunk.get("format", "").lower()
-            self._section("code", f"```{chunk.get('format', '')}\n")
+            self._section("code", f"```{visible(chunk.get('format', '')).replace(chr(10), '␊')}\n")
             self._write(visible(content))
         elif kind == "tool_call":
             self._call += content
@@ -142,7 +146,7 @@ class PlainDisplay:
         if self._kind == kind:
             return
         self._end_section()
-        self._kind = kind
+        self._kind, self._before = kind, ""
         self._write(f"\n{opening}" if self._begun else opening)
 
     def _end_section(self) -> None:
@@ -159,7 +163,7 @@ class PlainDisplay:
     def _say(self, text: str) -> None:
         if text:
             self._end_section()
-            self._write(text + "\n")
+            self._write(visible(text, PROSE) + "\n")
 
     def _write(self, text: str) -> None:
         if text:
@@ -171,7 +175,7 @@ class PlainDisplay:
 
     def line(self, text: str, style: str = "hint") -> None:
         """A line of ours."""
-        self._say(visible(text))
+        self._say(text)
 
     markdown = line
 

@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 
+from interpreter.console_text import visible
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.render.notes import duration
 from interpreter.frontends.terminal.render.theme import Theme
@@ -107,7 +108,8 @@ class Status:
         if due is not None and now >= due - 0.001:
             frames = _FRAMES[0 if theme.unicode else 1]
             frame = frames[int(now / TICK) % len(frames)]
-            parts.append(f"{theme.paint(frame, 'spinner')} {theme.paint(self._text(now), 'hint')}")
+            text = visible(self._text(now)).replace("\n", " ")
+            parts.append(f"{theme.paint(frame, 'spinner')} {theme.paint(text, 'hint')}")
         if self.typed:
             typed = self.typed.replace("\n", " ")
             parts.append(theme.paint(f"{theme.symbol('typed')} {typed}", "typed"))

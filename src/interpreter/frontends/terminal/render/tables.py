@@ -9,7 +9,8 @@ import re
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 
-from interpreter.frontends.terminal.render.ansi import cells, clip, visible
+from interpreter.console_text import OUTPUT, visible
+from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.render.theme import Theme
 
 _LONGEST_PAGE = 400_000  # characters that are read
@@ -155,7 +156,7 @@ def fitted(table: Table, width: int, theme: Theme, all_rows: bool = False) -> tu
     if not all_rows and len(rows) > HEAD + TAIL + 3:
         rows, hidden_rows = rows[:HEAD] + rows[-TAIL:], len(rows) - HEAD - TAIL
     more = theme.symbol("more")
-    grid = [[more if cell in _ELIDED else visible(cell) for cell in row] for row in [*table.header, *rows]]
+    grid = [[more if cell in _ELIDED else visible(cell, OUTPUT) for cell in row] for row in [*table.header, *rows]]
     columns = list(zip(*grid, strict=True))
     levels = len(table.header)
     values = [[value for value in column[levels:] if value not in _ELIDED] for column in columns]
@@ -190,7 +191,7 @@ def fitted(table: Table, width: int, theme: Theme, all_rows: bool = False) -> tu
     if hidden_rows:
         body.insert(HEAD, theme.paint(more, "border"))
     shown = [clip(row, width) for row in shown + body]
-    notes = [visible(note) for note in table.notes]
+    notes = [visible(note, OUTPUT) for note in table.notes]
     hidden = len(widths) - len(kept)
     if hidden_rows:
         notes.append(f"{hidden_rows:,} rows not shown")

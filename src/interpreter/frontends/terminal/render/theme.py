@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote
 
+from interpreter.console_text import visible
 from interpreter.frontends.terminal.render.ansi import RESET
 
 LIGHT, DARK = "light", "dark"
@@ -114,7 +115,7 @@ class Theme:
 
     def path(self, path: str) -> str:
         """A path, as a link if the terminal has links."""
-        return file_link(path) if self.links else path
+        return file_link(path) if self.links else visible(path).replace("\n", "␊")
 
     def symbol(self, name: str) -> str:
         return SYMBOLS[name][0 if self.unicode else 1]
@@ -182,4 +183,5 @@ def file_link(path: str) -> str:
     from socket import gethostname
 
     address = f"file://{gethostname()}{quote(os.path.abspath(os.path.expanduser(path)))}"
-    return f"\x1b]8;;{address}\x1b\\{path}\x1b]8;;\x1b\\"
+    words = visible(path).replace("\n", "␊")
+    return f"\x1b]8;;{address}\x1b\\{words}\x1b]8;;\x1b\\"

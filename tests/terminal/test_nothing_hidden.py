@@ -1,0 +1,432 @@
+"""Whatever a model, a program, a server or a file name says: no terminal gets it raw, and nothing in it is hidden."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from interpreter.app.models import Available, Source
+from interpreter.config.profiles.load import read
+from interpreter.config.profiles.profile import Place
+from interpreter.console_text import OUTPUT, PROSE, visible
+from interpreter.errors import UsageError
+from interpreter.frontends import cli, commands, start
+from interpreter.frontends.flags import parse
+from interpreter.frontends.headless.run import Events
+from interpreter.frontends.terminal import sessions, viewer, widgets
+from interpreter.frontends.terminal.magics.undo import show_difference
+from interpreter.frontends.terminal.prompt import Suggestions, status_facts
+from interpreter.frontends.terminal.render.display import Display
+from interpreter.frontends.terminal.render.plain import PlainDisplay
+from interpreter.frontends.terminal.render.screen import Screen
+from interpreter.frontends.terminal.render.theme import Theme
+from interpreter.frontends.terminal.terminal import Terminal
+from interpreter.frontends.terminal.tty import Tty
+from interpreter.frontends.terminal.turn import replay
+from interpreter.frontends.wtf import Failure, message_for
+from interpreter.runtimes.state import Table
+
+FRONT_ENDS = Path(cli.__file__).parent
+HOSTILE = (
+    "a\x1b]52;c;aGk=\x07b\x1b]0;title\x07c\x1b[6nd\x1bPq\x1b\\e\x9b31mf\x07g\x08h\x7fi"
+    "\u202ej\u2066k\u200bl\u200em\u2028n\u2029o\u3164p\u115fq\u1160r\uffa0s\ufefft\U000e0041u\u2800v\ufe0fw\u00adx\u061cy"
+)
+# Ours: colours, links to files and pages, and what the screen does to draw.
+OURS = re.compile(
+    r"\x1b\[[0-9;:]*m|\x1b\]8;(?:id=\d+)?;(?:(?:https?|file|mailto):[!-~]*)?\x1b\\|\x1b\[\d*[AJK]|[\r\n\t]"
+)
+HIDDEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+
+
+def assert_nothing_hidden(shown: str) -> None:
+    rest = OURS.sub("", shown)
+    found = [f"U+{ord(char):04X}" for char in rest if not char.isprintable() or HIDDEN.match(char)]
+    assert not found, f"{found} in {rest!r}"
+    assert "a" in rest  # something is shown at all
+
+
+# -- chunks: what the displays are given -----------------------------------------------------------------------------
+
+
+def status(form: str, **content: Any) -> list[dict[str, Any]]:
+    return [{"role": "computer", "type": "status", "format": form, "content": content}]
+
+
+def console(content: Any, **more: Any) -> list[dict[str, Any]]:
+    line = {"role": "computer", "type": "console", "format": "output", "content": content, **more}
+    return [line, {"role": "computer", "type": "console", "format": "active_line", "content": None, "exit_code": 0}]
+
+
+def said(kind: str, content: str, form: str = "", role: str = "assistant") -> list[dict[str, Any]]:
+    block = {"role": role, "type": kind, "format": form}
+    return [{**block, "start": True}, {**block, "content": content}, {**block, "end": True}]
+
+
+FINDING = {"tool": "x", "rule": HOSTILE, "line": 1, "severity": "high", "message": HOSTILE}
+CHUNKS: dict[str, list[dict[str, Any]]] = {
+    "the language name": said("code", "1", HOSTILE),
+    "a language name of several lines": said("code", "1", "python\n" + HOSTILE),
+    "code": said("code", HOSTILE, "python"),
+    "unfinished code": said("code", HOSTILE, "python")[:2],
+    "a message": said("message", HOSTILE),
+    "an unfinished message": said("message", HOSTILE)[:2],
+    "a heading, a list, a quote": said("message", f"# {HOSTILE}\n\n- {HOSTILE}\n\n> {HOSTILE}\n\n    {HOSTILE}\n"),
+    "a table": said("message", f"| a | b |\n|---|---|\n| {HOSTILE} | `{HOSTILE}` |\n"),
+    "code in a message": said("message", f"```{HOSTILE}\n{HOSTILE}\n```\n"),
+    "a link and an image": said(
+        "message", f"a [{HOSTILE}](https://x.org/{HOSTILE}) ![{HOSTILE}](https://x.org/{HOSTILE})"
+    ),
+    "entities": said("message", "a &#x202e;&#x200b;&#x2028;&#27;&#x9b;&#xad;&#x3164; `&#x202e;`"),
+    "reasoning": said("reasoning", HOSTILE),
+    "a tool call": said("tool_call", f'{{"a": "{HOSTILE}"}}', HOSTILE),
+    "output": console(HOSTILE),
+    "output of one character at a time": [console(char)[0] for char in HOSTILE] + console("")[1:],
+    "an error": console(HOSTILE, stream="stderr"),
+    "a traceback": console(
+        f'Traceback (most recent call last):\n  File "{HOSTILE}", line 1, in {HOSTILE}\n{HOSTILE}: {HOSTILE}\n',
+        stream="stderr",
+    ),
+    "output in Markdown": console(HOSTILE, mime="text/markdown"),
+    "our words about a block": console(HOSTILE, ours=True),
+    "a figure in a file": said("image", f"/a/{HOSTILE}.png", "path", "computer"),
+    "a page": said("code", f"<table><tr><td>{HOSTILE}</td></tr></table><p>{HOSTILE}</p>", "html", "computer"),
+    "a line that runs": [*said("code", f"1\na = '{HOSTILE}'\n", "python"), {**console(2)[0], "format": "active_line"}],
+    "a retry": status("retry", reason=HOSTILE, seconds=1),
+    "a model that loads": status("loading", model=f"a{HOSTILE}"),
+    "a fallback": status("fallback", **{"from": HOSTILE, "to": HOSTILE, "reason": HOSTILE}),
+    "a notice": status("notice", text=HOSTILE),
+    "what was redacted": status("redacted", what=[HOSTILE]),
+    "a scan": status("scan", findings=[FINDING], tools=[HOSTILE], notice=HOSTILE, asks=True),
+    "a call": [*console("a")[:1], *status("call", acts=True, told=HOSTILE, outcome="ok")],
+    "who stopped it": status("stopped", by=HOSTILE),
+    "changed files": [
+        *status("files", changed=[{"what": "renamed", "path": HOSTILE, "from": HOSTILE}], not_covered=[[HOSTILE, "x"]]),
+        *console("a"),
+    ],
+    "a card": [
+        {"role": "computer", "type": "confirmation", "effects": [HOSTILE], "reason": HOSTILE, "widening": [HOSTILE]}
+    ],
+    "a decision": [
+        {"role": "computer", "type": "decision", "format": "approved", "content": {"reason": HOSTILE, "by": "rule"}}
+    ],
+}
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        self.now += 1
+        return self.now
+
+
+def on_the_screen(chunks: list[dict[str, Any]]) -> str:
+    written: list[str] = []
+    display = Display(Screen(written.append, lambda: (80, 24)), Theme(links=True), Clock())
+    display.begin()
+    for chunk in chunks:
+        display.show(chunk)  # type: ignore[arg-type]
+        display.flush()
+    display.finish()
+    return "".join(written)
+
+
+def plainly(chunks: list[dict[str, Any]]) -> str:
+    written: list[str] = []
+    display = PlainDisplay(written.append)
+    for chunk in chunks:
+        display.show(chunk)  # type: ignore[arg-type]
+    display.finish()
+    return "".join(written)
+
+
+@pytest.mark.parametrize("surface", CHUNKS)
+def test_chunks_on_a_screen(surface: str) -> None:
+    assert_nothing_hidden("a" + on_the_screen(CHUNKS[surface]))
+
+
+@pytest.mark.parametrize("surface", CHUNKS)
+def test_chunks_in_plain_text(surface: str) -> None:
+    assert_nothing_hidden("a" + plainly(CHUNKS[surface]))
+
+
+def test_all_kinds_of_chunks_are_tried() -> None:
+    """A display that handles a kind of chunk names it; each has to be in the list above."""
+    handled: set[str] = set()
+    for name in ("render/display.py", "render/plain.py"):
+        for node in ast.walk(ast.parse((FRONT_ENDS / "terminal" / name).read_text("utf-8"))):
+            if isinstance(node, ast.Compare) and isinstance(node.left, ast.Name) and node.left.id == "kind":
+                handled |= {leaf.value for leaf in ast.walk(node) if isinstance(leaf, ast.Constant)}
+    assert handled - {chunk["type"] for chunks in CHUNKS.values() for chunk in chunks} == set()
+
+
+# -- everything else that is shown -----------------------------------------------------------------------------------
+
+
+def terminal(typed: str = "", plain: bool = True) -> Terminal:
+    return Terminal(plain=plain, tty=Tty(io.StringIO(typed), io.StringIO()))
+
+
+def written(terminal: Terminal) -> str:
+    return terminal.tty.stdout.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+def asked(guarded: bool) -> str:
+    asking = terminal("yes\n")
+    asking.ask(HOSTILE, guarded=guarded)
+    return written(asking)
+
+
+def told() -> str:
+    errors = io.StringIO()
+    with redirect_stderr(errors):
+        terminal().tell(HOSTILE)
+        terminal().error(HOSTILE)
+    return errors.getvalue()
+
+
+def session_row() -> str:
+    usage = SimpleNamespace(requests=0, cost=0.0, unpriced_tokens=0)
+    facts = SimpleNamespace(folder=HOSTILE, model=HOSTILE, usage=usage)
+    row = SimpleNamespace(title=HOSTILE, age=100.0, facts=facts)
+    return sessions.drawn(row, 300) + sessions.drawn(row, 40)  # type: ignore[arg-type]
+
+
+def replayed() -> str:
+    shown = terminal()
+    messages = [
+        {"role": "user", "type": "message", "content": HOSTILE},
+        {"role": "user", "type": "code", "format": "python", "content": HOSTILE},
+        {"role": "computer", "type": "message", "content": HOSTILE},
+    ]
+    replay(shown, messages)  # type: ignore[arg-type]
+    return written(shown)
+
+
+def values() -> str:
+    shown, table = terminal(), Table(HOSTILE, 1, 1, [HOSTILE], [HOSTILE], [False], [[HOSTILE]])
+    viewer.show_table(shown, HOSTILE, lambda rows, columns: table)
+    viewer.show_text(shown, HOSTILE, HOSTILE)
+    text = viewer.TextView(HOSTILE, ["a"])
+    return written(shown) + "\n".join(text.lines(80, 24))
+
+
+def difference() -> str:
+    shown = terminal()
+    show_difference(shown, HOSTILE)
+    return written(shown)
+
+
+def status_line() -> str:
+    context = SimpleNamespace(cwd=HOSTILE)
+    settings = {"mode": None, "auto_run": False, "sandbox": HOSTILE, "safe_mode": "off", "offline": False}
+    llm, computer = SimpleNamespace(model=HOSTILE), SimpleNamespace(context=context)
+    return "".join(status_facts(SimpleNamespace(**settings, messages=[], llm=llm, computer=computer)))  # type: ignore[arg-type]
+
+
+def completions(folder: Path) -> str:
+    from prompt_toolkit.completion import CompleteEvent
+    from prompt_toolkit.document import Document
+
+    (folder / HOSTILE.replace("/", "")).write_text("")
+    found = SimpleNamespace(matches=[(HOSTILE, HOSTILE)], start=0)
+    computer = SimpleNamespace(context=SimpleNamespace(cwd=str(folder)), complete=lambda *_: found, languages=[])
+    offered = Suggestions(SimpleNamespace(computer=computer))  # type: ignore[arg-type]
+    typed = ["./", ">>> a", "!a"]
+    shown = [each for text in typed for each in offered.get_completions(Document(text), CompleteEvent())]
+    assert len(shown) >= 3
+    return "a" + "".join(each.display_text + each.display_meta_text for each in shown)
+
+
+def printed(function: Callable[[], object]) -> str:
+    out = io.StringIO()
+    with redirect_stdout(out), redirect_stderr(out):
+        function()
+    return out.getvalue()
+
+
+def menu(monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.setattr(widgets, "ask_plainly", lambda question: "1")
+    return printed(lambda: widgets.choose_row("a", [HOSTILE], plain=True)) + widgets.fitting(HOSTILE)
+
+
+def models(monkeypatch: pytest.MonkeyPatch) -> str:
+    sources = [Source("server", HOSTILE, (Available(HOSTILE, 1000),), problem=HOSTILE)]
+    monkeypatch.setattr(commands, "usable_models", lambda *arguments, **more: sources)
+    return printed(lambda: commands.run_command(parse(["--models"])))
+
+
+def command_line_error(monkeypatch: pytest.MonkeyPatch) -> str:
+    def fails(arguments: list[str]) -> int:
+        raise UsageError(HOSTILE) if arguments else RuntimeError(HOSTILE)
+
+    monkeypatch.setattr(cli, "_run", fails)
+    return printed(lambda: (cli.main(["x"]), cli.main([])))
+
+
+def events() -> str:
+    lines: list[str] = []
+    Events(lines.append).write({"role": "assistant", "type": "message", "content": HOSTILE})
+    return "".join(lines)
+
+
+def profile() -> str:
+    hostile = HOSTILE.replace("\u2028", "").replace("\u2029", "")
+    return start.described(read(Place("https://x.org/a.py", is_url=True), hostile))
+
+
+SURFACES: dict[str, Callable[..., str]] = {
+    "a question about a block, a tool or a rule": lambda: asked(guarded=True),
+    "input(prompt) of a program": lambda: asked(guarded=False),
+    "notices and errors without a terminal": told,
+    "the list of saved conversations": session_row,
+    "a resumed conversation": replayed,
+    "%show of tables and texts": values,
+    "%diff, and what an undo would overwrite": difference,
+    "the status line": status_line,
+    "events of --json": events,
+    "a profile from the net": profile,
+    "what wtf --show prints": lambda: visible(message_for(Failure(HOSTILE, 1, output=HOSTILE)), OUTPUT),
+}
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_other_surfaces(surface: str) -> None:
+    assert_nothing_hidden(SURFACES[surface]())
+
+
+@pytest.mark.parametrize("surface", [menu, models, command_line_error])
+def test_what_commands_print(surface: Callable[[pytest.MonkeyPatch], str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_nothing_hidden(surface(monkeypatch))
+
+
+def test_what_completion_offers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert_nothing_hidden(completions(tmp_path))
+
+
+def test_what_the_policy_check_prints() -> None:
+    assert_nothing_hidden(printed(lambda: commands.run_command(parse(["--policy_check", HOSTILE.replace("\x08", "")]))))
+
+
+def test_colours_of_a_program_stay_but_nothing_that_writes_elsewhere() -> None:
+    shown = on_the_screen(
+        console("\x1b[31mred\x1b[0m \x1b]8;;https://x.org\x1b\\link\x1b]8;;\x1b\\ \x1b]52;c;eA==\x07\x1b]2;t\x07")
+    )
+    assert "\x1b[31mred" in shown
+    assert "52;c" not in shown
+    assert "]2;t" not in shown
+
+
+# -- a new place that writes to the terminal has to be listed --------------------------------------------------------
+
+# Every function in frontends/ that writes: to the terminal, to standard output, or into a widget. If this test fails,
+# see to it that what the new one shows goes through `visible`, add a case above, and list it here.
+WRITERS = {
+    "cli.py": "main _run",
+    "commands.py": "run_command _open_folder _list_models _check_policy",
+    "headless/run.py": "write status error _turn",
+    "start.py": "start write say piped_text configured _load_profile _accepted",
+    "terminal/approval.py": "_edit",
+    "terminal/chat.py": "_next_message",
+    "terminal/magics/runtimes.py": "_table",
+    "terminal/magics/undo.py": "show_difference",
+    "terminal/prompt.py": "_ask _command _code _shell _files",
+    "terminal/render/ansi.py": "_put",
+    "terminal/render/code_block.py": "feed _fold",
+    "terminal/render/plain.py": "_content _console _section _end_section _say _write asking",
+    "terminal/render/saved.py": "save_image save_text",
+    "terminal/render/screen.py": "paint",
+    "terminal/setup.py": "choose_model paste_key _offer_to_keep local_setup choose _use_server_model _start _use_builtin",
+    "terminal/terminal.py": "tell ask read",
+    "terminal/tty.py": "write read_line keys restore query",
+    "terminal/turn.py": "replay",
+    "terminal/viewer.py": "_show _run_full_screen",
+    "terminal/widgets.py": "choose_row search_row ask_plainly",
+    "wtf/__init__.py": "main _run recorded_output",
+    "wtf/recorder.py": "add",
+}
+SINKS = {"print", "write", "_write", "_out", "input", "getpass", "prompt", "Completion", "FormattedTextControl"}
+
+
+def writers(tree: ast.Module) -> list[str]:
+    found: dict[str, None] = {}
+    for function in ast.walk(tree):
+        if isinstance(function, ast.FunctionDef):
+            inner = [node for each in function.body for node in ast.walk(each)]
+            nested = {id(node) for each in inner if isinstance(each, ast.FunctionDef) for node in ast.walk(each)}
+            for node in inner:
+                if isinstance(node, ast.Call) and id(node) not in nested:
+                    name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+                    if name in SINKS:
+                        found[function.name] = None
+    return list(found)
+
+
+def test_every_writer_is_listed() -> None:
+    found = {
+        str(file.relative_to(FRONT_ENDS)): set(writers(ast.parse(file.read_text("utf-8"))))
+        for file in FRONT_ENDS.rglob("*.py")
+    }
+    assert {name: names for name, names in found.items() if names} == {
+        name: set(names.split()) for name, names in WRITERS.items()
+    }
+
+
+# -- text that has to stay readable ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "👩‍💻 👨‍👩‍👧‍👦 ❤️ ☎︎ 1️⃣ 👋🏽 🇩🇪 🏳️‍🌈",
+        "🏴󠁧󠁢󠁥󠁮󠁧󠁿",
+        "می‌خواهم",
+        "क्‍ष",
+        "ශ්‍රී",
+        "עברית العربية",
+        "é ȩ̂ नि",
+        "日本語　テスト 葛\U000e0100城",
+        "10\u00a0000\u202f€ « oui »",
+        "– — … „“ “” ‘’ ± ² ½",
+    ],
+)
+def test_scripts_and_emoji_in_prose(text: str) -> None:
+    assert visible(text, PROSE) == text
+    written: list[str] = []
+    display = PlainDisplay(written.append)
+    # However a stream is cut; a flag of tags has to come whole.
+    for char in [text] if "\U000e007f" in text else text:
+        display.show({"role": "assistant", "type": "message", "content": char})
+    assert "".join(written).strip() == text
+
+
+@pytest.mark.parametrize(
+    "text", ["a\u200db", "x\u200c", "a\ufe0f", "\U000e0041", "❤\ufe0f\ufe0f"[2:], "\u200d\u200d", "ab\u2060"]
+)
+def test_the_same_characters_where_they_mean_nothing(text: str) -> None:
+    assert "<U+" in visible(text, PROSE)
+
+
+@pytest.mark.parametrize("text", ["👩‍💻", "می‌خواهم", "a\u00a0b", "\ue0b0", "日　本", "❤️"])
+def test_nothing_of_it_in_code(text: str) -> None:
+    assert "<U+" in visible(text)
+
+
+def test_plain_text_is_not_touched() -> None:
+    text = "".join(map(chr, range(32, 127))) + "\n\t" + "äöüéñçßøåłżčšž ΑΒΓ абв 中文 한국어 ไทย ±√∑ ─│┌ ░▒▓ ✓✗"
+    assert visible(text) == text
+
+
+def test_icons_of_fonts_in_output() -> None:
+    assert visible("\ue0b0 \U000f0001", OUTPUT) == "\ue0b0 \U000f0001"
