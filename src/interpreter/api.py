@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from interpreter.config.homes import our_folder
 from interpreter.config.setting import apply, from_environment
 from interpreter.config.settings import InterpreterSettings
 from interpreter.errors import BusyError, NotPreviewableError, UsageError
@@ -542,9 +543,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
 
     def get_oi_dir(self) -> str:
         """The folder of profiles, conversations and models."""
-        from platformdirs import user_config_dir
-
-        return user_config_dir("open-interpreter")
+        return str(our_folder())
 
     @property
     def anonymous_telemetry(self) -> bool:

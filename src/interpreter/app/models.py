@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from interpreter.config.homes import make_folder
 from interpreter.config.setting import apply, sources
 from interpreter.errors import ModelError
 from interpreter.llm.providers import (
@@ -208,7 +209,7 @@ def remember(interpreter: OpenInterpreter, program: str = "") -> None:
     chosen = Remembered(interpreter.llm.model, interpreter.llm.api_base, program)
     path = _memory(interpreter)
     with suppress(OSError):  # a folder that cannot be written costs a question at the next start, no more
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         path.write_text(json.dumps(chosen._asdict()) + "\n", encoding="utf-8")
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from interpreter.computer_api.at_session import called_from_sandbox, context_of, do
 from interpreter.computer_api.files.work.docstrings import Definition, defined_in, ranked, words_of
 from interpreter.computer_api.tool import Tool
+from interpreter.config.homes import our_folder
 from interpreter.errors import ComputerError
 
 if TYPE_CHECKING:
@@ -77,9 +78,7 @@ class Skills(Tool):
     @property
     def path(self) -> str:
         """The folder of the user's functions."""
-        from platformdirs import user_config_dir
-
-        chosen = self.computer.skills_path or os.path.join(user_config_dir("open-interpreter"), "skills")
+        chosen = self.computer.skills_path or str(our_folder() / "skills")
         return os.path.normpath(os.path.join(self._workspace(), os.path.expanduser(chosen)))
 
     @path.setter

@@ -1,9 +1,12 @@
-"""The user's home folders: where `$HOME` is, and the one that the system has for the account, which may be another."""
+"""The user's home folders, by `$HOME` and by the account, which may differ; and our own folders in them."""
 
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from functools import cache
+from pathlib import Path
+from typing import Literal
 
 
 def home() -> str:
@@ -14,6 +17,24 @@ def home() -> str:
 def homes() -> tuple[str, ...]:
     """Both, or the one that they are: keys may be in either."""
     return tuple(dict.fromkeys(folder for folder in (home(), account_home()) if folder))
+
+
+def our_folder(kind: Literal["config", "cache", "data"] = "config") -> Path:
+    """Our folder in the user's home. It has keys and conversations: if others can look into it, that is corrected."""
+    import platformdirs
+
+    path = Path(getattr(platformdirs, f"user_{kind}_dir")("open-interpreter"))
+    with suppress(OSError):  # it is not there yet, or not ours to change
+        if path.stat().st_mode & 0o077:
+            path.chmod(0o700)
+    return path
+
+
+def make_folder(path: str | os.PathLike[str]) -> None:
+    """Make a folder of ours, and those above it that are missing, for their owner alone."""
+    for folder in reversed([Path(path), *Path(path).parents]):
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700, exist_ok=True)
 
 
 @cache

@@ -6,6 +6,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING
 
+from interpreter.config.homes import our_folder
 from interpreter.config.setting import (
     GROUPS,
     Default,
@@ -61,9 +62,7 @@ def read_prompt(name: str) -> str:
 
 
 def _conversations_folder() -> str:
-    from platformdirs import user_config_dir
-
-    return os.path.join(user_config_dir("open-interpreter"), "conversations")
+    return str(our_folder() / "conversations")
 
 
 # fmt: off

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.app.models import Source, models_without_key, usable_models
 from interpreter.config import profiles
+from interpreter.config.homes import make_folder
 from interpreter.config.setting import Setting, from_environment, origins
 from interpreter.config.settings import SETTINGS
 from interpreter.console_text import visible
@@ -55,7 +56,7 @@ def run_command(parsed: Parsed) -> int:
 
 def _open_folder(folder: Path) -> None:
     """Make it if it is not there, open it in the desktop's file manager if there is one, and print where it is."""
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     print(folder)
     if sys.platform == "win32":
         os.startfile(folder)

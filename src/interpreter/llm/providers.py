@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from interpreter.config.homes import make_folder, our_folder
 from interpreter.errors import LiteLLMMissingError, MissingKeyError, OfflineError, ProviderNotFoundError
 
 
@@ -387,9 +388,7 @@ def selects_provider(row: Provider, variable: str) -> bool:
 
 def keys_file() -> Path:
     """Where keys are kept if the user wants that: lines NAME=value, readable by their owner alone."""
-    from platformdirs import user_config_dir
-
-    return Path(user_config_dir("open-interpreter")) / "keys.env"
+    return our_folder() / "keys.env"
 
 
 def saved_keys() -> dict[str, str]:
@@ -405,7 +404,7 @@ def saved_keys() -> dict[str, str]:
 def save_key(variable: str, key: str) -> Path:
     """Save a key in the file, replacing an older one. Only its owner can ever read the file."""
     path = keys_file()
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(path.parent)
     keys = {**saved_keys(), variable: key}
     fresh = path.with_name(path.name + ".new")
     fresh.unlink(missing_ok=True)

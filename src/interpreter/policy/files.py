@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from interpreter.config.homes import our_folder
+
 NAME = "policy.yaml"
 
 
 def config_folder() -> Path:
     """Where the user's own rules are."""
-    from platformdirs import user_config_dir
-
-    return Path(user_config_dir("open-interpreter"))
+    return our_folder()
 
 
 def user_file() -> Path:

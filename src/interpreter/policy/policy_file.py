@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from interpreter.config.homes import make_folder
 from interpreter.errors import PolicyError
 from interpreter.policy.analysis import analyze
 from interpreter.policy.analysis.effects import KINDS
@@ -263,7 +264,7 @@ def _locked(folder: Path) -> Iterator[None]:
     """Two sessions may save at the same moment."""
     import fcntl
 
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(folder)
     descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -274,7 +275,7 @@ def _locked(folder: Path) -> Iterator[None]:
 
 def _replace_file(path: Path, text: str) -> None:
     """Replace a file, whole or not at all; only its owner can read it."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(path.parent)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from interpreter.config.homes import make_folder, our_folder
 from interpreter.messages import Chunk
 from interpreter.runtimes.protocol import READ_SIZE, Frame
 
@@ -294,7 +295,7 @@ class Spool:
 
     def _open_file(self) -> IO[str]:
         folder = self._folder()
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_folder(folder)
         drop_oldest(folder, KEPT_BYTES)
         descriptor, name = tempfile.mkstemp(".txt", "output-", folder)
         self._path = Path(name)
@@ -317,9 +318,7 @@ def drop_oldest(folder: Path, allowed: int) -> None:
 
 def outputs_folder() -> Path:
     """Where long outputs are kept."""
-    from platformdirs import user_cache_dir
-
-    return Path(user_cache_dir("open-interpreter")) / "outputs"
+    return our_folder("cache") / "outputs"
 
 
 # -- the deadline ----------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.browser.boundary import Boundary, BrowserError, BrowserMissingError
+from interpreter.config.homes import make_folder, our_folder
 from interpreter.host.processes import which
 
 if TYPE_CHECKING:
@@ -154,11 +155,9 @@ class Profile:
 
     def __init__(self, root: Path | None = None) -> None:
         if root is None:
-            from platformdirs import user_data_dir
-
-            root = Path(user_data_dir("open-interpreter")) / "browser"
+            root = our_folder("data") / "browser"
         try:
-            root.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(root)
             root.chmod(0o700)
             for number in range(1, MOST_PROFILES + 1):
                 # The first is the one with the logins; others are for further browsers at the same time.

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from interpreter.config.homes import make_folder, our_folder
 from interpreter.errors import ProfileError
 
 BUILTIN = Path(__file__).parent / "builtin"
@@ -63,9 +64,7 @@ class Profile:
 
 def folder() -> Path:
     """The user's own profiles."""
-    from platformdirs import user_config_dir
-
-    return Path(user_config_dir("open-interpreter")) / "profiles"
+    return our_folder() / "profiles"
 
 
 def builtin_names() -> list[str]:
@@ -136,7 +135,7 @@ def make_default() -> Path:
     file = default_file()
     if file is None:
         file = folder() / f"{DEFAULT}.yaml"
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(file.parent)
         file.write_bytes((BUILTIN / f"{DEFAULT}.yaml").read_bytes())
     return file
 

@@ -20,6 +20,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.styles import Style
 
 from interpreter.app.own_blocks import is_unfinished
+from interpreter.config.homes import make_folder
 from interpreter.console_text import visible
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.tty import Tty, prompt_toolkit_options
@@ -52,7 +53,7 @@ class Prompt:
         history: History = InMemoryHistory()
         folder = interpreter.get_oi_dir()
         with suppress(OSError):  # kept in a file that only its owner can read, if that is possible
-            os.makedirs(folder, exist_ok=True)
+            make_folder(folder)
             path = os.path.join(folder, "history")
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
             history = FileHistory(path)

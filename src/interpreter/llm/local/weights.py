@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from interpreter.config.homes import make_folder, our_folder
 from interpreter.errors import DownloadError, WeightsMissingError
 from interpreter.host import processes
 
@@ -122,9 +123,7 @@ WEIGHTS: tuple[Weights, ...] = (
 
 def models_folder() -> Path:
     """Where models are kept, and looked for: the original's folder of downloaded models."""
-    from platformdirs import user_config_dir
-
-    return Path(user_config_dir("open-interpreter")) / "models"
+    return our_folder() / "models"
 
 
 def named(name: str) -> Weights | None:
@@ -211,7 +210,7 @@ def download(weights: Weights, folder: Path, cancelled: threading.Event | None =
     if target.is_file() and target.stat().st_size == weights.size:
         return
     with _disk_errors(folder, weights.size):
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
     cancelled = cancelled or threading.Event()
     with _PartialFile(target, weights) as partial:
         reasons: list[str] = []

@@ -17,6 +17,7 @@ from typing import Any
 
 from jiter import from_json
 
+from interpreter.config.homes import make_folder
 from interpreter.errors import ConversationFileError, ConversationInUseError
 from interpreter.messages import Message
 
@@ -180,7 +181,7 @@ def _decode_base64(text: str) -> bytes | None:
 
 def new_folder(root: Path) -> Path:
     """A folder with a name that no session has."""
-    root.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_folder(root)
     while True:
         folder = root / secrets.token_hex(4)
         try:
