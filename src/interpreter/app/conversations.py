@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from interpreter.app import perform
 from interpreter.errors import ConversationFileError, LanguageNotFound
+from interpreter.host import files
 from interpreter.policy.approval import BlockApproval
 from interpreter.session import Block as RunBlock
 from interpreter.session import Do, Event, Ids, Publisher
@@ -164,9 +165,9 @@ def _note(interpreter: OpenInterpreter, again: str = "") -> str:
 def save_messages(interpreter: OpenInterpreter, path: str = "") -> str:
     """Write the conversation to a JSON file; where that is."""
     path = _message_file(interpreter, path)
+    text = json.dumps(interpreter.messages, indent=2, ensure_ascii=False, default=str)
     try:
-        with open(path, "w", encoding="utf-8") as file:
-            json.dump(interpreter.messages, file, indent=2, ensure_ascii=False, default=str)
+        files.write_bytes(path, text.encode("utf-8", "surrogateescape"))
     except OSError as error:
         raise ConversationFileError(f"Could not write {path}: {error.strerror}.") from error
     return os.path.abspath(path)
@@ -176,8 +177,7 @@ def load_messages(interpreter: OpenInterpreter, path: str = "") -> Generator[Eve
     """Replace the conversation by the one in such a file; where that is."""
     path = _message_file(interpreter, path)
     try:
-        with open(path, encoding="utf-8") as file:
-            messages = json.load(file)
+        messages = json.loads(files.read_bytes(path))
     except OSError as error:
         raise ConversationFileError(f"Could not read {path}: {error.strerror}.") from error
     except ValueError:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from interpreter.app import perform
 from interpreter.errors import UsageError
+from interpreter.host import files
 from interpreter.messages import Fold
 from interpreter.session import Block, Do, Event, Ids, Publisher
 
@@ -59,8 +60,7 @@ def run_file(interpreter: OpenInterpreter, path: str) -> Generator[Event, None, 
     if not names:
         raise UsageError(f"No language here has files like {os.path.basename(path)}.")
     try:
-        with open(path, encoding="utf-8") as file:
-            code = file.read()
+        code = files.read_bytes(path).decode("utf-8").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"Could not read {path}: {getattr(error, 'strerror', None) or error}.") from error
     return (yield from run_own_block(interpreter, names[0], code))

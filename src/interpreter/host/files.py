@@ -293,6 +293,26 @@ def confined(path: str | os.PathLike[str]) -> tuple[Folder, str]:
     return Folder(base), os.path.relpath(full, base).replace(os.sep, "/")
 
 
+def read_bytes(path: str | os.PathLike[str], limit: int = -1) -> bytes:
+    """The content of a regular file that somebody names, without following a link that code could have made."""
+    folder, name = _named(path)
+    with folder:
+        return folder.read_bytes(name, limit)
+
+
+def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
+    """Replace a file that somebody names, without following a link that code could have made."""
+    folder, name = _named(path)
+    with folder:
+        folder.write_bytes(name, data)
+
+
+def _named(path: str | os.PathLike[str]) -> tuple[Folder, str]:
+    # Where code cannot write, links are the user's own.
+    full = os.path.abspath(path)
+    return confined(full if exposed_root(full) else os.path.realpath(full))
+
+
 # -- resolving ---------------------------------------------------------------------------------------------------
 
 

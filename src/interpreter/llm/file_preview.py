@@ -11,6 +11,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from interpreter.host import files
+
 _NAME = re.compile(r"[\w.~/\\-]*\w")
 _SHELL = re.compile(r"\b(bash|zsh|sh|shell|command|commands|terminal)\b", re.IGNORECASE)
 _FOLDERS = re.compile(r"\b(folders?|director(y|ies)|files)\b", re.IGNORECASE)
@@ -73,8 +75,7 @@ def _listing(folder: Path, called: str) -> str:
 def beginning(name: str, path: Path) -> str:
     """How a file begins, or what is in it; empty if a few lines can't show it."""
     try:
-        with path.open("rb") as file:
-            data = file.read(_READ)
+        data = files.read_bytes(path, _READ)
     except OSError:
         return ""
     if data.startswith(_SQLITE):
@@ -99,9 +100,10 @@ def beginning(name: str, path: Path) -> str:
 def _json_shape(path: Path) -> str:
     """A JSON document on one line, with the first item of each list; empty if it is too large or not JSON."""
     try:
-        if path.stat().st_size > _LARGEST_JSON:
+        data = files.read_bytes(path, _LARGEST_JSON + 1)
+        if len(data) > _LARGEST_JSON:
             return ""
-        document = json.loads(path.read_bytes())
+        document = json.loads(data)
     except (OSError, ValueError, RecursionError):
         return ""
     return json.dumps(_first_items(document), ensure_ascii=False)[: _LINES * _WIDTH]

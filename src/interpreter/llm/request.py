@@ -16,6 +16,7 @@ from interpreter.config.setting import sources
 from interpreter.config.settings import InterpreterSettings, LlmSettings
 from interpreter.console_text import SPECIAL, ConsoleText
 from interpreter.errors import UnknownMessageError
+from interpreter.host import files
 from interpreter.llm.computer_use import TOOL, Screen
 from interpreter.llm.context import LEFT_OUT_PART, Cut, Runtimes, is_image, old_pictures
 from interpreter.llm.file_preview import languages_for, peek
@@ -297,7 +298,7 @@ def image_url(message: Message, shrink: bool = True) -> str | None:
     if message.get("format") == "path":
         file = Path(str(message["content"])).expanduser()
         try:
-            kind, data = file.suffix.lstrip(".").lower(), base64.b64encode(file.read_bytes()).decode()
+            kind, data = file.suffix.lstrip(".").lower(), base64.b64encode(files.read_bytes(file)).decode()
         except OSError:
             return None
     else:

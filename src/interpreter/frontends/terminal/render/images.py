@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from interpreter.frontends.terminal.render.ansi import RESET
 from interpreter.frontends.terminal.render.theme import TRUE_COLOR, color_depth
 from interpreter.frontends.terminal.tty import CELL_SIZE, COLOR_REGISTERS, KITTY_GRAPHICS
+from interpreter.host import files
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -24,6 +25,7 @@ _DEFAULT_CELL = (9, 18)  # pixels, when neither the system nor the terminal says
 _LOW_DPI_CELL = 20  # pixels; higher cells belong to high-resolution screens
 _BLOCK_CELL = (8, 16)
 _BLOCKS_ENLARGED = 2.0  # blocks are coarse: they may be larger than the picture
+_LARGEST_FILE = 200_000_000  # bytes that are read
 _LARGEST_FILE_SENT = 2_000_000  # bytes; a larger file is scaled down first
 _KITTY_TERMS = ("xterm-kitty", "xterm-ghostty")
 _KITTY_CHUNK = 4096  # bytes of base64 that one escape may carry
@@ -64,8 +66,7 @@ class Pictures:
         if graphics is None or graphics.protocol == "off" or (graphics.protocol == "blocks" and not self._color):
             return [caption]
         try:
-            with open(path, "rb") as file:
-                drawn, height = _draw(file.read(), graphics, columns, lines)
+            drawn, height = _draw(files.read_bytes(path, _LARGEST_FILE), graphics, columns, lines)
         except ImportError:
             advised, self._advised = self._advised, True
             return [caption] if advised else [caption, NEEDS_PILLOW]

@@ -10,6 +10,7 @@ from interpreter.console_text import PROSE, visible
 from interpreter.frontends.terminal.render import notes
 from interpreter.frontends.terminal.render.ansi import ProgramText
 from interpreter.frontends.terminal.render.saved import save_image, save_text
+from interpreter.host import files
 from interpreter.runtimes import BUILT_IN
 
 if TYPE_CHECKING:
@@ -121,8 +122,8 @@ class PlainDisplay:
                 from interpreter.frontends.terminal.render.images import png_size
 
                 size = None
-                with suppress(OSError), open(path, "rb") as file:
-                    size = png_size(file.read(32))
+                with suppress(OSError):
+                    size = png_size(files.read_bytes(path, 32))
                 self._say(f"[figure: saved to {path}" + (f", {size[0]}x{size[1]}]" if size else "]"))
             return
         # A table has been shown as text. Its page has what that may have left out.
