@@ -113,19 +113,12 @@ class StopWatch:
     """Calls `on_stop` once, from its own thread, when the stop key is pressed, whichever window is in front."""
 
     def __init__(self, on_stop: Callable[[], None], keys: tuple[str, ...] = STOP_KEY) -> None:
-        self._on_stop = on_stop
+        self._on_stop, self._keys = on_stop, keys
         self._once = threading.Lock()
-        self._stop_key = open_stop_key(keys, self._stopped)
-
-    def start(self) -> StopWatch:
-        self._stop_key.start()
-        return self
-
-    def close(self) -> None:
-        self._stop_key.close()
 
     def __enter__(self) -> StopWatch:
-        return self.start()
+        self.close = open_stop_key(self._keys, self._stopped)
+        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

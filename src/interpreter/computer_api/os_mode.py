@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import suppress
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -14,7 +14,6 @@ from interpreter.computer_api.desktop import find_application, find_window, name
 from interpreter.computer_api.display.display import screen_of
 from interpreter.computer_api.input import STOP_KEY, device_of, find_target, position_of, release
 from interpreter.computer_api.platforms import (
-    StopKey,
     StoppedByUser,
     Window,
     is_terminal,
@@ -48,7 +47,7 @@ class Control:
         self._interpreter = interpreter
         self._display = interpreter.computer.display
         self._frame = open_control_frame()
-        self._stop_key: StopKey | None = None
+        self._stop_watching: Callable[[], None] | None = None
         self._stopped_by: str | None = None
         self._last_seen: bytes | None = None
         self._acted = False  # on the screen, since it was last shown
@@ -66,9 +65,8 @@ class Control:
             device_of(computer)  # opened here, where no interrupt of a block can strike
         keys = None
         with suppress(InterpreterError):  # where no key can be watched, Ctrl-C is left
-            stop_key = open_stop_key(STOP_KEY, lambda: self._stop(BY_KEY), self._in_corner)
-            stop_key.start()
-            self._stop_key, keys = stop_key, "+".join(word.capitalize() for word in STOP_KEY)
+            self._stop_watching = open_stop_key(STOP_KEY, lambda: self._stop(BY_KEY), self._in_corner)
+            keys = "+".join(word.capitalize() for word in STOP_KEY)
         self._interpreter.os_control = self
         content = {"stop": keys, "sign": self._frame.show()}
         yield {"role": "computer", "type": "status", "format": "control", "content": content}
@@ -78,9 +76,8 @@ class Control:
         """Give control back."""
         self._interpreter.os_control = None
         self._frame.hide()
-        stop_key, self._stop_key = self._stop_key, None
-        if stop_key is not None:
-            stop_key.close()
+        if self._stop_watching is not None:
+            self._stop_watching()
         release(self._interpreter.computer)  # what was held when the turn was cut off
 
     def after_block(self) -> Generator[Chunk]:
@@ -102,7 +99,7 @@ class Control:
         """Note what a block's code did with the screen."""
         if call.get("acts"):
             self._acted = True
-            self._left_at = position_of(self._interpreter.computer) if self._stop_key else None
+            self._left_at = position_of(self._interpreter.computer) if self._stop_watching else None
             self._under_way = max(0, self._under_way - 1)
         if call.get("kind") == StoppedByUser.__name__:
             self._stop(BY_CORNER)

@@ -359,14 +359,6 @@ class SystemClipboard(Protocol):
         """Make a text the selected one, for a terminal to paste; whether it fetched it."""
 
 
-class StopKey(Protocol):
-    """Waits for the stop key in its own thread."""
-
-    def start(self) -> None: ...
-
-    def close(self) -> None: ...
-
-
 class ControlFrame:
     """A frame around the screen that shows that the model has the mouse, where it can be drawn."""
 
@@ -421,9 +413,12 @@ def open_clipboard() -> SystemClipboard:
 
 def open_stop_key(
     keys: tuple[str, ...], stopped: Callable[[], None], in_corner: Callable[[int, int], None] | None = None
-) -> StopKey:
-    """A watcher that calls `stopped` on the keys, and `in_corner` (X11 only) when the pointer is moved to a corner."""
-    return cast(StopKey, _back_end("stop_key")(keys, stopped, in_corner))
+) -> Callable[[], None]:
+    """Call `stopped` on the keys, and `in_corner` (X11 only) when the pointer is moved to a corner, from a thread.
+
+    Returns what ends it.
+    """
+    return cast("Callable[[], None]", _back_end("stop_key")(keys, stopped, in_corner).close)
 
 
 def open_control_frame() -> ControlFrame:

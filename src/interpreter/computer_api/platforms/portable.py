@@ -199,7 +199,8 @@ class PynputStopKey:
         keyboard = needed("pynput.keyboard", "The stop key")
         spelled = "+".join(key if len(key) == 1 else f"<{_PYNPUT_NAMES.get(key, key)}>" for key in keys)
         listener = keyboard.GlobalHotKeys({spelled: stopped})
-        self.start, self.close = listener.start, listener.stop
+        listener.start()
+        self.close = listener.stop
 
 
 class CommandClipboard(SystemClipboard):

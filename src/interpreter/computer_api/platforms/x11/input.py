@@ -359,16 +359,13 @@ class X11StopKey:
     def __init__(
         self, keys: tuple[str, ...], stopped: Callable[[], None], in_corner: Callable[[int, int], None] | None
     ) -> None:
-        self._keys, self._stopped, self._in_corner = keys, stopped, in_corner
-        self._thread: threading.Thread | None = None
-
-    def start(self) -> None:
+        self._stopped, self._in_corner = stopped, in_corner
         self._control, self._data = Connection(), Connection()
         if not self._data.display.has_extension("RECORD"):
             self._control.close()
             self._data.close()
             raise ComputerError("This X server lets no program watch for a stop key: it has no RECORD extension.")
-        *modifiers, key = self._keys
+        *modifiers, key = keys
         self._code = self._control.display.keysym_to_keycode(keysym_of(key))
         self._mask = sum(getattr(X, f"{_MODIFIERS[name]}Mask") for name in modifiers)
         ranges = {
@@ -384,7 +381,7 @@ class X11StopKey:
         }
         self._context = int(self._data.display.record_create_context(0, [record.AllClients], [ranges]))
         self._ready = threading.Event()
-        self._thread = threading.Thread(target=self._watch, daemon=True, name="stop key")
+        self._thread: threading.Thread | None = threading.Thread(target=self._watch, daemon=True, name="stop key")
         self._thread.start()
         self._ready.wait()
 
