@@ -55,7 +55,7 @@ FORBIDDEN_CALLS = frozenset(
 )
 
 # Where programs are started: our own in one place, those of a session in the runtimes.
-STARTS_PROGRAMS = ("host.processes", "runtimes", "computer_api")
+STARTS_PROGRAMS = ("host.processes", "runtimes")
 PROCESS_MODULES = ("subprocess", "multiprocessing", "webbrowser")
 PROCESS_CALL = re.compile(
     r"(os|posix|asyncio|pty|shutil)\.(exec\w+|spawn\w*|posix_spawnp?|system|popen|create_subprocess_\w+|which)"
