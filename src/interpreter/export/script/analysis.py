@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+# Called by their bare names, they only look at their arguments.
 PURE_FUNCTIONS = frozenset(
     """
     abs all any ascii bin bool bytes callable chr complex dict dir divmod enumerate filter float format frozenset
@@ -13,9 +14,9 @@ PURE_FUNCTIONS = frozenset(
     round set slice sorted str sum tuple type zip Counter Path
     """.split()
 )
-"""Called by their bare names, they only look at their arguments."""
+# They show their arguments, and do nothing else.
 SHOWING = frozenset({"print", "display", "pprint"})
-"""They show their arguments, and do nothing else."""
+# Called as methods or as functions of a module, they leave their object as it is, unless told `inplace=True`.
 PURE_METHODS = frozenset(
     """
     abs agg aggregate all any apply applymap arange argmax argmin argsort array asarray assign astype average
@@ -38,7 +39,7 @@ PURE_METHODS = frozenset(
     predict predict_proba score accuracy_score r2_score mean_squared_error mean_absolute_error dumps
     """.split()
 )
-"""Called as methods or as functions of a module, they leave their object as it is, unless told `inplace=True`."""
+# They may change the object whose methods they are, but not what they are given.
 ARGUMENTS_KEPT = frozenset(
     """
     annotate axhline axvline bar barh barplot boxplot countplot errorbar fill_between fit fit_transform heatmap hist
@@ -48,7 +49,7 @@ ARGUMENTS_KEPT = frozenset(
     dump dumps write writerow writerows run
     """.split()
 )
-"""They may change the object whose methods they are, but not what they are given."""
+# Called in any way, they change files, databases or something outside of the program.
 WRITING = frozenset(
     """
     chmod commit copyfile copytree dump execute executemany executescript extractall imsave imwrite makedirs mkdir
@@ -58,18 +59,10 @@ WRITING = frozenset(
     write_image write_json write_text writelines writerow writerows writestr check_call check_output Popen
     """.split()
 )
-"""Called in any way, they change files, databases or something outside of the program."""
+# What is called of these changes the world, unless it is known to look only.
 FILE_MODULES = frozenset({"os", "shutil", "subprocess", "webbrowser", "smtplib", "ftplib"})
-"""What is called of these changes the world, unless it is known to look only."""
+# Through these, code can read and change names that cannot be seen in it.
 OPAQUE = frozenset({"exec", "eval", "globals", "locals", "vars", "compile", "__import__", "get_ipython"})
-"""Through these, code can read and change names that cannot be seen in it."""
-SHELL_LOOKING = frozenset(
-    """
-    cat cd column cut date df diff du echo env false file find free grep head hostname id jq less ls lscpu man
-    nproc ps printenv printf pwd sort stat tail test tr tree true type uname uniq uptime wc which whereis whoami
-    """.split()
-)
-"""Shell commands that only look, as long as nothing is redirected to a file."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.Match)
 
@@ -78,28 +71,19 @@ _BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.Match)
 class Names:
     """What a piece of code does to the names around it."""
 
-    reads: set[str] = field(default_factory=set)
-    """Read before the code itself has bound them."""
-    late: set[str] = field(default_factory=set)
-    """Read in functions that it defines: whenever those are called."""
-    binds: set[str] = field(default_factory=set)
-    """Bound for certain, so that their earlier values do not matter."""
-    may_bind: set[str] = field(default_factory=set)
-    """Bound in a branch or a loop."""
+    reads: set[str] = field(default_factory=set)  # read before the code itself has bound them
+    late: set[str] = field(default_factory=set)  # read in functions that it defines: whenever those are called
+    binds: set[str] = field(default_factory=set)  # bound for certain, so that their earlier values do not matter
+    may_bind: set[str] = field(default_factory=set)  # bound in a branch or a loop
+    # Changed in place: assigned into, or handed to something that may change them.
     changes: set[str] = field(default_factory=set)
-    """Changed in place: assigned into, or handed to something that may change them."""
-    modules: dict[str, str] = field(default_factory=dict)
-    """Names bound by imports, with the module of each."""
+    modules: dict[str, str] = field(default_factory=dict)  # names bound by imports, with the module of each
+    # Groups of names that may stand for parts of one object.
     alike: set[frozenset[str]] = field(default_factory=set)
-    """Groups of names that may stand for parts of one object."""
-    functions: dict[str, Names] = field(default_factory=dict)
-    """What calling the functions that it defines does."""
-    changes_arguments: bool = False
-    """Of a function: it may change what it is given."""
-    effects: bool = False
-    """It changes files or something outside of the program."""
-    opaque: bool = False
-    """It reads and changes names in ways that cannot be seen."""
+    functions: dict[str, Names] = field(default_factory=dict)  # what calling the functions that it defines does
+    changes_arguments: bool = False  # of a function: it may change what it is given
+    effects: bool = False  # it changes files or something outside of the program
+    opaque: bool = False  # it reads and changes names in ways that cannot be seen
     star: bool = False
     awaits: bool = False
 
@@ -157,7 +141,8 @@ class _Reading(ast.NodeVisitor):
         if root is not None:
             self.names.changes.add(root)
             # os.environ and its like are read by what runs later, without a name.
-            self.names.effects |= is_target(node) and self._package(root) in FILE_MODULES
+            is_target = isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load)
+            self.names.effects |= is_target and self._package(root) in FILE_MODULES
 
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
@@ -171,15 +156,12 @@ class _Reading(ast.NodeVisitor):
         else:
             self._bind(node.id)
 
-    def visit_Attribute(self, node: ast.Attribute) -> None:
+    def visit_Attribute(self, node: ast.Attribute | ast.Subscript) -> None:
         if not isinstance(node.ctx, ast.Load):
             self._change(node)
         self.generic_visit(node)
 
-    def visit_Subscript(self, node: ast.Subscript) -> None:
-        if not isinstance(node.ctx, ast.Load):
-            self._change(node)
-        self.generic_visit(node)
+    visit_Subscript = visit_Attribute
 
     # -- statements ----------------------------------------------------------------------------------------------
 
@@ -207,12 +189,9 @@ class _Reading(ast.NodeVisitor):
     def _relate(self, targets: list[ast.expr], value: ast.expr) -> None:
         """What a name is taken from may change when the name's object does."""
         bound = {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
-        sources = {root for part in sources_of(value) if (root := root_name(part)) and not self._is_module(root)}
+        sources = {root for part in sources_of(value) if (root := root_name(part)) and not self._package(root)}
         if len(bound | sources) > 1:
             self.names.alike.add(frozenset(bound | sources))
-
-    def _is_module(self, name: str) -> bool:
-        return name in self._known.modules or name in self.names.modules
 
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -256,7 +235,11 @@ class _Reading(ast.NodeVisitor):
 
     def _inside(self, node: Function | ast.ClassDef, body: list[ast.stmt]) -> Names:
         """What the body does when it is called; what it reads is needed from then on."""
-        parameters = [] if isinstance(node, ast.ClassDef) else [part.arg for part in all_arguments(node.args)]
+        parameters = []
+        if not isinstance(node, ast.ClassDef):
+            given = node.args
+            starred = filter(None, (given.vararg, given.kwarg))
+            parameters = [part.arg for part in (*given.posonlyargs, *given.args, *given.kwonlyargs, *starred)]
         reading = _Reading(self._known, parameters)
         for statement in body:
             reading.visit(statement)
@@ -268,19 +251,13 @@ class _Reading(ast.NodeVisitor):
         inside.changes = (inside.changes - (local - outside)) | outside
         return inside
 
-    def visit_With(self, node: ast.With | ast.AsyncWith) -> None:
-        self.names.awaits |= isinstance(node, ast.AsyncWith)
-        self.generic_visit(node)
-
-    visit_AsyncWith = visit_With
-
     def generic_visit(self, node: ast.AST) -> None:
+        self.names.awaits |= isinstance(node, ast.AsyncWith | ast.AsyncFor | ast.Await)
         if not isinstance(node, _BRANCHES):
             super().generic_visit(node)
             return
         certain, bound = self._certain, set(self._bound)
         if isinstance(node, ast.For | ast.AsyncFor):
-            self.names.awaits |= isinstance(node, ast.AsyncFor)
             self.visit(node.iter)
         self._certain = False
         super().generic_visit(node)
@@ -309,15 +286,12 @@ class _Reading(ast.NodeVisitor):
 
     visit_SetComp = visit_GeneratorExp = visit_DictComp = visit_ListComp
 
-    def visit_Await(self, node: ast.Await) -> None:
-        self.names.awaits = True
-        self.generic_visit(node)
-
     def visit_Call(self, node: ast.Call) -> None:
         self.generic_visit(node)
         if is_open_for_writing(node):
             self.names.effects = True
-        called = self._function(node.func.id) if isinstance(node.func, ast.Name) else None
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        called = self.names.functions.get(name) or self._known.get(name)
         if called is not None:
             self.names.changes |= called.changes
             self.names.effects |= called.effects
@@ -331,18 +305,10 @@ class _Reading(ast.NodeVisitor):
         for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
             self._change(argument)
 
-    def _function(self, name: str) -> Names | None:
-        return self.names.functions.get(name) or self._known.get(name)
-
     def _package(self, name: str) -> str:
         """The top-level package that a name was imported from, if it was."""
         module = self.names.modules.get(name) or self._known.modules.get(name, "")
         return module.partition(".")[0]
-
-
-def all_arguments(arguments: ast.arguments) -> list[ast.arg]:
-    starred = [part for part in (arguments.vararg, arguments.kwarg) if part is not None]
-    return [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, *starred]
 
 
 # -- single calls, expressions and statements --------------------------------------------------------------------------
@@ -358,10 +324,6 @@ def root_name(node: ast.expr) -> str | None:
         else:
             return None
     return node.id
-
-
-def is_target(node: ast.expr) -> bool:
-    return isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load)
 
 
 def sources_of(value: ast.expr) -> list[ast.expr]:
@@ -402,8 +364,7 @@ def only_looks(call: ast.Call, functions: Mapping[str, Names] | None = None) -> 
 
 
 def is_open_for_writing(call: ast.Call) -> bool:
-    name = called_name(call)
-    if name != "open":
+    if called_name(call) != "open":
         return False
     position = 1 if isinstance(call.func, ast.Name) else 0
     given = [keyword.value for keyword in call.keywords if keyword.arg == "mode"] or call.args[position : position + 1]
@@ -416,23 +377,18 @@ def is_open_for_writing(call: ast.Call) -> bool:
 def is_inspection(node: ast.stmt, functions: Mapping[str, Names]) -> bool:
     """Whether a statement only shows something, so that nothing later can depend on it."""
 
-    def look(value: ast.expr) -> bool:
-        return expression_only_looks(value, functions)
+    def acts(part: ast.AST) -> bool:
+        if isinstance(part, ast.Call):
+            return not only_looks(part, functions)
+        return isinstance(part, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr)
 
     match node:
         case ast.Pass():
             return True
         case ast.Expr(value=value):
-            return look(value)
+            return not any(map(acts, ast.walk(value)))
         case ast.For(iter=value, body=body, orelse=orelse) | ast.If(test=value, body=body, orelse=orelse):
-            return look(value) and all(is_inspection(part, functions) for part in [*body, *orelse])
+            return not any(map(acts, ast.walk(value))) and all(
+                is_inspection(part, functions) for part in [*body, *orelse]
+            )
     return False
-
-
-def expression_only_looks(node: ast.expr, functions: Mapping[str, Names]) -> bool:
-    for part in ast.walk(node):
-        if isinstance(part, ast.Await | ast.Yield | ast.YieldFrom | ast.NamedExpr):
-            return False
-        if isinstance(part, ast.Call) and not only_looks(part, functions):
-            return False
-    return True

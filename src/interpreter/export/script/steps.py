@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,7 +12,6 @@ from typing import NamedTuple
 
 from interpreter.export.notebook import leaves_state
 from interpreter.export.script.analysis import (
-    SHELL_LOOKING,
     Known,
     Names,
     is_inspection,
@@ -19,10 +19,10 @@ from interpreter.export.script.analysis import (
     only_looks,
     root_name,
 )
+from interpreter.policy.analysis import analyze
 from interpreter.runtimes import BUILT_IN, Registry, resolve
 from interpreter.session.journal.reader import Block, Entry, Said
 
-_GIT_LOOKING = frozenset({"status", "log", "diff", "show", "branch", "remote", "rev-parse", "blame"})
 _SILENT = frozenset({"matplotlib", "load_ext", "autoreload", "config", "colors", "pinfo", "pinfo2", "precision"})
 _INSTALLERS = frozenset({"pip", "conda", "mamba", "uv"})
 _JUST_RUN = frozenset({"time", "timeit", "capture", "prun"})
@@ -140,28 +140,9 @@ def add_shell(found: Steps, known: Known, block: Block, number: int, heading: st
     code = "\n".join(kept).strip()
     if code:
         step = Step(block, code, "shell", heading)
-        step.names.effects = leaves_state(code) or not shell_only_looks(code)
+        effects = {effect.kind for effect in analyze("shell", code, os.getcwd()).all}
+        step.names.effects = leaves_state(code) or not effects <= {"program", "read"}
         found.steps.append(step)
-
-
-def shell_only_looks(code: str) -> bool:
-    """Whether every command of a shell block is known to look and not to touch."""
-    if re.search(r"[`<]|\$\(|>(?!\s*/dev/null|&)", code):
-        return False
-    commands = re.split(r"[\n;|]|&&|\|\||2?>\s*/dev/null|2?>&\d", code)
-    return all(_looks(command) for command in commands if command.strip() and not command.strip().startswith("#"))
-
-
-def _looks(command: str) -> bool:
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return False
-    if words[:1] == ["git"]:
-        return words[1:2] != [] and words[1] in _GIT_LOOKING
-    if words[:1] == ["find"]:
-        return not {"-delete", "-exec", "-execdir", "-ok"} & set(words)
-    return bool(words) and (words[0] in SHELL_LOOKING or words[1:] in (["--version"], ["-V"], ["--help"]))
 
 
 def is_show(node: ast.stmt) -> bool:
