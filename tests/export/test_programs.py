@@ -14,8 +14,7 @@ import pytest
 from export.told import declined, drawn, failed, printed, ran, user
 from interpreter.errors import ExportError
 from interpreter.export import Conversation, Document
-from interpreter.export.script.dependencies import Installed, installed_for
-from interpreter.export.script.program import program
+from interpreter.export.script.program import Installed, installed_for, program
 from interpreter.session.journal.reader import Entry
 
 INSTALLED = Installed(

@@ -15,7 +15,7 @@ from interpreter.session import Do, Question
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.export import Program
-    from interpreter.export.script.dependencies import Installed
+    from interpreter.export.script.program import Installed
     from interpreter.export.script.verify import Report
     from interpreter.runtimes.launch import SessionContext
     from interpreter.sandbox.containment import Containment
@@ -111,7 +111,7 @@ def _entries(interpreter: OpenInterpreter) -> tuple[list[Entry], str]:
 
 
 def _installed(interpreter: OpenInterpreter) -> Installed:
-    from interpreter.export.script.dependencies import installed_for
+    from interpreter.export.script.program import installed_for
 
     shared = _session_context(interpreter)
     return installed_for(_python(shared), shared.environment(), shared.containment)

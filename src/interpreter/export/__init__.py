@@ -24,7 +24,7 @@ from interpreter.session.journal.reader import Block, Entry, Said, ToolCall
 from interpreter.sigint import Hold
 
 if TYPE_CHECKING:
-    from interpreter.export.script.dependencies import Installed
+    from interpreter.export.script.program import Installed
 
 NAME_LENGTH = 40
 TITLE_LENGTH = 80

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import ast
 import builtins
+import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+import sys
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
 
-from interpreter.errors import ExportError
+from interpreter.errors import ExportError, SandboxUnavailableError
 from interpreter.export import Conversation, Document, Program
 from interpreter.export.notebook import leaves_state, shell_function
 from interpreter.export.script.analysis import names_of
-from interpreter.export.script.dependencies import Imports, Installed, dependencies_of
 from interpreter.export.script.steps import Edit, Step, edited, is_show, quoted, steps_of, throws_result_away, without
+from interpreter.runtimes.launch import Containment, Start, run_to_end
 
 _ALWAYS_THERE = frozenset(dir(builtins)) | {"display", "get_ipython", "__name__", "__file__", "__doc__"}
 _DRAWING = frozenset({"matplotlib", "seaborn", "pandas", "plotnine"})
@@ -26,14 +30,14 @@ def program(conversation: Conversation) -> Document:
     assert conversation.installed is not None
     installed, everything = conversation.installed(), conversation.everything
     steps = steps_of(conversation.entries, conversation.registry)
-    choice = choose(steps.steps, everything)
+    choice = Choice(steps.steps, everything)
     if not choice.kept:
         raise ExportError("There is nothing to make a program of: no block of Python or shell has led to a result.")
     writing = _Writing(choice, installed, everything)
     body = writing.body()
-    needs = dependencies_of(body, installed, steps.installed, conversation.folder)
-    notes = [*steps.notes, *choice.notes, *writing.notes, *needs.notes]
-    text = f"{header(installed.python, needs.lines)}{_docstring(conversation.title, notes)}\n{body}"
+    needed, more_notes = dependencies_of(body, installed, steps.installed, conversation.folder)
+    notes = [*steps.notes, *choice.notes, *writing.notes, *more_notes]
+    text = f"{header(installed.python, needed)}{_docstring(conversation.title, notes)}\n{body}"
     ast.parse(text)
     kept = [one.step for one in choice.kept if one.statements is None]
     pictures = [message for step in kept for message in step.block.outputs if message.get("type") == "image"]
@@ -67,73 +71,51 @@ class Kept:
     statements: list[ast.stmt] | None = None
 
 
-@dataclass
 class Choice:
-    """What is kept, in order, and what should be said about it."""
+    """The steps that are kept, in order, and what should be said about them.
 
-    kept: list[Kept] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    Those are the results and what they need; with `everything`, all that succeeded. A pass goes from the last step to
+    the first. It is repeated until nothing new is needed, since functions may need names that were bound after them.
+    """
 
-
-def choose(steps: Sequence[Step], everything: bool = False) -> Choice:
-    """Keep the results, and what they need; with `everything`, all that succeeded."""
-    successful = [step for step in steps if not step.failed]
-    results = {id(step) for step in _results(successful)}
-    wanted = {id(step) for step in successful} if everything else results
-    walk = _Walk(steps, wanted, results)
-    while walk.run():  # functions may need names that were bound after them
-        pass
-    return walk.choice
-
-
-def _results(steps: Sequence[Step]) -> Iterable[Step]:
-    """Steps that changed a file, drew a figure or did something outside, and the last that printed."""
-    found = []
-    for step in steps:
-        names = step.names
-        if names.effects or names.opaque or names.star or step.shows_picture or throws_result_away(step):
-            found.append(step)
-    printing = [step for step in steps if step.kind == "python" and step.printed]
-    if printing and not (found and printing[-1].only_shows_values):
-        found.append(printing[-1])
-    return found
-
-
-class _Walk:
-    """One pass is from the last step to the first; passes are repeated until nothing new is needed."""
-
-    def __init__(self, steps: Sequence[Step], wanted: set[int], results: set[int]) -> None:
-        self.choice = Choice()
-        self._steps, self._wanted, self._results = steps, wanted, results
-        self._groups = _Groups(steps)
+    def __init__(self, steps: Sequence[Step], everything: bool) -> None:
+        successful = [step for step in steps if not step.failed]
+        self._steps, self._results = steps, _results(successful)
+        self._wanted = {id(step) for step in successful} if everything else self._results
+        self._relatives = _relatives(steps)
         self._late: set[str] = set()
         self._first: dict[str, int] = {}  # the first successful step that binds a name
         for at, step in enumerate(steps):
             for name in () if step.failed else step.names.binds | step.names.may_bind:
                 self._first.setdefault(name, at)
+        known = None
+        while known != self._late:
+            known = set(self._late)
+            self._walk()
 
-    def run(self) -> bool:
-        """Walk once; True if the walk found names that steps behind it may have bound."""
-        self.choice, before = Choice(), set(self._late)
+    def _walk(self) -> None:
+        self.kept: list[Kept] = []
+        self.notes: list[str] = []
         needed: set[str] = set()
         everything = False
-        for at in range(len(self._steps) - 1, -1, -1):
-            step = self._steps[at]
+        for at, step in reversed(list(enumerate(self._steps))):
+            names = step.names
             if step.failed:
                 self._look_at_failed(at, needed)
-            elif id(step) in self._wanted or everything or self._is_needed(step, needed):
-                self.choice.kept.insert(0, Kept(step, id(step) in self._results))
-                needed -= step.names.binds
-                needed |= step.names.reads | step.names.changes
-                self._late |= step.names.late
-                everything |= step.names.opaque
-        self._name_missing(needed)
-        return self._late != before
-
-    def _is_needed(self, step: Step, needed: set[str]) -> bool:
-        names = step.names
-        changed = self._groups.with_relatives(names.changes)
-        return bool((names.binds | names.may_bind | changed) & (needed | self._late))
+                continue
+            changed = names.changes.union(*(self._relatives.get(name, ()) for name in names.changes))
+            is_needed = (names.binds | names.may_bind | changed) & (needed | self._late)
+            if id(step) in self._wanted or everything or is_needed:
+                self.kept.insert(0, Kept(step, id(step) in self._results))
+                needed -= names.binds
+                needed |= names.reads | names.changes
+                self._late |= names.late
+                everything |= names.opaque
+        kept = [one.step.names for one in self.kept]
+        bound = {name for names in kept for name in names.binds | names.may_bind}
+        missing = (needed | self._late) - bound - _ALWAYS_THERE
+        if missing and not any(names.star or names.opaque for names in kept):
+            self.notes.append(f"Not defined by any block that is carried: {_listed(missing)}.")
 
     def _look_at_failed(self, at: int, needed: set[str]) -> None:
         """A failed step may have bound names that later ones read: those that no other step can have bound."""
@@ -151,44 +133,45 @@ class _Walk:
                 missing |= (names.reads & (step.names.binds | step.names.may_bind)) - earlier
                 self._late |= names.late
         if statements:
-            self.choice.kept.insert(0, Kept(step, False, statements))
-        modules = set(step.names.modules)
-        doubtful = sorted((step.names.writes - modules) & needed & earlier)
+            self.kept.insert(0, Kept(step, False, statements))
+        doubtful = (step.names.writes - step.names.modules.keys()) & needed & earlier
         if doubtful:
-            told = ", ".join(f"`{name}`" for name in doubtful)
-            self.choice.notes.insert(0, f"A block that failed may have changed {told} before; that is not carried.")
-
-    def _name_missing(self, needed: set[str]) -> None:
-        bound = {name for kept in self.choice.kept for name in kept.step.names.binds | kept.step.names.may_bind}
-        star = any(kept.step.names.star or kept.step.names.opaque for kept in self.choice.kept)
-        missing = sorted(((needed | self._late) - bound - _ALWAYS_THERE) if not star else ())
-        if missing:
-            told = ", ".join(f"`{name}`" for name in missing)
-            self.choice.notes.append(f"Not defined by any block that is carried: {told}.")
+            self.notes.insert(
+                0, f"A block that failed may have changed {_listed(doubtful)} before; that is not carried."
+            )
 
 
-class _Groups:
-    """Names that may stand for parts of one object: changing one may change the others."""
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names))
 
-    def __init__(self, steps: Sequence[Step]) -> None:
-        self._group: dict[str, set[str]] = {}
-        packages: dict[str, set[str]] = {}
-        for step in steps:
-            for name, module in step.names.modules.items():
-                packages.setdefault(module.partition(".")[0], set()).add(name)
-            for alike in step.names.alike:
-                self._join(alike)
-        for names in packages.values():
-            self._join(names)
 
-    def _join(self, names: Iterable[str]) -> None:
-        names = set(names)
-        whole = names.union(*(self._group.get(name, set()) for name in names))
-        for name in whole:
-            self._group[name] = whole
+def _results(steps: Sequence[Step]) -> set[int]:
+    """Steps that changed a file, drew a figure or did something outside, and the last that printed."""
+    found = set()
+    for step in steps:
+        names = step.names
+        if names.effects or names.opaque or names.star or step.shows_picture or throws_result_away(step):
+            found.add(id(step))
+    printing = [step for step in steps if step.kind == "python" and step.printed]
+    if printing:
+        last, shown = printing[-1], printing[-1].inspections
+        only_values = shown == last.body and all(isinstance(node, ast.Expr) and not is_show(node) for node in shown)
+        if not (found and only_values):
+            found.add(id(last))
+    return found
 
-    def with_relatives(self, names: set[str]) -> set[str]:
-        return names.union(*(self._group.get(name, set()) for name in names))
+
+def _relatives(steps: Sequence[Step]) -> dict[str, set[str]]:
+    """For names that may stand for parts of one object all of these: changing one may change the others."""
+    packages: dict[str, set[str]] = {}
+    for step in steps:
+        for name, module in step.names.modules.items():
+            packages.setdefault(module.partition(".")[0], set()).add(name)
+    groups: dict[str, set[str]] = {}
+    for names in (*(alike for step in steps for alike in step.names.alike), *packages.values()):
+        whole = set(names).union(*(groups.get(name, ()) for name in names))
+        groups.update(dict.fromkeys(whole, whole))
+    return groups
 
 
 # -- writing them ------------------------------------------------------------------------------------------------------
@@ -214,7 +197,7 @@ class _Writing:
         """Imports, the function for shell commands if there is one, and the steps."""
         code = self._imports.taken_from("\n\n".join(self._pieces()))
         if names_of(ast.parse(code).body).awaits:
-            self._imports.add("import asyncio")
+            self._imports.added.add("import asyncio")
             code = _in_event_loop(code)
         tops = [self._imports.text(code), shell_function(self._shell_name).strip("\n") if self._keeps_shell else ""]
         return "\n\n\n".join([*filter(None, tops), code]) + "\n"
@@ -233,43 +216,36 @@ class _Writing:
     def _code(self, one: Kept) -> str:
         step = one.step
         for module in step.imports:
-            self._imports.add(f"import {module}")
+            self._imports.added.add(f"import {module}")
+        if step.kind == "shell" and self._keeps_shell:
+            return f"{self._shell_name}({quoted(step.code)})"
         if step.kind == "shell":
-            return self._shell(step)
+            self._imports.added.add("import subprocess")
+            return f'subprocess.run(["bash", "-c", {quoted(step.code)}], check=True)'
         if one.statements is not None:
             parts = [ast.get_source_segment(step.code, node) or ast.unparse(node) for node in one.statements]
             only_imports = all(isinstance(node, ast.Import | ast.ImportFrom) for node in one.statements)
             return "\n".join(parts if only_imports else ["# From a block that failed further on:", *parts])
         return self._python(one)
 
-    def _shell(self, step: Step) -> str:
-        if self._keeps_shell:
-            return f"{self._shell_name}({quoted(step.code)})"
-        self._imports.add("import subprocess")
-        return f'subprocess.run(["bash", "-c", {quoted(step.code)}], check=True)'
-
     def _python(self, one: Kept) -> str:
-        step = one.step
-        code = step.code
+        step, code = one.step, one.step.code
         value = step.body[-1] if step.body and isinstance(step.body[-1], ast.Expr) else None
         printing = self._everything or one is self._last_printing
         if value is not None and printing and _shows_its_value(step, value):
             shown = ast.get_source_segment(code, value.value) or ast.unparse(value.value)
             code = edited(code, [Edit.of(value, f"print({shown})")])
-            gone = [node for node in step.inspections if node is not value and not is_show(node)]
             # They stand before the last one, so that the edit there has not moved them.
-            return self._with_figures(step, without(code, gone))
-        keeps_prints = one.is_result or self._everything
-
-        def prints(node: ast.stmt) -> bool:
-            return is_show(node) or not isinstance(node, ast.Expr)
-
-        gone = [node for node in step.inspections if not (keeps_prints and prints(node)) and not self._binds(node)]
+            gone = [node for node in step.inspections if node is not value and not is_show(node)]
+        else:
+            keeps_prints = one.is_result or self._everything
+            gone = [
+                node
+                for node in step.inspections
+                if not (keeps_prints and (is_show(node) or not isinstance(node, ast.Expr)))
+                and not names_of([node]).may_bind & self._read  # a loop may leave a name behind
+            ]
         return self._with_figures(step, without(code, gone))
-
-    def _binds(self, node: ast.stmt) -> bool:
-        """Whether a loop leaves a name behind that something reads."""
-        return bool(names_of([node]).may_bind & self._read)
 
     def _with_figures(self, step: Step, code: str) -> str:
         """Figures were shown at the end of a block; a program has to show them itself."""
@@ -282,7 +258,7 @@ class _Writing:
         pyplot = next((name for name, module in self._modules.items() if module == "matplotlib.pyplot"), None)
         if pyplot is None:
             pyplot = "plt"
-            self._imports.add("import matplotlib.pyplot as plt")
+            self._imports.added.add("import matplotlib.pyplot as plt")
         return f"{code}\n{pyplot}.show()"
 
 
@@ -312,3 +288,147 @@ def _indented(code: str) -> str:
     return "\n".join(
         line if number in inside or not line.strip() else f"    {line}" for number, line in enumerate(lines, 1)
     )
+
+
+# -- what it imports and must have installed ---------------------------------------------------------------------------
+
+
+_ASK = """
+import json, sys
+from importlib import metadata
+modules, versions = {}, {}
+for one in metadata.distributions():
+    name = one.metadata["Name"]
+    if not name:
+        continue
+    versions.setdefault(name, one.version)
+    tops = (one.read_text("top_level.txt") or "").split()
+    if not tops:
+        paths = [path.parts for path in one.files or []]
+        tops = {parts[0] for parts in paths if len(parts) > 1 and parts[-1].endswith(".py")}
+        tops |= {parts[0][:-3] for parts in paths if len(parts) == 1 and parts[0].endswith(".py")}
+    for top in tops:
+        modules.setdefault(top, []).append(name)
+print(json.dumps({"python": list(sys.version_info[:2]), "modules": modules, "versions": versions}))
+"""
+_TIMEOUT = 120.0
+_NAME = re.compile(r"[\w.!+-]+")
+# Where one of these happens first, an import after it may mean something else than before it.
+_BEFORE_IMPORTS = re.compile(r"\bsys\.path\b|\bos\.environ\b|\bputenv\(|\bmatplotlib\.use\(")
+# What some functions import only when they are called, as it is imported.
+_BEHIND = {
+    "read_excel": "openpyxl",
+    "to_excel": "openpyxl",
+    "read_parquet": "pyarrow",
+    "to_parquet": "pyarrow",
+    "read_feather": "pyarrow",
+    "to_feather": "pyarrow",
+    "read_html": "lxml",
+    "to_markdown": "tabulate",
+    "plot": "matplotlib",
+}
+
+
+@dataclass(frozen=True)
+class Installed:
+    """A Python with its packages."""
+
+    python: tuple[int, int]
+    modules: Mapping[str, list[str]] = field(default_factory=dict)  # by import name, the packages that bring it
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+
+def installed_for(python: str, environment: Mapping[str, str], containment: Containment | None = None) -> Installed:
+    """Ask the session's Python what it has, in the session's sandbox. Code can have changed what it answers."""
+    try:
+        done = run_to_end(Start([python, "-c", _ASK], dict(environment), "/"), containment, b"", _TIMEOUT)
+        if done.returncode:
+            raise OSError(done.complaint)
+        answer = json.loads(done.stdout)
+        major, minor = map(int, answer["python"])
+        modules = {
+            str(name): list(filter(_NAME.fullmatch, map(str, names))) for name, names in answer["modules"].items()
+        }
+        versions = {name: str(version) for name, version in answer["versions"].items()}
+    except (OSError, SandboxUnavailableError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise ExportError(f"{python} could not be asked which packages it has: {error}") from error
+    known = {name: version for name, version in versions.items() if _NAME.fullmatch(name) and _NAME.fullmatch(version)}
+    return Installed((major, minor), modules, known)
+
+
+def dependencies_of(code: str, installed: Installed, asked: Iterable[str], folder: str) -> tuple[list[str], list[str]]:
+    """The packages behind the code's imports and those that the session installed by name, and notes about them."""
+    tree, names, notes = ast.parse(code), set[str](), []
+    imported: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            imported |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            imported.add(node.module.partition(".")[0])
+    for module in sorted(imported - sys.stdlib_module_names):
+        if packages := installed.modules.get(module):
+            names.add(packages[0])
+        elif (Path(folder) / f"{module}.py").exists() or (Path(folder) / module).is_dir():
+            notes.append(f"It imports `{module}` from the folder it was made in.")
+        else:
+            names.add(module)
+            notes.append(f"`{module}` is not installed here: its package's name and version are a guess.")
+    if "pandas" in imported:
+        called = {_BEHIND.get(node.attr, "") for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        names |= {packages[0] for module in called if (packages := installed.modules.get(module))}
+    have = {_normal(name): name for name in installed.versions}
+    wanted = (_normal(re.split(r"[\[<>=!~;@ ]", words, maxsplit=1)[0]) for words in asked)
+    names |= {have[name] for name in wanted if name in have}
+    versions = {name: installed.versions.get(name, "").partition("+")[0] for name in names}
+    lines = [_normal(name) + (f"=={version}" if version else "") for name, version in versions.items()]
+    return sorted(lines, key=str.lower), notes
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+class Imports:
+    """The imports of all steps: at the top, each once, only those that are used."""
+
+    def __init__(self, installed: Container[str]) -> None:
+        self._installed = installed
+        self._nodes: list[ast.Import | ast.ImportFrom] = []
+        self.added: set[str] = set()  # lines that our own code needs
+
+    def taken_from(self, code: str) -> str:
+        """The code without its imports, unless they depend on what was done before them.
+
+        A module of the folder stays: an earlier step may have made it.
+        """
+        settled = _BEFORE_IMPORTS.search(code) is None
+        for node in ast.parse(code).body:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                named = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
+                others = {name.partition(".")[0] for name in named} - sys.stdlib_module_names
+                if not others or (settled and all(module in self._installed for module in others)):
+                    self._nodes.append(node)
+        return re.sub(r"\n{3,}", "\n\n\n", without(code, self._nodes)).strip("\n")
+
+    def text(self, code: str) -> str:
+        """The import lines that the code needs: the standard library's first, then the others."""
+        used = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
+        lines = {line for node in self._nodes for line in _lines(node, used)} | self.added
+        ordered = sorted(lines, key=lambda line: (_rank(line), line.startswith("from"), line))
+        return "\n\n".join("\n".join(group) for _, group in groupby(ordered, _rank))
+
+
+def _lines(node: ast.Import | ast.ImportFrom, used: set[str]) -> list[str]:
+    if isinstance(node, ast.Import):
+        # `import a.b` may be there for what it registers, whether its name is used or not.
+        kept = [alias for alias in node.names if "." in alias.name or (alias.asname or alias.name) in used]
+        return [ast.unparse(ast.Import([alias])) for alias in kept]
+    if node.module == "__future__":
+        return [ast.unparse(node)]
+    names = [alias for alias in node.names if alias.name == "*" or (alias.asname or alias.name) in used]
+    return [ast.unparse(ast.ImportFrom(node.module, names, node.level))] if names else []
+
+
+def _rank(line: str) -> int:
+    module = line.split()[1].partition(".")[0]
+    return 0 if module == "__future__" else 1 if module in sys.stdlib_module_names else 2

@@ -6,7 +6,7 @@ import ast
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -42,9 +42,8 @@ class Step:
     body: list[ast.stmt] = field(default_factory=list)
     names: Names = field(default_factory=Names)
     imports: set[str] = field(default_factory=set)
-    functions: dict[str, Names] = field(default_factory=dict)
-    modules: dict[str, str] = field(default_factory=dict)
-    """Modules that it names, imported by itself or by earlier steps; the same for functions."""
+    functions: dict[str, Names] = field(default_factory=dict)  # that it names, of its own or of earlier steps
+    modules: dict[str, str] = field(default_factory=dict)  # the same
 
     @property
     def failed(self) -> bool:
@@ -65,13 +64,6 @@ class Step:
     def inspections(self) -> list[ast.stmt]:
         """Its statements that only show something."""
         return [node for node in self.body if is_inspection(node, self.functions)]
-
-    @property
-    def only_shows_values(self) -> bool:
-        """Nothing but bare expressions that only look."""
-        return all(isinstance(node, ast.Expr) and not is_show(node) for node in self.inspections) and (
-            len(self.inspections) == len(self.body)
-        )
 
 
 @dataclass
@@ -153,14 +145,11 @@ def is_show(node: ast.stmt) -> bool:
 def throws_result_away(step: Step) -> bool:
     """Whether it calls something for what it does: a function of a module, or an unknown one."""
     for node in (part for statement in step.body for part in ast.walk(statement)):
-        if not (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
-            continue
-        root = root_name(node.value)
-        if only_looks(node.value, step.functions) or root is None:
-            continue
-        known_function = isinstance(node.value.func, ast.Name) and root in step.functions
-        if root in step.modules or (isinstance(node.value.func, ast.Name) and not known_function):
-            return True
+        match node:
+            case ast.Expr(value=ast.Call() as call) if not only_looks(call, step.functions):
+                root = root_name(call)
+                if root in step.modules or (isinstance(call.func, ast.Name) and root not in step.functions):
+                    return True
     return False
 
 
@@ -172,12 +161,9 @@ class Plain:
     """A block as a program can hold it."""
 
     code: str
-    imports: set[str] = field(default_factory=set)
-    """Modules that the translation needs."""
-    installed: list[str] = field(default_factory=list)
-    """What the block installed with pip, as it was written."""
-    dropped: list[str] = field(default_factory=list)
-    """What could not be carried."""
+    imports: set[str] = field(default_factory=set)  # modules that the translation needs
+    installed: list[str] = field(default_factory=list)  # what the block installed with pip, as it was written
+    dropped: list[str] = field(default_factory=list)  # what could not be carried
 
 
 def plain_python(code: str) -> Plain | None:
@@ -191,7 +177,15 @@ def plain_python(code: str) -> Plain | None:
     if tree is None:
         return None
     plain = Plain(code)
-    edits = list(_translations(tree, plain))
+    statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    edits = []
+    for node in ast.walk(tree):
+        match node:
+            case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="get_ipython")), attr=method)):
+                words = [str(part.value) for part in node.args if isinstance(part, ast.Constant)]
+                edits.append(Edit.of(node, _translated(method, words, plain, id(node) in statements)))
+            case ast.Call(func=ast.Name(id="display")):
+                edits.append(Edit.of(node.func, "print"))
     plain.code = edited(code, edits)
     return plain
 
@@ -201,19 +195,6 @@ def parsed(code: str) -> ast.Module | None:
         return ast.parse(code)
     except (SyntaxError, ValueError):
         return None
-
-
-def _translations(tree: ast.Module, plain: Plain) -> Iterator[Edit]:
-    statements = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
-            continue
-        match node.func:
-            case ast.Attribute(value=ast.Call(func=ast.Name(id="get_ipython")), attr=method):
-                words = [part.value for part in node.args if isinstance(part, ast.Constant)]
-                yield Edit.of(node, _translated(method, [str(word) for word in words], plain, id(node) in statements))
-            case ast.Name(id="display"):
-                yield Edit.of(node.func, "print")
 
 
 def _translated(method: str, words: list[str], plain: Plain, whole: bool) -> str:
