@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from interpreter.errors import ExportError
 from interpreter.host.files import confined
@@ -20,7 +20,7 @@ from interpreter.host.processes import exposed_root
 from interpreter.llm.secrets import redacted
 from interpreter.messages import Message
 from interpreter.runtimes import BUILT_IN, Registry, resolve
-from interpreter.session.journal.reader import Block, Entry, Said, ToolCall
+from interpreter.session.journal.reader import Block, Entry, Said, Shown, ToolCall
 from interpreter.sigint import Hold
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 NAME_LENGTH = 40
 TITLE_LENGTH = 80
+_TEXTS = ("text", "code", "arguments")  # of an entry, what can have secrets in it
 _NOTE = re.compile(r"\[redacted: [^\]\n]{1,200}\]")
 
 
@@ -38,14 +39,10 @@ class Conversation:
     entries: Sequence[Entry]
     title: str
     registry: Registry = BUILT_IN
-    path: Path = Path("conversation")
-    """The file that it will be written to."""
-    folder: str = "."
-    """The session's workspace."""
-    installed: Callable[[], Installed] | None = None
-    """Asks the session's Python what it has; a program needs it."""
-    everything: bool = False
-    """For a program: keep all blocks that succeeded, not only those that the result needs."""
+    path: Path = Path("conversation")  # the file that it will be written to
+    folder: str = "."  # the session's workspace
+    installed: Callable[[], Installed] | None = None  # asks the session's Python what it has; a program needs it
+    everything: bool = False  # for a program: keep all blocks that succeeded, not only those that the result needs
 
 
 @dataclass
@@ -55,8 +52,7 @@ class Program:
     text: str
     blocks: int
     kept: int
-    pictures: list[Message] = field(default_factory=list)
-    """What its blocks had drawn."""
+    pictures: list[Message] = field(default_factory=list)  # what its blocks had drawn
 
 
 @dataclass
@@ -64,10 +60,8 @@ class Document:
     """The text of an export, and what belongs to it."""
 
     text: str
-    pictures: dict[str, bytes] = field(default_factory=dict)
-    """Files for the folder of pictures beside it."""
-    notes: list[str] = field(default_factory=list)
-    """What the reader should know about it, in sentences."""
+    pictures: dict[str, bytes] = field(default_factory=dict)  # files for the folder of pictures beside it
+    notes: list[str] = field(default_factory=list)  # what the reader should know about it, in sentences
     program: Program | None = None
 
 
@@ -180,17 +174,14 @@ def without_secrets(entries: Iterable[Entry], values: Mapping[str, str]) -> list
 
     found: list[Entry] = []
     for entry in entries:
-        match entry:
-            case Said():
-                found.append(replace(entry, text=redacted(entry.text, values)[0]))
-            case Block():
-                code = redacted(entry.code, values)[0]
-                found.append(replace(entry, code=code, outputs=tuple(map(clean, entry.outputs))))
-            case ToolCall():
-                arguments = redacted(entry.arguments, values)[0]
-                found.append(replace(entry, arguments=arguments, outputs=tuple(map(clean, entry.outputs))))
-            case _:
-                found.append(replace(entry, message=clean(entry.message)))
+        changed: dict[str, Any] = {
+            name: redacted(getattr(entry, name), values)[0] for name in _TEXTS if hasattr(entry, name)
+        }
+        if isinstance(entry, Block | ToolCall):
+            changed["outputs"] = tuple(map(clean, entry.outputs))
+        elif isinstance(entry, Shown):
+            changed["message"] = clean(entry.message)
+        found.append(replace(entry, **changed))
     return found
 
 
@@ -198,14 +189,10 @@ def texts_of(entries: Iterable[Entry]) -> str:
     """All that the entries say, run and put out, in one text."""
     texts: list[str] = []
     for entry in entries:
-        match entry:
-            case Said():
-                texts.append(entry.text)
-            case Block() | ToolCall():
-                texts.append(entry.code if isinstance(entry, Block) else entry.arguments)
-                texts += [str(each.get("content") or "") for each in entry.outputs if each.get("type") != "image"]
-            case _:
-                texts.append(str(entry.message.get("content") or ""))
+        texts += [getattr(entry, name) for name in _TEXTS if hasattr(entry, name)]
+        outputs = entry.outputs if isinstance(entry, Block | ToolCall) else ()
+        shown = [entry.message] if isinstance(entry, Shown) else outputs
+        texts += [str(each.get("content") or "") for each in shown if each.get("type") != "image"]
     return "\n".join(texts)
 
 

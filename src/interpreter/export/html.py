@@ -48,10 +48,13 @@ class _Writer:
     """Turns entries into HTML with one Markdown reader and one highlighter."""
 
     def __init__(self, registry: Registry) -> None:
+        from markdown_it import MarkdownIt
         from pygments.formatters import HtmlFormatter
 
         self._registry = registry
-        self._markdown = _markdown_reader()
+        # Without raw HTML; pictures from elsewhere become links.
+        self._markdown: Any = MarkdownIt("commonmark", {"html": False}).enable("table").enable("strikethrough")
+        self._markdown.add_render_rule("image", _image)
         self._formatter: Any = HtmlFormatter(nowrap=True)
         self._figures = 0
 
@@ -128,15 +131,6 @@ def _frame(html: str) -> str:
     height = _MOST_HEIGHT if lively else min(max(rows * _ROW_HEIGHT + 40, _LEAST_HEIGHT), _MOST_HEIGHT)
     inside = f"<!doctype html><style>{_template('frame.css')}</style>{html}"
     return f'<iframe sandbox="allow-scripts" style="height: {height}px" srcdoc="{escape(inside)}"></iframe>'
-
-
-def _markdown_reader() -> Any:
-    """Markdown without raw HTML; pictures from elsewhere become links."""
-    from markdown_it import MarkdownIt
-
-    reader = MarkdownIt("commonmark", {"html": False}).enable("table").enable("strikethrough")
-    reader.add_render_rule("image", _image)
-    return reader
 
 
 def _image(self: Any, tokens: Sequence[Any], index: int, options: Any, env: Any) -> str:

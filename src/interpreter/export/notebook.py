@@ -52,19 +52,16 @@ class _Writing:
 
     def __init__(self, entries: Sequence[Entry], registry: Registry) -> None:
         self._entries, self._registry = entries, registry
-        self._setups = self._needed_setups()
         self._earlier: dict[str, list[str]] = {}  # by language, the code of the cells so far
         self._count = 0
-
-    def _needed_setups(self) -> dict[str, Setup]:
         codes: dict[type[BaseLanguage], list[str]] = {}
-        for entry in self._entries:
+        for entry in entries:
             if isinstance(entry, Block) and self._is_cell(entry):
-                codes.setdefault(self._registry.describe(entry.language), []).append(entry.code)
-        found = {
-            language.name: resolve(language.cell_setup)(code) for language, code in codes.items() if language.cell_setup
-        }
-        return {name: setup for name, setup in found.items() if setup is not None}
+                codes.setdefault(registry.describe(entry.language), []).append(entry.code)
+        self._setups: dict[str, Setup] = {}
+        for language, code in codes.items():
+            if language.cell_setup and (setup := resolve(language.cell_setup)(code)) is not None:
+                self._setups[language.name] = setup
 
     def cells(self) -> Iterator[Cell]:
         for setup in self._setups.values():
@@ -80,8 +77,11 @@ class _Writing:
                     yield _shown(entry)
                 case Block() if self._is_cell(entry):
                     yield self._code(entry)
-                case Block():
-                    yield _written_down(entry, self._registry.canonical(entry.language))
+                case Block():  # it did not run, or would not end well if it ran again
+                    language = self._registry.canonical(entry.language)
+                    reason = why_not(entry) or f"A notebook cannot run {language}"
+                    note = f"*{reason}: it is written down here, and not a cell.*"
+                    yield _markdown("\n\n".join([note, fenced(entry.code, language), *_printed(entry)]))
                 case ToolCall():
                     yield _markdown("\n\n".join([fenced(str(entry), ""), *_printed(entry)]))
 
@@ -91,19 +91,17 @@ class _Writing:
 
     def _code(self, block: Block) -> Cell:
         self._count += 1
-        cell = _code_cell(self._source(block), [_output(output) for output in outputs_of(block.outputs)], self._count)
+        language = self._registry.describe(block.language)
+        source = block.code
+        if language.name in self._setups:
+            source = f"{self._setups[language.name].magic}\n{source}"
+        elif language.cell_magic:
+            alone = language.cell_setup is not None  # it looked at all blocks, and none needs another
+            source = f"{language.cell_magic}\n{source if alone else self._with_earlier(block, language)}"
+        cell = _code_cell(source, [_output(output) for output in outputs_of(block.outputs)], self._count)
         if not block.succeeded:
             cell["metadata"]["tags"] = ["raises-exception"]  # so that running all goes on, as the session did
         return cell
-
-    def _source(self, block: Block) -> str:
-        language = self._registry.describe(block.language)
-        if not language.cell_magic:
-            return block.code
-        if language.name in self._setups:
-            return f"{self._setups[language.name].magic}\n{block.code}"
-        alone = language.cell_setup is not None  # it looked at all blocks, and none needs another
-        return f"{language.cell_magic}\n{block.code if alone else self._with_earlier(block, language)}"
 
     def _with_earlier(self, block: Block, language: type[BaseLanguage]) -> str:
         """Such cells have a process each, so one that uses earlier names begins with the code that made them."""
@@ -111,7 +109,8 @@ class _Writing:
         wanted = block.code
         cells = self._earlier.setdefault(language.name, [])
         for earlier in reversed(cells):
-            names = _defined_in(earlier, language)
+            defined = re.finditer(language.definitions or r"(?!)", earlier, re.MULTILINE)
+            names = [found[found.lastindex or 0] for found in defined]
             if any(re.search(rf"(?<![\w$.]){re.escape(name)}(?![\w$])", wanted) for name in names):
                 needed.insert(0, earlier)
                 wanted += earlier
@@ -123,19 +122,6 @@ class _Writing:
             f"{language.comment} {words}" for words in ("From the blocks before, which this one needs:", "This block:")
         )
         return "\n".join([above, *needed, here, block.code])
-
-
-def _defined_in(code: str, language: type[BaseLanguage]) -> Iterator[str]:
-    """The names that a block leaves for later ones."""
-    for found in re.finditer(language.definitions or r"(?!)", code, re.MULTILINE):
-        yield found[found.lastindex or 0]
-
-
-def _written_down(block: Block, language: str) -> Cell:
-    """A block that is no cell, since it did not run, or would not end well if it ran again."""
-    reason = why_not(block) or f"A notebook cannot run {language}"
-    parts = [f"*{reason}: it is written down here, and not a cell.*", fenced(block.code, language)]
-    return _markdown("\n\n".join([*parts, *_printed(block)]))
 
 
 def _printed(of: Block | ToolCall) -> list[str]:

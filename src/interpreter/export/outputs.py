@@ -108,21 +108,11 @@ def _shortened(printed: Text, richer: Output) -> list[Output]:
     if _OBJECT.fullmatch(lines[-1].strip()):
         lines = lines[:-1]
     elif isinstance(richer, Page):
-        lines = lines[: _where_table_begins(lines, _words(richer.html))]
+        # The last lines go if they say exactly the words of the table.
+        words = _SHAPE.sub("", html.unescape(_TAG.sub(" ", _STYLE.sub(" ", richer.html)))).split()
+        kept, said = list(lines), list[str]()
+        while kept and len(said) < len(words):
+            said = _SHAPE.sub("", kept.pop()).split() + said
+        lines = kept if words and said == words else lines
     rest = "\n".join(lines)
     return [Text(rest + "\n")] if rest.strip() else []
-
-
-def _where_table_begins(lines: list[str], words: list[str]) -> int:
-    """The first of the last lines that say exactly these words; past the end if they say something else."""
-    said: list[str] = []
-    for at in range(len(lines) - 1, -1, -1):
-        said = _SHAPE.sub("", lines[at]).split() + said
-        if len(said) >= len(words):
-            return at if words and said == words else len(lines)
-    return len(lines)
-
-
-def _words(source: str) -> list[str]:
-    text = html.unescape(_TAG.sub(" ", _STYLE.sub(" ", source)))
-    return _SHAPE.sub("", text).split()

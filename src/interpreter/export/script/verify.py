@@ -27,8 +27,7 @@ from interpreter.sandbox.sandbox import Sandbox
 MAX_BYTES = 500_000_000
 MAX_FILES = 10_000
 TIMEOUT = 600.0
-NEAR = 2.0
-"""The mean difference of two pictures, in steps of 255, up to which they count as the same."""
+NEAR = 2.0  # the mean difference of two pictures, in steps of 255, up to which they count as the same
 _TAIL = 2000
 _PIECE = 1024 * 1024
 _NOT_COPIED = frozenset({".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".ipynb_checkpoints"})
@@ -39,17 +38,14 @@ _TEMPLATES = Path(__file__).parent.parent / "templates"
 class Report:
     """What the run showed."""
 
-    exit_code: int | None
-    """None if it took too long."""
+    exit_code: int | None  # None if it took too long
     output: str = ""
     same: list[str] = field(default_factory=list)
     different: list[str] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)
-    """What could not be compared, with the reason."""
+    unknown: list[str] = field(default_factory=list)  # what could not be compared, with the reason
+    # For each picture of the session: empty if the program drew it again, else what is different.
     pictures: list[str] = field(default_factory=list)
-    """For each picture of the session: empty if the program drew it again, else what is different."""
-    needed_results: bool = False
-    """It ran only with the files there that the session had made or changed."""
+    needed_results: bool = False  # it ran only with the files there that the session had made or changed
 
     @property
     def ran(self) -> bool:
@@ -81,11 +77,10 @@ class Verification:
     python: str
     folder: Path
     pictures: Sequence[Message] = ()
+    # When the session began, if that is known: files written later are its results, and not given to the program.
     since: float | None = None
-    """When the session began, if that is known: files written later are its results, and not given to the program."""
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    containment: Containment | None = None
-    """The session's sandbox."""
+    containment: Containment | None = None  # the session's sandbox
 
     def run(self) -> Report:
         """Try without the session's results; if that fails, with them, which the report notes."""
