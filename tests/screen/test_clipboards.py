@@ -95,3 +95,12 @@ def test_a_long_text_leaves_the_clipboard_as_it_was(desktop: Desktop, computer: 
     computer.keyboard.press("ctrl+s")
     desktop.until(lambda: file.read_text().rstrip("\n") == "long " * 400, "the text to be saved")
     assert xclip(desktop, "-t", "text/html") == b"<b>precious</b>"
+
+
+def test_a_module_in_the_workspace_is_not_run_by_a_copy(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
+    """The process that holds the clipboard is the host's, and the folder that we are in may be the workspace."""
+    for name in ("base64", "json", "Xlib"):
+        Path(f"{name}.py").write_text(f"open({str(tmp_path / 'escaped')!r}, 'w')\n")
+    computer.clipboard.copy("harmless")
+    assert computer.clipboard.view() == "harmless"
+    assert not (tmp_path / "escaped").exists()

@@ -22,7 +22,7 @@ from interpreter.computer_api.accounts import (
     reaching,
 )
 from interpreter.errors import ComputerError
-from interpreter.host.files import Folder
+from interpreter.host.files import read_unlinked, unlinked
 
 if TYPE_CHECKING:
     import httpx
@@ -115,7 +115,9 @@ class LocalCollection:
         if self.path.is_file():
             _write(self.path, "")
         else:
-            Path(item.place).unlink()
+            folder, name = unlinked(Path(item.place))
+            with folder:
+                folder.unlink(name)
 
     def _check_unchanged(self, item: Item) -> None:
         if _read(Path(item.place)) != item.text:
@@ -136,7 +138,7 @@ def local_collections(account: Account, kind: Kind) -> list[LocalCollection]:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_bytes().decode("utf-8-sig")
+        return read_unlinked(file).decode("utf-8-sig")
     except (OSError, UnicodeError) as error:
         raise ComputerError(f"{file} cannot be read: {error}") from None
 
@@ -144,9 +146,9 @@ def _read(file: Path) -> str:
 def _write(file: Path, text: str) -> None:
     """Write the whole file or nothing, with the permissions that it had."""
     try:
-        with Folder(file.parent) as folder:
-            permissions = None if folder.exists(file.name) else 0o600
-            folder.write_bytes(file.name, text.encode("utf-8"), permissions)
+        folder, name = unlinked(file)
+        with folder:
+            folder.write_bytes(name, text.encode("utf-8"), None if folder.exists(name) else 0o600)
     except OSError as error:
         raise ComputerError(f"{file} cannot be written: {error.strerror}") from None
 

@@ -22,7 +22,7 @@ from interpreter.computer_api.platforms import (
 )
 from interpreter.computer_api.tool import Tool, acts
 from interpreter.errors import ComputerError
-from interpreter.host.processes import run, which
+from interpreter.host.processes import is_exposed, run, which
 
 _LONGEST_NOTIFICATION = 200
 _TITLE = "Open Interpreter"
@@ -183,7 +183,8 @@ def _entries() -> Iterator[tuple[Application, list[str]]]:
     files: dict[str, Path] = {}
     for folder in (home, *shared.split(":")):
         for file in sorted(Path(folder, "applications").glob("**/*.desktop")):
-            files.setdefault(file.name, file)
+            if not is_exposed(str(file)):  # else its command would be that of code in a sandbox
+                files.setdefault(file.name, file)
     for file in files.values():
         parser = configparser.RawConfigParser(strict=False, interpolation=None, delimiters=("=",))
         try:

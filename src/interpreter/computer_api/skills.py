@@ -6,7 +6,6 @@ import ast
 import keyword
 import os
 import re
-import tempfile
 import textwrap
 from dataclasses import dataclass
 from dataclasses import replace as with_changes
@@ -20,6 +19,8 @@ from interpreter.computer_api.files.work.docstrings import Definition, defined_i
 from interpreter.computer_api.tool import Tool
 from interpreter.config.homes import our_folder
 from interpreter.errors import ComputerError
+from interpreter.host.files import unlinked
+from interpreter.host.processes import is_exposed
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
@@ -157,13 +158,13 @@ class Skills(Tool):
     def _keep(self, name: str, source: str) -> dict[str, Any]:
         """Write the file; an existing one is replaced."""
         self._check_keeping(name, replace=True)
-        folder = Path(self.path)
-        folder.mkdir(parents=True, exist_ok=True)
-        descriptor, passing = tempfile.mkstemp(".passing", dir=folder)
-        with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(source)
-        os.replace(passing, folder / f"{name}.py")
-        return {"name": name, "path": str(folder / f"{name}.py")}
+        file = Path(self.path, f"{name}.py")
+        folder, place = unlinked(file)
+        with folder:
+            if "/" in place:
+                folder.mkdir(place.rpartition("/")[0], parents=True, exist_ok=True)
+            folder.write_bytes(place, source.encode("utf-8"))
+        return {"name": name, "path": str(file)}
 
     def _check_keeping(self, name: str, replace: bool) -> None:
         if not self.computer.save_skills:
@@ -206,9 +207,7 @@ class Skills(Tool):
 
     def _text(self, path: Path) -> str:
         """A file's text; one that code in a sandbox may have written is read from inside the sandbox."""
-        workspace = self._workspace()
-        real = Path(os.path.realpath(path.parent)).is_relative_to(os.path.realpath(workspace))
-        if real or path.is_relative_to(workspace):  # a link in the workspace may lead out of it
+        if is_exposed(str(path)):
             return str(do(self.computer, "texts", "whole", path=str(path)))
         return path.read_text("utf-8", "replace")
 

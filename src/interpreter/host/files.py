@@ -15,10 +15,12 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from interpreter.host import processes
 from interpreter.host.processes import exposed_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
     from types import TracebackType
 
 CONFINED = os.open in os.supports_dir_fd
@@ -311,6 +313,25 @@ def _named(path: str | os.PathLike[str]) -> tuple[Folder, str]:
     # Where code cannot write, links are the user's own.
     full = os.path.abspath(path)
     return confined(full if exposed_root(full) else os.path.realpath(full))
+
+
+def unlinked(path: Path) -> tuple[Folder, str]:
+    """A folder and the name in it for a path that may lie where sandboxed code can write: no link there is followed.
+
+    Elsewhere, the user's own links in the way to it are.
+    """
+    exposed = [each for each in (path, *path.parents) if processes.is_exposed(str(each))]
+    base = exposed[-1] if exposed else next(each for each in path.parents if each.is_dir())
+    return Folder(base), path.relative_to(base).as_posix()
+
+
+def read_unlinked(path: Path) -> bytes:
+    """The content of a file; where sandboxed code can write, a link is not followed and raises OSError."""
+    if not processes.is_exposed(str(path)):
+        return path.read_bytes()
+    folder, name = unlinked(path)
+    with folder:
+        return folder.read_bytes(name)
 
 
 # -- resolving ---------------------------------------------------------------------------------------------------

@@ -1,0 +1,138 @@
+"""What code in a sandbox writes does not lead the host astray: planted programs, menu entries and links."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpreter import OpenInterpreter
+from interpreter.computer_api.accounts import AccountError
+from interpreter.computer_api.desktop import NoApplication, find_application
+from interpreter.errors import ComputerError, SandboxUnavailableError
+
+SECRET = "BEGIN:VCALENDAR\nprivate words\nEND:VCALENDAR\n"
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    (tmp_path / "work").mkdir()
+    return tmp_path / "work"
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Path:
+    """A folder outside the workspace that the sandbox may write to."""
+    (tmp_path / "shared").mkdir()
+    return tmp_path / "shared"
+
+
+@pytest.fixture
+def computer(work: Path, shared: Path, no_strays: None) -> Iterator[Any]:
+    made = OpenInterpreter(sandbox="workspace", workspace=str(work), sandbox_paths=[f"{shared}:rw"])
+    try:
+        made.computer.runtimes.apply_sandbox()
+    except SandboxUnavailableError as error:
+        pytest.skip(str(error))
+    yield made.computer
+    made.computer.terminate()
+
+
+def said(computer: Any, code: str) -> str:
+    return "".join(str(each["content"]) for each in computer.run("python", code))
+
+
+def planted(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    file.chmod(0o755)
+
+
+def test_a_program_in_the_workspace_is_not_run(
+    computer: Any, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", f"{work / 'bin'}:{os.environ['PATH']}")
+    monkeypatch.delenv("DBUS_SESSION_BUS_ADDRESS", raising=False)
+    for name in ("notify-send", "show-password"):
+        planted(work / "bin" / name, f"#!/bin/sh\necho run > {tmp_path}/escaped\necho secret\n")
+    computer.os.notify("Hello")
+    computer.mail_account = {"imap": "localhost", "user": "me", "password_command": "show-password"}
+    with pytest.raises(AccountError, match="cannot be run"):
+        computer.mail.get()
+    assert not (tmp_path / "escaped").exists()
+
+
+def test_an_entry_of_the_menu_that_code_can_write_is_not_started(
+    computer: Any, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(work / "share"))
+    monkeypatch.setenv("XDG_DATA_DIRS", str(tmp_path / "system"))
+    entry = "[Desktop Entry]\nType=Application\nName={0}\nExec=sh -c 'echo {0}'\n"
+    planted(work / "share" / "applications" / "planted.desktop", entry.format("Planted Notes"))
+    planted(tmp_path / "system" / "applications" / "real.desktop", entry.format("Real Notes"))
+    (tmp_path / "system" / "applications" / "linked.desktop").symlink_to(work / "share/applications/planted.desktop")
+    assert find_application("real notes").command == ("sh", "-c", "echo Real Notes")
+    with pytest.raises(NoApplication):
+        find_application("Planted Notes")
+
+
+def test_a_link_for_the_folder_of_skills_is_not_written_through(computer: Any, work: Path, home: Path) -> None:
+    (home / "startup").mkdir()
+    computer.skills.path = "own"
+    said(computer, f"import os; os.symlink({str(home / 'startup')!r}, 'own')")
+    computer.skills.new_skill.name = "Tidy up"
+    computer.skills.new_skill.add_step("Look around", "print(1)")
+    with pytest.raises(OSError, match="own"):
+        computer.skills.new_skill.save()
+    assert not list((home / "startup").iterdir())
+    said(computer, "os.unlink('own')")
+    assert computer.skills.new_skill.save()["path"] == str(work / "own" / "tidy_up.py")
+    assert (work / "own" / "tidy_up.py").exists()
+
+
+def test_links_in_any_folder_that_code_can_write_lead_to_no_secret(computer: Any, shared: Path, home: Path) -> None:
+    (home / "secret.py").write_text("def secret(): 'private words'")
+    computer.skills.path = str(shared)
+    said(computer, f"import os; os.symlink({str(home / 'secret.py')!r}, {str(shared / 'secret.py')!r})")
+    assert "private" not in said(computer, "print(computer.skills.read('secret'))")
+
+
+@pytest.mark.parametrize("place", ["work", "shared"])
+def test_links_among_calendars_lead_to_no_secret(computer: Any, place: str, home: Path, request: Any) -> None:
+    folder = request.getfixturevalue(place) / "calendars"
+    (folder / "Work").mkdir(parents=True)
+    (home / "hidden").mkdir()
+    for file in (home / "secret", home / "hidden" / "secret.ics"):
+        file.write_text(SECRET)
+    computer.calendar_account = {"path": str(folder)}
+    (folder / "Work" / "own.ics").write_text(SECRET)
+    with pytest.raises(ComputerError, match="private words"):  # errors show what they are about
+        computer.calendar.get_events("2026-11-16")
+    (folder / "Work" / "own.ics").unlink()
+    (folder / "Work" / "a.ics").symlink_to(home / "secret")
+    with pytest.raises(ComputerError) as caught:
+        computer.calendar.get_events("2026-11-16")
+    assert "private" not in str(caught.value) and "cannot be read" in str(caught.value)
+    (folder / "Work" / "a.ics").unlink()
+    (folder / "Home").symlink_to(home / "hidden")
+    with pytest.raises(ComputerError) as caught:
+        computer.calendar.get_events("2026-11-16")
+    assert "private" not in str(caught.value)
+
+
+def test_without_a_sandbox_the_user_s_own_links_work(tmp_path: Path) -> None:
+    made = OpenInterpreter(workspace=str(tmp_path))
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "kept.py").write_text("def kept():\n    return 'mine'\n")
+    (tmp_path / "own").symlink_to(tmp_path / "real")
+    (tmp_path / "note.txt").symlink_to(tmp_path / "real" / "kept.py")
+    made.computer.skills.path = "own"
+    assert "mine" in made.computer.skills.read("kept") and "mine" in made.computer.files.read("note.txt")
+    made.computer.skills.new_skill.name = "Tidy up"
+    made.computer.skills.new_skill.add_step("Look around", "print(1)")
+    made.computer.skills.new_skill.save()
+    assert (tmp_path / "real" / "tidy_up.py").exists()
+    made.computer.terminate()
