@@ -161,7 +161,7 @@ class ModelUnreachableError(ModelError):
 
 
 class ModelTimeoutError(ModelError):
-    """The server accepted the request and then sent nothing for too long."""
+    """The server accepted the request and then sent nothing of a reply for too long, or took too long in all."""
 
     reason = "no answer"
     retryable = True
@@ -176,6 +176,10 @@ class BrokenStreamError(ModelError):
 
 class ReplyCutError(ModelError):
     """The reply reached its limit in the middle of a block, so the block is not whole."""
+
+
+class ReplyTooLargeError(ModelError):
+    """The reply, or a part of it, is larger than any model's, and was cut off."""
 
 
 class RepeatingReplyError(ModelError):

@@ -394,8 +394,13 @@ class LlmSettings(SettingsGroup):
         ASKING, default=None, flag="--api_version", short="-av",
     )
     timeout: float = setting(
-        "Longest silence of the model server, in seconds, before it counts as lost.",
+        "Longest silence of the model server, in seconds, before it counts as lost. Only words and calls of the model "
+        "end a silence, not keep-alive bytes.",
         ASKING, default=600, minimum=0.001, flag="--llm_timeout",
+    )
+    reply_timeout: float = setting(
+        "Longest time for one whole reply, in seconds.",
+        ASKING, default=21600, minimum=0.001,
     )
     connect_timeout: float = setting(
         "How many seconds the model server has to take the connection.",

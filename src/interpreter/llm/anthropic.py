@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from interpreter.llm.computer_use import TOOL, Screen, as_call, code_of, kind_of, screen_in
-from interpreter.llm.http import ReplyReader, Sent, arguments_chunk, call_chunk, delta_chunk
+from interpreter.llm.http import ReplyReader, Sent, arguments_chunk, call_chunk, delta_chunk, loads
 from interpreter.llm.kept_replies import KeptReplies, Parts, Prefix, call_part, joined_parts, turns, without_system
 from interpreter.llm.providers import Endpoint, matches
 from interpreter.tools import EXECUTE
@@ -350,7 +350,7 @@ class _OpenBlock:
             case "tool_use":
                 if arguments is not None:
                     try:
-                        block["input"] = json.loads(arguments)
+                        block["input"] = loads(arguments)
                     except ValueError:
                         return None
                 return block if isinstance(block.get("input"), dict) else None

@@ -9,6 +9,7 @@ import contextlib
 import json
 import random
 import ssl
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,7 @@ from interpreter.errors import (
     QuotaExceededError,
     RateLimitedError,
     ReplyDeclinedError,
+    ReplyTooLargeError,
     RequestRefusedError,
     UnknownModelError,
     WrongKeyError,
@@ -62,7 +64,7 @@ def read_failure(status: int, headers: Mapping[str, str], body: bytes) -> Failur
     """The failure in a response with an error status."""
     try:
         return failure_of(json.loads(body), status, headers)
-    except ValueError:
+    except MALFORMED:
         is_page = "html" in headers.get("content-type", "")
         return Failure(status, detail="" if is_page else _short(body.decode("utf-8", "replace")), headers=headers)
 
@@ -92,6 +94,21 @@ def failure_of(data: Any, status: int | None = None, headers: Mapping[str, str] 
     return Failure(status, frozenset(codes), frozenset(params), _short(words), True, headers or {}, window)
 
 
+# What a reader raises when a reply is not of the shape that it should have.
+MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError, zlib.error)
+
+
+def malformed(server: str, error: Exception) -> NotAStreamError:
+    """The error for a reply that can't be read."""
+    why = f"{type(error).__name__}: {_short(str(error), 100)}"
+    return NotAStreamError(f"{server} sent a malformed reply ({why}). Try again, or use another model or server.")
+
+
+def too_large(what: str) -> ReplyTooLargeError:
+    """The error for a reply that is too large."""
+    return ReplyTooLargeError(f"The model's reply has {what}, so it was cut off. Try again, or use another model.")
+
+
 _LATER = "Try again later, or use another model."
 _CHECK_BASE = "Check --api_base (in Python: interpreter.llm.api_base); most addresses end in /v1."
 
@@ -116,7 +133,7 @@ def _kind_and_words(failure: Failure, endpoint: Endpoint) -> tuple[type[ModelErr
     wants_key = status in (401, 403) or codes & _KEY
     is_overloaded = status >= 500 if status is not None else codes & _OVERLOADED
     is_elsewhere = status is not None and (status < 400 or status in (404, 405))
-    moved = failure.headers.get("location")
+    moved = _short(failure.headers.get("location", ""))
     # The first row that applies counts.
     rows: tuple[tuple[object, type[ModelError], str], ...] = (
         (

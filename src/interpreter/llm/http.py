@@ -10,7 +10,9 @@ import json
 import socket
 import ssl
 import threading
+import time
 import weakref
+import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -26,7 +28,16 @@ from interpreter.errors import (
     WrongKeyError,
 )
 from interpreter.llm.computer_use import Screen, kind_of, screen_in
-from interpreter.llm.failures import error_for, failure_of, not_a_stream, read_failure, unreachable
+from interpreter.llm.failures import (
+    MALFORMED,
+    error_for,
+    failure_of,
+    malformed,
+    not_a_stream,
+    read_failure,
+    too_large,
+    unreachable,
+)
 from interpreter.llm.providers import Endpoint
 from interpreter.version import __version__
 
@@ -42,7 +53,13 @@ _HEADERS = {
     "Accept-Encoding": "identity",  # a compressed stream comes late and in lumps
     "User-Agent": f"open-interpreter/{__version__}",
 }
-_ENOUGH = 7  # bytes of the body, to see what it is
+_ENOUGH = 7  # bytes of the body, to see what it is ...
+_MOST_SPACE = 65536  # ... behind no more space than this
+LARGEST_EVENT = 4 * 1024 * 1024  # bytes of one event or line
+LARGEST_ANSWER = 32 * 1024 * 1024  # of an answer that is not streamed
+_LARGEST_REPLY = 256 * 1024 * 1024  # of a stream; a token comes with hundreds of bytes around it
+_LARGEST_FAILURE = 256 * 1024  # as much of an error is read
+_DEEPEST = 200  # JSON that is nested deeper can't be sent back
 _BOM = b"\xef\xbb\xbf"
 DONE = b"[DONE]"  # the end mark of Chat Completions
 _EVENT_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
@@ -113,9 +130,12 @@ class Connections:
         endpoint: Endpoint,
         params: Mapping[str, Any],
         cancelled: threading.Event,
-        timeouts: tuple[float, float],
+        timeouts: tuple[float, float, float],
     ) -> Iterator[dict[str, Any]]:
-        """The chunks of the reply as they arrive, or a typed error. Ends silently when cancelled."""
+        """The chunks of the reply as they arrive, or a typed error. Ends silently when cancelled.
+
+        `timeouts`: for a silence, for connecting, and for the whole reply.
+        """
         screen = screen_in(params.get("tools"))
         kind = kind_of(endpoint.wire, endpoint.model) if screen is not None else None
         if kind is not None and kind.beta:
@@ -125,12 +145,15 @@ class Connections:
             asked = replace(endpoint, objects_to=(*endpoint.objects_to, *known))
             sent = Sent(asked, wire_format.body(asked, params), screen, params["messages"])
             try:
-                with self._open(sent, wire_format.path, cancelled, timeouts) as response:
-                    for chunk in _answer(response, sent, wire_format):
+                with self._open(sent, wire_format.path, cancelled, timeouts) as arriving:
+                    for chunk in _answer(arriving, sent, wire_format):
                         if cancelled.is_set():
                             return
+                        arriving.note_progress(chunk)
                         yield chunk
                 return
+            except MALFORMED as error:
+                raise malformed(f"The server at {endpoint.base_url}", error) from error
             except ModelError as error:
                 if cancelled.is_set():
                     return
@@ -147,8 +170,8 @@ class Connections:
 
     @contextlib.contextmanager
     def _open(
-        self, sent: Sent, path: str, cancelled: threading.Event, timeouts: tuple[float, float]
-    ) -> Iterator[httpx.Response]:
+        self, sent: Sent, path: str, cancelled: threading.Event, timeouts: tuple[float, float, float]
+    ) -> Iterator[_Arriving]:
         import httpx
 
         endpoint = sent.endpoint
@@ -159,7 +182,8 @@ class Connections:
             if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
                 self.watch(info["return_value"].get_extra_info("socket"), cancelled)
 
-        silence, connecting = timeouts
+        silence, connecting, total = timeouts
+        ends = time.monotonic() + total
         content = json.dumps(sent.body, ensure_ascii=False).encode("utf-8", "replace")
         where = endpoint.base_url
         try:
@@ -170,23 +194,24 @@ class Connections:
                 params=dict(endpoint.query) or None,
                 headers={**_HEADERS, **endpoint.headers},
                 content=content,
-                timeout=httpx.Timeout(silence, connect=connecting, pool=None),
+                timeout=httpx.Timeout(min(silence, total), connect=connecting, pool=None),
                 extensions={"trace": note_socket},
             )
-            with contextlib.closing(self._send(partial(client.send, request, stream=True), cancelled)) as response:
-                yield response
+            send = partial(client.send, request, stream=True)
+            longest = min(connecting + silence, total)
+            with contextlib.closing(self._send(send, cancelled, longest)) as response:
+                yield _Arriving(response, where, silence, ends)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
             raise unreachable(endpoint, error) from error
-        except httpx.TimeoutException as error:
-            words = f"The server at {where} kept silent for too long. Try again, or raise the setting llm.timeout."
-            raise ModelTimeoutError(words) from error
+        except (httpx.TimeoutException, TimeoutError) as error:
+            raise _silent(where) from error
         except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
             words = f"{where!r} is not an address of a server. Set api_base to one, such as http://localhost:8000/v1."
             raise NotAStreamError(words) from error
         except httpx.HTTPError as error:
             raise BrokenStreamError(f"The connection to {where} broke off ({error}). Try again.") from error
 
-    def _send(self, send: Callable[[], httpx.Response], cancelled: threading.Event) -> httpx.Response:
+    def _send(self, send: Callable[[], httpx.Response], cancelled: threading.Event, longest: float) -> httpx.Response:
         """The beginning of the reply, or an error as soon as the request is cut off.
 
         It is sent in a separate thread, because looking up a name or connecting can't be interrupted.
@@ -213,13 +238,14 @@ class Connections:
             answered.cancel()
         threading.Thread(target=run, name="request", daemon=True).start()
         try:
-            return answered.result()
+            return answered.result(longest)
         except CancelledError as error:
             raise BrokenStreamError("The request was given up.") from error
         except (KeyboardInterrupt, SystemExit):
             self.cut()  # or its thread keeps waiting
             raise
         finally:
+            answered.cancel()  # its thread may still wait for the end of the headers
             self._sendings.discard(answered)
 
     def client(self, endpoint: Endpoint) -> httpx.Client:
@@ -268,17 +294,76 @@ def _adapt(known: set[str], error: RequestRefusedError, sent: Sent, wire_format:
     return bool(new)
 
 
-def _answer(response: httpx.Response, sent: Sent, wire_format: WireFormat) -> Iterator[dict[str, Any]]:
-    endpoint = sent.endpoint
+class _Arriving:
+    """A response and its bytes as they arrive, within the limits of its size and time."""
+
+    def __init__(self, response: httpx.Response, where: str, silence: float, ends: float) -> None:
+        self.response = response
+        self._where, self._silence, self._ends = where, silence, ends
+        self._silent_at = time.monotonic() + silence
+
+    def note_progress(self, chunk: dict[str, Any]) -> None:
+        """Something of the reply has come: a silence begins anew, unless the chunk is empty."""
+        if any(any((choice.get("delta") or {}).values()) for choice in chunk.get("choices") or ()):
+            self._silent_at = time.monotonic() + self._silence
+
+    def __iter__(self) -> Iterator[bytes]:
+        coding = self.response.headers.get("content-encoding", "identity").lower()
+        if coding not in ("identity", "gzip", "deflate"):
+            raise NotAStreamError(f"The server at {self._where} compressed its reply as {coding!r}, unasked.")
+        size = 0
+        pieces = self.response.iter_raw()
+        for piece in pieces if coding == "identity" else _inflated(pieces):
+            size += len(piece)
+            now = time.monotonic()
+            if now > self._silent_at:
+                raise _silent(self._where)
+            if now > self._ends:
+                words = f"The reply of the server at {self._where} took too long. Raise the setting llm.reply_timeout."
+                raise ModelTimeoutError(words)
+            if size > _LARGEST_REPLY:
+                raise too_large(f"more than {_LARGEST_REPLY:,} bytes")
+            yield piece
+
+
+def _silent(where: str) -> ModelTimeoutError:
+    words = f"The server at {where} kept silent for too long. Try again, or raise the setting llm.timeout."
+    return ModelTimeoutError(words)
+
+
+def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The bytes that were compressed, a little at a time, whatever they unfold to."""
+    inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)
+    for piece in pieces:
+        while piece:
+            yield inflate.decompress(piece, LARGEST_EVENT // 64)
+            piece = inflate.unconsumed_tail
+
+
+def _joined(pieces: Iterable[bytes], most: int, cuts: bool = False) -> bytes:
+    """All pieces as one; if they are too large, their beginning or an error."""
+    held = bytearray()
+    for piece in pieces:
+        held += piece
+        if len(held) > most:
+            if cuts:
+                break
+            raise too_large(f"more than {most:,} bytes")
+    return bytes(held)
+
+
+def _answer(arriving: _Arriving, sent: Sent, wire_format: WireFormat) -> Iterator[dict[str, Any]]:
+    endpoint, response, pieces = sent.endpoint, arriving.response, iter(arriving)
     if not response.is_success:
-        response.read()
-        raise error_for(read_failure(response.status_code, response.headers, response.content), endpoint)
-    pieces = response.iter_raw() if "content-encoding" not in response.headers else response.iter_bytes()
+        body = _joined(pieces, _LARGEST_FAILURE, cuts=True)
+        raise error_for(read_failure(response.status_code, response.headers, body), endpoint)
     first = b""
     for piece in pieces:
         first += piece
         if len(first.strip()) >= _ENOUGH:
             break
+        if len(first) > _MOST_SPACE:
+            raise too_large("nothing but space")
     begins = first.removeprefix(_BOM).lstrip()
     kind = response.headers.get("content-type", "")
     is_lines = kind.startswith("application/x-ndjson")
@@ -287,14 +372,14 @@ def _answer(response: httpx.Response, sent: Sent, wire_format: WireFormat) -> It
     chunks: Iterable[dict[str, Any]]
     if begins.startswith((b"{", b"[")) and not is_lines:
         try:
-            answer = json.loads(b"".join(chain([first], pieces)))
+            answer = loads(_joined(chain([first], pieces), LARGEST_ANSWER))
             if not isinstance(answer, dict) or answer.get("error"):
                 raise error_for(failure_of(answer), endpoint)
             chunks = reader.read_whole(answer)
-        except (ValueError, KeyError, IndexError, TypeError) as error:
+        except MALFORMED as error:
             raise not_a_stream(endpoint, kind) from error
     elif is_lines or begins.startswith(_EVENT_FIELDS):
-        chunks = read_events((_lines if is_lines else event_data)(chain([first], pieces)), reader)
+        chunks = read_events((json_lines if is_lines else event_data)(chain([first], pieces)), reader)
     elif not begins:
         raise BrokenStreamError(f"The server at {endpoint.base_url} sent an empty reply. Try again.")
     else:
@@ -319,13 +404,18 @@ def read_events(events: Iterable[bytes], reader: ReplyReader) -> Iterator[dict[s
     reader.finish()
 
 
-def _lines(pieces: Iterator[bytes]) -> Iterator[bytes]:
-    rest = b""
-    for piece in pieces:
-        *lines, rest = (rest + piece).split(b"\n")
+def json_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """Lines that are not blank, however the bytes are split."""
+    held = bytearray()  # an unfinished line
+    for piece in chain(pieces, [b"\n"]):
+        *lines, rest = piece.split(b"\n")
+        if lines:
+            lines[0] = bytes(held) + lines[0]
+            held.clear()
+        held += rest
+        if len(held) > LARGEST_EVENT:
+            raise too_large(f"a line of more than {LARGEST_EVENT:,} bytes")
         yield from filter(bytes.strip, lines)
-    if rest.strip():
-        yield rest
 
 
 def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
@@ -333,9 +423,10 @@ def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
     Written by hand: httpx-sse works on decoded lines and costs as much per event as reading it from the network.
     """
-    held: list[bytes] = []  # parts of an unfinished line
+    held = bytearray()  # an unfinished line
     data: list[bytes] = []
     after_return = False
+    size = 0  # of the unfinished event
     for piece in chain(pieces, [b"\n\n"]):  # some servers omit the empty line after the last event
         if not data and not held and not after_return and (only := _only_data(piece)):
             yield only
@@ -345,19 +436,21 @@ def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
         if b"\r" in piece:
             after_return = piece.endswith(b"\r")
             piece = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        size += len(piece)
+        if size > LARGEST_EVENT:
+            raise too_large(f"a part of more than {LARGEST_EVENT:,} bytes")
         *lines, rest = piece.split(b"\n")
         if lines:
-            lines[0] = b"".join([*held, lines[0]])
-            held = []
-        if rest:
-            held.append(rest)
+            lines[0] = bytes(held) + lines[0]
+            held.clear()
+        held += rest
         for line in lines:
             line = line.removeprefix(_BOM)
             if line.startswith(b"data:"):
                 data.append(line[6:] if line[5:6] == b" " else line[5:])
             elif not line and data:
                 yield b"\n".join(data)
-                data = []
+                data, size = [], 0
 
 
 def _only_data(piece: bytes) -> bytes:
@@ -379,10 +472,25 @@ def json_objects(data: bytes) -> list[dict[str, Any]]:
     except ValueError:  # half characters, or objects without an empty line between them
         lines = [line for line in data.splitlines() if line != DONE and line.strip()]
         try:
-            found = [json.loads(line) for line in lines]
+            found = [loads(line) for line in lines]
         except ValueError as error:
             raise BrokenStreamError("The server sent something in the middle of its reply that is no JSON.") from error
     return [each for each in found if isinstance(each, dict)]
+
+
+def loads(text: str | bytes | bytearray) -> Any:
+    """The value of a JSON text; a ValueError if it is nested too deeply."""
+    try:
+        value = json.loads(text)
+    except RecursionError as error:
+        raise ValueError("JSON is nested too deeply") from error
+    level = [value]
+    for _ in range(_DEEPEST):
+        inner = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
+        level = [value for values in inner for value in values]
+    if level:
+        raise ValueError("JSON is nested too deeply")
+    return value
 
 
 def delta_chunk(**delta: Any) -> dict[str, Any]:
@@ -406,4 +514,24 @@ def plain_client(timeout: httpx.Timeout, headers: Mapping[str, str] | None = Non
     import httpx
 
     trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    return httpx.Client(timeout=timeout, headers=dict(headers or {}), trust_env=False, verify=trust)
+    plain = {"Accept-Encoding": "identity", **(headers or {})}
+    return httpx.Client(timeout=timeout, headers=plain, trust_env=False, verify=trust)
+
+
+def fetch_json(
+    client: httpx.Client, method: str, url: str, seconds: float, body: Mapping[str, Any] | None = None
+) -> tuple[int, dict[str, Any]]:
+    """The status and the object of a small answer; an empty one if it is none. An HTTPError if it takes too long."""
+    import httpx
+
+    with client.stream(method, url, json=body) as response:
+        ends, read = time.monotonic() + seconds, bytearray()
+        for piece in response.iter_raw():
+            read += piece
+            if len(read) > LARGEST_ANSWER or time.monotonic() > ends:
+                raise httpx.ReadTimeout("its answer is too large or too slow")
+    try:
+        answer = loads(read)
+    except ValueError:
+        answer = {}
+    return response.status_code, answer if isinstance(answer, dict) else {}

@@ -29,7 +29,7 @@ from interpreter.llm.anthropic import AnthropicMessages
 from interpreter.llm.chat_completions import ChatCompletions
 from interpreter.llm.computer_use import Screen, kind_of
 from interpreter.llm.context import Context, Cut, Fitting, Runtimes, estimate_request, estimate_size
-from interpreter.llm.failures import wait_before_retry
+from interpreter.llm.failures import MALFORMED, malformed, wait_before_retry
 from interpreter.llm.http import Connections, WireFormat
 from interpreter.llm.local.servers import BUILTIN, OLLAMA_WIRE, LocalServers
 from interpreter.llm.model_profile import AS_IS, Assessment, Forms, ModelProfile, profile_for
@@ -420,7 +420,10 @@ class Llm(LlmSettings, closed=True):
         try:
             for piece in pieces:
                 came = True
-                chunks = parser.feed(piece)
+                try:
+                    chunks = parser.feed(piece)
+                except MALFORMED as error:
+                    raise malformed(self.model, error) from error
                 yield from chunks
                 if cancelled.is_set():
                     break
@@ -482,20 +485,25 @@ class Llm(LlmSettings, closed=True):
             if cancelled.is_set():
                 return
             raise
-        timeouts = (self.timeout, self.connect_timeout)
+        timeouts = (self.timeout, self.connect_timeout, self.reply_timeout)
         yield from self._connections.ask(self._formats[endpoint.wire], endpoint, params | more, cancelled, timeouts)
 
 
 def _counted(parser: ReplyParser, params: dict[str, Any]) -> dict[str, Any]:
     """The tokens of a reply and its request: as the server counts, or estimated."""
-    counted = parser.usage or {}
-    if counted.get("prompt_tokens") is None:
+    counted = _counts(parser.usage)
+    if "prompt_tokens" not in counted:
         written = estimate_size(parser.written)
         return {"input_tokens": estimate_request(params), "output_tokens": written, "estimated": True}
-    usage = {"input_tokens": counted["prompt_tokens"], "output_tokens": counted.get("completion_tokens") or 0}
-    details = counted.get("prompt_tokens_details") or {}
+    usage = {"input_tokens": counted["prompt_tokens"], "output_tokens": counted.get("completion_tokens", 0)}
+    details = _counts((parser.usage or {}).get("prompt_tokens_details"))
     cache = {name: details[name] for name in ("cached_tokens", "cache_creation_tokens") if details.get(name)}
     return usage | cache | {"estimated": False}
+
+
+def _counts(usage: object) -> dict[str, int]:
+    found = usage if isinstance(usage, Mapping) else {}
+    return {name: count for name, count in found.items() if isinstance(count, int) and count >= 0}
 
 
 class SideChat(Llm, closed=True):

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import LocalServerError, RepeatingReplyError
-from interpreter.llm.http import ReplyReader, Sent, plain_client
+from interpreter.llm.failures import MALFORMED
+from interpreter.llm.http import ReplyReader, Sent, fetch_json, json_lines, loads, plain_client
 from interpreter.llm.providers import Endpoint
 
 if TYPE_CHECKING:
-    import httpx
+    pass
 
 # -- the chat ----------------------------------------------------------------------------------------------------
 
@@ -145,6 +146,7 @@ def _chunk(event: Mapping[str, Any], calls: int) -> dict[str, Any]:
 
 # Ollama reads 2,048 or 4,096 tokens whatever the model can do, and silently drops the beginning.
 WINDOW = 16384
+_LONGEST_SILENCE = 600.0  # seconds of a download; checking a large file takes minutes
 WINDOW_WITH_LITTLE_MEMORY = 8192
 _LITTLE_MEMORY = 12 * 1024**3
 
@@ -173,12 +175,11 @@ def show(address: str, model: str) -> Shown:
 
     try:
         with plain_client(httpx.Timeout(10, connect=3)) as client:
-            response = client.request("POST", f"{address}/api/show", json={"model": model})
+            status, shown = fetch_json(client, "POST", f"{address}/api/show", 10, {"model": model})
     except httpx.HTTPError as error:
         raise _unreachable(address, error) from error
-    if not response.is_success:
-        raise _refused(response)
-    shown = _parsed(response.text, address)
+    if status >= 300 or not shown:
+        raise _refused(address, status, shown)
     info: Mapping[str, Any] = shown.get("model_info") or {}
     window = next((value for key, value in info.items() if key.endswith(".context_length")), None)
     set_windows = re.findall(r"(?m)^\s*num_ctx\s+(\d+)\s*$", shown.get("parameters") or "")
@@ -205,14 +206,16 @@ def pull(address: str, model: str) -> Iterator[Pulled]:
     body = {"model": model, "stream": True}
     try:
         with (
-            plain_client(httpx.Timeout(None, connect=3)) as client,
+            plain_client(httpx.Timeout(_LONGEST_SILENCE, connect=3)) as client,
             client.stream("POST", f"{address}/api/pull", json=body) as response,
         ):
-            if not response.is_success:
-                response.read()
-                raise _refused(response)
-            for line in response.iter_lines():
-                event = _parsed(line, address) if line.strip() else {}
+            for line in json_lines(response.iter_raw()):
+                try:
+                    event = {**loads(line)}
+                except MALFORMED as error:
+                    raise LocalServerError(f"What answers at {address} is not Ollama.") from error
+                if not response.is_success:
+                    raise _refused(address, response.status_code, event)
                 if event.get("error"):
                     words = (
                         f"Ollama could not get {model}. Check its name at https://ollama.com/library, and the network."
@@ -230,26 +233,10 @@ def pull(address: str, model: str) -> Iterator[Pulled]:
         raise LocalServerError(words)
 
 
-def _parsed(text: str, address: str) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise LocalServerError(f"What answers at {address} is not Ollama.") from error
-    return found if isinstance(found, dict) else {}
-
-
-def _refused(response: httpx.Response) -> LocalServerError:
-    try:
-        answer = response.json()
-    except ValueError:
-        answer = {}
-    detail = answer.get("error") if isinstance(answer, dict) else ""
-    where = f"{response.url.scheme}://{response.url.netloc.decode()}"
-    return LocalServerError(
-        f"Ollama at {where} answers {response.status_code}.",
-        detail=detail if isinstance(detail, str) else "",
-        status=response.status_code,
-    )
+def _refused(address: str, status: int, answer: Mapping[str, Any]) -> LocalServerError:
+    detail = answer.get("error")
+    words = f"Ollama at {address} answers {status}." if status >= 300 else f"What answers at {address} is not Ollama."
+    return LocalServerError(words, detail=detail if isinstance(detail, str) else "", status=status)
 
 
 def _unreachable(address: str, error: Exception) -> LocalServerError:

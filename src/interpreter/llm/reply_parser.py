@@ -14,12 +14,14 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from interpreter.llm.failures import too_large
 from interpreter.llm.providers import matches
 from interpreter.llm.text_mode import PROSE_LANGUAGES, FenceParser
-from interpreter.llm.tool_mode import CallArguments, ToolArguments, begins_call, called_tool
+from interpreter.llm.tool_mode import MOST_CALLS, CallArguments, ToolArguments, begins_call, called_tool
 from interpreter.messages import Chunk
 from interpreter.tools.toolbox import read_arguments
 
+LONGEST_REPLY = 10_000_000  # characters
 _EVERY = 200  # characters between two checks, so that the work stays linear in the text
 _LOOKS_BACK = 4000
 _TIMES = 6  # a stretch that is repeated this often ...
@@ -220,6 +222,7 @@ class CallRepair:
 
     def __init__(self) -> None:
         self.unwrapped = False  # a call was written out as text
+        self.blocks = 0  # that have ended
         self._open = ""  # the type of the message, block or call that is open
         self._head: Chunk = {}  # what all chunks of the open block have in common
         self._held: list[str] = []  # its beginning
@@ -237,6 +240,7 @@ class CallRepair:
                 continue
             if kind != self._open:
                 self._begin(chunk)
+            self.blocks += "end" in chunk
             if kind == "tool_call" or (kind == "message" and self._is_suspicious is False):
                 self._out.append(chunk)
                 self._open = "" if chunk.get("end") else kind
@@ -342,7 +346,7 @@ class ReplyParser:
 
     def feed(self, chunk: Mapping[str, Any]) -> list[Chunk]:
         """The chunks that this piece of the reply makes certain."""
-        if chunk.get("usage"):
+        if isinstance(chunk.get("usage"), dict):
             self.usage = chunk["usage"]
         out: list[Chunk] = []
         for choice in chunk.get("choices") or ():
@@ -359,6 +363,10 @@ class ReplyParser:
             if delta.get("tool_calls") or delta.get("function_call"):
                 out += self._call(delta.get("tool_calls") or [{"function": delta["function_call"]}])
             break  # we never request more than one choice
+        if self.written > LONGEST_REPLY:
+            raise too_large(f"more than {LONGEST_REPLY:,} characters")
+        if max(len(self._calls), self._repair.blocks) > MOST_CALLS:
+            raise too_large(f"more than {MOST_CALLS} blocks and calls")
         return out
 
     def finish(self, close: bool = True) -> list[Chunk]:
@@ -411,7 +419,7 @@ class ReplyParser:
         return chunks
 
     def _call(self, deltas: list[Mapping[str, Any]]) -> list[Chunk]:
-        for delta in deltas:
+        for delta in deltas[: MOST_CALLS + 1]:
             call = self._called_by(delta)
             self.written += call.add(delta)
             if call not in self._waiting:
@@ -420,7 +428,7 @@ class ReplyParser:
 
     def _called_by(self, delta: Mapping[str, Any]) -> _Call:
         """The call that a delta belongs to; servers omit, repeat or mix up indexes and ids."""
-        index, call_id = delta.get("index"), delta.get("id") or ""
+        index, call_id = delta.get("index"), str(delta.get("id") or "")
         name = (delta.get("function") or {}).get("name") or ""
         last = self._calls[-1] if self._calls else None
         call = last if index is None else self._by_index.get(index)
@@ -475,8 +483,8 @@ class _Call:
 
     def add(self, delta: Mapping[str, Any]) -> int:
         text = _arguments_of(delta)
-        self.id = self.id or delta.get("id") or ""
-        self._name = self._name or (delta.get("function") or {}).get("name") or ""
+        self.id = self.id or str(delta.get("id") or "")
+        self._name = self._name or str((delta.get("function") or {}).get("name") or "")
         if text:
             self.written.append(text)
             self._give(self._reader().feed(self._characters.whole(text)))

@@ -11,6 +11,8 @@ import re
 from collections.abc import Collection, Generator, Iterator
 from typing import Any
 
+from interpreter.llm.failures import too_large
+from interpreter.llm.http import loads
 from interpreter.llm.text_mode import DEFAULT_LANGUAGE
 from interpreter.messages import Chunk
 from interpreter.tools import EXECUTE
@@ -21,6 +23,7 @@ NOT_MADE = "This call was not made."
 NO_OUTPUT = "No output"
 SEE_IMAGE = "The output is the image that follows."
 _LONGEST_ID = 40  # characters, at OpenAI
+MOST_CALLS = 256  # in one reply
 
 
 class ToolChat:
@@ -58,10 +61,12 @@ class ToolChat:
     def call(self, name: str, arguments: str, call: str | None = None) -> None:
         """A call of another tool. Some servers refuse arguments that are not a JSON object."""
         self._end_answered_turn()
-        given = read_arguments(arguments)
+        given: Any = None
+        with contextlib.suppress(ValueError, RecursionError):  # nested too deeply to be sent
+            given = loads(json.dumps(read_arguments(arguments)))
         as_object = json.dumps({"arguments": arguments} if given is None else given, ensure_ascii=False)
         with contextlib.suppress(ValueError):
-            as_object = arguments if isinstance(json.loads(arguments), dict) else as_object
+            as_object = arguments if given is not None and isinstance(loads(arguments), dict) else as_object
         self._calls.append(_Call(wire_name(name), as_object, call, NOT_MADE))
 
     def output(self, text: str, failed: bool = False, call: str | None = None) -> None:
@@ -296,6 +301,8 @@ class CallArguments:
             self._at += 1
             self._end_block()
             self.complete = True
+            if len(self._out) > 2 * MOST_CALLS:
+                raise too_large(f"more than {MOST_CALLS} calls")
 
     def _read_member(self, first: str) -> Iterator[None]:
         if first in "\"'":
@@ -354,7 +361,7 @@ class CallArguments:
         text, self._other = (self._other or "").strip(), None
         try:
             value = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             value = text
         if isinstance(value, list) and all(isinstance(line, str) for line in value):
             text = "\n".join(value)
@@ -407,6 +414,8 @@ class ToolArguments:
                 break
             out += self.finish()
             text = text[end:]
+            if len(out) > 2 * MOST_CALLS:
+                raise too_large(f"more than {MOST_CALLS} calls")
         return out
 
     def finish(self, close: bool = True) -> list[Chunk]:

@@ -211,7 +211,7 @@ def read_arguments(text: str) -> dict[str, Any] | None:
         if isinstance(value, str):
             try:
                 value = json.loads(value, strict=False)
-            except ValueError:
+            except (ValueError, RecursionError):
                 return None
     return value if isinstance(value, dict) else None
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from interpreter.errors import LocalServerError
 from interpreter.llm import ollama
-from interpreter.llm.http import plain_client
+from interpreter.llm.http import fetch_json, plain_client
 from interpreter.llm.model_profile import size_of
 from interpreter.llm.providers import Endpoint, resolve
 
@@ -123,14 +123,10 @@ class _Locked(Exception):
 
 def _get(client: httpx.Client, url: str) -> dict[str, Any]:
     """The answer; empty from a server that does not have this path."""
-    response = client.get(url)
-    if response.status_code in (401, 403):
+    status, answer = fetch_json(client, "GET", url, _ANSWER)
+    if status in (401, 403):
         raise _Locked
-    try:
-        answer = response.json() if response.is_success else {}
-    except ValueError:
-        return {}
-    return answer if isinstance(answer, dict) else {}
+    return answer if status < 300 else {}
 
 
 def _rows(answer: Mapping[str, Any], key: str) -> list[dict[str, Any]]:

@@ -311,8 +311,8 @@ def _first_byte(response: httpx.Response, part: Part, offset: int) -> int:
     if response.status_code == 206:
         span, _, whole = response.headers.get("content-range", "").removeprefix("bytes ").partition("/")
         first = span.partition("-")[0]
-        begins = int(first) if first.isdigit() else offset + 1
-        length = int(whole) if whole.isdigit() else part.size
+        begins = int(first) if first.isdecimal() else offset + 1
+        length = int(whole) if whole.isdecimal() else part.size
         if begins > offset:
             raise _SourceFailed("it answers with another piece of the file than was asked for")
     else:

@@ -1,0 +1,437 @@
+"""What a model server sends is bounded in size, depth, number and time, and a bad reply is a typed error."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asking import HELLO, SYSTEM, folded
+from hostile_server import HI, JSON, LINES, STREAM, HostileServer, repeated
+from interpreter import OpenInterpreter
+from interpreter.errors import LocalServerError, ModelError, ModelTimeoutError, NotAStreamError, ReplyTooLargeError
+from interpreter.llm import Llm, ollama
+from interpreter.llm.anthropic import AnthropicMessages
+from interpreter.llm.chat_completions import ChatCompletions
+from interpreter.llm.failures import MALFORMED
+from interpreter.llm.http import Sent, WireFormat, event_data, read_events
+from interpreter.llm.kept_replies import KeptReplies
+from interpreter.llm.local.servers import KINDS, look
+from interpreter.llm.ollama import OllamaChat
+from interpreter.llm.providers import resolve
+from interpreter.llm.reply_parser import ReplyParser
+from interpreter.llm.responses import Responses
+from interpreter.messages import Message
+
+MB = 1024 * 1024
+SHOWN = JSON + b'{"details": {}}'  # what Ollama says about a model
+MODELS = {
+    "chat": "gpt-4o",
+    "anthropic": "anthropic/claude-x",
+    "responses": "openai/responses/gpt-5",
+    "ollama": "ollama/tiny",
+}
+
+
+def model_at(server: HostileServer, wire: str = "chat", **settings: Any) -> Llm:
+    llm = OpenInterpreter().llm
+    base = server.address if wire == "ollama" else f"{server.address}/v1"
+    settings = {
+        "model": MODELS[wire],
+        "api_base": base,
+        "api_key": "key",
+        "max_retries": 0,
+        "context_window": 500_000,
+    } | settings
+    for name, value in settings.items():
+        setattr(llm, name, value)
+    return llm
+
+
+def failure(answer: bytes | Iterable[bytes], wire: str = "chat", **settings: Any) -> ModelError:
+    """The error after this answer; the next request gets its reply."""
+    before = [SHOWN] if wire == "ollama" else []
+    with HostileServer(*before, answer, HI) as server:
+        llm = model_at(server, wire, **settings)
+        with pytest.raises(ModelError) as caught:
+            list(llm.run([SYSTEM, HELLO]))
+        llm.model, llm.api_base = MODELS["chat"], f"{server.address}/v1"
+        llm.timeout, llm.reply_timeout = 60, 60
+        assert folded([c for c in llm.run([SYSTEM, HELLO]) if c.get("format") != "usage"]) == ["Hi"]
+    return caught.value
+
+
+def after(head: bytes, pieces: Iterable[bytes]) -> Iterator[bytes]:
+    yield head
+    yield from pieces
+
+
+def event(data: Any) -> bytes:
+    return b"data: " + json.dumps(data).encode() + b"\n\n"
+
+
+# -- size ----------------------------------------------------------------------------------------------------------
+
+BEGINNINGS = {"chat": STREAM + b"data: ", "anthropic": STREAM + b"data: ", "responses": STREAM + b"data: "}
+
+
+@pytest.mark.parametrize("wire", MODELS)
+def test_a_line_without_end_is_cut_off(wire: str) -> None:
+    head = BEGINNINGS.get(wire, LINES) + b'{"x": "'
+    assert isinstance(failure(after(head, repeated(b"x", 30 * MB)), wire), ReplyTooLargeError)
+
+
+@pytest.mark.parametrize(
+    ("head", "piece"),
+    [(STREAM, b"data: x\n"), (STREAM, b" \n"), (JSON, b"{ "), (STREAM, b"data: 1\ndata: 2\r")],
+    ids=["an event of many lines", "blank lines first", "one JSON document", "other line ends"],
+)
+def test_no_form_of_a_reply_is_without_end(head: bytes, piece: bytes) -> None:
+    error = failure(after(head, repeated(piece, 50 * MB)))
+    assert isinstance(error, ReplyTooLargeError | NotAStreamError)
+
+
+def test_words_without_end_are_cut_off() -> None:
+    words = event({"choices": [{"delta": {"content": "".join(f"{n:x}" for n in range(100_000))}}]})
+    assert isinstance(failure(after(STREAM, repeated(words, 80 * MB))), ReplyTooLargeError)
+
+
+def test_a_large_error_is_still_that_error() -> None:
+    head = b"HTTP/1.1 500 Oops\r\nContent-Type: text/plain\r\n\r\n"
+    error = failure(after(head, repeated(b"x", 40 * MB)))
+    assert error.status == 500
+    assert len(str(error)) < 1000
+
+
+@pytest.mark.parametrize("coding", ["gzip", "br"])
+def test_a_compression_bomb_does_not_unfold(coding: str) -> None:
+    bomb = gzip.compress(b"data: " + bytes(60 * MB))
+    head = STREAM.replace(b"\r\n\r\n", b"\r\nContent-Encoding: " + coding.encode() + b"\r\n\r\n")
+    assert isinstance(failure(head + bomb), ReplyTooLargeError | NotAStreamError)
+
+
+def test_a_compressed_reply_is_read() -> None:
+    head, _, body = HI.partition(b"\r\n\r\n")
+    with HostileServer(head + b"\r\nContent-Encoding: gzip\r\n\r\n" + gzip.compress(body)) as server:
+        chunks = list(model_at(server).run([SYSTEM, HELLO]))
+    assert chunks[0] == {"type": "message", "content": "Hi"}
+
+
+def test_headers_without_end_are_cut_off() -> None:
+    failure(after(b"HTTP/1.1 200 OK\r\n", (b"X-%d: %s\r\n" % (n, b"x" * 1000) for n in range(5000))))
+
+
+# -- number --------------------------------------------------------------------------------------------------------
+
+
+def call(index: int, arguments: str = '{"language": "python", "code": "1"}', name: str = "execute") -> dict[str, Any]:
+    return {"index": index, "id": f"c{index}", "function": {"name": name, "arguments": arguments}}
+
+
+FLOODS: dict[str, Callable[[], Iterable[bytes]]] = {
+    "many events": lambda: (event({"choices": [{"delta": {"tool_calls": [call(n)]}}]}) for n in range(20_000)),
+    "one event": lambda: [event({"choices": [{"delta": {"tool_calls": [call(n) for n in range(20_000)]}}]})],
+    "one call": lambda: [event({"choices": [{"delta": {"tool_calls": [call(0, '{"code": "1"}' * 200_000)]}}]})],
+    "another tool": lambda: [event({"choices": [{"delta": {"tool_calls": [call(0, "{}" * 1_000_000, "note")]}}]})],
+}
+
+
+@pytest.mark.parametrize("flood", FLOODS)
+def test_a_flood_of_tool_calls_ends_at_once(flood: str) -> None:
+    pieces = list(FLOODS[flood]())
+    began = time.monotonic()
+    assert isinstance(failure(after(STREAM, pieces)), ReplyTooLargeError)
+    assert time.monotonic() - began < 5
+
+
+def test_a_flood_of_fenced_blocks_ends_too() -> None:
+    fences = event({"choices": [{"delta": {"content": "".join(f"```python\n{n}\n```\n" for n in range(5000))}}]})
+    assert isinstance(failure(STREAM + fences, supports_functions=False), ReplyTooLargeError)
+
+
+# -- depth and shape -----------------------------------------------------------------------------------------------
+
+DEEP = b"[" * 100_000
+
+
+@pytest.mark.parametrize("wire", MODELS)
+def test_json_that_is_nested_too_deeply_is_a_typed_error(wire: str) -> None:
+    failure(BEGINNINGS.get(wire, LINES) + b'{"x": ' + DEEP + b"\n\n", wire)
+    failure(JSON + b'{"x": ' + DEEP, wire)
+    failure(b"HTTP/1.1 500 Oops\r\nContent-Type: application/json\r\n\r\n" + DEEP, wire)
+
+
+@pytest.mark.parametrize("wire", ["chat", "anthropic"])
+@pytest.mark.parametrize("depth", [300, 900, 100_000])
+def test_a_call_with_deeply_nested_arguments_does_not_spoil_the_conversation(wire: str, depth: int) -> None:
+    arguments = '{"x": ' + "[" * depth + "]" * depth + "}"
+    if wire == "chat":
+        answer = event({"choices": [{"delta": {"tool_calls": [call(0, arguments, "note")]}, "finish_reason": "stop"}]})
+        answer += b"data: [DONE]\n\n"
+    else:
+        block = {"type": "tool_use", "id": "c", "name": "note"}
+        delta = {"type": "input_json_delta", "partial_json": arguments}
+        answer = event({"type": "content_block_start", "index": 0, "content_block": block})
+        answer += event({"type": "content_block_delta", "index": 0, "delta": delta})
+        answer += event({"type": "content_block_stop", "index": 0})
+        answer += event({"type": "message_delta", "delta": {"stop_reason": "tool_use"}})
+    with HostileServer(STREAM + answer, STREAM + answer) as server:
+        llm = model_at(server, wire)
+        chunks = [c for c in llm.run([SYSTEM, HELLO]) if c["type"] == "tool_call"]
+        content = "".join(c.get("content", "") for c in chunks)
+        called: Message = {"role": "assistant", "type": "tool_call", "format": "note", "content": content, "call": "c"}
+        assert list(llm.run([SYSTEM, HELLO, called, HELLO]))
+    assert len(server.requests) == 2
+
+
+BAD_EVENTS: dict[str, list[Any]] = {
+    "chat": [
+        {"choices": 5},
+        {"choices": ["x"]},
+        {"choices": [{"delta": "x"}]},
+        {"choices": [{"delta": {"content": 7}}]},
+        {"choices": [{"delta": {"tool_calls": [1]}}]},
+        {"choices": [{"delta": {"tool_calls": [{"function": "x"}]}}]},
+        {"choices": [{"delta": {"tool_calls": [{"index": [], "function": {"name": 5, "arguments": "{"}}]}}]},
+        {"choices": [{"delta": {"tool_calls": [{"index": 0, "function": {"name": {"a": 1}, "arguments": "{"}}]}}]},
+    ],
+    "anthropic": [
+        {"type": "content_block_delta", "index": [], "delta": {"type": "text_delta", "text": "x"}},
+        {"type": "content_block_delta", "index": 0, "delta": "x"},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": 5}},
+        {"type": "content_block_start", "index": 0, "content_block": "x"},
+        {"type": "message_start", "message": {"usage": 5}},
+        {"type": "message_delta", "delta": "x"},
+        {"type": ["x"], "delta": {}},
+    ],
+    "responses": [
+        {"type": "response.output_item.done", "item": "x"},
+        {"type": "response.output_item.done", "output_index": [], "item": {"type": "message"}},
+        {"type": "response.output_item.done", "item": {"type": "message", "content": [5]}},
+        {"type": "response.output_text.delta", "delta": 5},
+        {"type": "response.completed", "response": "x"},
+    ],
+    "ollama": [
+        {"message": "x"},
+        {"message": {"tool_calls": [5]}},
+        {"message": {"content": "x", "tool_calls": 5}},
+    ],
+}
+
+
+@pytest.mark.parametrize(("wire", "data"), [(wire, data) for wire, all_ in BAD_EVENTS.items() for data in all_])
+def test_a_malformed_event_is_a_typed_error(wire: str, data: Any) -> None:
+    line = json.dumps(data).encode() + b"\n"
+    failure(LINES + line if wire == "ollama" else STREAM + b"data: " + line + b"\n", wire)
+
+
+def test_counts_that_are_no_numbers_are_estimated() -> None:
+    for usage in (
+        "x",
+        [1],
+        {"prompt_tokens": "many"},
+        {"prompt_tokens": 5, "completion_tokens": {}},
+        {"prompt_tokens": -1},
+    ):
+        answer = event({"choices": [{"delta": {"content": "Hi"}}], "usage": usage}) + b"data: [DONE]\n\n"
+        with HostileServer(STREAM + answer) as server:
+            *_, last = model_at(server).run([SYSTEM, HELLO])
+        assert last["format"] == "usage"
+        assert last["content"]["input_tokens"] > 0
+
+
+# -- time ----------------------------------------------------------------------------------------------------------
+
+
+def slowly(pieces: Iterable[bytes], pause: float = 0.05) -> Iterator[bytes]:
+    for piece in pieces:
+        yield piece
+        time.sleep(pause)
+
+
+DRIPS: dict[str, Callable[[], Iterable[bytes]]] = {
+    "a byte at a time": lambda: after(STREAM, slowly([b"data: "] + [b"x"] * 200)),
+    "comments": lambda: after(STREAM, slowly([b": still here\n\n"] * 200)),
+    "empty chunks": lambda: after(STREAM, slowly([event({"choices": [{"delta": {}}]})] * 200)),
+    "blank space": lambda: after(STREAM, slowly([b" "] * 200)),
+    "headers": lambda: slowly([b"HTTP/1.1 200 OK\r\n"] + [b"X: y\r\n"] * 200),
+    "one JSON document": lambda: after(JSON, slowly([b'{"choices": ['] + [b" "] * 200)),
+    "an error": lambda: after(b"HTTP/1.1 500 Oops\r\n\r\n", slowly([b"x"] * 200)),
+}
+
+
+@pytest.mark.parametrize("drip", DRIPS)
+def test_a_server_that_drips_is_silent(drip: str) -> None:
+    began = time.monotonic()
+    error = failure(DRIPS[drip](), timeout=0.5, connect_timeout=0.5)
+    assert isinstance(error, ModelTimeoutError)
+    assert "llm.timeout" in str(error)
+    assert time.monotonic() - began < 5
+
+
+def test_a_slow_model_is_not_silent() -> None:
+    word = event({"choices": [{"delta": {"content": "x "}}]})
+    with HostileServer(after(STREAM, slowly([*[word] * 12, b"data: [DONE]\n\n"], 0.1))) as server:
+        chunks = list(model_at(server, timeout=0.5).run([SYSTEM, HELLO]))
+    assert "".join(c["content"] for c in chunks if c["type"] == "message") == "x " * 12
+
+
+def test_a_reply_may_take_only_so_long_in_all() -> None:
+    word = event({"choices": [{"delta": {"content": "x "}}]})
+    error = failure(after(STREAM, slowly([word] * 200)), reply_timeout=0.5)
+    assert isinstance(error, ModelTimeoutError)
+    assert "llm.reply_timeout" in str(error)
+
+
+# -- other places --------------------------------------------------------------------------------------------------
+
+
+def test_a_redirect_does_not_carry_the_key_anywhere() -> None:
+    with HostileServer(HI) as other:
+        moved = f"HTTP/1.1 307 Moved\r\nLocation: {other.address}/v1/chat/completions\r\nContent-Length: 0\r\n\r\n"
+        error = failure(moved.encode())
+        assert other.address in str(error)
+        assert other.requests == []
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("answer", ["large", "deep", "slow"])
+def test_a_list_of_models_is_bounded(kind: Any, answer: str) -> None:
+    from dataclasses import replace
+
+    answers = {
+        "large": lambda: after(JSON, repeated(b"[1],", 60 * MB)),
+        "deep": lambda: [JSON, DEEP],
+        "slow": lambda: after(JSON, slowly([b"[ "] * 200)),
+    }
+    began = time.monotonic()
+    with HostileServer(*(answers[answer]() for _ in range(3))) as server:
+        assert look(replace(kind, address=server.address), {}, timeout=0.5) is None
+    assert server.sent < 40 * MB
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("answer", [b"x", b"["])
+def test_what_ollama_says_is_bounded(answer: bytes) -> None:
+    with HostileServer(*(after(JSON, repeated(answer, 40 * MB)) for _ in range(2))) as server:
+        with pytest.raises(LocalServerError):
+            ollama.show(server.address, "tiny")
+        with pytest.raises(ReplyTooLargeError):
+            list(ollama.pull(server.address, "tiny"))
+        assert server.sent < 39 * MB
+
+
+# -- any bytes -----------------------------------------------------------------------------------------------------
+
+WIRES: dict[str, Callable[[], WireFormat]] = {
+    "chat": lambda: ChatCompletions(KeptReplies()),
+    "anthropic": lambda: AnthropicMessages(KeptReplies()),
+    "responses": lambda: Responses(KeptReplies()),
+    "ollama": OllamaChat,
+}
+KEYS = (
+    "type index delta content_block message usage choices finish_reason content tool_calls function name arguments id "
+    "text thinking partial_json signature stop_reason item output_index response output error reasoning_content done "
+    "output_tokens input_tokens summary action actions status"
+).split()
+WORDS = st.sampled_from(
+    (
+        "text_delta input_json_delta content_block_delta content_block_start content_block_stop tool_use message_delta "
+        "message_start response.output_item.done response.output_item.added function_call response.completed "
+        'response.output_text.delta message reasoning execute {"code":"1"} {'
+    ).split()
+)
+VALUES = st.recursive(
+    WORDS | st.none() | st.booleans() | st.integers(-2, 3) | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=5),
+    max_leaves=20,
+)
+EVENTS = st.lists(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6) | VALUES, max_size=6)
+
+
+def read_anything(wire: str, stream: bytes) -> None:
+    """Read a reply as `Llm` does; only typed errors may come of it."""
+    endpoint = resolve("openai/x", {}, api_base="http://127.0.0.1:1/v1", api_key="k")
+    sent = Sent(endpoint, {"messages": [], "input": []})
+    parser = ReplyParser(fences=True, tools=["note"])
+    try:
+        for chunk in read_events(event_data([stream]), WIRES[wire]().reader(sent, True)):
+            parser.feed(chunk)
+    except (ModelError, *MALFORMED):
+        pass  # made a typed error where it is read
+    parser.finish()
+    assert isinstance(parser.weakness, str)
+
+
+@given(st.sampled_from(list(WIRES)), EVENTS)
+def test_any_events_give_a_reply_or_a_typed_error(wire: str, events: list[Any]) -> None:
+    read_anything(wire, b"".join(map(event, events)))
+
+
+@given(st.sampled_from(list(WIRES)), st.binary(max_size=200), EVENTS)
+def test_any_bytes_give_a_reply_or_a_typed_error(wire: str, noise: bytes, events: list[Any]) -> None:
+    stream = b"".join(map(event, events))
+    middle = len(stream) // 2
+    read_anything(wire, stream[:middle] + noise + stream[middle:])
+
+
+FUZZ = """
+import sys, time
+sys.path.insert(0, {tests!r})
+from hypothesis import HealthCheck, given, settings, seed
+import importlib.util
+spec = importlib.util.spec_from_file_location("limits", {file!r})
+limits = importlib.util.module_from_spec(spec); spec.loader.exec_module(limits)
+ends, runs = time.monotonic() + {seconds}, 0
+while time.monotonic() < ends:
+    runs += 1
+    for test in (limits.test_any_events_give_a_reply_or_a_typed_error, limits.test_any_bytes_give_a_reply_or_a_typed_error):
+        fresh = settings(max_examples=2000, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+        seed(time.time_ns())(fresh(test))()
+print(runs)
+"""
+
+
+@pytest.mark.full
+@pytest.mark.timeout(600)
+def test_minutes_of_fuzzing_find_no_other_error() -> None:
+    tests = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    code = FUZZ.format(tests=tests, file=os.path.abspath(__file__), seconds=200)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert int(done.stdout) > 3
+
+
+MEMORY = """
+import resource, sys
+from interpreter import OpenInterpreter
+llm = OpenInterpreter().llm
+llm.model, llm.api_base, llm.api_key, llm.max_retries = sys.argv[1], sys.argv[2], "key", 0
+def ask():
+    try:
+        list(llm.run([dict(role="system", type="message", content="s"), dict(role="user", type="message", content="u")]))
+    except Exception as error:
+        return type(error).__name__
+ask()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(ask(), (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@pytest.mark.parametrize("size", [30, pytest.param(200, marks=pytest.mark.full)])
+def test_memory_stays_flat_while_a_long_line_comes(size: int) -> None:
+    long = after(STREAM + b'data: {"x": "', repeated(b"x", size * MB))
+    with HostileServer(HI, long) as server:
+        argv = [sys.executable, "-c", MEMORY, "gpt-4o", f"{server.address}/v1"]
+        kind, grown = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
+    assert kind == "ReplyTooLargeError"
+    assert int(grown) < 24, "megabytes"
