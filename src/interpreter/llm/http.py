@@ -149,7 +149,8 @@ class Connections:
                     for chunk in _answer(arriving, sent, wire_format):
                         if cancelled.is_set():
                             return
-                        arriving.note_progress(chunk)
+                        if arriving.is_due:
+                            arriving.note_progress(chunk)
                         yield chunk
                 return
             except MALFORMED as error:
@@ -300,12 +301,13 @@ class _Arriving:
     def __init__(self, response: httpx.Response, where: str, silence: float, ends: float) -> None:
         self.response = response
         self._where, self._silence, self._ends = where, silence, ends
-        self._silent_at = time.monotonic() + silence
+        self._last = time.monotonic()  # when something of the reply came
+        self.is_due = False  # the next chunk is worth looking at
 
     def note_progress(self, chunk: dict[str, Any]) -> None:
-        """Something of the reply has come: a silence begins anew, unless the chunk is empty."""
+        """A chunk with something in it ends a silence."""
         if any(any((choice.get("delta") or {}).values()) for choice in chunk.get("choices") or ()):
-            self._silent_at = time.monotonic() + self._silence
+            self._last, self.is_due = time.monotonic(), False
 
     def __iter__(self) -> Iterator[bytes]:
         coding = self.response.headers.get("content-encoding", "identity").lower()
@@ -316,7 +318,8 @@ class _Arriving:
         for piece in pieces if coding == "identity" else _inflated(pieces):
             size += len(piece)
             now = time.monotonic()
-            if now > self._silent_at:
+            self.is_due = now > self._last + self._silence / 10
+            if now > self._last + self._silence:
                 raise _silent(self._where)
             if now > self._ends:
                 words = f"The reply of the server at {self._where} took too long. Raise the setting llm.reply_timeout."
@@ -392,15 +395,26 @@ def _answer(arriving: _Arriving, sent: Sent, wire_format: WireFormat) -> Iterato
 
 def read_events(events: Iterable[bytes], reader: ReplyReader) -> Iterator[dict[str, Any]]:
     """The chunks of a streamed reply, and an error if it is incomplete."""
+    from jiter import from_json
+
     done = False
     for data in events:
         if done:
             continue  # read to the end, so that the connection can be used again
-        if data == DONE:
-            done = reader.has_ended = True
-            continue
-        for event in json_objects(data):
-            yield from reader.read(event)
+        try:
+            found = [from_json(data, cache_mode="keys")]
+        except ValueError:  # the end mark, half characters, or objects without an empty line between them
+            if data == DONE:
+                done = reader.has_ended = True
+                continue
+            try:
+                found = [loads(line) for line in data.splitlines() if line != DONE and line.strip()]
+            except ValueError as error:
+                words = "The server sent something in the middle of its reply that is no JSON."
+                raise BrokenStreamError(words) from error
+        for event in found:
+            if isinstance(event, dict):
+                yield from reader.read(event)
     reader.finish()
 
 
@@ -463,21 +477,6 @@ def _only_data(piece: bytes) -> bytes:
     return piece[start + 6 : -2]
 
 
-def json_objects(data: bytes) -> list[dict[str, Any]]:
-    """The objects in the data of one event: nearly always one, none for the end mark of Chat Completions."""
-    from jiter import from_json
-
-    try:
-        found = [from_json(data, cache_mode="keys")]
-    except ValueError:  # half characters, or objects without an empty line between them
-        lines = [line for line in data.splitlines() if line != DONE and line.strip()]
-        try:
-            found = [loads(line) for line in lines]
-        except ValueError as error:
-            raise BrokenStreamError("The server sent something in the middle of its reply that is no JSON.") from error
-    return [each for each in found if isinstance(each, dict)]
-
-
 def loads(text: str | bytes | bytearray) -> Any:
     """The value of a JSON text; a ValueError if it is nested too deeply."""
     try:
@@ -487,7 +486,7 @@ def loads(text: str | bytes | bytearray) -> Any:
     level = [value]
     for _ in range(_DEEPEST):
         inner = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
-        level = [value for values in inner for value in values]
+        level = [each for values in inner for each in values]
     if level:
         raise ValueError("JSON is nested too deeply")
     return value

@@ -235,13 +235,14 @@ class CallRepair:
         """The chunks that are certain so far."""
         for chunk in chunks:
             kind = chunk["type"]
-            if kind == "reasoning":
+            is_past = kind == self._open == "message" and self._is_suspicious is False
+            if is_past or kind == "reasoning":
                 self._out.append(chunk)
                 continue
             if kind != self._open:
                 self._begin(chunk)
             self.blocks += "end" in chunk
-            if kind == "tool_call" or (kind == "message" and self._is_suspicious is False):
+            if kind == "tool_call":
                 self._out.append(chunk)
                 self._open = "" if chunk.get("end") else kind
             elif kind == "message":
@@ -346,8 +347,9 @@ class ReplyParser:
 
     def feed(self, chunk: Mapping[str, Any]) -> list[Chunk]:
         """The chunks that this piece of the reply makes certain."""
-        if isinstance(chunk.get("usage"), dict):
-            self.usage = chunk["usage"]
+        usage = chunk.get("usage")
+        if usage and isinstance(usage, dict):
+            self.usage = usage
         out: list[Chunk] = []
         for choice in chunk.get("choices") or ():
             delta = choice.get("delta") or {}
@@ -363,10 +365,8 @@ class ReplyParser:
             if delta.get("tool_calls") or delta.get("function_call"):
                 out += self._call(delta.get("tool_calls") or [{"function": delta["function_call"]}])
             break  # we never request more than one choice
-        if self.written > LONGEST_REPLY:
-            raise too_large(f"more than {LONGEST_REPLY:,} characters")
-        if max(len(self._calls), self._repair.blocks) > MOST_CALLS:
-            raise too_large(f"more than {MOST_CALLS} blocks and calls")
+        if self.written > LONGEST_REPLY or self._repair.blocks > MOST_CALLS or len(self._calls) > MOST_CALLS:
+            raise too_large(f"more than {LONGEST_REPLY:,} characters, or more than {MOST_CALLS} blocks and calls")
         return out
 
     def finish(self, close: bool = True) -> list[Chunk]:
