@@ -159,6 +159,11 @@ def test_what_appears_in_a_folder_below_is_told(inside: Inside, workspace: Path)
     assert ".envrc" in inside.do("shell", "touch -d 2001-01-01 x; echo >.envrc; touch -d 2001-01-01 .").text
 
 
+def test_a_name_that_code_has_chosen_is_told_without_its_control_characters(inside: Inside, workspace: Path) -> None:
+    told = inside.do("python", r"import os; os.makedirs(b'\xff\x1b[2J\n\xe2\x80\xaex/.vscode')").text
+    assert "New in the workspace: ??[2J??x/.vscode." in told and told.encode()
+
+
 def test_undo_leaves_the_reserved_names_alone(real: None, workspace: Path, home: Path) -> None:
     interpreter = OpenInterpreter(sandbox="workspace", auto_run=True)
     interpreter.workspace = str(workspace)

@@ -331,7 +331,11 @@ class ControlGroups:
 
 def parents(controller: str) -> Iterator[tuple[Path, int]]:
     """Where a group with this controller might be made: beside ours or below it."""
-    for line in own_groups():
+    try:
+        own_groups = Path("/proc/self/cgroup").read_text().splitlines()
+    except OSError:
+        return
+    for line in own_groups:
         number, names, path = line.split(":", 2)
         if controller in names.split(","):
             yield ROOT / names.split(",")[0] / path.lstrip("/"), 1
@@ -340,13 +344,6 @@ def parents(controller: str) -> Iterator[tuple[Path, int]]:
             own = ROOT / path.lstrip("/")
             yield own.parent if own != ROOT else own, 2
             yield own, 2
-
-
-def own_groups() -> list[str]:
-    try:
-        return Path("/proc/self/cgroup").read_text().splitlines()
-    except OSError:
-        return []
 
 
 def drop_stale(parent: Path) -> None:

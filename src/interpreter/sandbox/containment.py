@@ -16,10 +16,11 @@ from typing import Any
 
 from interpreter.config.homes import homes
 from interpreter.errors import SandboxUnavailableError
+from interpreter.host import processes
 from interpreter.runtimes.block import outputs_folder
 from interpreter.runtimes.launch import Start
 from interpreter.sandbox import bubblewrap, container, seatbelt
-from interpreter.sandbox.places import Places, TrustedPaths, is_inside, make_mount_points, places, programs_in
+from interpreter.sandbox.places import APART, Places, TrustedPaths, is_inside, make_mount_points, places, programs_in
 from interpreter.sandbox.proxy import Proxy, Verdict, is_listed
 from interpreter.sandbox.requests import (
     EndedBlock,
@@ -62,6 +63,7 @@ class Containment:
         self.last_verdicts: list[Verdict] = []  # what the last block asked the network for
         self.state = own_state() if state is None else state  # of ours: kept from all code
         self.check()
+        self.settle()
         drop_stale(Path(tempfile.gettempdir()))
         self.trusted: dict[Path, TrustedPaths] = {}  # by folder that can be written
         try:
@@ -112,8 +114,9 @@ class Containment:
         self.settle()
 
     def settle(self) -> None:
-        """Have what is granted now, and let the proxy know."""
+        """Have what is granted now, and let the proxy know, and what starts programs outside."""
         self.sandbox = self._base.with_access(self.granted)
+        processes.distrust(self.sandbox.workspace, *self.sandbox.writable)
         self.proxy.allow_only(self.sandbox.hosts)
 
     # -- what sessions call -------------------------------------------------------------------------------------
@@ -158,8 +161,9 @@ class Containment:
             code, done.get("exit_code"), list(done.get("errors") or ()), done.get("said") or "", done.get("cwd") or ""
         )
         verdicts = self.last_verdicts = self.proxy.take_verdicts()
-        new = [name for each in self.trusted.values() for name in each.new()]
-        told = [NEW_TRUSTED.format(names=", ".join(new[:MOST_NEW]))] if new else []
+        new = ", ".join([name for each in self.trusted.values() for name in each.new()][:MOST_NEW])
+        new = "".join(letter if letter.isprintable() else "?" for letter in new)  # code has chosen the names
+        told = [NEW_TRUSTED.format(names=new)] if new else []
         if not (
             block.errors or block.exit_code or says_why(block.said) or any(not verdict.allowed for verdict in verdicts)
         ):
@@ -243,11 +247,12 @@ class Containment:
         return places(self.sandbox, used, self.state)
 
     def _watch_trusted(self) -> list[TrustedPaths]:
-        """The trusted files in each folder that can be written."""
-        for place in self.places([]).writable:
-            if place not in self.trusted and place.is_dir():
+        """The trusted files in each folder that can be written, apart from those of devices."""
+        folders = [place for place in self.places([]).writable if place.is_dir() and not is_inside(place, APART[4:])]
+        for place in folders:
+            if place not in self.trusted:
                 self.trusted[place] = TrustedPaths(place)
-        return list(self.trusted.values())
+        return [self.trusted[place] for place in folders]
 
     def _visible(self, cwd: str | None, seen: Places) -> str:
         """The directory to start in: the workspace if the one that is asked for cannot be seen."""

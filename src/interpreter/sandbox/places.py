@@ -90,8 +90,10 @@ def places(sandbox: Sandbox, programs: Iterable[str], state: Iterable[Path]) -> 
     asked = [path for path in sandbox.paths if not is_inside(unresolved(path), [workspace])]  # code can put links there
     more = replace(sandbox, paths=tuple(asked))
     writable = [*more.writable, *([workspace] if sandbox.writes_workspace else [])]
-    hidden = hidden_folders()
-    needed = [*programs_of(programs, workspace), *DRIVERS, *useful(home), *more.readable]
+    folders = map(Path, (*HOMES, *reversed(homes())))
+    hidden = [place for place in dict.fromkeys(folders) if os.path.isdir(place) and place != Path("/")]
+    useful = [Path(path) for pattern in USEFUL for path in glob.glob(str(home / pattern))]
+    needed = [*programs_of(programs, workspace), *DRIVERS, *useful, *more.readable]
     readable = [*needed, *([] if sandbox.writes_workspace else [workspace])]
     seen = [*readable, *writable]
     masked = [path for path in private(state) if is_inside(path, seen) or not is_inside(path, hidden)]
@@ -118,11 +120,6 @@ def refuse_too_wide(workspace: Path, home: Path) -> None:
         raise SandboxUnavailableError(
             f"The workspace {workspace} is no folder. Name one: interpreter --workspace FOLDER"
         )
-
-
-def hidden_folders() -> list[Path]:
-    found = map(Path, (*HOMES, *reversed(homes())))
-    return [place for place in dict.fromkeys(found) if os.path.isdir(place) and place != Path("/")]
 
 
 def programs_of(programs: Iterable[str], workspace: Path) -> Iterator[Path]:
@@ -161,11 +158,6 @@ def installation(program: Path) -> Path:
     is_one = program.parent.name in ("bin", "Scripts") and ((above / "lib").is_dir() or (above / "pyvenv.cfg").exists())
     home = Path(os.path.expanduser("~"))
     return above if is_one and above != Path("/") and not home.is_relative_to(above) else program
-
-
-def useful(home: Path) -> Iterator[Path]:
-    for pattern in USEFUL:
-        yield from map(Path, glob.glob(str(home / pattern)))
 
 
 def private(state: Iterable[Path]) -> list[Path]:
@@ -328,39 +320,19 @@ def is_inside(path: Path, places: Iterable[Path]) -> bool:
 
 
 def make_mount_points(scratch: Path, places: Places, own: Iterable[Path]) -> None:
-    """See to it that the folders on the way to each mount are folders, where the sandbox's own folders are mounted."""
+    """Make the folders for mounts in the sandbox's home and temporary folder; links and files in their place go."""
     bases = {places.home: scratch / "home", Path("/tmp"): scratch / "tmp", Path("/var/tmp"): scratch / "tmp"}
     for place in (*places.readable, *places.writable, *own):
-        for base, folder in bases.items():
-            if place != base and place.is_relative_to(base):
-                _make_folders(folder, place.relative_to(base).parts, is_folder=place.is_dir())
-                break
-
-
-def _make_folders(folder: Path, names: tuple[str, ...], is_folder: bool) -> None:
-    """The folders below one another; what has their name and is none, a link above all, goes."""
-    here = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        for name in names if is_folder else names[:-1]:
-            here = _enter_folder(here, name)
-        if not is_folder:
-            with contextlib.suppress(OSError):
-                os.unlink(names[-1], dir_fd=here)
-    finally:
-        os.close(here)
-
-
-def _enter_folder(here: int, name: str) -> int:
-    """Into a folder of that name, made if there is none; lets go of the one before."""
-    try:
-        with contextlib.suppress(FileExistsError):
-            os.mkdir(name, 0o700, dir_fd=here)
-        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-        try:
-            return os.open(name, flags, dir_fd=here)
-        except OSError:
-            os.unlink(name, dir_fd=here)
-            os.mkdir(name, 0o700, dir_fd=here)
-            return os.open(name, flags, dir_fd=here)
-    finally:
-        os.close(here)
+        base = next((base for base in bases if place != base and place.is_relative_to(base)), None)
+        if base is None:
+            continue
+        within = place.relative_to(base)
+        *names, last = [path.as_posix() for path in reversed([within, *within.parents])]
+        with Folder(bases[base]) as folder:
+            for name in names[1:] + ([last] if place.is_dir() else []):
+                if not folder.is_dir(name):
+                    folder.unlink(name, missing_ok=True)
+                    folder.mkdir(name, 0o700)
+            if not place.is_dir():
+                with contextlib.suppress(OSError):
+                    folder.unlink(last)

@@ -338,19 +338,16 @@ DIRECT = Denial("a direct connection to the network", "connections go through th
 def blocked(sandbox: Sandbox, places: Places, block: EndedBlock, verdicts: Iterable[Verdict]) -> list[Denial]:
     """What was stopped, each once, the certain first."""
     verdicts = list(verdicts)
-    found = [_by_proxy(verdict) for verdict in verdicts if not verdict.allowed]
+    found = []
+    for each in (verdict for verdict in verdicts if not verdict.allowed):
+        by_address = Denial(f"connecting to {each.host}:{each.port}", each.why.rstrip("."))
+        found.append(by_address if each.listed else to_host(each.host, each.port))
     found += [*by_error(sandbox, places, block), *by_words(sandbox, places, block)]
     if not found and not block.errors and block.exit_code:
         reached = {verdict.host for verdict in verdicts} | {*sandbox.hosts, *LOCAL}
         found += by_name(sandbox, places, block, reached)
     askable = [replace(each, remedy=None) if sandbox.fixed else each for each in found]
     return list(dict.fromkeys(askable))[:MOST_TOLD]
-
-
-def _by_proxy(verdict: Verdict) -> Denial:
-    if verdict.listed:
-        return Denial(f"connecting to {verdict.host}:{verdict.port}", verdict.why.rstrip("."))
-    return to_host(verdict.host, verdict.port)
 
 
 def to_host(host: str, port: int = 443, certain: bool = True) -> Denial:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 from interpreter.errors import SettingValueError
-from interpreter.host import processes
 from interpreter.llm.secrets import is_secret_name, redacted
 
 KINDS = ("off", "read-only", "workspace")
@@ -88,8 +87,6 @@ class Sandbox:
         object.__setattr__(self, "workspace", os.path.realpath(self.workspace))
         for name in ("hosts", "env", "paths"):  # in whatever order they were asked for, it is the same sandbox
             object.__setattr__(self, name, tuple(sorted(set(getattr(self, name)))))
-        if self.kind != "off":
-            processes.distrust(self.workspace, *self.writable)
 
     @property
     def image(self) -> str:
