@@ -63,7 +63,7 @@ class Containment:
         self.last_verdicts: list[Verdict] = []  # what the last block asked the network for
         self.state = own_state() if state is None else state  # of ours: kept from all code
         self.check()
-        self.settle()
+        self._distrust()
         drop_stale(Path(tempfile.gettempdir()))
         self.trusted: dict[Path, TrustedPaths] = {}  # by folder that can be written
         try:
@@ -116,8 +116,11 @@ class Containment:
     def settle(self) -> None:
         """Have what is granted now, and let the proxy know, and what starts programs outside."""
         self.sandbox = self._base.with_access(self.granted)
-        processes.distrust(self.sandbox.workspace, *self.sandbox.writable)
+        self._distrust()
         self.proxy.allow_only(self.sandbox.hosts)
+
+    def _distrust(self) -> None:
+        processes.distrust(self.sandbox.workspace, *self.sandbox.writable)
 
     # -- what sessions call -------------------------------------------------------------------------------------
 
