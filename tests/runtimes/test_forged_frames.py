@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from hypothesis import given, settings
@@ -176,6 +177,21 @@ def test_a_process_that_outlives_its_worker_cannot_speak_for_the_next(tmp_path: 
         session.terminate()
 
 
+def test_what_code_answers_in_place_of_the_driver_is_not_shown() -> None:
+    session = PythonRuntime("bare")
+    answers = "".join(
+        f'{{"event":"answer","query":{n},"variables":[{{"name":"forged","type":"int"}}]}}\n' for n in range(99)
+    )
+    session.do(
+        f"{FIND['python']}import threading, time\ndef forge():\n    for _ in range(300):\n        time.sleep(0.01)\n        for fd in lines: os.write(fd, {answers!r}.encode())"
+    )
+    session.do("threading.Thread(target=forge, daemon=True).start()")
+    try:
+        assert "forged" not in [each.name for each in session.variables()]
+    finally:
+        session.terminate()
+
+
 def test_no_frame_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("interpreter.runtimes.protocol.LONGEST", 1 << 20)
     session = PythonRuntime("bare")
@@ -277,8 +293,8 @@ def use(line: bytes) -> None:
     runtime._write = lambda *_: None  # type: ignore[method-assign]
     runtime._query = 7
     runtime.next_number = 2
-    runtime._data = type("Data", (), {})()
-    runtime._startup = type("Startup", (), {"block": None})()
+    runtime._data = Mock()
+    runtime._startup = Mock()
     block = runtime._add_block("code")
     frame = decode(line)
     runtime._received(runtime._data, frame)

@@ -204,7 +204,7 @@ class Calls:
 
     def made(self, frame: Frame, block: Block | None) -> None:
         """A call has arrived."""
-        is_over = block is None or block.finished or block.interrupted
+        is_over = block is None or block.finished or block.clock.stage in ("swept", "pressed", "killed")
         call = Call(self, frame, block)
         if self.tools is None or (is_over and call.how not in HARMLESS):
             self._reply(call, failure(OVER if self.tools else "There is no computer to call here."))

@@ -155,8 +155,6 @@ class Runtime:
         ours, theirs = socket.socketpair()
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
-        # the reader answers, too: a worker that makes calls and reads no replies must not stop it
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SENDING, 0))
         self.alive, self.ready, self.exit_code, self.pid, self._rejection = True, None, None, None, ""
         self.ended.clear()
         self._data = Data(ours, self._received, self._reject)
@@ -507,6 +505,8 @@ class Runtime:
             case "ready":
                 if self.ready is not None:
                     raise BadFrame("a second `ready`")
+                # the reader answers, too: a worker that makes calls and reads no replies must not stop it
+                data.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SENDING, 0))
                 frame = {**frame, "lost": frame.get("lost") or [], "unknown_threads": frame.get("unknown_threads") or 0}
                 with self._ending:
                     self.ready, self._startup.block = frame, self.block

@@ -109,7 +109,7 @@ class Questions:
 
     def __init__(self) -> None:
         self._open: dict[str, Question] = {}
-        self._closed: deque[str] = deque(maxlen=1000)  # the last ones that were open
+        self._closed: deque[Question] = deque(maxlen=1000)  # the last ones that were open
         self._handlers: list[tuple[frozenset[str], Handler | None]] = []
         self._lock = threading.RLock()  # a finaliser may end a question in the middle of anything
 
@@ -120,13 +120,9 @@ class Questions:
             return list(self._open.values())
 
     def find(self, question_id: str) -> Question | None:
+        """The question of that id, if it waits or waited not long ago."""
         with self._lock:
-            return self._open.get(question_id)
-
-    def was_open(self, question_id: str) -> bool:
-        """Whether there was such a question, not long ago."""
-        with self._lock:
-            return question_id in self._closed
+            return next((each for each in [*self._open.values(), *self._closed] if each.id == question_id), None)
 
     def can_be_answered(self, question: Question) -> bool:
         """Whether a front end has promised an answer from another thread."""
@@ -159,7 +155,7 @@ class Questions:
             question.withdraw()  # an answer that comes now is too late
             with self._lock:
                 self._open.pop(question.id, None)
-                self._closed.append(question.id)
+                self._closed.append(question)
 
     def settle(self, question: Question, timeout: float | None) -> Answer | None:
         """Ask the front ends that can answer; None if there are none, or none answers in time."""

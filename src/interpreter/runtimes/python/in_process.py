@@ -128,13 +128,6 @@ class InProcessPython(BaseLanguage):
         host = working_directory()
         if host != self._host_cwd:  # the caller has changed it, and the session follows
             self._host_cwd = self.context.cwd = host
-        self._running = True
-        try:
-            yield from self._run(code)
-        finally:
-            self._running = False
-
-    def _run(self, code: str) -> Iterator[Chunk]:
         steps = self._steps(code)
 
         def advance() -> object:
@@ -143,16 +136,19 @@ class InProcessPython(BaseLanguage):
             return next(steps, self)
 
         error: BaseException | None = None
-        more = True
-        while more:
-            try:
-                with self._inside():
-                    step = call_user_code(advance)
-                more = step is not self
-                error = step if isinstance(step, BaseException) else error
-            except KeyboardInterrupt as interrupt:  # it came between the user's code and ours
-                error, more = interrupt, False
-            yield from self._outlet.take()
+        self._running = True
+        try:
+            while self._running:
+                try:
+                    with self._inside():
+                        step = call_user_code(advance)
+                    self._running = step is not self
+                    error = step if isinstance(step, BaseException) else error
+                except KeyboardInterrupt as interrupt:  # it came between the user's code and ours
+                    error, self._running = interrupt, False
+                yield from self._outlet.take()
+        finally:
+            self._running = False
         status, exit_code = outcome(error)
         yield closing_chunk(exit_code, "done" if status == "ok" else status)
         if isinstance(error, KeyboardInterrupt) and not self._interrupt.asked.is_set():

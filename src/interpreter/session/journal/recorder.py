@@ -230,13 +230,20 @@ class Recorder:
         with self._recording() as writer:
             if writer is not None:
                 writer.sync()
-                self._write_sent(writer)
+                forms = owner.llm.forms_sent()  # in which things were sent to the model
+                forms["rendered"] = owner.prompt.rendered
+                replies = {key: blocks for key, blocks in forms.pop("replies").items() if key not in self._replies}
+                news = {name: form for name, form in forms.items() if form != writer.sent.get(name, {})}
+                if news or replies:
+                    writer.write("sent", **news, replies=replies)
+                    writer.sent |= {name: dict(form) for name, form in news.items()}
+                    self._replies |= replies.keys()
                 writer.write("turn", model=owner.llm.model, **how)
                 writer.flush()
                 if owner.conversation_filename:
                     redaction = self._redaction()
-                    forms = [redaction.form(each)[0] if redaction else each for each in owner.messages]
-                    write_original(self.root / owner.conversation_filename, forms)
+                    messages = [redaction.form(each)[0] if redaction else each for each in owner.messages]
+                    write_original(self.root / owner.conversation_filename, messages)
 
     def take_notice(self) -> Chunk:
         """What to show to the user now, once; there must be a notice."""
@@ -251,17 +258,6 @@ class Recorder:
             text = f"This conversation is not being saved: {why} ({self.path or self.root}). The chat goes on."
             self.notice = {"role": "computer", "type": "status", "format": "notice", "content": {"text": text}}
         self._noticed = True
-
-    def _write_sent(self, writer: JournalWriter) -> None:
-        """The forms in which things were sent to the model, if there is anything new in them."""
-        forms = self._owner.llm.forms_sent()
-        forms["rendered"] = self._owner.prompt.rendered
-        replies = {key: blocks for key, blocks in forms.pop("replies").items() if key not in self._replies}
-        news = {name: form for name, form in forms.items() if form != writer.sent.get(name, {})}
-        if news or replies:
-            writer.write("sent", **news, replies=replies)
-            writer.sent |= {name: dict(form) for name, form in news.items()}
-            self._replies |= replies.keys()
 
     # -- between turns -------------------------------------------------------------------------------------------
 
