@@ -17,6 +17,7 @@ from interpreter.computer_api.tool import (
     names,
     signature,
 )
+from interpreter.console_text import visible
 from interpreter.messages import Chunk
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.python.driver.parcels import packed, packed_error, unpacked
@@ -66,7 +67,8 @@ class Use:
     @property
     def in_full(self) -> str:
         """The call as code would write it."""
-        named = [f"{name if name.isidentifier() else repr(name)}={shown(value)}" for name, value in self.kwargs.items()]
+        names = [visible(name if name.isidentifier() else repr(name)) for name in self.kwargs]
+        named = [f"{name}={shown(value)}" for name, value in zip(names, self.kwargs.values(), strict=True)]
         told = [*map(shown, self.args), *named]
         if self.how == "call":
             return f"{self.name}({', '.join(told)})"
@@ -226,10 +228,10 @@ def asked_first(use: Use, ask: Callable[[str], bool | None]) -> str:
 
 
 def shown(value: Any) -> str:
-    """An argument in words."""
+    """An argument in words, with nothing in it that hides or controls a terminal."""
     if isinstance(value, bytes):
         return f"<{len(value)} bytes>"
-    return f"<Picture {value.width} x {value.height}>" if isinstance(value, Picture) else repr(value)
+    return f"<Picture {value.width} x {value.height}>" if isinstance(value, Picture) else visible(repr(value))
 
 
 def cut(text: str, longest: int) -> str:
