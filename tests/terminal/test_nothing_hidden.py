@@ -22,6 +22,8 @@ from interpreter.frontends import cli, commands, start
 from interpreter.frontends.flags import parse
 from interpreter.frontends.headless.run import Events
 from interpreter.frontends.terminal import sessions, viewer, widgets
+from interpreter.frontends.terminal.chat import _next_message
+from interpreter.frontends.terminal.keyboard import TypeAhead
 from interpreter.frontends.terminal.magics.undo import show_difference
 from interpreter.frontends.terminal.prompt import Suggestions, status_facts
 from interpreter.frontends.terminal.render.display import Display
@@ -285,7 +287,20 @@ def profile() -> str:
     return start.described(read(Place("https://x.org/a.py", is_url=True), hostile))
 
 
+def typed_ahead() -> str:
+    """A paste while a turn runs: shown at the bottom, and again when it is sent."""
+    ahead, shown = TypeAhead(), terminal()
+    ahead.feed(b"\x1b[200~" + HOSTILE.replace("\x1b", "").encode() + b"\x1b[201~\r")
+    lines: list[str] = []
+    display = Display(Screen(lines.append, lambda: (400, 24)), Theme(), Clock())
+    display.typed(ahead.shown)
+    shown.typed = ahead
+    _next_message(shown, None)  # type: ignore[arg-type]
+    return "".join(lines) + written(shown)
+
+
 SURFACES: dict[str, Callable[..., str]] = {
+    "a paste during a turn": typed_ahead,
     "a question about a block, a tool or a rule": lambda: asked(guarded=True),
     "input(prompt) of a program": lambda: asked(guarded=False),
     "notices and errors without a terminal": told,

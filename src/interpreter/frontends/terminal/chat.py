@@ -10,6 +10,7 @@ from importlib import import_module
 from threading import Thread
 from typing import TYPE_CHECKING
 
+from interpreter.console_text import PROSE, visible
 from interpreter.errors import (
     InterpreterError,
     LiteLLMMissingError,
@@ -144,7 +145,7 @@ def send(terminal: Terminal, interpreter: OpenInterpreter, text: str, data: str 
 def _next_message(terminal: Terminal, reader: Prompt | LineReader) -> str | None:
     """The next message, None to leave; what was sent off during the last turn comes first."""
     if not terminal.interrupted and (sent := terminal.typed.take_sent()):
-        terminal.tty.write(f"> {sent}\n")
+        terminal.tty.write(f"> {visible(sent, PROSE)}\n")
         return sent
     terminal.interrupted = False
     pressed = 0

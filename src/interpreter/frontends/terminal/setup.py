@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from interpreter.app.attachments import existing
 from interpreter.app.models import remember, use_server_model
+from interpreter.console_text import visible
 from interpreter.errors import DownloadError, LocalServerError, ModelError, NoModelError
 from interpreter.frontends.terminal.render.ansi import wrapped
 from interpreter.frontends.terminal.tty import Tty
@@ -170,7 +171,7 @@ def local_setup(interpreter: OpenInterpreter) -> Choice:
     choices = [*_served(found), *_startable(found), *_builtin()]
     ready = [choice for choice in choices if choice.is_ready]
     if len(ready) == 1:
-        print(f"Using {ready[0].label}")
+        print(visible(f"Using {ready[0].label}"))
         ready[0].take(interpreter)
         return ready[0]
     listed = "".join(f"\n  {choice.label}" for choice in ready or choices)
@@ -306,11 +307,11 @@ def _use_builtin(interpreter: OpenInterpreter, what: weights.Weights | Path) -> 
         show_download(what.file, weights.download(what, weights.models_folder()))
     name = weights.model_string(what)
     file = weights.file_of(name.removeprefix(weights.PREFIX))
-    print(f"Loading {file.name} ...")
+    print(visible(f"Loading {file.name} ..."))
     served = engine.running(file, interpreter.llm.context_window)
     interpreter.llm.model, interpreter.llm.api_base = name, None
     interpreter.llm.context_window = served.context
-    print(f"Using {name}, window {served.context:,} tokens.")
+    print(visible(f"Using {name}, window {served.context:,} tokens."))
 
 
 def _check_online(interpreter: OpenInterpreter) -> None:

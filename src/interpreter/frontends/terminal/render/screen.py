@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Sequence
 
-from interpreter.console_text import visible
+from interpreter.console_text import PROSE, visible
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.render.notes import duration
 from interpreter.frontends.terminal.render.theme import Theme
@@ -111,7 +111,7 @@ class Status:
             text = visible(self._text(now)).replace("\n", " ")
             parts.append(f"{theme.paint(frame, 'spinner')} {theme.paint(text, 'hint')}")
         if self.typed:
-            typed = self.typed.replace("\n", " ")
+            typed = visible(self.typed, PROSE).replace("\n", " ")  # a paste can have anything in it
             parts.append(theme.paint(f"{theme.symbol('typed')} {typed}", "typed"))
         return ["  ".join(parts)] if parts else []
 
