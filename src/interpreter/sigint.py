@@ -247,8 +247,7 @@ def _forked() -> None:
     _starting = threading.Lock()  # another thread of the parent may have held it
 
 
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+os.register_at_fork(after_in_child=_forked)
 
 
 def _serve(calls: queue.SimpleQueue[Callable[[], None]]) -> None:
@@ -290,7 +289,7 @@ def iterate_user_code(items: Iterable[T]) -> Iterator[T]:
 def interrupt_user_code(thread: int) -> bool:
     """Raise KeyboardInterrupt in user code on the main thread, even if it sleeps. False if SIGINT cannot do that."""
     global _targeted
-    if thread != threading.main_thread().ident or not hasattr(_signal, "pthread_kill"):
+    if thread != threading.main_thread().ident:
         return False
     handler = _signal.getsignal(SIGINT)
     if handler is not _signal.default_int_handler:

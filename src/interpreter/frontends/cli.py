@@ -70,8 +70,7 @@ def _run(arguments: list[str]) -> int:
     if "server" in parsed.actions:
         return 1
     signal.signal(signal.SIGTERM, _leave)
-    if hasattr(signal, "SIGHUP"):
-        signal.signal(signal.SIGHUP, _leave)
+    signal.signal(signal.SIGHUP, _leave)
     from interpreter.frontends.start import start
 
     return start(parsed)

@@ -58,9 +58,6 @@ def _open_folder(folder: Path) -> None:
     """Make it if it is not there, open it in the desktop's file manager if there is one, and print where it is."""
     make_folder(folder)
     print(folder)
-    if sys.platform == "win32":
-        os.startfile(folder)
-        return
     opener = "open" if sys.platform == "darwin" else "xdg-open"
     has_desktop = sys.platform == "darwin" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     if has_desktop and processes.which(opener):

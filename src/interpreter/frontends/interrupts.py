@@ -11,8 +11,6 @@ from interpreter.sigint import SigintHandler, in_main_thread
 
 T = TypeVar("T")
 
-_CAN_STOP = hasattr(signal, "SIGCONT")
-
 
 class Interrupts(SigintHandler):
     """Handles SIGINT during a turn, in the main thread.
@@ -32,13 +30,12 @@ class Interrupts(SigintHandler):
         if not in_main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             yield
             return
-        continued = signal.signal(signal.SIGCONT, lambda number, frame: self._resume()) if _CAN_STOP else None
+        continued = signal.signal(signal.SIGCONT, lambda number, frame: self._resume())
         try:
             with self.installed():
                 yield
         finally:
-            if _CAN_STOP:
-                signal.signal(signal.SIGCONT, continued)
+            signal.signal(signal.SIGCONT, continued)
 
     def passing(self, chunks: Iterator[T]) -> Iterator[T]:
         """The same chunks. If Ctrl-C is pressed twice while one is made, KeyboardInterrupt is raised after it."""

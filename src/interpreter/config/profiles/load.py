@@ -310,9 +310,7 @@ def load(interpreter: OpenInterpreter, name: str, accept: Callable[[Profile], bo
 
 def has_exposed_key(profile: Profile) -> bool:
     """Whether the file has a key in it and others on this machine can read it."""
-    if profile.place.is_builtin or os.name != "posix":
-        return False
-    if not os.stat(profile.place.address).st_mode & _READABLE_BY_OTHERS:
+    if profile.place.is_builtin or not os.stat(profile.place.address).st_mode & _READABLE_BY_OTHERS:
         return False
     from interpreter.llm.secrets import redacted, secret_values
 

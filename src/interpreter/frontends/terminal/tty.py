@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import atexit
+import fcntl
 import os
 import re
 import select
+import struct
 import sys
+import termios
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
-
-try:
-    import termios
-except ImportError:  # Windows, untested: keys are then read line by line
-    termios = None  # type: ignore[assignment]
 
 PASTE_ON, PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
 
@@ -80,11 +78,6 @@ class Tty:
 
     def cell(self) -> tuple[int, int] | None:
         """Width and height of a character in pixels, if the system knows them."""
-        if sys.platform == "win32":
-            return None
-        import fcntl
-        import struct
-
         try:
             answer = fcntl.ioctl(self.stdout.fileno(), termios.TIOCGWINSZ, bytes(8))
         except (OSError, ValueError):
@@ -112,7 +105,7 @@ class Tty:
 
     def discard_typed(self) -> None:
         """Throw away keys that have not been read yet."""
-        if self.can_type and termios is not None:
+        if self.can_type:
             termios.tcflush(self.stdin.fileno(), termios.TCIFLUSH)
 
     @property
@@ -120,7 +113,7 @@ class Tty:
         """Whether we may change the mode: a job in the background would be stopped for it."""
         try:
             return self.can_type and os.tcgetpgrp(self.stdin.fileno()) == os.getpgrp()
-        except (OSError, AttributeError):
+        except OSError:
             return False
 
     @contextmanager
@@ -149,9 +142,6 @@ class Tty:
     @contextmanager
     def hidden(self) -> Iterator[None]:
         """Do not echo the line that is typed now."""
-        if sys.platform == "win32":
-            yield
-            return
         mode = termios.tcgetattr(self.stdin.fileno())
         mode[3] &= ~termios.ECHO
         with self._mode(mode):
