@@ -21,7 +21,7 @@ from interpreter.errors import UsageError
 from interpreter.frontends import cli, commands, start
 from interpreter.frontends.flags import parse
 from interpreter.frontends.headless.run import Events
-from interpreter.frontends.terminal import sessions, viewer, widgets
+from interpreter.frontends.terminal import sessions, widgets
 from interpreter.frontends.terminal.chat import _next_message
 from interpreter.frontends.terminal.keyboard import TypeAhead
 from interpreter.frontends.terminal.magics.undo import show_difference
@@ -33,6 +33,7 @@ from interpreter.frontends.terminal.render.theme import Theme
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.tty import Tty
 from interpreter.frontends.terminal.turn import replay
+from interpreter.frontends.terminal.viewer import TextView, show_table, show_text
 from interpreter.frontends.wtf import Failure, message_for
 from interpreter.runtimes.state import Table
 
@@ -217,9 +218,9 @@ def replayed() -> str:
 
 def values() -> str:
     shown, table = terminal(), Table(HOSTILE, 1, 1, [HOSTILE], [HOSTILE], [False], [[HOSTILE]])
-    viewer.show_table(shown, HOSTILE, lambda rows, columns: table)
-    viewer.show_text(shown, HOSTILE, HOSTILE)
-    text = viewer.TextView(HOSTILE, ["a"])
+    show_table(shown, HOSTILE, lambda rows, columns: table)
+    show_text(shown, HOSTILE, HOSTILE)
+    text = TextView(HOSTILE, ["a"])
     return written(shown) + "\n".join(text.lines(80, 24))
 
 

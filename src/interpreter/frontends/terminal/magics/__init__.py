@@ -93,7 +93,10 @@ COMMANDS: tuple[Command, ...] = (
     Command("diff", "[number]", "what the last block that changed files has changed, or another one", workspace.diff),
     Command("why", "file[:line]", "which block made a file or a line what it is, and who approved it", workspace.why),
     Command(
-        "replay", "[N]", "show again what was done on the screen, in the last turn or in turn N", conversation.replay
+        "replay",
+        "[N]",
+        "show again what was done on the screen, in the last turn or in turn N",
+        conversation.replay_screen,
     ),
     Command("save_message", "[path]", "save the conversation as JSON (messages.json)", conversation.save_messages),
     Command("load_message", "[path]", "replace the conversation by a saved one", conversation.load_messages),
@@ -102,7 +105,7 @@ COMMANDS: tuple[Command, ...] = (
     Command("keep", "", "keep the way you are on, and drop the other", workspace.keep),
     Command("drop", "", "drop the way you are on", workspace.drop),
     Command("sessions", "[words]", "list saved conversations", conversation.list_sessions),
-    Command("resume", "[id]", "leave this conversation and take up another one", conversation.resume),
+    Command("resume", "[id]", "leave this conversation and take up another one", conversation.resume_session),
     Command("branch", "[title]", "go on in a new conversation that begins with this one", conversation.branch),
     Command("rename", "[title]", "give this conversation another title", conversation.rename),
     Command(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from interpreter.app import conversations, exports, result_of
 from interpreter.errors import UsageError
 from interpreter.export import EXPORTERS
-from interpreter.frontends.terminal import sessions
+from interpreter.frontends.terminal.sessions import drawn, named, show
 from interpreter.frontends.terminal.turn import follow
 from interpreter.session import APPROVE, REFUSE, Answer, Question
 from interpreter.session.journal import SavedSession
@@ -37,18 +37,18 @@ def list_sessions(terminal: Terminal, interpreter: OpenInterpreter, argument: st
         terminal.display.line("No conversation has these words." if saved else "No conversation is saved yet.")
         return
     width = terminal.tty.size()[0] - 12
-    lines = [f"{row.id[:8]}  {sessions.drawn(row, width)}" for row in found[:_SESSIONS]]
+    lines = [f"{row.id[:8]}  {drawn(row, width)}" for row in found[:_SESSIONS]]
     if len(found) > _SESSIONS:
         lines.append(f"and {len(found) - _SESSIONS} older ones: %sessions WORDS searches")
     lines.append("%resume ID takes one up; `interpreter --resume ID` does so from the shell.")
     terminal.display.line("\n".join(lines))
 
 
-def resume(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    row = sessions.named(terminal, interpreter, {"resume": argument or True})
+def resume_session(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    row = named(terminal, interpreter, {"resume": argument or True})
     if row is not None:
         session = result_of(conversations.resume(interpreter, row, leave=True))
-        sessions.show(terminal, interpreter, session)
+        show(terminal, interpreter, session)
 
 
 def branch(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -137,7 +137,7 @@ def _report_lines(report: Report) -> list[str]:
 # -- what was done on the screen -----------------------------------------------------------------------------------
 
 
-def replay(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+def replay_screen(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     if interpreter.journal.path is None:
         terminal.display.line("Nothing is written down of this conversation yet.")
         return

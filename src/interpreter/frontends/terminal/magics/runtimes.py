@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from interpreter.app import own_blocks, result_of
 from interpreter.console_text import visible
 from interpreter.errors import InterpreterError, UsageError
-from interpreter.frontends.terminal import viewer
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.turn import show_block
+from interpreter.frontends.terminal.viewer import AT_ONCE, show_table, show_text
 from interpreter.runtimes.block import display_chunks
 from interpreter.runtimes.state import Picture, Table
 
@@ -68,7 +68,7 @@ def show(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
     language, name = match["language"], match["name"]
     if language is None or interpreter.computer.get_language(language) is None:
         language, name = _language_of(interpreter, argument), argument
-    value = interpreter.computer.look(language, name, (0, 100), (0, viewer.AT_ONCE))
+    value = interpreter.computer.look(language, name, (0, 100), (0, AT_ONCE))
     if isinstance(value, Picture):
         terminal.follow(interpreter)
         for chunk in display_chunks(value.data):
@@ -80,9 +80,9 @@ def show(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
             page = interpreter.computer.look(language, name, rows, columns)
             return page if isinstance(page, Table) else Table("", 0, 0)
 
-        viewer.show_table(terminal, f"{name} ({value.type}, {value.rows:,} × {value.columns:,})", fetch)
+        show_table(terminal, f"{name} ({value.type}, {value.rows:,} × {value.columns:,})", fetch)
     else:
-        viewer.show_text(terminal, f"{name} ({value.type})", value.text)
+        show_text(terminal, f"{name} ({value.type})", value.text)
 
 
 def _language_of(interpreter: OpenInterpreter, name: str) -> str:
