@@ -8,4 +8,4 @@ from typing import Any
 
 def terminal() -> Any:
     """The module that shows things for the library."""
-    return import_module("interpreter.frontends.terminal.library")
+    return import_module("interpreter.frontends.terminal.turn")

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from interpreter.frontends.terminal.magics.runtimes import drawn
 from interpreter.frontends.terminal.render.ansi import cells
-from interpreter.frontends.terminal.viewer import drawn
 from interpreter.runtimes.state import Table
 from model_server import ModelServer
 from terminal.person import Person, someone

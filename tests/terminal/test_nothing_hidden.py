@@ -24,6 +24,11 @@ from interpreter.frontends.headless.run import Events
 from interpreter.frontends.terminal import sessions, widgets
 from interpreter.frontends.terminal.chat import _next_message
 from interpreter.frontends.terminal.keyboard import TypeAhead
+from interpreter.frontends.terminal.magics.runtimes import (
+    TextView,
+    show_table,
+    show_text,
+)
 from interpreter.frontends.terminal.magics.undo import show_difference
 from interpreter.frontends.terminal.prompt import Suggestions, status_facts
 from interpreter.frontends.terminal.render.display import Display
@@ -33,7 +38,6 @@ from interpreter.frontends.terminal.render.theme import Theme
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.tty import Tty
 from interpreter.frontends.terminal.turn import replay
-from interpreter.frontends.terminal.viewer import TextView, show_table, show_text
 from interpreter.frontends.wtf import Failure, message_for
 from interpreter.runtimes.state import Table
 
@@ -355,7 +359,7 @@ WRITERS = {
     "start.py": "start write say piped_text configured _load_profile _accepted",
     "terminal/approval.py": "_edit",
     "terminal/chat.py": "_next_message",
-    "terminal/magics/runtimes.py": "_table",
+    "terminal/magics/runtimes.py": "_show _run_full_screen _table",
     "terminal/magics/undo.py": "show_difference",
     "terminal/prompt.py": "_ask _command _code _shell _files",
     "terminal/render/ansi.py": "_put",
@@ -367,7 +371,6 @@ WRITERS = {
     "terminal/terminal.py": "tell ask read",
     "terminal/tty.py": "write read_line keys restore query",
     "terminal/turn.py": "replay",
-    "terminal/viewer.py": "_show _run_full_screen",
     "terminal/widgets.py": "choose_row search_row ask_plainly",
     "wtf/__init__.py": "main _run recorded_output",
     "wtf/recorder.py": "add",

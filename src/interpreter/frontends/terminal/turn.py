@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from interpreter.app.own_blocks import SIGNS
 from interpreter.console_text import PROSE, visible
 from interpreter.frontends.terminal.approval import allow_call, approve, shown_in_preview
 from interpreter.frontends.terminal.keyboard import TurnKeyboard
+from interpreter.frontends.terminal.terminal import Terminal
+from interpreter.frontends.terminal.tty import Tty
 from interpreter.messages import group_of
 from interpreter.session import ANSWER, APPROVE, Answer, Event, Question
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.frontends.terminal.terminal import Terminal
     from interpreter.messages import Chunk, Message
 
 
@@ -202,3 +203,48 @@ def chunks_of(message: Message, is_last: bool) -> Iterator[Chunk]:
         over: Chunk = {"role": "computer", "type": "console", "format": "active_line", "content": None}
         yield cast("Chunk", {**over, **how})
     yield {**flag, "end": True}
+
+
+# -- for the library -------------------------------------------------------------------------------------------------
+
+_terminals: dict[bool, Terminal] = {}
+
+
+def show_chat(interpreter: OpenInterpreter, message: Any = None) -> Iterator[Chunk]:
+    """Chat in the terminal, or show the answer to one message; yields every chunk."""
+    if message is None:
+        from interpreter.frontends.terminal.chat import converse
+
+        yield from converse(_terminal(interpreter), interpreter)
+    else:
+        yield from show_turn(_terminal(interpreter), interpreter, interpreter.respond(message))
+
+
+def show_events(interpreter: OpenInterpreter | None, events: Iterator[Event]) -> Iterator[Chunk]:
+    """Show the events of a block while they pass."""
+    if interpreter is None:
+        from interpreter.api import OpenInterpreter
+
+        interpreter = OpenInterpreter()
+    yield from show_block(_terminal(interpreter), interpreter, events)
+
+
+def show_message(interpreter: OpenInterpreter, markdown: str) -> None:
+    """Show a text of ours."""
+    _terminal(interpreter).display.markdown(markdown)
+
+
+def local_setup(interpreter: OpenInterpreter) -> None:
+    """Ask which local model to use."""
+    from interpreter.frontends.terminal import setup
+
+    setup.local_setup(interpreter)
+
+
+def _terminal(interpreter: OpenInterpreter) -> Terminal:
+    """The terminal of this process, plain or not; it keeps what was typed ahead between turns."""
+    plain, tty = interpreter.plain_text_display, Tty()
+    known = _terminals.get(plain)
+    if known is None or known.tty.stdout is not tty.stdout or known.tty.stdin is not tty.stdin:
+        _terminals[plain] = known = Terminal(plain, tty)
+    return known

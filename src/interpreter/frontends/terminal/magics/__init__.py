@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from interpreter.errors import ConversationFileError, UndoError, UsageError
 from interpreter.frontends.terminal import sessions
-from interpreter.frontends.terminal.magics import conversation, runtimes, settings, undo, workspace
+from interpreter.frontends.terminal.magics import (
+    runtimes,
+    settings,
+    undo,
+    workspace,
+)
 from interpreter.frontends.terminal.render.saved import open_shown
 
 if TYPE_CHECKING:
@@ -96,18 +101,18 @@ COMMANDS: tuple[Command, ...] = (
         "replay",
         "[N]",
         "show again what was done on the screen, in the last turn or in turn N",
-        conversation.replay_screen,
+        sessions.replay_screen,
     ),
-    Command("save_message", "[path]", "save the conversation as JSON (messages.json)", conversation.save_messages),
-    Command("load_message", "[path]", "replace the conversation by a saved one", conversation.load_messages),
+    Command("save_message", "[path]", "save the conversation as JSON (messages.json)", sessions.save_messages),
+    Command("load_message", "[path]", "replace the conversation by a saved one", sessions.load_messages),
     Command("fork", "", "go on in a copy of everything, to try another way", workspace.fork),
     Command("switch", "[number]", "go to the other way and back", workspace.switch),
     Command("keep", "", "keep the way you are on, and drop the other", workspace.keep),
     Command("drop", "", "drop the way you are on", workspace.drop),
-    Command("sessions", "[words]", "list saved conversations", conversation.list_sessions),
-    Command("resume", "[id]", "leave this conversation and take up another one", conversation.resume_session),
-    Command("branch", "[title]", "go on in a new conversation that begins with this one", conversation.branch),
-    Command("rename", "[title]", "give this conversation another title", conversation.rename),
+    Command("sessions", "[words]", "list saved conversations", sessions.list_sessions),
+    Command("resume", "[id]", "leave this conversation and take up another one", sessions.resume_session),
+    Command("branch", "[title]", "go on in a new conversation that begins with this one", sessions.branch),
+    Command("rename", "[title]", "give this conversation another title", sessions.rename),
     Command(
         "rerun",
         "[language]",
@@ -115,15 +120,15 @@ COMMANDS: tuple[Command, ...] = (
         sessions.rerun,
     ),
     Command(
-        "jupyter", "[path]", "write the conversation as a notebook that runs", partial(conversation.export, "notebook")
+        "jupyter", "[path]", "write the conversation as a notebook that runs", partial(sessions.export, "notebook")
     ),
-    Command("markdown", "[path]", "write the conversation as Markdown", partial(conversation.export, "markdown")),
-    Command("html", "[path]", "write the conversation as one page", partial(conversation.export, "html")),
+    Command("markdown", "[path]", "write the conversation as Markdown", partial(sessions.export, "markdown")),
+    Command("html", "[path]", "write the conversation as one page", partial(sessions.export, "html")),
     Command(
         "script",
         "[path] [--all] [--verify]",
         "write a program of the blocks that the result needs",
-        partial(conversation.export, "script"),
+        partial(sessions.export, "script"),
     ),
     Command("open", "[number or path]", "open the last page, picture or table in its own program", _open),
     Command(
