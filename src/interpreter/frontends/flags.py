@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from textwrap import wrap
 from typing import Any, NamedTuple
@@ -76,16 +77,36 @@ class Parsed(NamedTuple):
     notices: tuple[str, ...]  # lines to show, about flags that do nothing or not yet what they say
 
 
-class _Option(NamedTuple):
+class Flag(NamedTuple):
+    """A flag with its spellings, what it is about, and what it switches that to; None if it takes a value."""
+
+    names: tuple[str, ...]
     target: Setting | Command
-    switch: bool | None  # what the flag switches to; None if it takes a value
-    value_optional: bool = False
+    switch: bool | None
+    offered: bool = True  # by completion
 
 
-class _Found(NamedTuple):
-    flag: str
-    option: _Option
-    text: str | None
+Found = tuple[str, Flag, str | None]  # as it was spelled, the flag, and its value
+
+
+@cache
+def flags() -> list[Flag]:
+    """All flags."""
+    found = []
+    for row in SETTINGS:
+        if not (row.flag or row.no_flag):
+            continue
+        positive = tuple(filter(None, (row.flag or f"--{row.leaf}", row.short if row.flag else "")))
+        negative = tuple(filter(None, (row.no_flag or f"--no-{row.flag[2:]}", "" if row.flag else row.short)))
+        if row.kind == "bool":
+            found += [Flag(positive, row, True, offered=bool(row.flag)), Flag(negative, row, False)]
+        else:
+            found.append(Flag(positive, row, None))
+    for command in COMMANDS:
+        names = tuple(filter(None, (command.flag, command.short)))
+        found.append(Flag(names, command, None if command.value else True))
+    old_name = Flag(("--debug_mode",), setting_named("verbose"), True, offered=False)
+    return [*found, old_name]
 
 
 def parse(argv: Sequence[str], prog: str = "interpreter") -> Parsed:
@@ -99,16 +120,24 @@ def parse(argv: Sequence[str], prog: str = "interpreter") -> Parsed:
         found += tail
     settings: dict[str, Any] = {}
     actions: dict[str, Any] = {}
-    for flag, option, text in found:
-        into = settings if isinstance(option.target, Setting) else actions
-        into[option.target.name] = _value(flag, option, text)
+    notices: dict[str, None] = {}
+    for spelled, flag, text in found:
+        row = flag.target
+        into = settings if isinstance(row, Setting) else actions
+        into[row.name] = _value(spelled, flag, text)
+        if spelled == "--debug_mode":
+            notices["--debug_mode is now --verbose."] = None
+        elif isinstance(row, Setting) and row.inert:
+            notices[f"{spelled} does nothing: {row.inert}."] = None
+        elif row.later:
+            notices[f"{spelled}: {row.later}."] = None
     shortcut = bool(words) and (prog == "i" or (at == 0 and words[0] == argv[0]))
     message = " ".join(["I", *words] if shortcut else words) or None
-    return Parsed(settings, actions, message, shortcut, tuple(dict.fromkeys(_notices(found))))
+    return Parsed(settings, actions, message, shortcut, tuple(notices))
 
 
-def _leading_flags(argv: Sequence[str]) -> tuple[list[_Found], int]:
-    found: list[_Found] = []
+def _leading_flags(argv: Sequence[str]) -> tuple[list[Found], int]:
+    found: list[Found] = []
     at = 0
     while at < len(argv) and _looks_like_flag(argv[at]):
         more, at = _take(argv, at)
@@ -116,7 +145,7 @@ def _leading_flags(argv: Sequence[str]) -> tuple[list[_Found], int]:
     return found, at
 
 
-def _split_tail(words: list[str]) -> tuple[list[str], list[_Found]]:
+def _split_tail(words: list[str]) -> tuple[list[str], list[Found]]:
     """Words and the flags that end them; a flag between two words belongs to the sentence."""
     if "--" in words:
         at = words.index("--")
@@ -140,37 +169,39 @@ def _looks_like_flag(word: str) -> bool:
     return word.startswith("-") and word not in ("-", "--")
 
 
-def _take(argv: Sequence[str], at: int) -> tuple[list[_Found], int]:
-    """The flag at this place, with its value, and the place after it."""
+def _take(argv: Sequence[str], at: int) -> tuple[list[Found], int]:
+    """The flag at this place, with its value, and the place after it; of `-yv`, both."""
     word, equals, inline = argv[at].partition("=")
-    option = _lookup(word)
-    if option is None:
-        if cluster := _cluster(argv[at]):
-            return cluster, at + 1
-        raise _unknown(word)
+    flag = _lookup(word)
+    if flag is None:
+        letters = [f"-{letter}" for letter in argv[at][1:]]
+        cluster = [(letter, known, None) for letter in letters if (known := _options().get(letter)) is not None]
+        if len(cluster) < len(letters) or any(known.switch is None for _, known, _ in cluster):
+            raise _unknown(word)
+        return [*cluster], at + 1
     following = argv[at + 1] if at + 1 < len(argv) else None
     if equals:
-        if option.switch and isinstance(option.target, Command):
+        if flag.switch and isinstance(flag.target, Command):
             raise UsageError(f"{word} takes no value.")
-        return [_Found(word, option, inline)], at + 1
-    if option.switch is not None:
+        return [(word, flag, inline)], at + 1
+    if flag.switch is not None:
         # `--offline true` is what old pages show; `--auto_run false` must not run by itself.
-        given = isinstance(option.target, Setting) and (following or "").lower() in ("true", "false")
-        return [_Found(word, option, following if given else None)], at + 1 + given
+        given = isinstance(flag.target, Setting) and (following or "").lower() in ("true", "false")
+        return [(word, flag, following if given else None)], at + 1 + given
     is_number = following is not None and following[1:].replace(".", "", 1).isdigit()  # such as -1
     if following is None or (_looks_like_flag(following) and not is_number):
-        if option.value_optional:
-            return [_Found(word, option, None)], at + 1
+        if isinstance(flag.target, Command) and flag.target.value.startswith("["):
+            return [(word, flag, None)], at + 1
         raise UsageError(f"{word} needs a value.")
-    return [_Found(word, option, following)], at + 2
+    return [(word, flag, following)], at + 2
 
 
-def _lookup(word: str) -> _Option | None:
+def _lookup(word: str) -> Flag | None:
     """The option that a flag means: itself, or the only one that it is the beginning of."""
     options = _options()
     if not word.startswith("--"):
         return options.get(word)
-    name = "--" + word[2:].replace("-", "_")
+    name = _with_underscores(word)
     if name in options:
         return options[name]
     known = [flag for flag in options if flag.startswith(name) and flag not in _IN_FULL]
@@ -183,67 +214,34 @@ def _lookup(word: str) -> _Option | None:
     return options[longer[0]] if longer else None
 
 
-def _cluster(word: str) -> list[_Found]:
-    """`-yv` as `-y -v`."""
-    letters = [f"-{letter}" for letter in word[1:]]
-    options = [_options().get(letter) for letter in letters]
-    switches = [option for option in options if option is not None and option.switch is not None]
-    if len(switches) < len(letters):
-        return []
-    return [_Found(letter, option, None) for letter, option in zip(letters, switches, strict=True)]
-
-
 @cache
-def _options() -> dict[str, _Option]:
+def _options() -> dict[str, Flag]:
     """Every spelling of every flag; long ones with underscores only."""
-    options: dict[str, _Option] = {}
-    for row in SETTINGS:
-        if not (row.flag or row.no_flag):
-            continue
-        flag = row.flag or f"--{row.leaf}"
-        is_switch = row.kind == "bool"
-        options[flag] = _Option(row, True if is_switch else None)
-        if is_switch:
-            options[f"--no_{flag[2:]}"] = _Option(row, False)
-        if row.short:
-            options[row.short] = _Option(row, bool(row.flag) if is_switch else None)
-    for command in COMMANDS:
-        option = _Option(command, None if command.value else True, command.value.startswith("["))
-        options |= {spelling: option for spelling in (command.flag, command.short) if spelling}
-    # The old name of a flag.
-    options["--debug_mode"] = _Option(setting_named("verbose"), True)
-    return options
+    return {_with_underscores(name): flag for flag in flags() for name in flag.names}
 
 
-def _value(flag: str, option: _Option, text: str | None) -> Any:
+def _with_underscores(name: str) -> str:
+    return "--" + name[2:].replace("-", "_") if name.startswith("--") else name
+
+
+def _value(spelled: str, flag: Flag, text: str | None) -> Any:
     """The value of a setting, or of a command: True if it takes none."""
-    row = option.target
+    row = flag.target
     if text is None:
-        return True if isinstance(row, Command) else option.switch
+        return True if isinstance(row, Command) else flag.switch
     if isinstance(row, Command):
         if row.choices and text not in row.choices:
-            raise UsageError(f"{flag} takes {' or '.join(row.choices)}, not {text!r}.")
+            raise UsageError(f"{spelled} takes {' or '.join(row.choices)}, not {text!r}.")
         return text
     try:
-        value = parse_value(row, text, flag)
+        value = parse_value(row, text, spelled)
     except SettingError as error:
         raise UsageError(str(error)) from None
-    return value if option.switch is None else value == option.switch
-
-
-def _notices(found: Sequence[_Found]) -> Iterator[str]:
-    for flag, option, _ in found:
-        if flag == "--debug_mode":
-            yield "--debug_mode is now --verbose."
-        elif isinstance(option.target, Setting) and option.target.inert:
-            yield f"{flag} does nothing: {option.target.inert}."
-        elif option.target.later:
-            yield f"{flag}: {option.target.later}."
+    return value if flag.switch is None else value == flag.switch
 
 
 def _closest(word: str, cutoff: float = 0.6) -> str | None:
-    name = word if not word.startswith("--") else "--" + word[2:].replace("-", "_")
-    return closest(name, _options(), cutoff)
+    return closest(_with_underscores(word), _options(), cutoff)
 
 
 def _unknown(word: str) -> UsageError:
@@ -393,43 +391,6 @@ _VALUES = {
 }
 
 
-class Flag(NamedTuple):
-    """One flag with its spellings, its explanation, and what may follow it."""
-
-    names: tuple[str, ...]
-    help: str
-    takes: str = ""  # a key of _VALUES; empty for a switch
-    choices: tuple[str, ...] = ()
-
-
-def flags() -> Iterator[Flag]:
-    """All flags, as completion offers them."""
-    for row in SETTINGS:
-        if not (row.flag or row.no_flag):
-            continue
-        positive = tuple(filter(None, (row.flag, row.short if row.flag else "")))
-        negative = tuple(filter(None, (row.no_flag, "" if row.flag else row.short)))
-        words = _first_sentence(row.help)
-        if row.kind != "bool":
-            kind = "folders" if row.leaf in _FOLDERS else "files" if row.kind == "path" else "any"
-            yield Flag(positive, words, "choices" if row.choices else kind, row.choices)
-            continue
-        if positive:
-            yield Flag(positive, words)
-        if negative or row.flag:
-            yield Flag(negative or (f"--no-{row.flag[2:]}",), f"Not: {words}")
-    for command in COMMANDS:
-        takes = "choices" if command.choices else "files" if command.value == "FILE" else "any" if command.value else ""
-        takes = "profiles" if command.name in ("profile", "reset_profile") else takes
-        names = tuple(filter(None, (command.flag, command.short)))
-        yield Flag(names, _first_sentence(command.help), takes, command.choices)
-
-
-def _first_sentence(text: str) -> str:
-    """Without characters that mean something to a shell."""
-    return text.replace("`", "").replace('"', "").partition(". ")[0].rstrip(".").replace("'", "").replace("$", "")
-
-
 def completion_script(shell: str) -> str:
     """`--completion`: a script that completes flags and their values in this shell."""
     from interpreter.config.profiles import builtin_names
@@ -440,23 +401,36 @@ def completion_script(shell: str) -> str:
     names = " ".join(builtin_names())
     found = []
     for flag in flags():
-        template = _VALUES[shell][flag.takes] if flag.takes else ""
-        found.append((flag, template.format(choices=" ".join(flag.choices), folder=folder, builtin=names)))
+        row, takes = flag.target, "any"
+        if row.name in ("profile", "reset_profile"):
+            takes = "profiles"
+        elif row.choices:
+            takes = "choices"
+        elif isinstance(row, Setting):
+            takes = "folders" if row.leaf in _FOLDERS else "files" if row.kind == "path" else "any"
+        elif row.value == "FILE":
+            takes = "files"
+        value = "" if flag.switch is not None else _VALUES[shell][takes]
+        # The first sentence, without characters that mean something to a shell.
+        words = re.sub("[`\"'$]", "", row.help).partition(". ")[0].rstrip(".")
+        value = value.format(choices=" ".join(row.choices), folder=folder, builtin=names)
+        if flag.offered:
+            found.append((flag, f"Not: {words}" if flag.switch is False else words, value))
     script, lines = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}[shell], []
-    spellings = [name for flag, _ in found for name in flag.names]
+    spellings = [name for flag, _, _ in found for name in flag.names]
     if shell == "fish":  # it has no ${NAME:-otherwise}
         folder = folder.replace("${XDG_CONFIG_HOME:-$HOME/.config}", "$config")
         for program in PROGRAMS:
-            for flag, value in found:
+            for flag, words, value in found:
                 kinds = ["l" if name.startswith("--") else "s" if len(name) == 2 else "o" for name in flag.names]
                 spelled = " ".join(f"-{kind} {name.lstrip('-')}" for kind, name in zip(kinds, flag.names, strict=True))
-                lines.append(f"complete -c {program} {spelled} {value}-d '{flag.help}'")
+                lines.append(f"complete -c {program} {spelled} {value}-d '{words}'")
     elif shell == "zsh":
-        for flag, value in found:
-            words = flag.help.replace("[", "(").replace("]", ")").replace(":", "\\:")
+        for flag, words, value in found:
+            words = words.replace("[", "(").replace("]", ")").replace(":", "\\:")
             lines += [f"        '{name}[{words}]{value}' \\" for name in flag.names]
     else:
-        lines = [f"        {'|'.join(flag.names)}) {value} ;;" for flag, value in found if flag.takes]
+        lines = [f"        {'|'.join(flag.names)}) {value} ;;" for flag, _, value in found if flag.switch is None]
     filled = {
         "FLAGS": " ".join(spellings),
         "DASHED": " ".join("--" + name[2:].replace("_", "-") for name in spellings if "_" in name),
