@@ -172,9 +172,13 @@ def test_cost(desk: Desk) -> None:
     assert "Of the budget of $1.00, $1.00 is left." in shown
 
 
-def test_saved_where_the_sessions_are(desk: Desk, tmp_path: Path) -> None:
-    desk.run(f"%cd {tmp_path}")
+def test_saved_in_the_workspace_wherever_code_has_gone(desk: Desk, tmp_path: Path) -> None:
+    desk.interpreter.workspace = str(tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    desk.interpreter.computer.context.cwd = str(elsewhere)
     desk.run("%save_message")
+    assert not list(elsewhere.iterdir())
     assert len(json.loads((tmp_path / "messages.json").read_text())) == 4
     desk.interpreter.messages = []
     desk.run("%load_message")

@@ -189,6 +189,6 @@ def load_messages(interpreter: OpenInterpreter, path: str = "") -> Generator[Eve
 
 
 def _message_file(interpreter: OpenInterpreter, path: str) -> str:
-    """Relative to the folder that the runtimes are in."""
-    path = os.path.join(interpreter.computer.context.cwd, os.path.expanduser(path or "messages.json"))
+    """Relative to the workspace: where the runtimes are, only code says."""
+    path = os.path.join(interpreter.workspace, os.path.expanduser(path or "messages.json"))
     return path if path.endswith(".json") else path + ".json"

@@ -276,7 +276,11 @@ def replay_screen(terminal: Terminal, interpreter: OpenInterpreter, argument: st
             _show_picture(terminal, entry.message)
         elif isinstance(entry, Block):
             for call in entry.calls:
-                terminal.display.line(call_line(call))
+                when = time.strftime("%H:%M:%S", time.localtime(call["time"])) if call.get("time") else ""
+                outcome = _OUTCOMES.get(str(call.get("outcome")), "")
+                why = f": {' '.join(str(call['error']).split())}" if call.get("error") else ""
+                took = f"({call.get('seconds', 0):.1f} s{outcome}{why})"
+                terminal.display.line(f"{when}  {call.get('told')}  {took}".strip())
                 for reference in call.get("pictures", ()):
                     picture = session.blobs.get(reference)
                     _show_picture(terminal, {"type": "image", "format": "base64.png", "content": picture})
@@ -287,14 +291,6 @@ def replay_screen(terminal: Terminal, interpreter: OpenInterpreter, argument: st
 
 def _has_actions(turn: Sequence[Entry]) -> bool:
     return any(getattr(entry, "calls", ()) for entry in turn)
-
-
-def call_line(call: dict[str, Any]) -> str:
-    """A call in a line: when, what, how long it took, and how it ended."""
-    when = time.strftime("%H:%M:%S", time.localtime(call["time"])) if call.get("time") else ""
-    outcome = _OUTCOMES.get(str(call.get("outcome")), "")
-    why = f": {' '.join(str(call['error']).split())}" if call.get("error") else ""
-    return f"{when}  {call.get('told')}  ({call.get('seconds', 0):.1f} s{outcome}{why})".strip()
 
 
 def _show_picture(terminal: Terminal, message: Mapping[str, Any]) -> None:
