@@ -40,6 +40,8 @@ from interpreter.frontends.terminal.tty import Tty
 from interpreter.frontends.terminal.turn import replay
 from interpreter.frontends.wtf import Failure, message_for
 from interpreter.runtimes.state import Table
+from model_server import ModelServer, text, tool_call
+from terminal.person import ENTER, someone
 
 FRONT_ENDS = Path(cli.__file__).parent
 HOSTILE = (
@@ -400,6 +402,30 @@ def test_every_writer_is_listed() -> None:
     assert {name: names for name, names in found.items() if names} == {
         name: set(names.split()) for name, names in WRITERS.items()
     }
+
+
+# -- the program itself ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("no_strays")
+@pytest.mark.parametrize("flags", [["-y"], ["-y", "--plain"]])
+def test_a_language_name_and_a_prompt_cannot_reach_the_clipboard(flags: list[str]) -> None:
+    replies = [
+        tool_call("\x1b]0;title\x07\u202epython", "print(1)"),
+        tool_call("python", "print('got ' + input('\\x1b]52;c;aGk=\\x07\\u202ename? '))"),
+        text("Done."),
+    ]
+    with ModelServer(replies) as server, someone(*flags, server=server) as person:
+        person.says("run")
+        person.sees("<U+202E>name?")
+        person.types("Ada" + ENTER)
+        person.sees("got Ada")
+        person.sees("Done.")
+        assert "\x1b]0;title" not in person.raw
+        assert "\x1b]52;" not in person.raw
+        assert "\u202e" not in person.raw
+        assert "<U+202E>" in person.raw
+        assert person.leaves() == 0
 
 
 # -- text that has to stay readable ----------------------------------------------------------------------------------
