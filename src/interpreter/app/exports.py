@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from interpreter.app import perform
+from interpreter.errors import ExportError
 from interpreter.session import Do, Question
 
 if TYPE_CHECKING:
@@ -123,7 +124,7 @@ def _verified(interpreter: OpenInterpreter, exported: Export) -> Report:
 
     assert exported.program is not None
     shared = _session_context(interpreter)
-    return Verification(
+    verification = Verification(
         exported.program.text,
         _python(shared),
         Path(interpreter.workspace),
@@ -131,7 +132,11 @@ def _verified(interpreter: OpenInterpreter, exported: Export) -> Report:
         next((entry.at for entry in exported.entries if isinstance(entry, Block)), None),
         shared.environment(),
         cast("Containment | None", shared.containment),
-    ).run()
+    )
+    try:
+        return verification.run()
+    except OSError as error:
+        raise ExportError(f"The program could not be verified: {error}") from error
 
 
 def _session_context(interpreter: OpenInterpreter) -> SessionContext:

@@ -73,8 +73,7 @@ class Exporter(NamedTuple):
     function: str
 
     def make(self, conversation: Conversation) -> Document:
-        make: Callable[[Conversation], Document] = resolve(self.function)
-        return make(conversation)
+        return resolve(self.function)(conversation)  # type: ignore[no-any-return]
 
 
 EXPORTERS = {

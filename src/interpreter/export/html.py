@@ -39,7 +39,7 @@ def page(conversation: Conversation) -> Document:
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>\n{_template('page.css')}{writer.style()}</style>\n</head>\n"
+        f"<title>{title}</title>\n<style>\n{_template('page.css')}{writer.style}</style>\n</head>\n"
         f"<body>\n<h1>{title}</h1>\n{body}\n</body>\n</html>\n"
     )
 
@@ -55,17 +55,12 @@ class _Writer:
         # Without raw HTML; pictures from elsewhere become links.
         self._markdown: Any = MarkdownIt("commonmark", {"html": False}).enable("table").enable("strikethrough")
         self._markdown.add_render_rule("image", _image)
-        self._formatter: Any = HtmlFormatter(nowrap=True)
-        self._figures = 0
-
-    def style(self) -> str:
-        """The colours of code, for light and for dark."""
-        from pygments.formatters import HtmlFormatter
-
-        formatters: list[Any] = [HtmlFormatter(style=name) for name in (_LIGHT, _DARK)]
-        light, dark = (formatter.get_style_defs(".code") for formatter in formatters)
+        make: Any = HtmlFormatter
+        self._formatter = make(nowrap=True)
+        light, dark = (make(style=name).get_style_defs(".code") for name in (_LIGHT, _DARK))
         plain = ".code { background: none; }"
-        return f"{light}\n{plain}\n@media (prefers-color-scheme: dark) {{\n{dark}\n{plain}\n}}\n"
+        self.style = f"{light}\n{plain}\n@media (prefers-color-scheme: dark) {{\n{dark}\n{plain}\n}}\n"
+        self._figures = 0
 
     def entry(self, entry: Entry) -> str:
         match entry:
@@ -74,9 +69,9 @@ class _Writer:
             case Said():
                 return f'<section class="prose">{self._markdown.render(entry.text)}</section>'
             case Shown(message=message):
-                content = str(message.get("content", ""))
-                image = picture(content, message.get("format", "")) if message.get("type") == "image" else None
-                return self._figure(image) if image else f'<section class="you">{escape(content)}</section>'
+                if (image := picture(message)) is not None:
+                    return self._figure(image)
+                return f'<section class="you">{escape(str(message.get("content", "")))}</section>'
             case Block():
                 return self._block(entry)
             case ToolCall():

@@ -36,12 +36,10 @@ def markdown(conversation: Conversation) -> Document:
             case Said():
                 writing.add(entry.text)
             case Shown(message=message):
-                content, form = str(message.get("content", "")), message.get("format", "")
-                image = picture(content, form) if message.get("type") == "image" else None
-                if image is not None:
+                if (image := picture(message)) is not None:
                     writing.add_picture(image)
                 else:
-                    writing.add(quoted(content))
+                    writing.add(quoted(str(message.get("content", ""))))
             case Block():
                 writing.add(fenced(entry.code, conversation.registry.canonical(entry.language)))
                 if entry.ran:

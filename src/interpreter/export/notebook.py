@@ -133,7 +133,7 @@ def _shown(shown: Shown) -> Cell:
     content = str(message.get("content", ""))
     if message.get("type") != "image":
         return _markdown(f"> {content}" if message.get("role") == "user" else fenced(content, "text"))
-    image = picture(content, message.get("format", ""))
+    image = picture(message)
     if image is None:
         return _markdown(f"> *(image: {content[:200]})*")
     name = "image" + (".jpg" if image.mime == "image/jpeg" else "." + image.mime.partition("/")[2].partition("+")[0])

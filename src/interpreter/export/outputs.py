@@ -75,7 +75,7 @@ def _read(message: Message) -> Iterator[Output]:
         return
     match message.get("type"):
         case "image":
-            yield (picture(content, form) if form != "path" else None) or Text(content)
+            yield (picture(message) if form != "path" else None) or Text(content)
         case "code":
             yield Page(content) if form == "html" else Text(content, "application/javascript")
         case "console" if mime == SVG:
@@ -84,8 +84,11 @@ def _read(message: Message) -> Iterator[Output]:
             yield Text(content, mime)
 
 
-def picture(content: str, form: str) -> Picture | None:
-    """The image of a message; None if it is only described, or cannot be read."""
+def picture(message: Message) -> Picture | None:
+    """The image of a message; None if there is none, it is only described, or cannot be read."""
+    content, form = str(message.get("content", "")), message.get("format", "")
+    if message.get("type") != "image":
+        return None
     if form == "path":
         mime = mimetypes.guess_type(content)[0] or "image/png"
         try:

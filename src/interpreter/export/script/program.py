@@ -7,7 +7,7 @@ import builtins
 import json
 import re
 import sys
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
@@ -37,26 +37,22 @@ def program(conversation: Conversation) -> Document:
     body = writing.body()
     needed, more_notes = dependencies_of(body, installed, steps.installed, conversation.folder)
     notes = [*steps.notes, *choice.notes, *writing.notes, *more_notes]
-    text = f"{header(installed.python, needed)}{_docstring(conversation.title, notes)}\n{body}"
+    text = f"{header(installed.python, needed, conversation.title, notes)}\n{body}"
     ast.parse(text)
     kept = [one.step for one in choice.kept if one.statements is None]
     pictures = [message for step in kept for message in step.block.outputs if message.get("type") == "image"]
     return Document(text, notes=notes, program=Program(text, len(steps.steps), len(kept), pictures))
 
 
-def header(python: tuple[int, int], dependencies: Iterable[str]) -> str:
-    """Inline script metadata (PEP 723): `uv run` and `pipx run` install what it names."""
+def header(python: tuple[int, int], dependencies: Iterable[str], title: str, notes: Sequence[str]) -> str:
+    """Inline script metadata (PEP 723): `uv run` and `pipx run` install what it names. Then a docstring."""
     lines = "".join(f'#   "{line}",\n' for line in dependencies)
     listed = f"# dependencies = [\n{lines}# ]\n" if lines else "# dependencies = []\n"
-    return f'# /// script\n# requires-python = ">={python[0]}.{python[1]}"\n{listed}# ///\n'
-
-
-def _docstring(title: str, notes: Sequence[str]) -> str:
     text = title if title.endswith((".", "!", "?", "…")) else f"{title}."
     if notes:
         text += "\n\n" + "\n".join(f"- {note}" for note in notes) + "\n"
-    text = text.replace("\\", "\\\\").replace('"""', "'''")
-    return f'"""{text}"""\n' if not text.endswith('"') else f'"""{text} """\n'
+    text = text.replace("\\", "\\\\").replace('"""', "'''") + (" " if text.endswith('"') else "")
+    return f'# /// script\n# requires-python = ">={python[0]}.{python[1]}"\n{listed}# ///\n"""{text}"""\n'
 
 
 # -- which steps: a walk from the last to the first, by names ----------------------------------------------------------
@@ -195,15 +191,7 @@ class _Writing:
 
     def body(self) -> str:
         """Imports, the function for shell commands if there is one, and the steps."""
-        code = self._imports.taken_from("\n\n".join(self._pieces()))
-        if names_of(ast.parse(code).body).awaits:
-            self._imports.added.add("import asyncio")
-            code = _in_event_loop(code)
-        tops = [self._imports.text(code), shell_function(self._shell_name).strip("\n") if self._keeps_shell else ""]
-        return "\n\n\n".join([*filter(None, tops), code]) + "\n"
-
-    def _pieces(self) -> Iterator[str]:
-        heading = ""
+        pieces, heading = [], ""
         for one in self._kept:
             code = self._code(one).strip("\n")
             if code.strip() and one.step.heading != heading:
@@ -211,7 +199,14 @@ class _Writing:
                 short = heading if len(heading) <= _WIDTH else heading[: _WIDTH - 1].rstrip() + "…"
                 code = f"# {short}\n{code}"
             if code.strip():
-                yield code
+                pieces.append(code)
+        code = self._imports.taken_from("\n\n".join(pieces))
+        names = names_of(ast.parse(code).body)
+        if names.awaits:
+            self._imports.added.add("import asyncio")
+            code = _in_event_loop(code, sorted(names.binds | names.may_bind))
+        tops = [self._imports.text(code), shell_function(self._shell_name).strip("\n") if self._keeps_shell else ""]
+        return "\n\n\n".join([*filter(None, tops), code]) + "\n"
 
     def _code(self, one: Kept) -> str:
         step = one.step
@@ -269,25 +264,17 @@ def _shows_its_value(step: Step, node: ast.Expr) -> bool:
     return step.printed and not step.shows_picture and not step.code.rstrip().endswith(";")
 
 
-def _in_event_loop(code: str) -> str:
+def _in_event_loop(code: str, bound: Sequence[str]) -> str:
     """The steps in one coroutine; their names stay global, as they were in the session."""
-    names = names_of(ast.parse(code).body)
-    bound = sorted(names.binds | names.may_bind)
-    declared = f"    global {', '.join(bound)}\n" if bound else ""
-    name = "main" if "main" not in bound else "whole_program"
-    return f"async def {name}():\n{declared}{_indented(code)}\n\n\nasyncio.run({name}())"
-
-
-def _indented(code: str) -> str:
-    """The code one level deeper; the inner lines of its strings stay as they are."""
-    inside: set[int] = set()
+    inside: set[int] = set()  # the inner lines of strings stay as they are
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno and node.end_lineno > node.lineno:
             inside |= set(range(node.lineno + 1, node.end_lineno + 1))
-    lines = code.split("\n")
-    return "\n".join(
-        line if number in inside or not line.strip() else f"    {line}" for number, line in enumerate(lines, 1)
-    )
+    lines = enumerate(code.split("\n"), 1)
+    indented = "\n".join(line if at in inside or not line.strip() else f"    {line}" for at, line in lines)
+    declared = f"    global {', '.join(bound)}\n" if bound else ""
+    name = "main" if "main" not in bound else "whole_program"
+    return f"async def {name}():\n{declared}{indented}\n\n\nasyncio.run({name}())"
 
 
 # -- what it imports and must have installed ---------------------------------------------------------------------------

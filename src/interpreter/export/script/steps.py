@@ -183,7 +183,17 @@ def plain_python(code: str) -> Plain | None:
         match node:
             case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="get_ipython")), attr=method)):
                 words = [str(part.value) for part in node.args if isinstance(part, ast.Constant)]
-                edits.append(Edit.of(node, _translated(method, words, plain, id(node) in statements)))
+                match method, words:
+                    case "system" | "getoutput", [command]:
+                        text = _shell(command, plain, captured=method == "getoutput")
+                    case "run_line_magic", [name, argument]:
+                        text = _line_magic(name, argument, plain, whole=id(node) in statements)
+                    case "run_cell_magic", [name, argument, body]:
+                        text = _cell_magic(name, argument, body, plain)
+                    case _:
+                        plain.dropped.append(" ".join([method, *words]).strip())
+                        text = "None"
+                edits.append(Edit.of(node, text))
             case ast.Call(func=ast.Name(id="display")):
                 edits.append(Edit.of(node.func, "print"))
     plain.code = edited(code, edits)
@@ -195,19 +205,6 @@ def parsed(code: str) -> ast.Module | None:
         return ast.parse(code)
     except (SyntaxError, ValueError):
         return None
-
-
-def _translated(method: str, words: list[str], plain: Plain, whole: bool) -> str:
-    """The same in plain Python; `whole` if it may be any statements, not only an expression."""
-    match method, words:
-        case "system" | "getoutput", [command]:
-            return _shell(command, plain, captured=method == "getoutput")
-        case "run_line_magic", [name, argument]:
-            return _line_magic(name, argument, plain, whole)
-        case "run_cell_magic", [name, argument, body]:
-            return _cell_magic(name, argument, body, plain)
-    plain.dropped.append(" ".join([method, *words]).strip())
-    return "None"
 
 
 def _shell(command: str, plain: Plain, captured: bool = False) -> str:
@@ -237,6 +234,7 @@ def quoted(text: str) -> str:
 
 
 def _line_magic(name: str, argument: str, plain: Plain, whole: bool) -> str:
+    """The same in plain Python; `whole` if it may be any statements, not only an expression."""
     if name in _SILENT:
         return "None"
     if name in _INSTALLERS:

@@ -84,12 +84,6 @@ class Verification:
 
     def run(self) -> Report:
         """Try without the session's results; if that fails, with them, which the report notes."""
-        try:
-            return self._run()
-        except OSError as error:
-            raise ExportError(f"The program could not be verified: {error}") from error
-
-    def _run(self) -> Report:
         results: list[str] = []
         if self.since is not None:
             with Folder(self.folder) as original:
@@ -192,7 +186,7 @@ class _Attempt:
     def compare_pictures(self, report: Report) -> None:
         drawn, pairs = sorted(self._place.listdir("figures")), []
         for number, message in enumerate(self._given.pictures):
-            recorded = picture(str(message.get("content", "")), message.get("format", ""))
+            recorded = picture(message)
             if recorded is None:
                 report.pictures.append("the record of it cannot be read")
             elif number >= len(drawn):
