@@ -79,8 +79,7 @@ class _Writer:
                 return f'<section class="block">{code}{self._outputs(entry)}</section>'
 
     def _block(self, block: Block) -> str:
-        reason = why_not(block)
-        told = f'<span class="bad">{escape(reason)}</span>' if reason else ""
+        told = f'<span class="bad">{escape(reason)}</span>' if (reason := why_not(block)) else ""
         language = self._registry.describe(block.language)
         return (
             f'<section class="block"><header><span>{escape(language.name.lower())}</span>{told}</header>'

@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -151,24 +152,21 @@ def _code_cell(source: str, outputs: Sequence[dict[str, Any]], count: int | None
 
 def _output(output: Output) -> dict[str, Any]:
     match output:
-        case Picture(mime=mime, data=data):
-            return _display({mime: data.splitlines(keepends=True) if mime == SVG else data, "text/plain": "(image)"})
-        case Page(html=html):
-            return _display({"text/html": html.splitlines(keepends=True), "text/plain": "(HTML)"})
         case Text(text=text, mime=""):
             return {"output_type": "stream", "name": "stdout", "text": text.splitlines(keepends=True)}
-    if output.mime == "application/json":
-        try:
-            return _display({output.mime: json.loads(output.text), "text/plain": output.text})
-        except ValueError:
-            return _display({"text/plain": output.text})
-    if output.mime == "application/javascript":
-        return _display({"text/plain": output.text})  # shown, never executed
-    return _display({output.mime: output.text, "text/plain": output.text})
-
-
-def _display(data: dict[str, Any]) -> dict[str, Any]:
-    return {"output_type": "display_data", "data": data, "metadata": {}}
+        case Picture(mime=mime, data=data):
+            forms: dict[str, Any] = {mime: data.splitlines(keepends=True) if mime == SVG else data}
+            forms["text/plain"] = "(image)"
+        case Page(html=html):
+            forms = {"text/html": html.splitlines(keepends=True), "text/plain": "(HTML)"}
+        case Text(text=text, mime=mime):
+            forms = {"text/plain": text}
+            if mime == "application/json":
+                with suppress(ValueError):
+                    forms[mime] = json.loads(text)
+            elif mime != "application/javascript":  # shown, never executed
+                forms[mime] = text
+    return {"output_type": "display_data", "data": forms, "metadata": {}}
 
 
 # -- shell blocks ----------------------------------------------------------------------------------------------------

@@ -129,10 +129,7 @@ class _Reading(ast.NodeVisitor):
     # -- binding and reading -------------------------------------------------------------------------------------
 
     def _bind(self, name: str) -> None:
-        if self._certain:
-            self.names.binds.add(name)
-        else:
-            self.names.may_bind.add(name)
+        (self.names.binds if self._certain else self.names.may_bind).add(name)
         self._bound.add(name)
 
     def _change(self, node: ast.expr) -> None:
@@ -146,8 +143,7 @@ class _Reading(ast.NodeVisitor):
 
     def visit_Name(self, node: ast.Name) -> None:
         if isinstance(node.ctx, ast.Load):
-            if node.id in OPAQUE:
-                self.names.opaque = True
+            self.names.opaque |= node.id in OPAQUE
             if node.id not in self._bound:
                 self.names.reads.add(node.id)
         elif isinstance(node.ctx, ast.Del):
@@ -341,10 +337,7 @@ def sources_of(value: ast.expr) -> list[ast.expr]:
 
 
 def called_name(call: ast.Call) -> str:
-    match call.func:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-    return ""
+    return str(getattr(call.func, "id", "") or getattr(call.func, "attr", ""))
 
 
 def only_looks(call: ast.Call, functions: Mapping[str, Names] | None = None) -> bool:

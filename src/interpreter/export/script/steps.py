@@ -81,17 +81,14 @@ def steps_of(entries: Sequence[Entry], registry: Registry = BUILT_IN) -> Steps:
     for entry in entries:
         if isinstance(entry, Said) and entry.role == "user" and entry.text.strip():
             heading = entry.text.strip().splitlines()[0]
-        if not isinstance(entry, Block):
-            continue
-        number += 1
-        if not entry.ran:
+        number += isinstance(entry, Block)
+        if not isinstance(entry, Block) or not entry.ran:
             continue
         language = registry.describe(entry.language)
         if language.script is not None:
             resolve(language.script)(found, known, entry, number, heading)
         elif entry.succeeded:
-            name = language.name.lower()
-            found.notes.append(f"Block {number} ({name}) is not carried: the program is in Python.")
+            found.notes.append(f"Block {number} ({language.name.lower()}) is not carried: the program is in Python.")
     return found
 
 
@@ -124,8 +121,7 @@ def add_shell(found: Steps, known: Known, block: Block, number: int, heading: st
         return
     kept = []
     for line in block.code.splitlines():
-        installing = _INSTALLING.fullmatch(line)
-        if installing:
+        if installing := _INSTALLING.fullmatch(line):
             found.installed += packages_in(installing["what"])
         else:
             kept.append(line)
@@ -315,12 +311,12 @@ def edited(code: str, edits: Iterable[Edit]) -> str:
 
 def without(code: str, nodes: Iterable[ast.stmt]) -> str:
     """The code without these top-level statements; a line that held nothing else goes with them."""
-    marked = edited(code, [Edit.of(node, _GONE) for node in nodes]).split("\n")
-    kept = [line for line in marked if _GONE not in line or _rest(line)]
-    return "\n".join(_rest(line) if _GONE in line else line for line in kept)
-
-
-def _rest(line: str) -> str:
-    """What else stands on a line with a statement that is gone: other statements, not its comment."""
-    rest = re.sub(rf"{_GONE}[ \t]*;[ \t]*|[ \t]*;[ \t]*{_GONE}|{_GONE}", "", line).strip("; \t")
-    return "" if rest.startswith("#") else rest
+    kept = []
+    for line in edited(code, [Edit.of(node, _GONE) for node in nodes]).split("\n"):
+        # What else stands on a line with a statement that is gone: other statements, not its comment.
+        rest = re.sub(rf"{_GONE}[ \t]*;[ \t]*|[ \t]*;[ \t]*{_GONE}|{_GONE}", "", line).strip("; \t")
+        if _GONE not in line:
+            kept.append(line)
+        elif rest and not rest.startswith("#"):
+            kept.append(rest)
+    return "\n".join(kept)

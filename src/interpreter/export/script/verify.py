@@ -10,8 +10,8 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -107,11 +107,11 @@ class Verification:
                 Folder(path) as place,
                 Folder(os.path.join(path, "folder")) as copy,
                 Folder(self.folder) as original,
-                self._sandbox(path) as containment,
+                ExitStack() as stack,
             ):
                 copy_files(original, copy, leave_out)
                 before = stamps(copy)
-                attempt = _Attempt(self, place, containment)
+                attempt = _Attempt(self, place, self._sandbox(path, stack))
                 report = attempt.execute()
                 written = sorted(name for name, stamp in stamps(copy).items() if before.get(name) != stamp)
                 if report.ran:
@@ -119,22 +119,17 @@ class Verification:
                     attempt.compare_pictures(report)
             return report, [name for name in written if name in before]
 
-    @contextmanager
-    def _sandbox(self, place: str) -> Iterator[Containment | None]:
+    def _sandbox(self, place: str, stack: ExitStack) -> Containment | None:
         """The session's sandbox, or a new one, for a program that works in that place; None if there is none here."""
         if self.containment is not None:
-            yield self.containment.with_workspace_kept(place)
-            return
+            return self.containment.with_workspace_kept(place)
+        readable = (os.path.expanduser("~"), str(self.folder))
         try:
-            readable = (os.path.expanduser("~"), str(self.folder))
             containment = Containment(Sandbox("workspace", place, paths=readable, fixed=True))
         except SandboxUnavailableError:
-            yield None
-            return
-        try:
-            yield containment
-        finally:
-            containment.close()
+            return None
+        stack.callback(containment.close)
+        return containment
 
 
 class _Attempt:
@@ -230,10 +225,9 @@ def have_same_content(one: Folder, other: Folder, name: str) -> bool:
 
 def copy_files(source: Folder, target: Folder, leave_out: Iterable[str] = ()) -> None:
     """Copy the regular files, except for those to leave out."""
-    missing = set(leave_out)
-    for name, (when, size) in stamps(source).items():
-        if name in missing:
-            continue
+    wanted = stamps(source)
+    for name in sorted(wanted.keys() - set(leave_out)):
+        when, size = wanted[name]
         if "/" in name:
             target.mkdir(name.rpartition("/")[0], parents=True, exist_ok=True)
         with source.open(name) as file, target.open(name, "xb") as copy:
