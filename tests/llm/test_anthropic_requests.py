@@ -272,13 +272,12 @@ def test_what_is_kept_can_be_written_down(talk: Any) -> None:
 
 
 def test_thinking_that_broke_off_has_no_signature_and_is_not_kept() -> None:
-    from interpreter.llm.anthropic import MessageReader
-    from interpreter.llm.http import Sent
+    from interpreter.llm.anthropic import AnthropicMessages
     from interpreter.llm.providers import resolve
 
     kept = KeptReplies()
     endpoint = resolve("anthropic/claude-x", {"ANTHROPIC_API_KEY": "k"})
-    reader = MessageReader(kept, Sent(endpoint, {"messages": []}))
+    reader = AnthropicMessages(endpoint, {"messages": []}, kept)
     start, first, *_ = thinking("Hm, well", split=2)
     list(reader.read({"type": "content_block_start", "index": 0, "content_block": start}))
     list(reader.read({"type": "content_block_delta", "index": 0, "delta": first}))

@@ -23,7 +23,7 @@ from interpreter.llm import Llm, ollama
 from interpreter.llm.anthropic import AnthropicMessages
 from interpreter.llm.chat_completions import ChatCompletions
 from interpreter.llm.failures import MALFORMED
-from interpreter.llm.http import Sent, WireFormat, event_data, read_events
+from interpreter.llm.http import Exchange, event_data, read_events
 from interpreter.llm.kept_replies import KeptReplies
 from interpreter.llm.local.servers import KINDS, look
 from interpreter.llm.ollama import OllamaChat
@@ -332,10 +332,10 @@ def test_what_ollama_says_is_bounded(answer: bytes) -> None:
 
 # -- any bytes -----------------------------------------------------------------------------------------------------
 
-WIRES: dict[str, Callable[[], WireFormat]] = {
-    "chat": lambda: ChatCompletions(KeptReplies()),
-    "anthropic": lambda: AnthropicMessages(KeptReplies()),
-    "responses": lambda: Responses(KeptReplies()),
+WIRES: dict[str, type[Exchange]] = {
+    "chat": ChatCompletions,
+    "anthropic": AnthropicMessages,
+    "responses": Responses,
     "ollama": OllamaChat,
 }
 KEYS = (
@@ -361,10 +361,10 @@ EVENTS = st.lists(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6) | V
 def read_anything(wire: str, stream: bytes) -> None:
     """Read a reply as `Llm` does; only typed errors may come of it."""
     endpoint = resolve("openai/x", {}, api_base="http://127.0.0.1:1/v1", api_key="k")
-    sent = Sent(endpoint, {"messages": [], "input": []})
+    exchange = WIRES[wire](endpoint, {"messages": []}, KeptReplies())
     parser = ReplyParser(fences=True, tools=["note"])
     try:
-        for chunk in read_events(event_data([stream]), WIRES[wire]().reader(sent, True)):
+        for chunk in read_events(event_data([stream]), exchange):
             parser.feed(chunk)
     except (ModelError, *MALFORMED):
         pass  # made a typed error where it is read

@@ -22,7 +22,7 @@ from interpreter.errors import (
 )
 from interpreter.llm.anthropic import AnthropicMessages
 from interpreter.llm.chat_completions import ChatCompletions
-from interpreter.llm.http import Sent, WireFormat, event_data, read_events
+from interpreter.llm.http import Exchange, event_data, read_events
 from interpreter.llm.kept_replies import KeptReplies
 from interpreter.llm.providers import resolve
 from interpreter.llm.reply_parser import ReplyParser
@@ -38,7 +38,7 @@ class Format:
 
     model: str
     server: type[ModelServer]
-    make: Callable[[], WireFormat]
+    exchange: type[Exchange]
     encode: Callable[[dict[str, Any]], bytes]
     words: Events
     """Hm / Hi you"""
@@ -66,7 +66,7 @@ FORMATS = {
     "chat": Format(
         "gpt-4o",
         ModelServer,
-        lambda: ChatCompletions(KeptReplies()),
+        ChatCompletions,
         chat_encoded,
         chat_events(reasoning("Hm"), text("Hi you", 3), usage(25, 15)),
         chat_events(
@@ -79,7 +79,7 @@ FORMATS = {
     "anthropic": Format(
         "anthropic/claude-opus-5",
         A.AnthropicServer,
-        lambda: AnthropicMessages(KeptReplies()),
+        AnthropicMessages,
         A.encoded,
         list(A.events_of(A.thinking("Hm"), A.say("Hi you", 3))),
         list(
@@ -94,7 +94,7 @@ FORMATS = {
     "responses": Format(
         "openai/responses/gpt-5",
         R.ResponsesServer,
-        lambda: Responses(KeptReplies()),
+        Responses,
         R.encoded,
         list(R.events_of(R.reasoning("Hm"), R.say("Hi you", 3))),
         list(
@@ -323,13 +323,10 @@ def test_an_empty_answer_and_json_of_something_else(asking: Start, spoken: Forma
 def chunks_of(spoken: Format, pieces: list[bytes]) -> list[Any]:
     """What the pieces come to, without a network between."""
     endpoint = resolve(spoken.model, {}, "http://localhost:1/v1")
-    sent = Sent(endpoint, {"messages": [], "input": []})
+    exchange = spoken.exchange(endpoint, {"messages": []}, KeptReplies())
+    exchange.is_framed = True
     parser = ReplyParser(fences=False)
-    out = [
-        chunk
-        for each in read_events(event_data(pieces), spoken.make().reader(sent, True))
-        for chunk in parser.feed(each)
-    ]
+    out = [chunk for each in read_events(event_data(pieces), exchange) for chunk in parser.feed(each)]
     return [*out, *parser.finish(), parser.usage, parser.finish_reason]
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
 from interpreter.llm.computer_use import TOOL, Screen, as_call, code_of, kind_of, screen_in
-from interpreter.llm.http import ReplyReader, Sent, arguments_chunk, call_chunk, delta_chunk, loads
-from interpreter.llm.kept_replies import KeptReplies, Parts, Prefix, call_part, joined_parts, turns, without_system
+from interpreter.llm.http import Exchange, Replies, arguments_chunk, call_chunk, delta_chunk, loads
+from interpreter.llm.kept_replies import Parts, Prefix, call_part, joined_parts, turns, without_system
 from interpreter.llm.providers import Endpoint, matches
 from interpreter.tools import EXECUTE
 
@@ -43,17 +43,20 @@ _DELTAS = {
 _COUNTED = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
 
-class AnthropicMessages:
+class AnthropicMessages(Exchange):
     """The wire format. Keeps replies with thinking in them, since they go back with their signatures."""
 
     path = "/messages"
-    can_do_without: Collection[str] = ()  # Anthropic names no field that it objects to
 
-    def __init__(self, replies: KeptReplies) -> None:
-        self._replies = replies
+    def __init__(self, endpoint: Endpoint, params: Mapping[str, Any], replies: Replies) -> None:
+        super().__init__(endpoint, params, replies)
+        self._open: dict[int, _OpenBlock] = {}
+        self._complete: list[Block] = []
+        self._calls = 0
+        self._usage: dict[str, int] = {}
 
-    def body(self, endpoint: Endpoint, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The request's body. Parameters that are not set are not sent, except for those that are required."""
+    def make_body(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        endpoint = self.endpoint
         name = endpoint.model.lower()
         thinks = name.startswith("claude-") and not matches(name, _EARLIER)
         body = {key: value for key, value in params.items() if key not in _HANDLED and value is not None}
@@ -67,7 +70,8 @@ class AnthropicMessages:
         }
         body |= {"tools": tools} if tools else {}
         body |= {"system": system} if system else {}
-        body["messages"] = self._messages(endpoint, params, Prefix(endpoint, system, tools))
+        body["messages"] = self._messages(Prefix(endpoint, system, tools))
+        self._unmarked = system, tools, list(body["messages"])
         if params.get("temperature") is not None and not thinks and not matches(name, _WITHOUT_SAMPLING):
             body["temperature"] = min(1, params["temperature"])
         if thinks:  # it thinks by default, but shows nothing unless asked
@@ -78,14 +82,13 @@ class AnthropicMessages:
         _mark_for_cache(body)
         return body
 
-    def _messages(self, endpoint: Endpoint, params: Mapping[str, Any], prefix: Prefix) -> list[Block]:
-        screen = screen_in(params.get("tools"))
-        chat = without_system(params["messages"])
+    def _messages(self, prefix: Prefix) -> list[Block]:
+        screen, chat = self.screen, without_system(self.chat)
         out: list[Block] = []
         if chat and chat[0]["role"] == "assistant":
             _add(out, "user", [_text(_GO_ON)])  # a conversation begins with the user
-        blind = Prefix.without_pictures(endpoint) if screen is not None else None
-        for turn in turns(chat, out, self._replies, prefix, lambda kept: _parts(kept, screen), blind):
+        blind = Prefix.without_pictures(self.endpoint) if screen is not None else None
+        for turn in turns(chat, out, self.replies, prefix, lambda kept: _parts(kept, screen), blind):
             message = turn.messages[0]
             if message["role"] != "assistant":
                 _add(out, "user", _blocks(message))
@@ -102,8 +105,113 @@ class AnthropicMessages:
             _add(out, "user", [_text(_GO_ON)])  # or the last message is taken for the beginning of the reply
         return out
 
-    def reader(self, sent: Sent, framed: bool) -> MessageReader:
-        return MessageReader(self._replies, sent)
+    def read(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The chunks of one event; pings and unknown events have none. It has ended once it says why it stopped."""
+        index = event.get("index", 0)
+        match event.get("type"):
+            case "content_block_delta":
+                return self._delta(index, event.get("delta") or {})
+            case "message_start":
+                return self._count((event.get("message") or {}).get("usage"))
+            case "content_block_start":
+                return self._start(index, event.get("content_block") or {})
+            case "content_block_stop":
+                return self._stop(index)
+            case "message_delta":
+                return self._count(event.get("usage")) + self._finish(event.get("delta") or {})
+            case "message_stop":
+                self.has_ended = True
+            case _ if event.get("error"):
+                return [{"error": event["error"]}]
+        return []
+
+    def read_whole(self, answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The chunks of a reply that came in one piece."""
+        out = []
+        for index, block in enumerate(answer["content"]):
+            out += self._start(index, block) + self._stop(index)
+        return out + self._count(answer.get("usage")) + self._finish(answer)
+
+    def _start(self, index: int, content: Mapping[str, Any]) -> list[dict[str, Any]]:
+        out = self._stop(index)  # some servers don't say when a block ends
+        block = self._open[index] = _OpenBlock(content, self.screen is not None and _is_computer_call(content))
+        if _is_call(content):
+            block.number = self._calls
+            self._calls += 1
+            name = EXECUTE if block.is_action else content.get("name") or ""
+            out.append(call_chunk(block.number, content.get("id") or "", name))
+        elif content.get("text"):
+            out.append(delta_chunk(content=content["text"]))
+        elif content.get("thinking"):
+            out.append(delta_chunk(reasoning_content=content["thinking"]))
+        return out
+
+    def _delta(self, index: int, delta: Mapping[str, Any]) -> list[dict[str, Any]]:
+        field, kind = _DELTAS.get(delta.get("type", ""), ("", ""))
+        out = self._start(index, {"type": kind}) if index not in self._open and kind else []
+        block, piece = self._open.get(index), delta.get(field)
+        if block is None or not piece:
+            return out
+        block.pieces.setdefault(field, []).append(piece)
+        if field == "text":
+            out.append(delta_chunk(content=piece))
+        elif field == "thinking":
+            out.append(delta_chunk(reasoning_content=piece))
+        elif field == "partial_json" and not block.is_action:
+            out.append(arguments_chunk(block.number, piece))
+        return out
+
+    def _stop(self, index: int) -> list[dict[str, Any]]:
+        block = self._open.pop(index, None)
+        if block is None:
+            return []
+        out = []
+        complete = block.complete()
+        if self.screen is not None and block.is_action:
+            action = complete["input"] if complete is not None else {}
+            out.append(arguments_chunk(block.number, as_call(code_of([action], self.screen))))
+        elif _is_call(block.content) and "partial_json" not in block.pieces:  # it came in one piece
+            arguments = json.dumps(block.content.get("input") or {}, ensure_ascii=False)
+            out.append(arguments_chunk(block.number, arguments))
+        if complete is not None:
+            self._complete.append(complete)
+            # Words, and one call behind them, go back the same without being stored.
+            is_special = any(b["type"] in _THINKING or _is_computer_call(b) for b in self._complete)
+            if is_special or any(map(_is_call, self._complete[:-1])):
+                self._keep()
+        return out
+
+    def _keep(self) -> None:
+        system, tools, messages = self._unmarked
+        self.replies[Prefix(self.endpoint, system, tools).at(messages)] = list(self._complete)
+        if self.screen is not None:
+            # Thinking is refused behind anything but what it was made behind.
+            actions = [block for block in self._complete if block["type"] not in _THINKING]
+            self.replies[Prefix.without_pictures(self.endpoint).at(without_system(self.chat))] = actions
+
+    def _finish(self, delta: Mapping[str, Any]) -> list[dict[str, Any]]:
+        reason = delta.get("stop_reason")
+        if not reason:
+            return []
+        self.has_ended = True
+        if reason == "refusal":
+            why = (delta.get("stop_details") or {}).get("explanation")
+            return [{"error": {"type": "refusal", "message": why or ""}}]
+        return [{"choices": [{"delta": {}, "finish_reason": _FINISH_REASONS.get(reason, "stop")}]}]
+
+    def _count(self, usage: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+        """Counts come at the beginning and again at the end; later ones replace earlier ones."""
+        counts = {name: (usage or {}).get(name) for name in _COUNTED}
+        self._usage |= {name: count for name, count in counts.items() if count is not None}
+        if not counts["output_tokens"] or "input_tokens" not in self._usage:
+            return []
+        read, written = (self._usage.get(name, 0) for name in _COUNTED[1:3])
+        counted = {
+            "prompt_tokens": self._usage["input_tokens"] + read + written,
+            "completion_tokens": self._usage["output_tokens"],
+            "prompt_tokens_details": {"cached_tokens": read, "cache_creation_tokens": written},
+        }
+        return [{"choices": [], "usage": counted}]
 
 
 def _tools(endpoint: Endpoint, tools: Sequence[Mapping[str, Any]] | None) -> list[Block]:
@@ -203,132 +311,6 @@ def _mark_for_cache(body: Block) -> None:
     asked = [at for at, message in enumerate(messages) if message["role"] == "user"]
     for at in asked[-_CACHE_MARKS:]:
         messages[at] = {**messages[at], "content": with_mark(messages[at]["content"])}
-
-
-def _without_marks(blocks: Sequence[Block] | None) -> list[Block]:
-    return [{key: value for key, value in b.items() if key != "cache_control"} for b in blocks or ()]
-
-
-class MessageReader(ReplyReader):
-    """Takes the events of one reply, and stores the blocks that have to go back."""
-
-    def __init__(self, replies: KeptReplies, sent: Sent) -> None:
-        super().__init__(sent)
-        self._replies, self._screen = replies, sent.screen
-        self._open: dict[int, _OpenBlock] = {}
-        self._complete: list[Block] = []
-        self._calls = 0
-        self._usage: dict[str, int] = {}
-
-    def read(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The chunks of one event; pings and unknown events have none. It has ended once it says why it stopped."""
-        index = event.get("index", 0)
-        match event.get("type"):
-            case "content_block_delta":
-                return self._delta(index, event.get("delta") or {})
-            case "message_start":
-                return self._count((event.get("message") or {}).get("usage"))
-            case "content_block_start":
-                return self._start(index, event.get("content_block") or {})
-            case "content_block_stop":
-                return self._stop(index)
-            case "message_delta":
-                return self._count(event.get("usage")) + self._finish(event.get("delta") or {})
-            case "message_stop":
-                self.has_ended = True
-            case _ if event.get("error"):
-                return [{"error": event["error"]}]
-        return []
-
-    def read_whole(self, answer: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The chunks of a reply that came in one piece."""
-        out = []
-        for index, block in enumerate(answer["content"]):
-            out += self._start(index, block) + self._stop(index)
-        return out + self._count(answer.get("usage")) + self._finish(answer)
-
-    def _start(self, index: int, content: Mapping[str, Any]) -> list[dict[str, Any]]:
-        out = self._stop(index)  # some servers don't say when a block ends
-        block = self._open[index] = _OpenBlock(content, self._screen is not None and _is_computer_call(content))
-        if _is_call(content):
-            block.number = self._calls
-            self._calls += 1
-            name = EXECUTE if block.is_action else content.get("name") or ""
-            out.append(call_chunk(block.number, content.get("id") or "", name))
-        elif content.get("text"):
-            out.append(delta_chunk(content=content["text"]))
-        elif content.get("thinking"):
-            out.append(delta_chunk(reasoning_content=content["thinking"]))
-        return out
-
-    def _delta(self, index: int, delta: Mapping[str, Any]) -> list[dict[str, Any]]:
-        field, kind = _DELTAS.get(delta.get("type", ""), ("", ""))
-        out = self._start(index, {"type": kind}) if index not in self._open and kind else []
-        block, piece = self._open.get(index), delta.get(field)
-        if block is None or not piece:
-            return out
-        block.pieces.setdefault(field, []).append(piece)
-        if field == "text":
-            out.append(delta_chunk(content=piece))
-        elif field == "thinking":
-            out.append(delta_chunk(reasoning_content=piece))
-        elif field == "partial_json" and not block.is_action:
-            out.append(arguments_chunk(block.number, piece))
-        return out
-
-    def _stop(self, index: int) -> list[dict[str, Any]]:
-        block = self._open.pop(index, None)
-        if block is None:
-            return []
-        out = []
-        complete = block.complete()
-        if self._screen is not None and block.is_action:
-            action = complete["input"] if complete is not None else {}
-            out.append(arguments_chunk(block.number, as_call(code_of([action], self._screen))))
-        elif _is_call(block.content) and "partial_json" not in block.pieces:  # it came in one piece
-            arguments = json.dumps(block.content.get("input") or {}, ensure_ascii=False)
-            out.append(arguments_chunk(block.number, arguments))
-        if complete is not None:
-            self._complete.append(complete)
-            # Words, and one call behind them, go back the same without being stored.
-            is_special = any(b["type"] in _THINKING or _is_computer_call(b) for b in self._complete)
-            if is_special or any(map(_is_call, self._complete[:-1])):
-                self._keep()
-        return out
-
-    def _keep(self) -> None:
-        body, endpoint = self.sent.body, self.sent.endpoint
-        prefix = Prefix(endpoint, _without_marks(body.get("system")), _without_marks(body.get("tools")))
-        messages = [{**message, "content": _without_marks(message["content"])} for message in body["messages"]]
-        self._replies[prefix.at(messages)] = list(self._complete)
-        if self._screen is not None:
-            # Thinking is refused behind anything but what it was made behind.
-            actions = [block for block in self._complete if block["type"] not in _THINKING]
-            self._replies[Prefix.without_pictures(endpoint).at(without_system(self.sent.chat))] = actions
-
-    def _finish(self, delta: Mapping[str, Any]) -> list[dict[str, Any]]:
-        reason = delta.get("stop_reason")
-        if not reason:
-            return []
-        self.has_ended = True
-        if reason == "refusal":
-            why = (delta.get("stop_details") or {}).get("explanation")
-            return [{"error": {"type": "refusal", "message": why or ""}}]
-        return [{"choices": [{"delta": {}, "finish_reason": _FINISH_REASONS.get(reason, "stop")}]}]
-
-    def _count(self, usage: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-        """Counts come at the beginning and again at the end; later ones replace earlier ones."""
-        counts = {name: (usage or {}).get(name) for name in _COUNTED}
-        self._usage |= {name: count for name, count in counts.items() if count is not None}
-        if not counts["output_tokens"] or "input_tokens" not in self._usage:
-            return []
-        read, written = (self._usage.get(name, 0) for name in _COUNTED[1:3])
-        counted = {
-            "prompt_tokens": self._usage["input_tokens"] + read + written,
-            "completion_tokens": self._usage["output_tokens"],
-            "prompt_tokens_details": {"cached_tokens": read, "cache_creation_tokens": written},
-        }
-        return [{"choices": [], "usage": counted}]
 
 
 class _OpenBlock:

@@ -6,12 +6,12 @@ none with anything else; Gemini signs its calls. All others get only words and c
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-from interpreter.llm.http import ReplyReader, Sent
-from interpreter.llm.kept_replies import KeptReplies, Prefix, parts_of, turns
+from interpreter.llm.http import Exchange, Replies
+from interpreter.llm.kept_replies import Prefix, parts_of, turns
 from interpreter.llm.providers import Endpoint
 
 _OURS = frozenset({"api_base", "api_key", "api_version"})
@@ -23,33 +23,37 @@ _UNSIGNED = {"google": {"thought_signature": "skip_thought_signature_validator"}
 _SIGNING = "gemini-[3-9]*"
 
 
-class ChatCompletions:
-    """The wire format."""
+class ChatCompletions(Exchange):
+    """The wire format. A reply that just stops is broken, unless HTTP marks its end."""
 
     path = "/chat/completions"
-    can_do_without: Collection[str] = tuple(_CAN_DO_WITHOUT)
+    can_do_without = tuple(_CAN_DO_WITHOUT)
 
-    def __init__(self, replies: KeptReplies) -> None:
-        self._replies = replies
+    def __init__(self, endpoint: Endpoint, params: Mapping[str, Any], replies: Replies) -> None:
+        super().__init__(endpoint, params, replies)
+        self._is_kept = endpoint.provider in _WANT_REPLIES_BACK
+        self._message: dict[str, Any] = {"role": "assistant", "content": ""}
+        self._last: dict[str, Any] = {}
 
-    def body(self, endpoint: Endpoint, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The request's body. Parameters that are not set are not sent."""
+    def make_body(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        endpoint = self.endpoint
         body = {name: value for name, value in params.items() if name not in _OURS and value is not None}
         body |= {"model": endpoint.model, "stream": True, "stream_options": {"include_usage": True}}
         for name in endpoint.objects_to:
             value, other_name = body.pop(name, None), _CAN_DO_WITHOUT.get(name)
             if other_name and value is not None:
                 body[other_name] = value
-        is_thinking = endpoint.provider != "deepseek" or self._replies
+        is_thinking = endpoint.provider != "deepseek" or self.replies
         if endpoint.provider in _WANT_REPLIES_BACK and is_thinking:
-            body["messages"] = self._with_kept_replies(endpoint, body)
+            body["messages"] = self._with_kept_replies(body)
         return body
 
-    def _with_kept_replies(self, endpoint: Endpoint, body: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def _with_kept_replies(self, body: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The messages of a request, its calls with what belongs to them."""
+        endpoint = self.endpoint
         out: list[dict[str, Any]] = []
         prefix = Prefix(endpoint, body.get("tools"))
-        for turn in turns(body["messages"], out, self._replies, prefix, lambda kept: parts_of(kept[0])):
+        for turn in turns(body["messages"], out, self.replies, prefix, lambda kept: parts_of(kept[0])):
             message = turn.messages[0]
             kept = turn.kept[0] if turn.kept else {}
             if turn.ids is not None:
@@ -66,21 +70,6 @@ class ChatCompletions:
                 out.append(dict(message))
         return out
 
-    def reader(self, sent: Sent, framed: bool) -> ReplyReader:
-        return _ChatReader(self._replies, sent, framed)
-
-
-class _ChatReader(ReplyReader):
-    """Passes the chunks on. A reply that just stops is broken, unless HTTP marks its end."""
-
-    def __init__(self, replies: KeptReplies, sent: Sent, framed: bool) -> None:
-        super().__init__(sent)
-        self._replies = replies
-        self._framed = framed
-        self._is_kept = sent.endpoint.provider in _WANT_REPLIES_BACK
-        self._message: dict[str, Any] = {"role": "assistant", "content": ""}
-        self._last: dict[str, Any] = {}
-
     def read(self, event: dict[str, Any]) -> list[dict[str, Any]]:
         self._last = event
         if self._is_kept:
@@ -96,12 +85,12 @@ class _ChatReader(ReplyReader):
     def finish(self) -> None:
         choices = self._last.get("choices")
         is_complete = choices is not None and all(choice.get("finish_reason") for choice in choices)
-        self.has_ended = self.has_ended or self._framed or is_complete
+        self.has_ended = self.has_ended or self.is_framed or is_complete
         super().finish()
 
     def _keep(self, chunk: Mapping[str, Any]) -> None:
         """Add a chunk to the message, which is stored once it has ended with calls."""
-        message, sent = self._message, self.sent
+        message = self._message
         for choice in chunk.get("choices") or ():
             delta = choice.get("delta") or {}
             for key in ("content", "reasoning_content"):
@@ -119,5 +108,5 @@ class _ChatReader(ReplyReader):
                 if piece.get("extra_content"):
                     call["extra_content"] = piece["extra_content"]
             if choice.get("finish_reason") and "tool_calls" in message:
-                prefix = Prefix(sent.endpoint, sent.body.get("tools"))
-                self._replies[prefix.at(sent.body["messages"])] = [dict(message)]
+                prefix = Prefix(self.endpoint, self.body.get("tools"))
+                self.replies[prefix.at(self.body["messages"])] = [dict(message)]

@@ -1,6 +1,6 @@
 """HTTP to model servers: sending a request, reading the streamed reply, and cutting both off from another thread.
 
-A wire format (`WireFormat`) turns a request into a body and a reply into chunks in OpenAI's shape.
+An `Exchange` turns a request into a body and its reply into chunks in OpenAI's shape.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ import threading
 import time
 import weakref
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import (
     BrokenStreamError,
@@ -27,7 +27,7 @@ from interpreter.errors import (
     RequestRefusedError,
     WrongKeyError,
 )
-from interpreter.llm.computer_use import Screen, kind_of, screen_in
+from interpreter.llm.computer_use import kind_of, screen_in
 from interpreter.llm.failures import (
     MALFORMED,
     error_for,
@@ -65,25 +65,29 @@ DONE = b"[DONE]"  # the end mark of Chat Completions
 _EVENT_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
-@dataclass(frozen=True)
-class Sent:
-    """A request that was sent."""
-
-    endpoint: Endpoint
-    body: dict[str, Any]
-    screen: Screen | None = None  # if the model has a computer tool of its provider
-    chat: Sequence[Mapping[str, Any]] = ()  # the messages that the body was made from
+Replies = MutableMapping[str, list[dict[str, Any]]]  # that go back as they were, by what they answer
 
 
-class ReplyReader:
-    """Takes one reply, and gives it back as chunks in OpenAI's shape. Each wire format has its own."""
+class Exchange:
+    """One request and its reply, in the wire format of a family of servers. Each format is a class of its own."""
 
-    def __init__(self, sent: Sent) -> None:
-        self.sent = sent
+    path = ""
+    can_do_without: Collection[str] = ()  # fields that a server may object to, and say so
+
+    def __init__(self, endpoint: Endpoint, params: Mapping[str, Any], replies: Replies) -> None:
+        self.endpoint, self.replies = endpoint, replies
+        self.chat: Sequence[Mapping[str, Any]] = params["messages"]
+        self.screen = screen_in(params.get("tools"))  # if the model has a computer tool of its provider
+        self.is_framed = False  # HTTP marks the end of the reply
         self.has_ended = False  # the reply said that it is complete
+        self.body = self.make_body(params)
+
+    def make_body(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """The request's body. Parameters that are not set, or that the endpoint objects to, are not sent."""
+        raise NotImplementedError
 
     def read(self, event: dict[str, Any]) -> Sequence[dict[str, Any]]:
-        """The chunks of one event of a streamed reply; unknown events have none."""
+        """The chunks of one event of a streamed reply, in OpenAI's shape; unknown events have none."""
         raise NotImplementedError
 
     def read_whole(self, answer: dict[str, Any]) -> Sequence[dict[str, Any]]:
@@ -94,19 +98,6 @@ class ReplyReader:
         """Raise an error if the reply is incomplete."""
         if not self.has_ended:
             raise BrokenStreamError("The server ended its reply in the middle. Try again.")
-
-
-class WireFormat(Protocol):
-    """The request and the reply of one family of servers."""
-
-    path: str
-    can_do_without: Collection[str]  # fields that a server may object to
-
-    def body(self, endpoint: Endpoint, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The request's body. Parameters that are not set, or that the endpoint objects to, are not sent."""
-
-    def reader(self, sent: Sent, framed: bool) -> ReplyReader:
-        """The reader of the reply. If it is `framed`, HTTP marks its end."""
 
 
 class Connections:
@@ -126,9 +117,10 @@ class Connections:
 
     def ask(
         self,
-        wire_format: WireFormat,
+        wire_format: type[Exchange],
         endpoint: Endpoint,
         params: Mapping[str, Any],
+        replies: Replies,
         cancelled: threading.Event,
         timeouts: tuple[float, float, float],
     ) -> Iterator[dict[str, Any]]:
@@ -136,17 +128,16 @@ class Connections:
 
         `timeouts`: for a silence, for connecting, and for the whole reply.
         """
-        screen = screen_in(params.get("tools"))
-        kind = kind_of(endpoint.wire, endpoint.model) if screen is not None else None
-        if kind is not None and kind.beta:
+        kind = kind_of(endpoint.wire, endpoint.model)
+        if kind is not None and kind.beta and screen_in(params.get("tools")) is not None:
             endpoint = replace(endpoint, extra_headers={**endpoint.extra_headers, "anthropic-beta": kind.beta})
         known = self._objections.setdefault((endpoint.wire, endpoint.base_url, endpoint.model), set())
         while True:
             asked = replace(endpoint, objects_to=(*endpoint.objects_to, *known))
-            sent = Sent(asked, wire_format.body(asked, params), screen, params["messages"])
+            exchange = wire_format(asked, params, replies)
             try:
-                with self._open(sent, wire_format.path, cancelled, timeouts) as arriving:
-                    for chunk in _answer(arriving, sent, wire_format):
+                with self._open(exchange, cancelled, timeouts) as arriving:
+                    for chunk in _answer(arriving, exchange):
                         if cancelled.is_set():
                             return
                         if arriving.is_due:
@@ -158,7 +149,7 @@ class Connections:
             except ModelError as error:
                 if cancelled.is_set():
                     return
-                if not isinstance(error, RequestRefusedError) or not _adapt(known, error, sent, wire_format):
+                if not isinstance(error, RequestRefusedError) or not _adapt(known, error, exchange):
                     raise
 
     def cut(self) -> None:
@@ -171,11 +162,11 @@ class Connections:
 
     @contextlib.contextmanager
     def _open(
-        self, sent: Sent, path: str, cancelled: threading.Event, timeouts: tuple[float, float, float]
+        self, exchange: Exchange, cancelled: threading.Event, timeouts: tuple[float, float, float]
     ) -> Iterator[_Arriving]:
         import httpx
 
-        endpoint = sent.endpoint
+        endpoint = exchange.endpoint
         if endpoint.key and not endpoint.key.isascii():
             raise WrongKeyError("The key has characters that no key has. Copy it again, without quotes or dots.")
 
@@ -185,13 +176,13 @@ class Connections:
 
         silence, connecting, total = timeouts
         ends = time.monotonic() + total
-        content = json.dumps(sent.body, ensure_ascii=False).encode("utf-8", "replace")
+        content = json.dumps(exchange.body, ensure_ascii=False).encode("utf-8", "replace")
         where = endpoint.base_url
         try:
             client = self.client(endpoint)
             request = client.build_request(
                 "POST",
-                where + path,
+                where + exchange.path,
                 params=dict(endpoint.query) or None,
                 headers={**_HEADERS, **endpoint.headers},
                 content=content,
@@ -280,7 +271,7 @@ def _shut(connection: socket.socket) -> None:
         socket.socket.shutdown(connection, socket.SHUT_RDWR)
 
 
-def _adapt(known: set[str], error: RequestRefusedError, sent: Sent, wire_format: WireFormat) -> bool:
+def _adapt(known: set[str], error: RequestRefusedError, exchange: Exchange) -> bool:
     """Remember what the server objects to. Returns whether the request is worth sending again without it."""
     # A field may be named with a part of it: reasoning.summary, include[0].
     objections = {param.partition(".")[0].partition("[")[0] for param in error.params}
@@ -290,7 +281,7 @@ def _adapt(known: set[str], error: RequestRefusedError, sent: Sent, wire_format:
         if objections & known:
             known -= objections  # refused without it too, so it was something else
             return False
-    new = objections & set(wire_format.can_do_without) & sent.body.keys()
+    new = objections & set(exchange.can_do_without) & exchange.body.keys()
     known |= new
     return bool(new)
 
@@ -355,8 +346,8 @@ def _joined(pieces: Iterable[bytes], most: int, cuts: bool = False) -> bytes:
     return bytes(held)
 
 
-def _answer(arriving: _Arriving, sent: Sent, wire_format: WireFormat) -> Iterator[dict[str, Any]]:
-    endpoint, response, pieces = sent.endpoint, arriving.response, iter(arriving)
+def _answer(arriving: _Arriving, exchange: Exchange) -> Iterator[dict[str, Any]]:
+    endpoint, response, pieces = exchange.endpoint, arriving.response, iter(arriving)
     if not response.is_success:
         body = _joined(pieces, _LARGEST_FAILURE, cuts=True)
         raise error_for(read_failure(response.status_code, response.headers, body), endpoint)
@@ -370,19 +361,18 @@ def _answer(arriving: _Arriving, sent: Sent, wire_format: WireFormat) -> Iterato
     begins = first.removeprefix(_BOM).lstrip()
     kind = response.headers.get("content-type", "")
     is_lines = kind.startswith("application/x-ndjson")
-    framed = "transfer-encoding" in response.headers or "content-length" in response.headers
-    reader = wire_format.reader(sent, framed)
+    exchange.is_framed = "transfer-encoding" in response.headers or "content-length" in response.headers
     chunks: Iterable[dict[str, Any]]
     if begins.startswith((b"{", b"[")) and not is_lines:
         try:
             answer = loads(_joined(chain([first], pieces), LARGEST_ANSWER))
             if not isinstance(answer, dict) or answer.get("error"):
                 raise error_for(failure_of(answer), endpoint)
-            chunks = reader.read_whole(answer)
+            chunks = exchange.read_whole(answer)
         except MALFORMED as error:
             raise not_a_stream(endpoint, kind) from error
     elif is_lines or begins.startswith(_EVENT_FIELDS):
-        chunks = read_events((json_lines if is_lines else event_data)(chain([first], pieces)), reader)
+        chunks = read_events((json_lines if is_lines else event_data)(chain([first], pieces)), exchange)
     elif not begins:
         raise BrokenStreamError(f"The server at {endpoint.base_url} sent an empty reply. Try again.")
     else:
@@ -393,7 +383,7 @@ def _answer(arriving: _Arriving, sent: Sent, wire_format: WireFormat) -> Iterato
         yield chunk
 
 
-def read_events(events: Iterable[bytes], reader: ReplyReader) -> Iterator[dict[str, Any]]:
+def read_events(events: Iterable[bytes], exchange: Exchange) -> Iterator[dict[str, Any]]:
     """The chunks of a streamed reply, and an error if it is incomplete."""
     from jiter import from_json
 
@@ -405,7 +395,7 @@ def read_events(events: Iterable[bytes], reader: ReplyReader) -> Iterator[dict[s
             found = [from_json(data, cache_mode="keys")]
         except ValueError:  # the end mark, half characters, or objects without an empty line between them
             if data == DONE:
-                done = reader.has_ended = True
+                done = exchange.has_ended = True
                 continue
             try:
                 found = [loads(line) for line in data.splitlines() if line != DONE and line.strip()]
@@ -414,8 +404,8 @@ def read_events(events: Iterable[bytes], reader: ReplyReader) -> Iterator[dict[s
                 raise BrokenStreamError(words) from error
         for event in found:
             if isinstance(event, dict):
-                yield from reader.read(event)
-    reader.finish()
+                yield from exchange.read(event)
+    exchange.finish()
 
 
 def json_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:

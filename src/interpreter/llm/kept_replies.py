@@ -70,7 +70,7 @@ class Turn(NamedTuple):
 def turns(
     chat: Messages,
     sent: Sequence[Any],
-    replies: KeptReplies,
+    replies: Mapping[str, list[dict[str, Any]]],
     prefix: Prefix,
     parts_of_kept: Callable[[list[dict[str, Any]]], Parts],
     without_pictures: Prefix | None = None,

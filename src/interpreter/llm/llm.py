@@ -30,7 +30,7 @@ from interpreter.llm.chat_completions import ChatCompletions
 from interpreter.llm.computer_use import Screen, kind_of
 from interpreter.llm.context import Context, Cut, Fitting, Runtimes, estimate_request, estimate_size
 from interpreter.llm.failures import MALFORMED, malformed, wait_before_retry
-from interpreter.llm.http import Connections, WireFormat
+from interpreter.llm.http import Connections, Exchange
 from interpreter.llm.local.servers import BUILTIN, OLLAMA_WIRE, LocalServers
 from interpreter.llm.model_profile import AS_IS, Assessment, Forms, ModelProfile, profile_for
 from interpreter.llm.ollama import OllamaChat
@@ -62,6 +62,12 @@ _FALLBACK_AFTER: tuple[type[ModelError], ...] = (
     RateLimitedError,
 )
 _LONGEST_WAIT_BEFORE_FALLBACK = 5.0
+_FORMATS: Mapping[str, type[Exchange]] = {
+    "chat": ChatCompletions,
+    "anthropic": AnthropicMessages,
+    "responses": Responses,
+    OLLAMA_WIRE: OllamaChat,
+}
 _ABOUT_THE_MODEL = ("supports_functions", "supports_vision", "context_window")
 _SMALLEST_WINDOW = 1500  # tokens: a shorter request fits any model
 _REPEATS_ITSELF = (
@@ -109,12 +115,6 @@ class Llm(LlmSettings, closed=True):
     def _begin_conversation(self) -> None:
         self.memory = Memory()
         self._context = Context()
-        self._formats: dict[str, WireFormat] = {
-            "chat": ChatCompletions(self.memory.replies),
-            "anthropic": AnthropicMessages(self.memory.replies),
-            "responses": Responses(self.memory.replies),
-            OLLAMA_WIRE: OllamaChat(),
-        }
 
     @property
     def interpreter(self) -> Any:
@@ -486,7 +486,9 @@ class Llm(LlmSettings, closed=True):
                 return
             raise
         timeouts = (self.timeout, self.connect_timeout, self.reply_timeout)
-        yield from self._connections.ask(self._formats[endpoint.wire], endpoint, params | more, cancelled, timeouts)
+        yield from self._connections.ask(
+            _FORMATS[endpoint.wire], endpoint, params | more, self.memory.replies, cancelled, timeouts
+        )
 
 
 def _counted(parser: ReplyParser, params: dict[str, Any]) -> dict[str, Any]:

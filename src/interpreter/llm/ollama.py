@@ -8,13 +8,13 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import LocalServerError, RepeatingReplyError
 from interpreter.llm.failures import MALFORMED
-from interpreter.llm.http import ReplyReader, Sent, fetch_json, json_lines, loads, plain_client
+from interpreter.llm.http import Exchange, Replies, fetch_json, json_lines, loads, plain_client
 from interpreter.llm.providers import Endpoint
 
 if TYPE_CHECKING:
@@ -37,17 +37,20 @@ _OPTIONS = {
 _EQUAL_TOKENS = 30
 
 
-class OllamaChat:
-    """The wire format of `/api/chat`."""
+class OllamaChat(Exchange):
+    """The wire format of `/api/chat`: one object a line, and the last one says that it is."""
 
     path = "/api/chat"
-    can_do_without: Collection[str] = ()  # Ollama doesn't say what it objects to
 
-    def body(self, endpoint: Endpoint, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The request's body. Parameters that are not set are not sent."""
+    def __init__(self, endpoint: Endpoint, params: Mapping[str, Any], replies: Replies) -> None:
+        super().__init__(endpoint, params, replies)
+        self._calls = self._repeated = 0
+        self._last = ""
+
+    def make_body(self, params: Mapping[str, Any]) -> dict[str, Any]:
         options = {theirs: params[ours] for ours, theirs in _OPTIONS.items() if params.get(ours) is not None}
         body: dict[str, Any] = {
-            "model": endpoint.model,
+            "model": self.endpoint.model,
             "messages": [_message(message) for message in params["messages"]],
             "stream": True,
             "options": options,
@@ -55,18 +58,6 @@ class OllamaChat:
         if params.get("tools"):
             body["tools"] = params["tools"]
         return body
-
-    def reader(self, sent: Sent, framed: bool) -> ReplyReader:
-        return _OllamaReader(sent)
-
-
-class _OllamaReader(ReplyReader):
-    """Takes a reply of one object a line; the last one says that it is."""
-
-    def __init__(self, sent: Sent) -> None:
-        super().__init__(sent)
-        self._calls = self._repeated = 0
-        self._last = ""
 
     def read(self, event: dict[str, Any]) -> list[dict[str, Any]]:
         message = event.get("message") or {}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from interpreter.llm.computer_use import TOOL, Screen, as_call, code_of, kind_of, screen_in
+from interpreter.llm.computer_use import TOOL, Screen, as_call, code_of, kind_of
 from interpreter.llm.context import is_left_out, left_out_url
-from interpreter.llm.http import ReplyReader, Sent, arguments_chunk, call_chunk, delta_chunk
+from interpreter.llm.http import Exchange, Replies, arguments_chunk, call_chunk, delta_chunk
 from interpreter.llm.kept_replies import (
-    KeptReplies,
     Parts,
     Prefix,
     Turn,
@@ -33,21 +32,25 @@ _STORED_BY_SERVER = ("id", "status")  # means nothing to a server that is asked 
 _CALLS = ("function_call", "computer_call")
 
 
-class Responses:
+class Responses(Exchange):
     """The wire format. Keeps replies with reasoning in them."""
 
     path = "/responses"
-    can_do_without: Collection[str] = ("temperature", "include", "reasoning", "max_output_tokens", "store")
+    can_do_without = ("temperature", "include", "reasoning", "max_output_tokens", "store")
 
-    def __init__(self, replies: KeptReplies) -> None:
-        self._replies = replies
+    def __init__(self, endpoint: Endpoint, params: Mapping[str, Any], replies: Replies) -> None:
+        super().__init__(endpoint, params, replies)
+        self._items: list[Item] = []
+        self._calls: dict[Any, int] = {}  # the number of each call
+        self._begun: set[Any] = set()  # items of which a piece has come
 
-    def body(self, endpoint: Endpoint, params: Mapping[str, Any]) -> dict[str, Any]:
+    def make_body(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """The request's body. The server stores nothing, so reasoning travels with it, encrypted."""
+        endpoint, screen = self.endpoint, self.screen
         body = {key: value for key, value in params.items() if key not in _HANDLED and value is not None}
         texts = [message["content"] for message in params["messages"] if message["role"] == "system"]
         instructions = "\n\n".join(texts).strip()
-        kind, screen = kind_of(endpoint.wire, endpoint.model), screen_in(params.get("tools"))
+        kind = kind_of(endpoint.wire, endpoint.model)
         functions = [tool["function"] for tool in params.get("tools") or () if "function" in tool]
         tools: list[Item] = [{"type": "function", **function, "strict": False} for function in functions]
         if kind and screen:
@@ -57,7 +60,7 @@ class Responses:
         body |= {"model": endpoint.model, "stream": True, "store": False}
         body |= {"instructions": instructions} if instructions else {}
         body |= {"tools": tools} if tools else {}
-        body["input"] = self._input(endpoint, params, Prefix(endpoint, instructions, tools))
+        body["input"] = self._input(Prefix(endpoint, instructions, tools))
         if kind is not None and screen is not None and kind.tool == "computer_use_preview":
             body.setdefault("truncation", "auto")  # required
         if params.get("max_tokens") is not None:
@@ -69,12 +72,11 @@ class Responses:
                 body.pop("temperature", None)
         return {name: value for name, value in body.items() if name not in endpoint.objects_to}
 
-    def _input(self, endpoint: Endpoint, params: Mapping[str, Any], prefix: Prefix) -> list[Item]:
-        screen = screen_in(params.get("tools"))
-        blind = Prefix.without_pictures(endpoint) if screen is not None else None
+    def _input(self, prefix: Prefix) -> list[Item]:
+        screen, chat = self.screen, without_system(self.chat)
+        blind = Prefix.without_pictures(self.endpoint) if screen is not None else None
         out: list[Item] = []
-        chat = without_system(params["messages"])
-        for turn in turns(chat, out, self._replies, prefix, lambda kept: _parts(kept, screen), blind):
+        for turn in turns(chat, out, self.replies, prefix, lambda kept: _parts(kept, screen), blind):
             results = _results(turn)
             if turn.ids is None or results is None:
                 until = next((at for at, item in enumerate(turn.kept) if item["type"] != "reasoning"), len(turn.kept))
@@ -87,8 +89,105 @@ class Responses:
             out += results
         return out
 
-    def reader(self, sent: Sent, framed: bool) -> ReplyReader:
-        return _ResponseReader(self._replies, sent)
+    def read(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The chunks of one event; unknown events have none. It has ended once it is completed or incomplete."""
+        item, delta = event.get("item") or {}, event.get("delta")
+        index = event.get("output_index")
+        place = index if index is not None else event.get("item_id") or item.get("id")
+        match event.get("type"):
+            case "response.output_item.added":
+                return self._begin(place, item)
+            case "response.output_text.delta" | "response.refusal.delta" if delta:
+                self._begun.add(place)
+                return [delta_chunk(content=delta)]
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                self._begun.add(place)
+                return [delta_chunk(reasoning_content=delta)]
+            case "response.reasoning_summary_part.added" if event.get("summary_index"):
+                return [delta_chunk(reasoning_content="\n\n")]
+            case "response.function_call_arguments.delta" if delta:
+                return self._arguments(place, delta)
+            case "response.output_item.done":
+                return self._done(place, item)
+            case "response.completed" | "response.incomplete" | "response.failed" | "response.done":
+                return self._finish(event.get("response") or {})
+            case _ if event.get("error"):
+                return [{"error": event["error"]}]
+            case "error":  # the event itself is the error
+                code = event.get("code") or "server_error"
+                return [{"error": {"code": code, "message": event.get("message"), "param": event.get("param")}}]
+        return []
+
+    def read_whole(self, answer: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """The chunks of a reply that came in one piece."""
+        out = [chunk for index, item in enumerate(answer["output"]) for chunk in self._done(index, item)]
+        return out + self._finish(answer)
+
+    def _begin(self, place: Any, item: Mapping[str, Any]) -> list[dict[str, Any]]:
+        if item.get("type") != "function_call" or place in self._calls:
+            return []
+        number = self._calls[place] = len(self._calls)
+        begun = call_chunk(number, item.get("call_id") or item.get("id") or "", item.get("name") or "")
+        return [begun, *(self._arguments(place, item["arguments"]) if item.get("arguments") else ())]
+
+    def _arguments(self, place: Any, piece: str) -> list[dict[str, Any]]:
+        begun = self._begin(place, {"type": "function_call"})
+        self._begun.add(place)
+        return [*begun, arguments_chunk(self._calls[place], piece)]
+
+    def _done(self, place: Any, item: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """An item is complete; what had not come of it in pieces comes now."""
+        kind, out = item.get("type"), []
+        if kind == "computer_call" and self.screen is not None:
+            code = as_call(_code_of_call(item, self.screen))
+            out += self._begin(place, {**item, "type": "function_call", "name": EXECUTE, "arguments": code})
+        elif place not in self._begun:
+            out += self._begin(place, item)
+        if place not in self._begun:
+            if kind == "message":
+                out.append(delta_chunk(content=_text_of(item)))
+            elif kind == "reasoning":
+                parts = [part.get("text") or "" for part in item.get("summary") or item.get("content") or ()]
+                out.append(delta_chunk(reasoning_content="\n\n".join(parts)))
+            elif kind == "function_call":
+                out += self._arguments(place, item.get("arguments") or "{}")
+        # Reasoning without either field stands for something that only the server could look up.
+        is_reasoning = kind == "reasoning" and (item.get("encrypted_content") or item.get("content"))
+        if is_reasoning or kind in ("message", *_CALLS):
+            self._items.append(dict(item))
+            self._keep()
+        return out
+
+    def _keep(self) -> None:
+        """Store the reply, unless it is only words and one call behind them, which go back the same anyway."""
+        is_special = any(item["type"] in ("reasoning", "computer_call") for item in self._items)
+        if not is_special and all(item["type"] != "function_call" for item in self._items[:-1]):
+            return
+        body, endpoint = self.body, self.endpoint
+        prefix = Prefix(endpoint, body.get("instructions", ""), body.get("tools", []))
+        self.replies[prefix.at(body["input"])] = list(self._items)
+        if self.screen is not None:
+            self.replies[Prefix.without_pictures(endpoint).at(without_system(self.chat))] = list(self._items)
+
+    def _finish(self, response: Mapping[str, Any]) -> list[dict[str, Any]]:
+        self.has_ended = True
+        out: list[dict[str, Any]] = []
+        if usage := response.get("usage"):
+            counted = {
+                "prompt_tokens": usage.get("input_tokens"),
+                "completion_tokens": usage.get("output_tokens"),
+                "prompt_tokens_details": usage.get("input_tokens_details"),
+                "completion_tokens_details": usage.get("output_tokens_details"),
+            }
+            out.append({"choices": [], "usage": counted})
+        reason = (response.get("incomplete_details") or {}).get("reason")
+        if response.get("status") == "failed" or response.get("error"):
+            return [*out, {"error": response.get("error") or {"code": "server_error", "message": ""}}]
+        if reason == "content_filter":
+            return [*out, {"error": {"code": reason, "message": ""}}]
+        finished = "tool_calls" if self._calls else "stop"
+        finish_reason = "length" if reason == "max_output_tokens" else finished
+        return [*out, {"choices": [{"delta": {}, "finish_reason": finish_reason}]}]
 
 
 def _items(message: Mapping[str, Any]) -> list[Item]:
@@ -173,114 +272,3 @@ def _code_of_call(item: Mapping[str, Any], screen: Screen) -> str:
     actions = item.get("actions") or [item.get("action") or {}]
     warnings = [check.get("message") or check.get("code") or "" for check in item.get("pending_safety_checks") or ()]
     return code_of(actions, screen, warnings)
-
-
-class _ResponseReader(ReplyReader):
-    """Takes the events of one reply, and stores the items that have to go back."""
-
-    def __init__(self, replies: KeptReplies, sent: Sent) -> None:
-        super().__init__(sent)
-        self._replies, self._screen = replies, sent.screen
-        self._items: list[Item] = []
-        self._calls: dict[Any, int] = {}  # the number of each call
-        self._begun: set[Any] = set()  # items of which a piece has come
-
-    def read(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The chunks of one event; unknown events have none. It has ended once it is completed or incomplete."""
-        item, delta = event.get("item") or {}, event.get("delta")
-        index = event.get("output_index")
-        place = index if index is not None else event.get("item_id") or item.get("id")
-        match event.get("type"):
-            case "response.output_item.added":
-                return self._begin(place, item)
-            case "response.output_text.delta" | "response.refusal.delta" if delta:
-                self._begun.add(place)
-                return [delta_chunk(content=delta)]
-            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                self._begun.add(place)
-                return [delta_chunk(reasoning_content=delta)]
-            case "response.reasoning_summary_part.added" if event.get("summary_index"):
-                return [delta_chunk(reasoning_content="\n\n")]
-            case "response.function_call_arguments.delta" if delta:
-                return self._arguments(place, delta)
-            case "response.output_item.done":
-                return self._done(place, item)
-            case "response.completed" | "response.incomplete" | "response.failed" | "response.done":
-                return self._finish(event.get("response") or {})
-            case _ if event.get("error"):
-                return [{"error": event["error"]}]
-            case "error":  # the event itself is the error
-                code = event.get("code") or "server_error"
-                return [{"error": {"code": code, "message": event.get("message"), "param": event.get("param")}}]
-        return []
-
-    def read_whole(self, answer: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The chunks of a reply that came in one piece."""
-        out = [chunk for index, item in enumerate(answer["output"]) for chunk in self._done(index, item)]
-        return out + self._finish(answer)
-
-    def _begin(self, place: Any, item: Mapping[str, Any]) -> list[dict[str, Any]]:
-        if item.get("type") != "function_call" or place in self._calls:
-            return []
-        number = self._calls[place] = len(self._calls)
-        begun = call_chunk(number, item.get("call_id") or item.get("id") or "", item.get("name") or "")
-        return [begun, *(self._arguments(place, item["arguments"]) if item.get("arguments") else ())]
-
-    def _arguments(self, place: Any, piece: str) -> list[dict[str, Any]]:
-        begun = self._begin(place, {"type": "function_call"})
-        self._begun.add(place)
-        return [*begun, arguments_chunk(self._calls[place], piece)]
-
-    def _done(self, place: Any, item: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """An item is complete; what had not come of it in pieces comes now."""
-        kind, out = item.get("type"), []
-        if kind == "computer_call" and self._screen is not None:
-            code = as_call(_code_of_call(item, self._screen))
-            out += self._begin(place, {**item, "type": "function_call", "name": EXECUTE, "arguments": code})
-        elif place not in self._begun:
-            out += self._begin(place, item)
-        if place not in self._begun:
-            if kind == "message":
-                out.append(delta_chunk(content=_text_of(item)))
-            elif kind == "reasoning":
-                parts = [part.get("text") or "" for part in item.get("summary") or item.get("content") or ()]
-                out.append(delta_chunk(reasoning_content="\n\n".join(parts)))
-            elif kind == "function_call":
-                out += self._arguments(place, item.get("arguments") or "{}")
-        # Reasoning without either field stands for something that only the server could look up.
-        is_reasoning = kind == "reasoning" and (item.get("encrypted_content") or item.get("content"))
-        if is_reasoning or kind in ("message", *_CALLS):
-            self._items.append(dict(item))
-            self._keep()
-        return out
-
-    def _keep(self) -> None:
-        """Store the reply, unless it is only words and one call behind them, which go back the same anyway."""
-        is_special = any(item["type"] in ("reasoning", "computer_call") for item in self._items)
-        if not is_special and all(item["type"] != "function_call" for item in self._items[:-1]):
-            return
-        body, endpoint = self.sent.body, self.sent.endpoint
-        prefix = Prefix(endpoint, body.get("instructions", ""), body.get("tools", []))
-        self._replies[prefix.at(body["input"])] = list(self._items)
-        if self._screen is not None:
-            self._replies[Prefix.without_pictures(endpoint).at(without_system(self.sent.chat))] = list(self._items)
-
-    def _finish(self, response: Mapping[str, Any]) -> list[dict[str, Any]]:
-        self.has_ended = True
-        out: list[dict[str, Any]] = []
-        if usage := response.get("usage"):
-            counted = {
-                "prompt_tokens": usage.get("input_tokens"),
-                "completion_tokens": usage.get("output_tokens"),
-                "prompt_tokens_details": usage.get("input_tokens_details"),
-                "completion_tokens_details": usage.get("output_tokens_details"),
-            }
-            out.append({"choices": [], "usage": counted})
-        reason = (response.get("incomplete_details") or {}).get("reason")
-        if response.get("status") == "failed" or response.get("error"):
-            return [*out, {"error": response.get("error") or {"code": "server_error", "message": ""}}]
-        if reason == "content_filter":
-            return [*out, {"error": {"code": reason, "message": ""}}]
-        finished = "tool_calls" if self._calls else "stop"
-        finish_reason = "length" if reason == "max_output_tokens" else finished
-        return [*out, {"choices": [{"delta": {}, "finish_reason": finish_reason}]}]
