@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from interpreter.computer_api.accounts import NotFoundError, NotPermittedError, ServerTimeoutError
 from interpreter.errors import ComputerError
@@ -307,32 +307,14 @@ end tell
 WRITABLE = "first calendar whose writable is true"
 
 
-class AppleEvent(NamedTuple):
-    """An event as Calendar has it; the dates of a series follow from its rule."""
+def events(start: datetime, end: datetime, calendar: str | None) -> list[list[str]]:
+    """The events between two times, and every series that began before, as Calendar tells them.
 
-    start: datetime
-    end: datetime
-    all_day: bool
-    title: str
-    location: str
-    notes: str
-    calendar: str
-    uid: str
-    rule: str
-    excluded: list[datetime]
-
-
-def events(start: datetime, end: datetime, calendar: str | None) -> list[AppleEvent]:
-    """The events between two times, and every series that began before."""
+    Each is its begin and end as stamps, "true" if it is for whole days, its title, location, notes, calendar and uid,
+    the rule of a series, and the stamps of the dates that are left out of it.
+    """
     script = EVENTS.format(start=moment(start), end=moment(end), calendars=_calendars(calendar))
-    found = []
-    for begins, ends, all_day, title, location, notes, name, uid, rule, gaps in records(script, "Calendar"):
-        first, last = read_stamp(begins), read_stamp(ends)
-        if first is not None and last is not None:
-            excluded = [when for line in gaps.split("\n") if (when := read_stamp(line)) is not None]
-            words = (title, location, notes, name, uid, rule)
-            found.append(AppleEvent(first, last, all_day == "true", *words, excluded))
-    return found
+    return records(script, "Calendar")
 
 
 def create_event(

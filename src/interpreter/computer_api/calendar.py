@@ -224,14 +224,17 @@ def delete(calendars: Sequence[Collection], title: str, when: date | datetime) -
 
 def apple_events(start: datetime, end: datetime, calendar: str | None) -> Iterator[tuple[Event, str]]:
     """The events in Calendar on macOS, each with the name of its calendar; of a series, all dates."""
-    for found in apple.events(start, end, calendar):
-        start_end: tuple[date, date] = (found.start, found.end)
-        if found.all_day:
-            start_end = (found.start.date(), (found.end - timedelta(seconds=1)).date())
-        event = Event(found.title, *start_end, found.location, found.notes, found.uid, repeats=bool(found.rule))
-        dates = events_of_rule(event, found.rule, found.excluded, start, end) if found.rule else [event]
-        for each in dates:
-            yield each, found.calendar
+    for begins, ends, all_day, title, location, notes, name, uid, rule, gaps in apple.events(start, end, calendar):
+        first, last = apple.read_stamp(begins), apple.read_stamp(ends)
+        if first is None or last is None:
+            continue
+        start_end: tuple[date, date] = (first, last)
+        if all_day == "true":
+            start_end = (first.date(), (last - timedelta(seconds=1)).date())
+        event = Event(title, *start_end, location, notes, uid, repeats=bool(rule))
+        excluded = [when for line in gaps.split("\n") if (when := apple.read_stamp(line)) is not None]
+        for each in events_of_rule(event, rule, excluded, start, end) if rule else [event]:
+            yield each, name
 
 
 # -- iCalendar text ----------------------------------------------------------------------------------------------------

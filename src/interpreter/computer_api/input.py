@@ -19,7 +19,6 @@ from interpreter.computer_api.platforms import (
     InputLost,
     NoDisplayError,
     NotFoundOnScreenError,
-    PointerElsewhere,
     StoppedByUser,
     UnknownKey,
     open_clipboard,
@@ -386,7 +385,7 @@ def _put(device: InputDevice, x: int, y: int) -> None:
         device.move(x, y)
         if device.position() == (x, y):
             return
-    raise PointerElsewhere(
+    raise ComputerError(
         f"The pointer is at {device.position()} and not at {(x, y)}: somebody else moves it, or a program holds it."
     )
 

@@ -38,7 +38,7 @@ from interpreter.errors import SettingValueError
 from interpreter.host.files import Folder
 
 if TYPE_CHECKING:
-    from playwright.async_api import Download, ElementHandle, Frame, Locator, Page, Response
+    from playwright.async_api import Frame, Locator, Page, Response
 
     from interpreter.computer_api.computer import Computer
 
@@ -354,7 +354,12 @@ async def go(window: Window, page: Page, url: str) -> Response | None:
         ) from error
     except window.error as error:
         # What comes a moment later: the error page, which would end the next one, or a file.
-        await _first_of(error_shown, window.download_offered, limit=ERROR_SHOWN)
+        waiting = [asyncio.create_task(event.wait()) for event in (error_shown, window.download_offered)]
+        try:
+            await asyncio.wait(waiting, timeout=ERROR_SHOWN, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in waiting:
+                task.cancel()
         check_arrival(window, window.failed_url)
         if window.download_offered.is_set():
             if window.wanted_download is None:
@@ -366,15 +371,6 @@ async def go(window: Window, page: Page, url: str) -> Response | None:
     check_arrival(window, page.url)
     await window.loaded(page)
     return response
-
-
-async def _first_of(*events: asyncio.Event, limit: float) -> None:
-    tasks = [asyncio.create_task(event.wait()) for event in events]
-    try:
-        await asyncio.wait(tasks, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
 
 
 def check_arrival(window: Window, url: str) -> None:
@@ -511,13 +507,24 @@ async def download(window: Window, target: str, folder: Path) -> str:
     page = await window.page()
     is_address = target.startswith(("http://", "https://"))
     element = None if is_address else await (await located(window, target)).element_handle()
-    window.wanted_download = asyncio.get_running_loop().create_future()
+    wanted = window.wanted_download = asyncio.get_running_loop().create_future()
+    response = None
     try:
-        got = await _requested(window, page, target, element, window.wanted_download)
+        if element is not None:
+            with element_errors(window, target):
+                await element.click()
+        else:
+            try:
+                response = await go(window, page, target)
+            except BrowserError:
+                if not window.download_offered.is_set():
+                    raise
+        if response is not None and not wanted.done():  # the browser shows it instead
+            name = target.rsplit("/", 1)[-1].split("?")[0]
+            return str(save(folder, name, io.BytesIO(await response.body())))
+        got = await wanted
     finally:
         window.wanted_download = None
-    if isinstance(got, bytes):
-        return str(save(folder, target.rsplit("/", 1)[-1].split("?")[0], io.BytesIO(got)))
     try:
         with open(await got.path(), "rb") as content:
             return str(save(folder, got.suggested_filename, content))
@@ -525,23 +532,6 @@ async def download(window: Window, target: str, folder: Path) -> str:
         raise BrowserError(f"The download did not come whole: {reason(error)}") from error
     finally:
         await got.delete()
-
-
-async def _requested(
-    window: Window, page: Page, target: str, element: ElementHandle | None, wanted: asyncio.Future[Download]
-) -> Download | bytes:
-    """The download; or the content itself, of an address that the browser shows instead."""
-    if element is not None:
-        with element_errors(window, target):
-            await element.click()
-        return await wanted
-    try:
-        response = await go(window, page, target)
-    except BrowserError:
-        if not window.download_offered.is_set():
-            raise
-        return await wanted
-    return await response.body() if response is not None and not wanted.done() else await wanted
 
 
 def save(folder: Path, suggested: str, content: BinaryIO) -> Path:
@@ -619,12 +609,6 @@ async def wait_for_text(window: Window, text: str, limit: float) -> str:
 
 async def _seen_first(window: Window, text: str) -> bool:
     """Whether the text came; False if another page came first."""
-    window.tab_changed.clear()
-    page = await window.page()
-    moved = asyncio.Event()
-
-    def note(*_: Any) -> None:
-        moved.set()
 
     async def look(frame: Frame) -> bool:
         try:
@@ -632,19 +616,17 @@ async def _seen_first(window: Window, text: str) -> bool:
         except window.error:
             return False  # the frame has gone, which is a navigation
 
-    page.on("framenavigated", note)
+    window.page_changed.clear()
+    page = await window.page()
     looks = [asyncio.create_task(look(frame)) for frame in page.frames]
-    others = [asyncio.create_task(event.wait()) for event in (moved, window.tab_changed)]
+    changed = asyncio.create_task(window.page_changed.wait())
+    waiting = {changed, *looks}
     try:
-        waiting = {*looks, *others}
-        while waiting:
+        while not changed.done():
             done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-            if any(task in looks and task.result() for task in done):
+            if any(task.result() for task in done if task is not changed):
                 return True
-            if any(task in others for task in done):
-                return False
         return False
     finally:
-        page.remove_listener("framenavigated", note)
-        for task in (*looks, *others):
+        for task in (changed, *looks):
             task.cancel()

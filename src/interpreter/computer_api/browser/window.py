@@ -106,7 +106,7 @@ class Window:
         self.closed = False
         self.step_limit = LOADED  # seconds that a step of a call may take
         self.download_offered = asyncio.Event()
-        self.tab_changed = asyncio.Event()
+        self.page_changed = asyncio.Event()
         self.wanted_download: asyncio.Future[Download] | None = None
         self.failed_url = ""  # the last address that a tab could not load
         self.worker = Worker()
@@ -159,7 +159,7 @@ class Window:
 
     def _on_close(self, *_: Any) -> None:
         self.closed = True
-        self.tab_changed.set()
+        self.page_changed.set()
 
     async def run(self, act: Callable[[Window], Awaitable[Result]], limit: float) -> Result:
         """Do something with the browser; Playwright's errors become ours."""
@@ -203,6 +203,7 @@ class Window:
         page.on("crash", self._on_crash)
         page.on("domcontentloaded", self._finish_loading)
         page.on("close", self._on_tab_close)
+        page.on("framenavigated", lambda _: self.page_changed.set())
         if not self.launch.is_firefox:
             # Opened ahead: a page that is busy forever takes no new one, and this is how it is stopped.
             with contextlib.suppress(self.error):
@@ -217,12 +218,12 @@ class Window:
             if await page.opener() is None:
                 return  # one of ours, or one that the user opened
             self._page = page
-            self.tab_changed.set()
+            self.page_changed.set()
             self.notify(f"The page opened a new tab, {shown(page.url)}: it is the current one now.")
 
     def _on_tab_close(self, page: Page) -> None:
         self._cdp_sessions.pop(page, None)
-        self.tab_changed.set()
+        self.page_changed.set()
         self._finish_loading(page)
 
     async def _on_crash(self, page: Page) -> None:

@@ -95,14 +95,6 @@ class InputLost(ComputerError):
     """The connection to mouse and keyboard has ended: an interrupt cut it off, or the display is gone."""
 
 
-class NotTyped(ComputerError):
-    """No application can have received the text or keys."""
-
-
-class PointerElsewhere(ComputerError):
-    """The pointer is not where it was put."""
-
-
 class Box(NamedTuple):
     """A rectangle in whole screen pixels: its upper left corner and its size."""
 
@@ -451,21 +443,15 @@ def is_terminal(kind: str) -> bool:
 def run_async(work: Callable[[], Coroutine[Any, Any, Result]], limit: float) -> Result:
     """Run a coroutine in its own thread, since the caller may have a running event loop; TimeoutError after `limit`."""
     import asyncio
+    from concurrent.futures import Future
 
-    outcome: list[Result] = []
-    failure: list[BaseException] = []
+    future: Future[Result] = Future()
 
     def run() -> None:
         try:
-            outcome.append(asyncio.run(work()))
+            future.set_result(asyncio.run(work()))
         except BaseException as error:  # noqa: BLE001 - raised in the calling thread
-            failure.append(error)
+            future.set_exception(error)
 
-    thread = threading.Thread(target=run, name="screen", daemon=True)
-    thread.start()
-    thread.join(limit)
-    if failure:
-        raise failure[0]
-    if not outcome:
-        raise TimeoutError("it took too long")
-    return outcome[0]
+    threading.Thread(target=run, name="screen", daemon=True).start()
+    return future.result(limit)

@@ -21,7 +21,6 @@ from interpreter.computer_api.platforms import (
     InputDevice,
     InputLost,
     NoDisplayError,
-    NotTyped,
     UnknownKey,
     is_terminal,
 )
@@ -199,7 +198,9 @@ class X11Input(InputDevice):
     def type(self, text: str, interval: float) -> None:
         with self._lock:
             if self._x.display.get_input_focus().focus == X.NONE:
-                raise NotTyped("No window has the keyboard: click in one, or use computer.os.focus, and type again.")
+                raise ComputerError(
+                    "No window has the keyboard: click in one, or use computer.os.focus, and type again."
+                )
             self._keymap.read()
             locked = self._x.root.query_pointer().mask & X.LockMask
             caps_lock = self._keymap.stroke(XK.XK_Caps_Lock) if locked else None

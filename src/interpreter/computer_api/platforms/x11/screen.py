@@ -276,8 +276,19 @@ class X11ControlFrame(ControlFrame):
     def show(self) -> bool:
         try:
             x = self._x = self._x or Connection()
-            if not self._windows:
-                self._draw(x)
+            size, width = x.root.get_geometry(), _CONTROL_WIDTH
+            edges = (
+                (0, 0, size.width, width),
+                (0, size.height - width, size.width, width),
+                (0, width, width, size.height - 2 * width),
+                (size.width - width, width, width, size.height - 2 * width),
+            )
+            for edge in edges if not self._windows else ():
+                window = x.root.create_window(*edge, 0, 0, override_redirect=True, background_pixel=_CONTROL_COLOR)
+                window.set_wm_name("Open Interpreter is in control")
+                window.shape_rectangles(shape.SO.Set, shape.SK.Input, 0, 0, 0, [])
+                window.map()
+                self._windows.append(window)
             for window in self._windows:
                 window.configure(stack_mode=X.Above)
             x.display.sync()
@@ -295,18 +306,3 @@ class X11ControlFrame(ControlFrame):
                     window.destroy()
                 x.display.sync()
             x.close()
-
-    def _draw(self, x: Connection) -> None:
-        size, width = x.root.get_geometry(), _CONTROL_WIDTH
-        edges = (
-            (0, 0, size.width, width),
-            (0, size.height - width, size.width, width),
-            (0, width, width, size.height - 2 * width),
-            (size.width - width, width, width, size.height - 2 * width),
-        )
-        for edge in edges:
-            window = x.root.create_window(*edge, 0, 0, override_redirect=True, background_pixel=_CONTROL_COLOR)
-            window.set_wm_name("Open Interpreter is in control")
-            window.shape_rectangles(shape.SO.Set, shape.SK.Input, 0, 0, 0, [])
-            window.map()
-            self._windows.append(window)
