@@ -9,6 +9,7 @@ import fnmatch
 import os
 import re
 import time
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Pattern
 
@@ -21,6 +22,13 @@ SECONDS = 30.0
 NARROWER = "give a longer query, a path or a glob, or raise max_results"
 
 Row = Dict[str, Any]
+# A pattern of `.gitignore` in parts.
+_TOKEN = re.compile(
+    r"(?P<folders>(?:\A|(?<=/))\*\*/)|(?P<below>(?:\A|(?<=/))\*\*\Z)|(?P<many>\*)|(?P<one>\?)"
+    r"|\[(?P<not>[!^]?)(?P<set>.[^\]]*)\]|\\?(?P<plain>.)",
+    re.DOTALL,
+)
+_SPECIAL = {"folders": "(?:.*/)?", "below": ".+", "many": "[^/]*", "one": "[^/]"}
 
 
 def search(
@@ -190,31 +198,18 @@ def rules_in(folder: str, relative: str) -> List[Rule]:
         if not pattern or line.startswith("#"):
             continue
         anywhere = "" if "/" in pattern else "(?:.*/)?"
-        compiled = re.compile(anywhere + translated(pattern.lstrip("/")) + r"\Z", re.DOTALL)
-        rules.append(Rule(relative, compiled, ignores, line.endswith("/")))
+        with suppress(re.error):  # a pattern that makes no sense
+            compiled = re.compile(anywhere + translated(pattern.lstrip("/")) + r"\Z", re.DOTALL)
+            rules.append(Rule(relative, compiled, ignores, line.endswith("/")))
     return rules
 
 
 def translated(pattern: str) -> str:
     """A pattern with `*`, `?`, `[...]` and `**` as a regular expression."""
-    found, at = "", 0
-    while at < len(pattern):
-        rest = pattern[at:]
-        at_begin = at == 0 or pattern[at - 1] == "/"
-        if at_begin and rest.startswith("**/"):
-            found, at = found + "(?:.*/)?", at + 3
-        elif at_begin and rest == "**":
-            found, at = found + ".+", at + 2
-        elif rest[0] == "*":
-            found, at = found + "[^/]*", at + 1
-        elif rest[0] == "?":
-            found, at = found + "[^/]", at + 1
-        elif rest[0] == "[" and "]" in rest[2:]:
-            end = rest.index("]", 2)
-            inner = rest[1:end].replace("\\", "\\\\")
-            found += f"[{'^' + inner[1:] if inner[0] in '!^' else inner}]"
-            at += end + 1
+    found = ""
+    for token in _TOKEN.finditer(pattern):
+        if token["set"]:
+            found += f"[{token['not'] and '^'}{token['set']}]".replace("\\", "\\\\")
         else:
-            escaped = rest[0] == "\\" and len(rest) > 1
-            found, at = found + re.escape(rest[1] if escaped else rest[0]), at + 1 + escaped
+            found += _SPECIAL.get(str(token.lastgroup)) or re.escape(token["plain"])
     return found
