@@ -167,6 +167,13 @@ PYTHON = {
         import time
         time.sleep(0.2)
     """,
+    "pipes of the first process": """
+        for number in os.listdir('/proc/1/fd'):
+            tried(lambda: os.write(os.open('/proc/1/fd/' + number, os.O_WRONLY | os.O_NONBLOCK), bytes([15])))
+            tried(lambda: os.read(os.open('/proc/1/fd/' + number, os.O_RDONLY | os.O_NONBLOCK), 1000))
+        import time
+        time.sleep(0.2)
+    """,
     "our own state": "open(STATE + '/keys.env').read() and got('read')",
     "write our own state": "open(STATE + '/keys.env', 'r+'); got('opened')",
     "our own drivers": "open(DRIVER, 'r+'); got('opened')",

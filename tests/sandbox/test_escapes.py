@@ -129,19 +129,16 @@ def check(results: dict[str, probes.Result], facts: Facts) -> None:
     assert not [path for path in Path(facts.workspace).rglob("*") if path.lstat().st_mode & 0o6000]
 
 
+REPEATED = pytest.mark.parametrize("time", [1, *(pytest.param(n, marks=pytest.mark.full) for n in range(2, 6))])
+
+
+@REPEATED
 @pytest.mark.needs("node")
-def test_nothing_gets_out(facts: Facts, real: None, no_strays: None) -> None:
+def test_nothing_gets_out(facts: Facts, real: None, no_strays: None, time: int) -> None:
     results = probes.attempt_all(facts)
     check(results, facts)
     counts = {"Python": len(probes.PYTHON), "Shell": len(probes.SHELL), "JavaScript": len(probes.JAVASCRIPT)}
     assert {name: result.held for name, result in results.items()} == counts
-
-
-@pytest.mark.full
-@pytest.mark.needs("node")
-@pytest.mark.parametrize("time", range(5))
-def test_nothing_gets_out_in_the_long_run(facts: Facts, real: None, no_strays: None, time: int) -> None:
-    check(probes.attempt_all(facts), facts)
 
 
 @pytest.mark.full
@@ -152,9 +149,12 @@ def test_nothing_gets_out_of_a_read_only_one(facts: Facts, real: None, no_strays
     assert sorted(path.name for path in Path(facts.workspace).iterdir()) == there
 
 
+@REPEATED
 @pytest.mark.skipif(os.getuid() != 0, reason="runs as an unprivileged user already")
 @pytest.mark.needs("node", "setpriv")
-def test_nothing_gets_out_without_rights(facts: Facts, open_folder: Path, real: None, no_strays: None) -> None:
+def test_nothing_gets_out_without_rights(
+    facts: Facts, open_folder: Path, real: None, no_strays: None, time: int
+) -> None:
     python = public_python()
     for source in (SOURCE, Path(platformdirs.__file__).parent):
         shutil.copytree(source, open_folder / "lib" / source.name, ignore=shutil.ignore_patterns("__pycache__"))

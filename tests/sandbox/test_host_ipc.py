@@ -69,5 +69,8 @@ def test_no_signal_ends_the_first_process(inside: Inside, language: str) -> None
         "await new Promise((resolve) => setTimeout(resolve, 300))",
     }
     inside.do(language, code[language])
+    pipes = "for fd in /proc/1/fd/*; do printf '\\17' >$fd & done 2>/dev/null; sleep 0.3"  # or pretends one to it
+    inside.do("shell", pipes if language == "shell" else "true")
+    inside.do("python", f"import subprocess; subprocess.run(['bash', '-c', {pipes!r}], timeout=5)")
     shown = {"python": "print(kept)", "shell": "echo $kept", "javascript": "console.log(kept)"}
     assert inside.do(language, shown[language]).text.strip() == "42"

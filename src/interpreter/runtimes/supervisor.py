@@ -72,7 +72,8 @@ class Supervisor:
         self.kept: Any = None  # the `Snapshots` of snapshot_store.py, once the first is taken
         self.store: dict[str, Any] = {}  # what snapshot_store.py defines
         self.origin: int | None = None  # the line to the supervisor that this runtime split off from
-        self.wake, self.waker = os.pipe()
+        wake, waker = _socket.socketpair()  # code in a sandbox could open a pipe in /proc/1/fd, and pretend signals
+        self.wake, self.waker = wake.detach(), waker.detach()
         os.set_blocking(self.wake, False)
         os.set_blocking(self.waker, False)
         os.set_inheritable(control_fd, False)
