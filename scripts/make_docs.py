@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-from interpreter.config.setting import Setting  # noqa: E402  (needs the path above)
+from interpreter.config.setting import Default, Setting  # noqa: E402  (needs the path above)
 from interpreter.config.settings import SETTINGS  # noqa: E402
 from interpreter.frontends.flags import help_text  # noqa: E402
 
@@ -90,7 +90,7 @@ def _notes(row: Setting) -> Iterator[str]:
 def _facts(row: Setting) -> Iterator[str]:
     takes = " or ".join(f"`{choice}`" for choice in row.choices) or row.kind
     yield f"- takes: {takes}" + (" or None" if row.optional else "")
-    default = row.default_words()
+    default = row.default.words if isinstance(row.default, Default) else repr(row.default)
     yield f"- default: {default}" if "`" in default or " " in default else f"- default: `{default}`"
     if row.headless is not None:
         yield f"- default in headless use: `{row.headless!r}`"

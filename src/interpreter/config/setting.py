@@ -83,9 +83,6 @@ class Setting(NamedTuple):
     def default_value(self) -> Any:
         return self.default.make() if isinstance(self.default, Default) else self.default
 
-    def default_words(self) -> str:
-        return self.default.words if isinstance(self.default, Default) else repr(self.default)
-
 
 def setting(
     description: str,
