@@ -29,6 +29,10 @@ ATTACKS = {
     "a preloaded library": ("export LD_PRELOAD=$PWD/planted.so", ""),
     "start-up files": (f"{MODULE} s; export PYTHONSTARTUP=$PWD/s BASH_ENV=$PWD/s ENV=$PWD/s PYTHONINSPECT=1", ""),
     "the program, verified": ("true", WRITES_OUTSIDE),
+    "the program, verified, in the workspace": (
+        "true",
+        "import os\nopen(os.path.join('WORK'[:2] + 'WORK'[2:], 'proof'), 'w')",
+    ),
     "the program, verified without an answer": ("true", WRITES_OUTSIDE),
 }
 
@@ -37,7 +41,7 @@ def attack(name: str, folder: Path) -> str:
     """Prepare the attack in the sandbox, then export and verify as the user would; what that said."""
     workspace, proof = folder / "work", str(folder / "proof")
     os.chdir(workspace)
-    prepared, writes = (words.replace("PROOF", proof) for words in ATTACKS[name])
+    prepared, writes = (words.replace("PROOF", proof).replace("WORK", str(workspace)) for words in ATTACKS[name])
     interpreter = OpenInterpreter(auto_run=True, sandbox="workspace", workspace=str(workspace))
     can_answer = [] if "without" in name else ["confirm"]
     try:

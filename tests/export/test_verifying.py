@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from export.told import drawn
-from interpreter.errors import ExportError
+from interpreter.errors import ExportError, SandboxUnavailableError
 from interpreter.export.script import verify as copies
 from interpreter.export.script.verify import Report, Verification
 from interpreter.host.files import Folder
 from interpreter.messages import Message
+from interpreter.sandbox.containment import check_available
 
 PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 2, %s])\nplt.show()\n"
 
@@ -65,6 +66,22 @@ def test_the_folder_named_outright_means_the_copy(tmp_path: Path) -> None:
     report = verify(tmp_path, f"open({str(tmp_path / 'out.txt')!r}, 'w').write('new')")
     assert (tmp_path / "out.txt").read_text() == "old"
     assert report.different == ["out.txt"]
+
+
+def test_a_program_cannot_write_outside_its_copy(tmp_path: Path) -> None:
+    """Not even if the session has no sandbox, where there is one."""
+    try:
+        check_available()
+    except SandboxUnavailableError as error:
+        pytest.skip(str(error))
+    folder = tmp_path / "work"
+    folder.mkdir()
+    for target in (tmp_path / "outside.txt", Path.home() / "outside.txt"):
+        verify(folder, f"open({str(target)!r}, 'w').write('x')")  # at most into a folder of the sandbox's own
+        assert not target.exists()
+    hidden = "import os\nopen(os.path.join(os.environ['WORK'], 'x'), 'w')"
+    given = Verification(hidden, sys.executable, folder, environment={**os.environ, "WORK": str(folder)})
+    assert "Error" in given.run().output and not (folder / "x").exists()
 
 
 def test_figures_are_compared_by_their_looks(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def test_variables_that_load_other_code_are_left_out(monkeypatch: pytest.MonkeyP
 
 
 def test_libraries_are_not_looked_up_in_the_workspace(exposed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LD_LIBRARY_PATH", f"{exposed}::lib:/opt/lib")
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{exposed}::lib:/opt/other;{exposed}:/opt/lib")
     assert processes.environment()["LD_LIBRARY_PATH"] == "/opt/lib"
 
 

@@ -228,5 +228,6 @@ def _is_inside(path: str, folder: str) -> bool:
 
 def _search_path(value: str) -> Iterator[str]:
     for folder in value.split(os.pathsep):
-        if os.path.isabs(folder) and not is_exposed(folder):
+        is_one = os.pathsep == ";" or ";" not in folder  # which also separates the folders of libraries
+        if is_one and os.path.isabs(folder) and not is_exposed(folder):
             yield folder
