@@ -14,6 +14,11 @@ def files(subject: Subject) -> dict[str, Any]:
     return {key: min(run[key] for run in runs) for key in runs[0]}
 
 
+@once
+def large(subject: Subject) -> dict[str, Any]:
+    return probe(subject.python, "large_workspace", timeout=600, files=200_000)
+
+
 def beside_git(what: str, key: str, budget: float | None = None) -> Measurement:
     """A row whose bare limit is a checkpoint in a git directory of its own; it knows no ignored files and no times."""
     return Measurement(
@@ -38,6 +43,14 @@ MEASUREMENTS = [
         lambda it: files(it)["restored"],
         lambda: files(OURS)["by_path"],
     ),
+    Measurement(
+        "undo: block in 200,000 files and 20 GB (bare: lstat of each, twice)",
+        "s",
+        lambda it: large(it)["block"],
+        lambda: large(OURS)["bare"],
+        budget=0.060,
+    ),
+    Measurement("undo: first look at these 200,000 files, in the background", "s", lambda it: large(it)["first"]),
     beside_git("first copy of 10,000 files", "first"),
     Measurement("undo: room that this copy takes", "MB", lambda it: files(it)["megabytes"]),
 ]

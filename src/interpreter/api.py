@@ -516,7 +516,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
             return self.session.perform(action, self.user)
 
         try:
-            return Preview(self.computer.runtimes, self.workspace, perform, language, code)
+            return Preview(self.computer.runtimes, self.workspace, perform, self.timeline.cover, language, code)
         except NotPreviewableError as error:
             from interpreter.policy.approval import analyze_block
 

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from checkpoints.trees import Shape, clear, git, shape
-from interpreter.workspace import FileRecord, Plan
+from interpreter.workspace import FileRecord, Plan, tree
 
 NAMES = ["a", "b", "d", "d/a", "d/b", "d/e", "d/e/a", "A", "repo", "repo/a", "repo/d/a", "ü", os.fsdecode(b"\xff\xfe")]
 paths = st.sampled_from(NAMES)
@@ -45,6 +45,7 @@ effects = st.one_of(
     st.tuples(st.just("git"), st.just("repo"), st.sampled_from(GIT_WORDS)),
 )
 programs = st.lists(st.lists(effects, min_size=1, max_size=8), min_size=1, max_size=5)
+watched = st.sampled_from([0, 5_000])  # whether the tree is watched, or scanned each time
 walks = st.lists(st.integers(0, 5), min_size=1, max_size=4)
 
 
@@ -156,8 +157,9 @@ def every(plan: Plan) -> set[str]:
     return {each.folder for each in plan.repositories}
 
 
-def check(program: list[list[tuple[str, str, object]]], walk: list[int]) -> None:
-    with tempfile.TemporaryDirectory() as folder:
+def check(program: list[list[tuple[str, str, object]]], walk: list[int], watch_from: int) -> None:
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tree, "WATCH_FROM", watch_from)
         root = Path(folder).resolve() / "work"
         populate(root)
         record = FileRecord(root, Path(folder) / "store")
@@ -177,15 +179,19 @@ def check(program: list[list[tuple[str, str, object]]], walk: list[int]) -> None
 
 @pytest.mark.needs("git")
 @settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
-@given(programs, walks)
-def test_undo_and_redo_of_any_program(program: list[list[tuple[str, str, object]]], walk: list[int]) -> None:
-    check(program, walk)
+@given(programs, walks, watched)
+def test_undo_and_redo_of_any_program(
+    program: list[list[tuple[str, str, object]]], walk: list[int], watch_from: int
+) -> None:
+    check(program, walk, watch_from)
 
 
 @pytest.mark.full
 @pytest.mark.timeout(600)
 @pytest.mark.needs("git")
 @settings(max_examples=500, deadline=None, suppress_health_check=list(HealthCheck))
-@given(programs, walks)
-def test_undo_and_redo_of_many_programs(program: list[list[tuple[str, str, object]]], walk: list[int]) -> None:
-    check(program, walk)
+@given(programs, walks, watched)
+def test_undo_and_redo_of_many_programs(
+    program: list[list[tuple[str, str, object]]], walk: list[int], watch_from: int
+) -> None:
+    check(program, walk, watch_from)

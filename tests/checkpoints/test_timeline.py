@@ -464,10 +464,11 @@ def test_undo_cancels_the_block_that_its_own_thread_has_left_suspended(traveller
 
 def test_a_limit_that_is_raised(travelling: Travelling) -> None:
     traveller: Traveller = travelling(undo_max_files=2)
-    for name in "bcd":
+    for number, name in enumerate("abcd"):
         traveller.write(name, name)
+        os.utime(traveller.root / name, (number, number))
     traveller.own(step(1))
-    assert "more than 2 files" in " ".join(traveller.interpreter.undo().sentences)
+    assert "a cannot be restored: its content is not stored." in " ".join(traveller.interpreter.undo().sentences)
     traveller.interpreter.undo_max_files = 100
     traveller.own(step(2))
     assert traveller.interpreter.undo().sentences == [] and traveller.read("a") == "1"

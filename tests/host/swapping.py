@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -35,5 +36,7 @@ def swapper(folder: Path, outside: Path) -> Iterator[None]:
     if folder.is_symlink():
         folder.unlink()
         other.rename(folder)
-    else:
+    elif other.is_symlink():
         other.unlink()
+    else:
+        shutil.rmtree(other)  # somebody has made a folder of the link

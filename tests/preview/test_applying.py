@@ -137,6 +137,15 @@ def test_undo_takes_it_back(interpreter: OpenInterpreter, workspace: Path, langu
     assert not (workspace / "new.txt").exists()
 
 
+def test_a_large_file_is_stored_before_a_preview_changes_it(interpreter: OpenInterpreter, workspace: Path) -> None:
+    interpreter.undo_max_file_bytes = 1_000
+    (workspace / "large").write_text("first" * 1_000)
+    interpreter.computer.preview("python", "open('large', 'w').write('second')").run().apply()
+    assert (workspace / "large").read_text() == "second"
+    interpreter.undo(blocks=True)
+    assert (workspace / "large").read_text() == "first" * 1_000
+
+
 def test_what_somebody_else_changed_meanwhile_stays(interpreter: OpenInterpreter, workspace: Path) -> None:
     code = "open('old.txt', 'w').write('mine'); open('new.txt', 'w').write('mine'); open('free', 'w').write('mine')"
     with interpreter.computer.preview("python", code) as preview:

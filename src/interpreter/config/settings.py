@@ -183,15 +183,15 @@ class InterpreterSettings(SettingsGroup):
         RUNNING, default=True,
     )
     undo_max_file_bytes: int = setting(
-        "The content of a larger file is not covered by undo.",
+        "Undo does not copy a larger file, except before a preview of it is applied.",
         RUNNING, default=64 * 1024 * 1024, minimum=0,
     )
     undo_max_bytes: int = setting(
-        "In a workspace that holds more, undo of files is off.",
+        "Undo copies this much of the workspace at most: small files and texts first, then recent ones.",
         RUNNING, default=512 * 1024 * 1024, minimum=0,
     )
     undo_max_files: int = setting(
-        "In a workspace that has more entries, undo of files is off.",
+        "Undo copies this many files of the workspace at most. Entries beyond ten times as many are not seen.",
         RUNNING, default=50_000, minimum=0,
     )
     system_message: str = setting(

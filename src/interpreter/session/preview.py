@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -73,9 +73,16 @@ class Preview:
     """
 
     def __init__(
-        self, runtimes: RuntimePool, workspace: str, perform: Callable[[Action], Performance], language: str, code: str
+        self,
+        runtimes: RuntimePool,
+        workspace: str,
+        perform: Callable[[Action], Performance],
+        cover: Callable[[Iterable[str]], None],
+        language: str,
+        code: str,
     ) -> None:
         self._runtimes, self._perform = runtimes, perform
+        self._cover = cover  # called with the files of the workspace that are about to be changed
         self.language, self.code = language, code
         self.chunks: list[Chunk] = []
         """What the block has yielded so far."""
@@ -176,6 +183,8 @@ class Preview:
         self._over = True
         try:
             written = Written()
+            if "" in self._layers:
+                self._cover(self._layers[""].changes.pairs)
             for start, layer in self._layers.items():
                 written += write_layer(layer, overwrite, start)
             self.report = Applied(written, tuple(self._trial.keep()))

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -30,12 +31,16 @@ from interpreter.workspace.restore import (
     repositories_in,
     select_steps,
 )
-from interpreter.workspace.snapshot import Coverage, Limits, NotCovered, OverLimit, Snapshot, refusal
+from interpreter.workspace.snapshot import Coverage, Limits, NotCovered, Snapshot
 from interpreter.workspace.store import CONTENTS, ContentStore, append, copy_store
 from interpreter.workspace.tree import Item, Pair, alike, item_from_json, repository_of, same
 
 LEDGER = "files.jsonl"
 INTENT = "intent.json"
+_AT_ONCE = 5_000  # items in one line: writing a longer one would hold up other threads
+_FIRST_COPY = 2.0  # seconds for which a block waits for a first copy of the workspace
+_SLICE, _PAUSE = 0.05, 0.002  # seconds for which a copy in the background keeps others waiting, and then not
+_UNSEEN = "the workspace is still being read for the first time. What this block does to files cannot be undone."
 UNTRIMMED = "untrimmed"
 """There as long as a session is open, and after it was killed."""
 
@@ -66,10 +71,11 @@ class FileRecord:
         self._closing = self._is_ending = False
         self._background: int | None = None  # the thread that called `prepare_in_background` last
         self._background_cost = Coverage()  # until it is shown
+        self._unseen: list[str] = []  # blocks that ran while the workspace was read for the first time
         self._named: set[NotCovered] = set()
         self._stamp = 0
         self._shown_off: str | None = None
-        self.off = refusal(root)
+        self.off: str | None = None
         """Why there is no file undo, if that is so."""
 
     @property
@@ -95,46 +101,73 @@ class FileRecord:
     @property
     def is_prepared(self) -> bool:
         """Whether the workspace has been scanned, so that the next scan is cheap."""
-        return self.snapshot.is_taken or self.off is not None
+        return (self.snapshot.is_taken and not self.snapshot.waiting) or self.off is not None
 
     # -- a block -------------------------------------------------------------------------------------------------
 
-    def prepare(self) -> Coverage:
-        """Scan the workspace and store what is not stored yet; what is news stays news until a block begins."""
+    def prepare(self, seconds: float | None = None) -> Coverage:
+        """Scan the workspace and store what is not stored yet; what is news stays news until a block begins.
+
+        After so many seconds of storing, the rest is left for `prepare_in_background`.
+        """
         with self._lock, self._hold:
             begin = time.perf_counter()
             self.settle()
             if self._ledger.trouble:
                 self._rewrite()
-            self._refresh()
+            self._refresh(seconds=seconds)
             trouble, here = self._ledger.trouble, self.snapshot
-            seconds = time.perf_counter() - begin
+            cost = time.perf_counter() - begin
             if self.off is not None:
-                return Coverage(self.off, self.off != self._shown_off, seconds=seconds, trouble=trouble)
-            not_covered = tuple(here.not_covered[path] for path in sorted(here.not_covered))
-            news = tuple(each for each in not_covered if each not in self._named)
-            copied = (here.copied_files, here.copied_bytes)
-            return Coverage(None, False, here.files, here.bytes, *copied, seconds, not_covered, news, trouble)
+                return Coverage(self.off, self.off != self._shown_off, seconds=cost, trouble=trouble)
+            names = sorted(path for path, each in here.news.items() if here.not_covered.get(path) == each)
+            news = tuple(here.news[path] for path in names if here.news[path] not in self._named)
+            copied, not_covered = (here.copied_files, here.copied_bytes), here.not_covered.values()
+            waiting = len(here.waiting)
+            return Coverage(None, False, here.files, here.bytes, *copied, cost, not_covered, news, waiting, trouble)
 
     def prepare_in_background(self) -> None:
         """The same in another thread: an error is raised again when the record is needed, and shown then."""
         self._background = threading.get_ident()
         with contextlib.suppress(_Abandoned, OSError, UndoError):
-            self._background_cost = self.prepare()
+            with self._lock, self._hold:
+                if not self.snapshot.is_taken:  # else a block may be running
+                    self._background_cost = self.prepare(_SLICE)
+            while self.snapshot.waiting:
+                with self._lock, self._hold:  # a block may begin and end between two slices
+                    begin, here = time.perf_counter(), self.snapshot
+                    here.copied_files = here.copied_bytes = 0
+                    self._ledger.write_seen(here.store_waiting(_SLICE), own=True)
+                    seconds = time.perf_counter() - begin
+                    cost = Coverage(copied_files=here.copied_files, copied_bytes=here.copied_bytes, seconds=seconds)
+                    self._background_cost = cost.with_cost_of(self._background_cost)
+                time.sleep(_PAUSE)
 
     def before(self, block: str | int) -> Coverage:
-        """A block is about to run: say what is covered. Blocks that were undone cannot be redone from here on."""
-        with self._lock, self._hold:
-            coverage = self.prepare().with_cost_of(self._background_cost)
-            self._named.update(coverage.news)
-            self._shown_off, self._background_cost = self.off, Coverage()
-            self._stamp += 1
-            self._ledger.add({"event": "begin", "block": str(block)})
-            trouble = self._ledger.trouble
-            return replace(coverage, trouble=trouble) if trouble else coverage
+        """A block is about to run: say what is covered. Blocks that were undone cannot be redone from here on.
+
+        If the workspace is still being read for the first time, a block does not wait for that and is not covered.
+        """
+        if not self._lock.acquire(timeout=_FIRST_COPY):
+            self._unseen.append(str(block))
+            return Coverage(_UNSEEN, off_is_news=True)
+        try:
+            with self._hold:
+                coverage = self.prepare(_FIRST_COPY).with_cost_of(self._background_cost)
+                self._named.update(coverage.news)
+                self.snapshot.news.clear()
+                self._shown_off, self._background_cost = self.off, Coverage()
+                self._stamp += 1
+                self._ledger.add({"event": "begin", "block": str(block)})
+                trouble = self._ledger.trouble
+                return replace(coverage, trouble=trouble) if trouble else coverage
+        finally:
+            self._lock.release()
 
     def after(self, block: str | int) -> Changes:
         """The block has ended: say what it changed; nothing, if it never began."""
+        if str(block) in self._unseen:
+            return Changes(str(block), off=_UNSEEN)
         with self._lock, self._hold:
             if self._ledger.open_block != str(block):
                 return Changes(str(block))
@@ -156,11 +189,12 @@ class FileRecord:
         with self._lock, self._hold:
             self.limits = limits
             self.snapshot.limit(limits)
-            self.reconsider()
+            self.off = None
 
-    def reconsider(self) -> None:
-        """Try again after the workspace was over a limit."""
-        self.off = refusal(Path(self.snapshot.root))
+    def cover(self, paths: Iterable[str]) -> None:
+        """These files are about to be changed: store them first, however large they are."""
+        with self._lock, self._hold:
+            self._ledger.write_seen(self.snapshot.cover(paths), own=True)
 
     def settle(self) -> None:
         """Finish what was left half done: an undo that was cut off, a block whose end was not recorded."""
@@ -169,6 +203,10 @@ class FileRecord:
                 self._ledger.done()
             if self._ledger.open_block is not None:
                 self.after(self._ledger.open_block)
+            while self._unseen and self.snapshot.is_taken:
+                block = self._unseen.pop(0)
+                self._stamp += 1
+                self._ledger.add({"event": "end", "block": block, "changes": {}, "off": _UNSEEN})
 
     # -- the store -----------------------------------------------------------------------------------------------
 
@@ -364,20 +402,18 @@ class FileRecord:
         if self._closing or (interrupted() and threading.get_ident() == self._background):
             raise _Abandoned
 
-    def _scan(self) -> dict[str, Pair]:
+    def _scan(self, seconds: float | None = None) -> dict[str, Pair]:
         if self.off is not None:
             return {}
         try:
-            return self.snapshot.refresh()
-        except OverLimit as limit:
-            self.off = f"{limit} Name a smaller folder as the workspace, or raise the limit."
+            return self.snapshot.refresh(seconds)
         except OSError as error:
             self.off = f"{self.store.folder}: {error.strerror}"
         return {}
 
-    def _refresh(self, own: bool = False) -> None:
+    def _refresh(self, own: bool = False, seconds: float | None = None) -> None:
         """Scan between blocks: what has changed was done by an undo of our own, or by something else."""
-        items = {path: new for path, (_, new) in self._scan().items()}
+        items = {path: new for path, (_, new) in self._scan(seconds).items()}
         if not own:
             self._ledger.touch(items)
         self._ledger.write_seen(items, own)
@@ -402,8 +438,8 @@ class FileRecord:
         for path, (old, new) in pairs.items():
             if old is not None and not self.store.holds(old) and not alike(old, new and new._replace(mode=old.mode)):
                 yield NotCovered(path, "what it held is not stored", old.size)
-        closed = (each for each in self.snapshot.not_covered.values() if each.path.endswith("/"))
-        yield from (each for each in closed if each.path[:-1] in pairs)
+        closed = self.snapshot.tree.closed
+        yield from (NotCovered(f"{path}/", why) for path, why in closed.items() if path in pairs)
 
 
 class _Abandoned(Exception):
@@ -466,8 +502,9 @@ class Ledger:
 
     def write_seen(self, items: Mapping[str, Item | None], own: bool = False) -> None:
         """Write down that the tree was found like this; an undo of our own made it so, or something else."""
-        if items:
-            self._write({"event": "seen", "items": items, "own": own})
+        entries = iter(items.items())
+        while some := dict(islice(entries, _AT_ONCE)):
+            self._write({"event": "seen", "items": some, "own": own})
 
     def _write(self, entry: dict[str, Any]) -> None:
         if self.trouble:

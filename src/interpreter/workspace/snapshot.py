@@ -6,8 +6,10 @@ import errno
 import os
 import stat
 import time
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Collection, Container, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,17 +19,20 @@ from interpreter.workspace.tree import (
     Item,
     Key,
     Pair,
-    Scan,
-    TooManyEntries,
-    differing,
+    Tree,
+    installed,
     is_fresh,
     item_from,
     key_of,
-    scan,
 )
 
 MEGABYTE = 1024 * 1024
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
+_SMALL = 64 * 1024
+_TEXTS = (
+    ".c .cfg .conf .cpp .css .csv .go .h .html .ini .ipynb .java .js .json .jsonl .md .org .php .py .r .rb .rs .rst "
+    ".sh .sql .tex .toml .ts .tsv .txt .xml .yaml .yml"
+).split()
 _GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL}  # something else is there now
 
 
@@ -41,9 +46,9 @@ class Limits:
     file_bytes: int = 64 * MEGABYTE
     """A larger file is not covered."""
     total_bytes: int = 512 * MEGABYTE
-    """With more than this at the start, file undo is off; later files that do not fit are not covered."""
+    """So much is copied at most; small files and texts come first, and then recent ones."""
     files: int = 50_000
-    """With more than this at the start, file undo is off."""
+    """So many files are copied at most."""
     blocks: int = 1000
     """So many blocks can be undone; older ones are forgotten."""
 
@@ -54,7 +59,7 @@ class Limits:
 
     @property
     def scanned(self) -> int:
-        """So many entries are scanned after the first time: a block that made many should still be undoable."""
+        """So many entries are looked at. One that is not copied can still be renamed back, or removed if it is new."""
         return 10 * self.files
 
 
@@ -84,9 +89,11 @@ class Coverage:
     copied_bytes: int = 0
     seconds: float = 0.0
     """What it cost this time."""
-    not_covered: tuple[NotCovered, ...] = ()
+    not_covered: Collection[NotCovered] = ()
     news: tuple[NotCovered, ...] = ()
     """Those of them that were not named before."""
+    waiting: int = 0
+    """Files that are still to be copied: what the block does to one before that cannot be undone."""
     trouble: str | None = None
     """Why this may not survive a restart, if that is so."""
 
@@ -97,8 +104,13 @@ class Coverage:
         if self.off and self.off_is_news:
             sentences.append(f"File undo is off: {self.off}")
         if self.news:
-            more = f" and {len(self.news) - 5} more" if len(self.news) > 5 else ""
+            more = ""
+            if len(self.news) > 5:
+                size = sum(each.bytes or 0 for each in self.news[5:])
+                more = f" and {len(self.news) - 5:,} more" + (f" ({size_in_words(size)})" if size else "")
             sentences.append("not covered: " + ", ".join(map(str, self.news[:5])) + more)
+        if self.waiting:
+            sentences.append(f"not covered yet: {self.waiting:,} files that are still being copied for undo")
         if self.trouble:
             sentences.append(f"File undo will not outlive this session: {self.trouble}")
         return sentences
@@ -115,18 +127,28 @@ class Coverage:
         return f"{self.copied_files:,} files, {size} copied for undo in {self.seconds:.1f} s"
 
 
-def refusal(workspace: Path) -> str | None:
-    """Why file undo does not work in this folder, if that is so, whatever its size."""
-    home = Path(os.path.expanduser("~")).resolve()
-    if workspace == Path(workspace.anchor):
-        what = "is the whole disk"
-    elif workspace == home:
-        what = "is your home folder"
-    elif workspace in home.parents:
-        what = "has your home folder in it"
-    else:
-        return None
-    return f"the workspace {what}. Name a smaller folder as the workspace."
+def has_home(root: str) -> bool:
+    """Whether a folder is the home folder, or the home folder is in it."""
+    return os.path.join(os.path.realpath(os.path.expanduser("~")), "").startswith(os.path.join(root, ""))
+
+
+def left_out(root: str) -> Callable[[str], str | None]:
+    """Why a folder in a workspace is not covered because the home folder is in the workspace, or is the workspace.
+
+    Programs write their settings there all the time, and an undo must not take that back.
+    """
+    if not has_home(root):
+        return lambda path: None
+    start = os.path.join(os.path.relpath(os.path.realpath(os.path.expanduser("~")), root), "").removeprefix("./")
+
+    def why(path: str) -> str | None:
+        if not path.startswith(start):
+            return None if start.startswith(f"{path}/") else "outside of your home folder"
+        name = path.removeprefix(start)
+        is_settings = name.startswith(".") or name in ("Library", "AppData", "snap")
+        return "settings of other programs" if is_settings and "/" not in name else None
+
+    return why
 
 
 def size_in_words(count: int) -> str:
@@ -141,12 +163,11 @@ def size_in_words(count: int) -> str:
 # -- the snapshot ------------------------------------------------------------------------------------------------
 
 
-class OverLimit(Exception):
-    """The workspace has more in it than the limits allow."""
-
-
 class Snapshot:
-    """What is at each path of the workspace, brought up to date by `refresh`."""
+    """What is at each path of the workspace, brought up to date by `refresh`.
+
+    Small files and texts are stored first, then the most recent ones, until the limits are reached.
+    """
 
     def __init__(
         self,
@@ -159,16 +180,23 @@ class Snapshot:
         self.root = str(root)
         self._store, self._limits = store, limits
         self._interruption_point = interruption_point  # called where a refresh may be broken off; may raise
-        self._skip: frozenset[str] = frozenset()
+        why = left_out(self.root)
+        self.tree = Tree(lambda path: self.folder.opened(path), lambda path, names: why(path) or installed(path, names))
         for folder in skip:
             self.skip(folder)
-        self._scan = Scan()
         self._fresh: set[str] = set()  # paths that have to be read again
+        self.waiting: dict[str, Key] = {}
+        """Files that are still to be stored, the most important ones first."""
+        self._untouched: dict[str, None] = {}  # files that have not changed since the beginning, in the same order
+        self._beginning = True
+        self._closed: dict[str, str] = {}
         self._full = False
         self._by_inode: dict[int, list[str]] | None = None
         self._folder: Folder | None = None
         self.items: dict[str, Item] = {}
         self.not_covered: dict[str, NotCovered] = {}
+        self.news: dict[str, NotCovered] = {}
+        """What is not covered and was not named yet."""
         self.files = self.bytes = 0
         self.copied_files = self.copied_bytes = 0
 
@@ -181,17 +209,17 @@ class Snapshot:
 
     @property
     def is_taken(self) -> bool:
-        return bool(self._scan.folders)
+        return bool(self.tree.folders)
 
     def skip(self, folder: Path) -> None:
         """Leave out this folder."""
         if folder.resolve().is_relative_to(self.root):
-            self._skip |= {folder.resolve().relative_to(self.root).as_posix()}
+            self.tree.leave_out(folder.resolve().relative_to(self.root).as_posix())
 
     def limit(self, limits: Limits) -> None:
         """Use these limits from now on."""
         self._limits = limits
-        self._fresh |= self.not_covered.keys()
+        self._fresh |= {path for path in self.not_covered if not path.endswith("/")}
 
     def start_from(self, items: dict[str, Item]) -> None:
         """Begin with the tree as it was once seen; the next refresh finds the differences."""
@@ -199,41 +227,102 @@ class Snapshot:
             self._set(path, item)
         self._fresh = set(items)
 
-    def refresh(self) -> dict[str, Pair]:
-        """What has changed since the last time; afterwards all contents that can be stored are stored."""
+    def refresh(self, seconds: float | None = None) -> dict[str, Pair]:
+        """What has changed since the last time; afterwards all contents that can be stored are stored.
+
+        After so many seconds, the rest waits for `store_waiting`.
+        """
         self._folder = None  # the workspace may be another folder now
-        first = not self._scan.folders
-        limit = self._limits.files if first else self._limits.scanned
-        try:
-            found = scan(lambda path: self.folder.opened(path), self._scan, self._skip, limit)
-        except TooManyEntries:
-            raise OverLimit(f"there are more than {limit:,} files in {self.root}.") from None
-        if first:
-            self._check_size(found)
-        paths = (set(differing(self._scan, found)) | self._fresh) - self._skip
+        self._beginning, tree = not self.is_taken, self.tree
+        tree.refresh(self._limits.scanned)
+        self._note_closed()
+        paths = (tree.changed.keys() | self._fresh) - tree.skip
         # Files whose folder was renamed need not be read again.
-        gone = (path for path in paths - self._fresh if found.key(path) is None and _covered(self.items.get(path)))
-        moved = {key: self.items[path] for path in gone if (key := self._scan.key(path)) is not None}
-        before = self._scan, self._fresh
-        self._scan, self._fresh, self._full, self._by_inode = found, set(), False, None
+        gone = ((path, key) for path, key in tree.changed.items() if key is not None and tree.key(path) is None)
+        moved = {
+            key: self.items[path] for path, key in gone if path not in self._fresh and _covered(self.items.get(path))
+        }
+        fresh, self._fresh, self._full, self._by_inode = self._fresh, set(), False, None
         self.copied_files = self.copied_bytes = 0
-        self.not_covered = {path: each for path, each in self.not_covered.items() if not path.endswith("/")}
-        for path, why in found.closed.items():
-            self._not_covered(f"{path}/", why)
         pairs: dict[str, Pair] = {}
+        files = []
         try:
             for path in sorted(paths):
                 self._interruption_point()
-                old, new = self.items.get(path), self._read(path, moved)
-                if old != new:
-                    pairs[path] = (old, new)
-                    self._set(path, new)
+                key = tree.key(path)
+                if key is not None and stat.S_ISREG(key[0]) and key not in moved:
+                    files.append(path)
+                else:
+                    self._put(path, self._read(path, key, moved), pairs)
+            files.sort(key=self._priority)
+            end = time.monotonic() + seconds if seconds is not None else None
+            for number, path in enumerate(files):
+                self._interruption_point()
+                key = tree.key(path)
+                assert key is not None
+                is_quick = key[1] > self._limits.file_bytes or is_fresh(key, time.time_ns())
+                if end is None or is_quick or time.monotonic() < end:
+                    self._put(path, self._read(path, key, moved), pairs)
+                else:
+                    self.waiting[path] = key
+                    self._put(path, item_from(key, None), pairs)
+                if self._beginning and _covered(self.items.get(path)):
+                    self._untouched[path] = None
+                if number % 500 == 0:
+                    tree.drain()
         except BaseException:  # Ctrl-C: the next refresh must find all of it again
-            self._scan, self._fresh = before
+            self._fresh = fresh | self._fresh
             for path, (old, _) in pairs.items():
                 self._set(path, old)
             raise
+        tree.changed.clear()
+        tree.drain()
         return pairs
+
+    def store_waiting(self, seconds: float) -> dict[str, Item]:
+        """Store more of what waits; what is stored now. A file that has changed since it was seen is left."""
+        stored = {}
+        self._beginning, end = True, time.monotonic() + seconds
+        for path in list(islice(self.waiting, 1000)):
+            self._interruption_point()
+            if time.monotonic() >= end:
+                break
+            key = self.waiting.pop(path)
+            with suppress(OSError):
+                item = self._store_file(path, key)
+                if item.content is not None and key == key_of(self.folder.stat(path)):
+                    self._set(path, item)
+                    stored[path] = item
+                    self._untouched[path] = None
+        self.tree.drain()
+        return stored
+
+    def cover(self, paths: Iterable[str]) -> dict[str, Item]:
+        """Store files that are about to be changed, however large they are; what is stored now."""
+        stored = {}
+        for path in paths:
+            item = self.items.get(path)
+            if item is None or item.kind != "file" or item.content is not None:
+                continue
+            with suppress(OSError), self.folder.open(path, buffering=0) as file:
+                taken = self._store.take(file)
+                self.waiting.pop(path, None)
+                self.not_covered.pop(path, None)
+                stored[path] = item_from(taken.key, taken.content)
+                self._set(path, stored[path])
+        return stored
+
+    def too_large(self) -> str | None:
+        """Why the workspace cannot be copied as a whole, if that is so."""
+        if has_home(self.root):
+            return "your home folder is in it."
+        keys = [key for folder in self.tree.folders.values() for key in folder.keys.values() if stat.S_ISREG(key[0])]
+        size, most = sum(key[1] for key in keys), self._limits.total_bytes
+        if size > most:
+            return f"there are {size_in_words(size)} in {self.root}, more than {size_in_words(most)}."
+        if self.tree.count > self._limits.files:
+            return f"there are more than {self._limits.files:,} files in {self.root}."
+        return None
 
     def now(self, path: str) -> Item | None:
         """What is at a path at this moment."""
@@ -246,7 +335,7 @@ class Snapshot:
             return found
         known = self.items.get(path)
         unchanged = known is not None and known[:5] == found[:5] and path not in self._fresh
-        if unchanged and key == self._scan.key(path):
+        if unchanged and key == self.tree.key(path):
             return known
         if found.size > self._limits.file_bytes:
             return found
@@ -267,10 +356,18 @@ class Snapshot:
 
     # -- one path ------------------------------------------------------------------------------------------------
 
-    def _read(self, path: str, moved: dict[Key, Item]) -> Item | None:
+    def _priority(self, path: str) -> tuple[bool, int, str]:
+        """Small files and texts come first, and then the most recent ones."""
+        key = self.tree.key(path)
+        assert key is not None
+        return key[1] > _SMALL and os.path.splitext(path)[1].lower() not in _TEXTS, -key[2], path
+
+    def _read(self, path: str, key: Key | None, moved: dict[Key, Item]) -> Item | None:
         """What is at a path as the scan has it; its content is stored."""
-        key = self._scan.key(path)
         self.not_covered.pop(path, None)
+        self.waiting.pop(path, None)
+        if not self._beginning:
+            self._untouched.pop(path, None)
         if key is None:
             return None
         if is_fresh(key, time.time_ns()) and not stat.S_ISDIR(key[0]):
@@ -291,15 +388,15 @@ class Snapshot:
     def _store_file(self, path: str, key: Key) -> Item:
         old, size, most = self.items.get(path), key[1], self._limits.file_bytes
         old = old if _covered(old) else None
+        reading = True
         if size > most:
             self._not_covered(path, f"larger than {size_in_words(most)}", size)
-        elif size > self._limits.total_bytes - self.bytes + (old.size if old is not None else 0):
+        elif not self._has_room(size, old):
             self._not_covered(path, "more than may be stored in all", size)
         elif self._full:
             self._fresh.add(path)
             self._not_covered(path, "no room for a copy")
         else:
-            reading = True
             try:
                 with self.folder.open(path, buffering=0) as file:
                     reading = False
@@ -322,8 +419,38 @@ class Snapshot:
                 return item_from(taken.key, taken.content)
         return item_from(key, None)
 
+    def _has_room(self, size: int, old: Item | None) -> bool:
+        """Whether one more file can be stored; files that have not changed since the beginning give way to it."""
+        limits = self._limits
+        while True:
+            count, total = (self.files, self.bytes) if old is None else (self.files - 1, self.bytes - old.size)
+            if count < limits.files and total + size <= limits.total_bytes:
+                return True
+            if self._beginning or not self._untouched:
+                return False
+            other, _ = self._untouched.popitem()
+            item = self.items.get(other)
+            if item is not None and _covered(item):
+                self._set(other, item._replace(content=None))
+                self._not_covered(other, "more than may be stored in all", item.size)
+
     def _not_covered(self, path: str, why: str, size: int | None = None) -> None:
-        self.not_covered[path] = NotCovered(path, why, size)
+        each = NotCovered(path, why, size)
+        self.not_covered[path] = self.news[path] = each
+
+    def _note_closed(self) -> None:
+        closed = self.tree.closed
+        for path in self._closed.keys() - closed.keys():
+            self.not_covered.pop(f"{path}/", None)
+        for path in [path for path in closed if closed[path] != self._closed.get(path)]:
+            self._not_covered(f"{path}/", closed[path])
+        self._closed = dict(closed)
+
+    def _put(self, path: str, item: Item | None, pairs: dict[str, Pair]) -> None:
+        old = self.items.get(path)
+        if old != item:
+            pairs[path] = (old, item)
+            self._set(path, item)
 
     def _set(self, path: str, item: Item | None) -> None:
         old = self.items.pop(path, None)
@@ -333,13 +460,6 @@ class Snapshot:
                 self.bytes += sign * each.size
         if item is not None:
             self.items[path] = item
-
-    def _check_size(self, found: Scan) -> None:
-        keys = (key for folder in found.folders.values() for key in folder.entries.values() if stat.S_ISREG(key[0]))
-        size = sum(key[1] for key in keys if key[1] <= self._limits.file_bytes)
-        if size > self._limits.total_bytes:
-            most = size_in_words(self._limits.total_bytes)
-            raise OverLimit(f"there are {size_in_words(size)} in {self.root}, more than {most}.")
 
 
 def _covered(item: Item | None) -> bool:

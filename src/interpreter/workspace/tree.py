@@ -5,19 +5,23 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Callable, Container, Iterator
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable, Container
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
 from interpreter.host.files import Folder
+from interpreter.workspace.watch import Watch, can_watch
 
 Kind = Literal["file", "link", "folder", "other"]
-Key = tuple[int, int, int, int, int]
-"""What `stat` says: mode, size, mtime and ctime in nanoseconds, inode."""
-key_of = attrgetter("st_mode", "st_size", "st_mtime_ns", "st_ctime_ns", "st_ino")
+Key = tuple[int, int, int, int, int, int]
+"""What `stat` says: mode, size, mtime and ctime in nanoseconds, inode, number of names."""
+key_of = attrgetter("st_mode", "st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_nlink")
 
+WATCH_FROM = 5_000
+"""With so many entries, a tree is watched; looking at fewer costs next to nothing."""
 _TICK = 20_000_000
 _COARSE_TICK = 2_100_000_000
 _SECOND = 1_000_000_000
@@ -49,7 +53,7 @@ Pair = tuple[Item | None, Item | None]
 
 def item_from(key: Key, content: str | None) -> Item:
     """The item that `stat` describes."""
-    mode, size, mtime, _, inode = key
+    mode, size, mtime, _, inode, _ = key
     if stat.S_ISREG(mode):
         return Item("file", stat.S_IMODE(mode), size, mtime, inode, content)
     if stat.S_ISLNK(mode):
@@ -98,33 +102,41 @@ def item_at(folder: Folder, path: str) -> Item | None:
 # -- a whole tree ------------------------------------------------------------------------------------------------
 
 
-class TooManyEntries(Exception):
-    """The tree has more entries than a scan may read."""
-
-
 @dataclass(slots=True)
 class Entries:
-    """The entries of a folder, and which of them are folders."""
+    """What is in a folder."""
 
     key: Key
     fresh: bool
     """It changed so recently that another change may not show in its times."""
-    entries: dict[str, Key]
+    keys: dict[str, Key]
     names: list[bytes]
-    keys: list[Key]
-    """The entries again, in a form that is quick to compare."""
-    subfolders: list[str]
-    """Their paths."""
+    """Their names again, in a form that is quick to use; empty if they are out of date."""
 
 
-@dataclass(slots=True)
-class Scan:
-    """Everything under a root: the folders by their paths; the root's own path is empty."""
+class Tree:
+    """What `stat` says about everything under a root, as it was last seen. The root's own path is empty.
 
-    folders: dict[str, Entries] = field(default_factory=dict)
-    closed: dict[str, str] = field(default_factory=dict)
-    """Folders that were not read, and why."""
-    count: int = 0
+    `opened` opens a folder. `closes` says why a folder is left out, given its path and the names in it. A large tree is
+    watched, and only what has changed is looked at again.
+    """
+
+    def __init__(
+        self, opened: Callable[[str], AbstractContextManager[int]], closes: Callable[[str, Container[str]], str | None]
+    ) -> None:
+        self._opened, self._closes = opened, closes
+        self.skip: frozenset[str] = frozenset()
+        """Folders that are left out and not named."""
+        self.folders: dict[str, Entries] = {}
+        self.closed: dict[str, str] = {}
+        """Folders that are not read, and why."""
+        self.count = 0
+        self.changed: dict[str, Key | None] = {}
+        """The paths that have changed, with what was there before, until the user of the tree clears it."""
+        self._device = self._inode = 0
+        self._watch: Watch | None = None
+        self._unwatched: set[str] = set()
+        self._uncertain = True  # whether everything has to be looked at
 
     def key(self, path: str) -> Key | None:
         """What `stat` said about a path."""
@@ -132,7 +144,169 @@ class Scan:
             return self.folders[""].key if "" in self.folders else None
         parent, _, name = path.rpartition("/")
         folder = self.folders.get(parent)
-        return folder.entries.get(name) if folder else None
+        return folder.keys.get(name) if folder else None
+
+    def refresh(self, limit: int) -> None:
+        """Look again; of more entries than the limit, the folders deepest down are left out."""
+        changes = self._watch.changes() if self._watch is not None else None
+        mode, inode = self._root()
+        if self._uncertain or changes is None or inode != self._inode:
+            pending = deque(["", *self.folders, *self.closed])
+        else:
+            pending = deque(self._unwatched)
+            while self._watch is not None and self._watch.deleted:
+                path = self._watch.deleted.pop()
+                self._drop(path)
+                pending.append(path)
+            for path, names in changes.items():
+                self._check(path, names, pending)
+            self._check_names(pending)
+            if mode != self.folders[""].key[0]:
+                pending.append("")
+        self._uncertain, self._inode = True, inode  # until this has ended well
+        done = set()
+        while pending:
+            path = pending.popleft()
+            if path not in done:
+                done.add(path)
+                self._read(path, pending, limit)
+                if self._watch is not None and len(done) % 1000 == 0:
+                    self._watch.read()
+        self._uncertain = False
+        if self._watch is None and self.count >= WATCH_FROM and can_watch(self._device):
+            with suppress(OSError):
+                self._watch = Watch()
+            if self._watch is not None:
+                self._uncertain = True  # what changed before its folder was watched would be missed
+                self.refresh(limit)
+
+    def leave_out(self, path: str) -> None:
+        """Forget a folder, and do not name it."""
+        self.skip |= {path}
+        self._drop(path)
+
+    def _root(self) -> tuple[int, int]:
+        """The mode and the inode of the root; it may have been replaced, and then no watch reports anything."""
+        try:
+            with self._opened("") as descriptor:
+                facts = os.fstat(descriptor)
+                return facts.st_mode, facts.st_ino
+        except OSError:
+            return 0, 0
+
+    def drain(self) -> None:
+        """Many files are being read: take the events of that from the kernel, which holds only so many."""
+        if self._watch is not None:
+            self._watch.read()
+
+    def _check(self, path: str, names: set[str], pending: deque[str]) -> None:
+        """Look at some names in a folder."""
+        folder = self.folders.get(path)
+        if folder is None:
+            return
+        try:
+            with self._opened(path) as descriptor:
+                for name in names:
+                    try:
+                        key = key_of(os.lstat(name, dir_fd=descriptor))
+                    except OSError:
+                        key = None
+                    self._set(path, folder, name, key, pending)
+        except OSError:
+            pending.append(path)
+
+    def _check_names(self, pending: deque[str]) -> None:
+        """A file that has changed under one name has changed under its others, of which nothing is reported."""
+        keys = [key for key in map(self.key, self.changed) if key is not None and stat.S_ISREG(key[0]) and key[5] > 1]
+        inodes = {key[4] for key in keys}
+        for path, folder in list(self.folders.items()) if inodes else ():
+            names = {name for name, key in folder.keys.items() if key[4] in inodes}
+            if names:
+                self._check(path, names, pending)
+
+    def _read(self, path: str, pending: deque[str], limit: int) -> None:
+        """Look at everything in a folder."""
+        folder = self.folders.get(path)
+        try:
+            if folder is None and self.count >= limit:
+                self._close(path, "there are too many files")
+                return
+            with self._opened(path) as descriptor:
+                facts = os.fstat(descriptor)
+                self._device = self._device if path else facts.st_dev
+                if facts.st_dev != self._device:
+                    self._close(path, "another file system")
+                    return
+                if self._watch is not None and self._watch.add(path, descriptor):
+                    self._unwatched.discard(path)
+                else:
+                    self._unwatched.add(path)
+                found = _read_folder(descriptor, key_of(facts), folder)
+        except PermissionError:
+            self.closed[path] = "may not be read"  # it is assumed to hold what it held
+            return
+        except OSError:
+            self._drop(path)  # it has just gone
+            return
+        if path and (why := self._closes(path, found.keys)):
+            self._close(path, why)
+            return
+        self.closed.pop(path, None)
+        if found is folder:
+            return
+        if not path and (folder is None or folder.key != found.key):
+            self.changed.setdefault("", folder.key if folder else None)
+        if folder is None:
+            folder = self.folders[path] = Entries(found.key, found.fresh, {}, [])
+        old, new = folder.keys, found.keys
+        for name in [name for name in old.keys() | new.keys() if old.get(name) != new.get(name)]:
+            self._set(path, folder, name, new.get(name), pending)
+        folder.key, folder.fresh, folder.keys, folder.names = found.key, found.fresh, found.keys, found.names
+
+    def _set(self, path: str, folder: Entries, name: str, key: Key | None, pending: deque[str]) -> None:
+        """A name in a folder is this now."""
+        old = folder.keys.get(name)
+        if old == key:
+            return
+        inside = f"{path}/{name}" if path else name
+        self.changed.setdefault(inside, old)
+        folder.names = []
+        if key is None:
+            del folder.keys[name]
+        else:
+            folder.keys[name] = key
+        self.count += (old is None) - (key is None)
+        is_folder = key is not None and stat.S_ISDIR(key[0])
+        if old is not None and stat.S_ISDIR(old[0]) and not (key is not None and is_folder and key[4] == old[4]):
+            self._drop(inside)
+        mode = old[0] if old is not None else None
+        if key is not None and is_folder and inside not in self.skip and (key[0] != mode or inside not in self.folders):
+            pending.append(inside)
+
+    def _close(self, path: str, why: str) -> None:
+        self._drop(path)
+        self.closed[path] = why
+
+    def _drop(self, path: str) -> None:
+        """Forget a folder and everything in it."""
+        pending = [path]
+        while pending:
+            path = pending.pop()
+            self.closed.pop(path, None)
+            self._unwatched.discard(path)
+            if self._watch is not None:
+                self._watch.remove(path)
+            folder = self.folders.pop(path, None)
+            if folder is None:
+                continue
+            self.count -= len(folder.keys)
+            for name, key in folder.keys.items():
+                inside = f"{path}/{name}" if path else name
+                self.changed.setdefault(inside, key)
+                if stat.S_ISDIR(key[0]):
+                    pending.append(inside)
+            if not path:
+                self.changed.setdefault("", folder.key)
 
 
 def is_fresh(key: Key, now: int) -> bool:
@@ -146,97 +320,33 @@ def is_fresh(key: Key, now: int) -> bool:
     return changed > since or since < touched <= now  # programs set mtime to any time, also in the future
 
 
-def scan(
-    opened: Callable[[str], AbstractContextManager[int]],
-    earlier: Scan,
-    skip: frozenset[str] = frozenset(),
-    limit: int | None = None,
-) -> Scan:
-    """Read the tree; folders that have not changed since `earlier` are taken from there. `opened` opens a folder."""
-    found = Scan()
-    device = None
-    pending = [""]
-    while pending:
-        path = pending.pop()
-        try:
-            with opened(path) as descriptor:
-                facts = os.fstat(descriptor)
-                device = facts.st_dev if device is None else device
-                if facts.st_dev != device:
-                    found.closed[path] = "another file system"
-                    continue
-                folder = _read_folder(path, descriptor, key_of(facts), earlier.folders.get(path))
-        except PermissionError:
-            _keep_unreadable(path, earlier, found)
-            continue
-        except OSError:  # it has just gone
-            continue
-        if path and (what := installed(path, folder.entries)):
-            found.closed[path] = what
-            continue
-        found.folders[path] = folder
-        found.count += len(folder.entries)
-        if limit is not None and found.count > limit:
-            raise TooManyEntries
-        pending += folder.subfolders if not skip else [each for each in folder.subfolders if each not in skip]
-    return found
-
-
-def installed(path: str, entries: Container[str]) -> str | None:
+def installed(path: str, names: Container[str]) -> str | None:
     """What a folder is that an installer filled and can fill again; such folders are too large to copy."""
-    if "pyvenv.cfg" in entries:
+    if "pyvenv.cfg" in names:
         return "a virtual environment"
     return "installed packages" if path.rpartition("/")[2] == "node_modules" else None
 
 
-def differing(old: Scan, new: Scan) -> Iterator[str]:
-    """The paths whose `stat` differs between two scans."""
-    if old.key("") != new.key(""):
-        yield ""
-    for path in old.folders.keys() | new.folders.keys():
-        before, after = old.folders.get(path), new.folders.get(path)
-        if before is after:
-            continue
-        had, has = before.entries if before else {}, after.entries if after else {}
-        start = f"{path}/" if path else ""
-        yield from (start + name for name in had.keys() | has.keys() if had.get(name) != has.get(name))
-
-
-def _read_folder(path: str, descriptor: int, key: Key, earlier: Entries | None) -> Entries:
+def _read_folder(descriptor: int, key: Key, earlier: Entries | None) -> Entries:
     fresh = is_fresh(key, time.time_ns())
-    entries: dict[str, Key] | None = None
     if earlier is not None and earlier.key == key and not earlier.fresh:
         # The names are the same, so only the entries themselves have to be checked.
         lstat = os.lstat
+        names = earlier.names or list(map(os.fsencode, earlier.keys))
         try:
-            keys = [key_of(lstat(name, dir_fd=descriptor)) for name in earlier.names]
+            keys = [key_of(lstat(name, dir_fd=descriptor)) for name in names]
         except OSError:  # something has just gone
             pass
         else:
-            if keys == earlier.keys:
+            earlier.names = names
+            if keys == list(earlier.keys.values()):
                 return earlier
-            entries = dict(zip(earlier.entries, keys, strict=True))
-    if entries is None:
-        entries = {}
-        with os.scandir(descriptor) as listing:
-            for entry in listing:
-                try:
-                    entries[entry.name] = key_of(entry.stat(follow_symlinks=False))
-                except OSError:  # it has just gone
-                    continue
-    start = f"{path}/" if path else ""
-    subfolders = [start + name for name, each in entries.items() if stat.S_ISDIR(each[0])]
-    return Entries(key, fresh, entries, list(map(os.fsencode, entries)), list(entries.values()), subfolders)
-
-
-def _keep_unreadable(path: str, earlier: Scan, found: Scan) -> None:
-    """Assume that a folder that cannot be read holds what it held."""
-    found.closed[path] = "may not be read"
-    pending = [path]
-    while pending:
-        path = pending.pop()
-        folder = earlier.folders.get(path)
-        if folder is not None:
-            found.folders[path] = folder
-            found.count += len(folder.entries)
-            pending += folder.subfolders
+            return Entries(key, fresh, dict(zip(earlier.keys, keys, strict=True)), names)
+    found = {}
+    with os.scandir(descriptor) as listing:
+        for entry in listing:
+            try:
+                found[entry.name] = key_of(entry.stat(follow_symlinks=False))
+            except OSError:  # it has just gone
+                continue
+    return Entries(key, fresh, found, list(map(os.fsencode, found)))

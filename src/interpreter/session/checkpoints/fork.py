@@ -66,8 +66,9 @@ def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenIn
     from interpreter.workspace.merge import copy_tree
 
     source = Path(parent.workspace).resolve()
-    if off := _record_of(parent).prepare().off:
-        raise UndoError(f"The workspace cannot be copied for a fork: {off}")
+    record = _record_of(parent)
+    if why := record.prepare(0).off or record.snapshot.too_large():
+        raise UndoError(f"The workspace cannot be copied for a fork: {why}")
     folder = Path(parent.get_oi_dir()) / FOLDER / secrets.token_hex(4)
     folder.mkdir(parents=True, mode=0o700)
     target = folder / source.name if workspace is None else Path(workspace).resolve()

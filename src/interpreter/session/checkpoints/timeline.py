@@ -278,6 +278,12 @@ class Timeline:
         """The file record; None if undo of files is off."""
         return self.files.record()
 
+    def cover(self, paths: Iterable[str]) -> None:
+        """A block that was previewed is about to change these files: store them first, however large they are."""
+        record, _ = self._open_record()
+        if record is not None:
+            record.cover(paths)
+
     @property
     def watches_files(self) -> bool:
         """Whether it is known what blocks do to the files of the workspace."""
@@ -311,7 +317,10 @@ class Timeline:
             too_large = os.path.isfile(path) and os.path.getsize(path) > record.limits.file_bytes
         except OSError:
             return None  # it went just now
-        return "it is too large for undo" if too_large else None
+        if too_large:
+            return "it is too large for undo"
+        name = os.path.relpath(os.path.realpath(path), record.snapshot.root)
+        return "undo does not cover it" if record.snapshot.not_covered.get(name) else None
 
     def _open_record(self) -> tuple[FileRecord | None, str]:
         """The file record, or why there is none; empty if it is switched off."""
