@@ -171,7 +171,7 @@ def test_what_somebody_else_changed_is_not_overwritten(computer: Computer, dav: 
     dav.make(account, "work", CALENDAR.format(name="Work"))
     computer.calendar_account = account
     computer.calendar.create_event("A", "2026-11-16 10:00", "2026-11-16 11:00")
-    known = Account.of(computer, "calendar_account", KEYS)
+    known = Account.of(computer, "calendar_account", KEYS, "", "")
     assert known is not None
     with collections(known, CALENDARS) as (work,):
         (item,) = work.items()
