@@ -9,7 +9,7 @@ from functools import cache
 from interpreter.policy.analysis.effects import Effect
 from interpreter.policy.analysis.notes import HOLE, Doing, Notes, analyze_embedded, note_computer_call, sql_changes
 from interpreter.policy.analysis.programs import Call, analyze_command
-from interpreter.policy.analysis.tables import javascript_calls, javascript_modules
+from interpreter.policy.analysis.tables import javascript_calls, listed
 
 _TOKEN = re.compile(
     r"//[^\n]*|/\*.*?\*/"
@@ -133,7 +133,7 @@ def _modules(text: str) -> Iterator[tuple[str, int]]:
         name = _value(told.strip() or None)
         if HOLE in name:
             yield "of a name that is made when it runs", found.start()
-        elif name.removeprefix("node:") not in javascript_modules():
+        elif name.removeprefix("node:") not in listed("javascript.txt", "@module"):
             yield name, found.start()
 
 

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from interpreter.policy.analysis.notes import HOLE, Doing, Notes, analyze_embedded, is_of_system, sql_changes
-from interpreter.policy.analysis.tables import Program, Rule, programs, shell_builtins
+from interpreter.policy.analysis.tables import Program, Rule, listed, programs
 
 # A change of these variables changes what other commands do.
 TELLING = re.compile(
@@ -122,7 +123,7 @@ def analyze_command(call: Call, notes: Notes) -> None:
         call = call._replace(words=[name, f"-{call.arguments[0]}", *call.arguments[1:]])  # `tar xf` is `tar -xf`
     row = programs().get(program)
     local = "/" in name and not is_of_system(name)
-    if program not in shell_builtins():
+    if program not in listed("programs.txt", "@builtins"):
         doing.program(name if local else program, known=row is not None and not row.starts_anything and not local)
     if row is not None and not local:
         _ByTable(program, row, call, doing, notes).apply()
@@ -425,6 +426,12 @@ def note_changed(name: str, doing: Doing) -> None:
     """A variable is set; some change what the commands after it do."""
     if TELLING.fullmatch(name):
         doing.unknown(f"{name} is changed, and with it what commands do")
+
+
+def note_environment(name: str, doing: Doing) -> None:
+    """A variable of the environment is set: programs may heed it, unless it is listed as harmless."""
+    if not any(fnmatchcase(name, harmless) for harmless in listed("programs.txt", "@environment")):
+        doing.unknown(f"{name} is set in the environment, which may change what programs do".replace(HOLE, "*"))
 
 
 @handler

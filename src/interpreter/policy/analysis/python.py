@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-import builtins
+import os
 import re
 import threading
 import warnings
@@ -23,8 +23,18 @@ from interpreter.policy.analysis.notes import (
     note_computer_call,
 )
 from interpreter.policy.analysis.python_calls import Called, apply
+from interpreter.policy.analysis.programs import note_environment
 from interpreter.policy.analysis.python_values import Values
-from interpreter.policy.analysis.tables import Does, is_known_module, python_aliases, python_calls, python_methods
+from interpreter.policy.analysis.tables import (
+    Does,
+    is_harmless,
+    is_known_module,
+    is_module,
+    listed,
+    python_aliases,
+    python_calls,
+    python_methods,
+)
 
 _LINE = re.compile(r"(?P<indent>\s*)(?P<target>[\w., \[\]'\"]+=\s*)?(?P<mark>!!?|%)(?P<rest>[^\n]*)")
 # IPython takes these without a mark, too.
@@ -66,9 +76,9 @@ def taken_out(code: str) -> tuple[str, list[Magic]]:
 def _cell(lines: list[str], first: int) -> tuple[str, list[Magic]]:
     name, _, rest = lines[first][2:].partition(" ")
     body = "\n".join(lines[first + 1 :])
-    if name in ("time", "timeit", "capture", "prun"):
+    if name in _TIMED or name == "capture":
         inner, found = taken_out("\n" * (first + 1) + body)
-        return inner, found
+        return inner, [Magic(first + 1, name, rest.strip()), *found]
     return "", [Magic(first + 1, f"%{name}", rest.strip(), body)]
 
 
@@ -123,18 +133,21 @@ _LONGEST = 100_000
 _TELLING = (ast.Name, ast.Attribute, ast.Import, ast.ImportFrom, ast.Subscript)
 # The filters of warnings are the whole process's.
 _WARNINGS = threading.Lock()
-_TRICKS = frozenset(
-    "__subclasses__ __globals__ __builtins__ __code__ __getattribute__ __bases__ __mro__ __reduce__ "
-    "__loader__ f_globals".split()
+# Attributes that begin with a line and are harmless; all others may lead anywhere.
+_PRIVATE = frozenset(
+    "__name__ __doc__ __version__ __class__ __file__ __init__ __len__ __str__ __repr__ __qualname__ __module__ __all__ "
+    "__annotations__ __enter__ __exit__ __post_init__ __eq__ __hash__ __iter__ __next__ _ _asdict _replace _fields _make".split()
 )
-_NAMESPACES = frozenset({"globals()", "locals()", "vars()", "sys.modules", "__builtins__"})
-_BUILTINS = frozenset(dir(builtins)) | {"get_ipython", "display", "In", "Out", "quit", "exit"}
+_NAMESPACES = frozenset({"globals()", "locals()", "vars()", "sys.modules", "sys.path", "__builtins__"})
+# A module may be handed to these.
+_SHOWING = frozenset("print dir help type hasattr getattr repr str".split())
 _HARMLESS_MAGICS = frozenset(
-    "matplotlib time timeit who whos pwd precision config colors autoreload load_ext reload_ext pylab "
-    "lsmagic pinfo pinfo2 psearch history hist page pprint xmode env reset reset_selective memit debug "
-    "rehashx alias_magic automagic doctest_mode".split()
+    "matplotlib who whos pwd precision colors autoreload lsmagic pinfo pinfo2 psearch pprint xmode reset reset_selective "
+    "capture doctest_mode".split()
 )
-_SHELL_MAGICS = frozenset("bash sh shell sx system script zsh".split())
+_TIMED = frozenset("time timeit memit".split())
+_TIMING = re.compile(r"\s*((-[nrpt]\s*\d+|-[qoct])\s+)*")
+_SHELL_MAGICS = frozenset("bash sh shell sx system zsh".split())
 _COMMANDS = frozenset("pip conda mamba micromamba uv cd ls ll cat cp mv rm mkdir rmdir".split())
 
 
@@ -184,13 +197,19 @@ class _Look:
     """A walk over one tree, in the order of the text."""
 
     def __init__(self, tree: ast.Module, offset: int, notes: Notes, known: Known) -> None:
-        self.tree, self.offset, self.notes, self.known = tree, offset, notes, known
+        self.tree, self.offset, self.notes = tree, offset, notes
         nodes = everything(tree)
-        self.values = Values(nodes, notes.places)
+        renamed = {name: effects[0].what for name, effects in known.items() if effects and effects[0].how == "import"}
+        self.known = {name: effects for name, effects in known.items() if name not in renamed}
+        self.values = Values(nodes, notes.places, renamed)
         # within loops that have no known end
         self.loops = {id(node) for loop in nodes if isinstance(loop, ast.While) for node in everything(loop)}
         self.modules: dict[str, tuple[Effect, ...]] = {}
         self.asked = {id(part) for node in nodes for part in _asked(node)}
+        self.bases = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+        for node in nodes:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _SHOWING:
+                self.bases |= set(map(id, node.args))
 
     def walk(self) -> None:
         left: list[ast.AST] = [self.tree]
@@ -213,12 +232,20 @@ class _Look:
                     self._import("." * level + (module or ""), alias.asname or alias.name, node.lineno)
             case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()):
                 self._mention(node)
-            case ast.Subscript(value=value) if self.values.name(value) in _NAMESPACES or _is_dict(value):
-                self._step(node, "a name looked up at run time").unknown("a name that is looked up at run time")
+            case ast.Attribute(value=value, attr=attr) if is_module(self.values.name(value)):
+                self._step(node, attr).unknown(f"{_spelled(node)} is changed")
+            case ast.Subscript(value=value, slice=key) if self.values.name(value) in _NAMESPACES | {"os.environ"}:
+                if self.values.name(value) != "os.environ":
+                    self._step(node, "a name looked up at run time").unknown("a name that is looked up at run time")
+                elif not isinstance(node.ctx, ast.Load):
+                    note_environment(self.values.text(key), self._step(node, "os.environ[]"))
 
     def defines(self, steps: list[Doing]) -> dict[str, tuple[Effect, ...]]:
-        """The functions of the block, and the modules that it does not know."""
+        """The functions of the block, the modules that it does not know, and what it has given other names."""
         found = dict(self.modules)
+        for name, full in self.values.imports.items():
+            if full and name not in found and full != python_aliases().get(name, name):
+                found[name] = (Effect("unknown", full, 1, known=False, how="import"),)
         for node in self.tree.body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 first, last = node.lineno + self.offset, (node.end_lineno or node.lineno) + self.offset
@@ -248,10 +275,13 @@ class _Look:
         elif name == "os.chdir":
             self.notes.places.move(self.values.text(node.args[0]) if node.args else None)
         elif effects is None:
-            self._earlier(node)
+            self._unlisted(node, name)
         rest: list[ast.AST] = [*node.args, *node.keywords]
-        if effects is None or isinstance(node.func, ast.Attribute):
-            rest.insert(0, node.func if effects is None else node.func.value)  # type: ignore[attr-defined]
+        if isinstance(node.func, ast.Attribute):
+            self._private(node.func)
+            rest.insert(0, node.func.value)
+        elif not isinstance(node.func, ast.Name):
+            rest.insert(0, node.func)
         return reversed(rest)
 
     def _by_method(self, func: ast.Attribute, node: ast.Call, name: str) -> tuple[Does, ...] | None:
@@ -269,8 +299,6 @@ class _Look:
             r"session|client|requests|http|api", _spelled(func.value)
         ):
             return (Does("get" if func.attr == "get" else "send", 0),)
-        if func.attr == "open" and node.args and re.fullmatch(r"[rbtU]*[wax+][rwaxbt+]*", first):
-            return (Does("openedpath"),)
         if (
             func.attr in ("rename", "replace")
             and len(node.args) == 1
@@ -282,35 +310,50 @@ class _Look:
             return (Does("sendto", 0),)
         return None
 
-    def _earlier(self, node: ast.Call) -> None:
-        """A function that another block has defined."""
-        root = node.func
+    def _unlisted(self, node: ast.Call, name: str) -> None:
+        """A call that no row is about: harmless, of an earlier block, or not known."""
+        root = func = node.func
         while isinstance(root, ast.Attribute):
             root = root.value
-        if not isinstance(root, ast.Name) or self.values.bound(root.id):
-            return
-        if root.id in self.known:
+        if isinstance(root, ast.Name) and root.id in self.known and not self.values.bound(root.id):
             doing = self._step(node, root.id)
             doing.effects += [replace(effect, line=doing.line) for effect in self.known[root.id]]
-        elif root is node.func and root.id not in _BUILTINS and root.id not in python_aliases():
-            self._step(node, root.id).unknown(f"what {root.id}() does, which another block defined")
+        elif isinstance(func, ast.Name):
+            if (name and not is_harmless(name)) or (not name and func.id in self.values.imports):
+                self._step(node, func.id).unknown(f"what {func.id}() does")
+        elif isinstance(func, ast.Attribute):
+            below = f"{getattr(func.value, 'attr', '')}.{func.attr}"
+            is_plain = not {func.attr, below}.isdisjoint(listed("python.txt", "@harmless"))
+            is_object = "()" in name or not is_known_module(name.partition(".")[0] or "?")
+            if not is_harmless(name) and func.attr not in self.values.defined and not (is_plain and is_object):
+                self._step(node, name or _spelled(func)).unknown(f"what {_spelled(func) or func.attr}() does")
+
+    def _private(self, node: ast.Attribute) -> None:
+        """`x.__globals__`: a way to anything; the code's own objects may have private parts."""
+        own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+        if node.attr.startswith("_") and node.attr not in _PRIVATE and not own:
+            self._step(node, node.attr).unknown(f"{node.attr}: a way around names")
 
     def _mention(self, node: ast.Name | ast.Attribute) -> None:
-        """A dangerous function that is handed on, to be called with who knows what."""
-        if isinstance(node, ast.Attribute) and node.attr in _TRICKS:
-            self._step(node, node.attr).unknown(f"{node.attr}: a way around names")
-            return
+        """Something that is handed on, to be called with who knows what."""
+        if isinstance(node, ast.Attribute):
+            self._private(node)
         name = self.values.name(node)
         if self._is_the_computers(name) and computer_call_effect(name) in ("acts", "sends"):
             note_computer_call(self._step(node, name), name)
             return
         if name == "os.environ" and id(node) not in self.asked:
             self._step(node, name).note("secret", "the environment")
+        is_named = isinstance(node, ast.Attribute) or node.id in self.values.imports
         effects = python_calls().get(name)
-        if effects and (
-            isinstance(node, ast.Attribute) or node.id in self.values.imports or node.id in ("eval", "exec", "open")
-        ):
+        if id(node) in self.bases:
+            return
+        if effects and (is_named or name in ("eval", "exec", "open", "__import__", "getattr", "compile")):
             apply(effects, Called(name, None, self.values, self._step(node, name), self.notes, in_loop=False))
+        elif is_module(name) and (is_named or name in listed("python.txt", "@guarded")):
+            self._step(node, name).unknown(f"the module {name} is handed on")
+        elif is_named and "()" not in name and is_known_module(name.partition(".")[0] or "?") and not is_harmless(name):
+            self._step(node, name).unknown(f"what {name} does")
 
     def _is_the_computers(self, name: str) -> bool:
         """Whether it is a tool of the computer that code finds, and not something of the user's own."""
@@ -319,11 +362,17 @@ class _Look:
     def _import(self, module: str, name: str, line: int) -> None:
         if module.partition(".")[0] == "computer" and not is_computer_shadowed(self.notes):
             return
-        if is_known_module(module) and not module.startswith("."):
+        if is_known_module(module) and not module.startswith(".") and not self._is_local(module):
             return
         doing = self.notes.step("python", f"import {module}", line + self.offset, ["import", module])
         doing.unknown(f"what the module {module} does")
         self.modules[name] = tuple(doing.effects)
+
+    def _is_local(self, module: str) -> bool:
+        """Is there a file of that name, which comes before the module that is meant?"""
+        folder = self.notes.places.cwd or self.notes.places.workspace
+        root = os.path.join(folder, module.partition(".")[0])
+        return os.path.isfile(f"{root}.py") or os.path.isfile(f"{root}/__init__.py")
 
     def _step(self, node: ast.AST, name: str, call: ast.Call | None = None) -> Doing:
         texts = [self.values.text(each) for each in call.args] if call else []
@@ -333,19 +382,31 @@ class _Look:
 
 def _magic(magic: Magic, offset: int, notes: Notes) -> None:
     line = magic.line + offset
-    name = magic.name.removeprefix("%")
+    name, is_cell = magic.name.removeprefix("%"), magic.name.startswith("%")
+    variable, _, _ = magic.rest.partition("=")
     if not name:
+        for found in re.finditer(r"\{([^{}]*)\}", magic.rest):
+            if _tree(found[1].strip()) is not None:
+                analyze_embedded("python", found[1].strip(), line, notes)
         analyze_embedded("shell", re.sub(r"\{[^}]*\}", "${_}", magic.rest), line, notes)
-    elif name in _COMMANDS and not magic.name.startswith("%"):
+    elif name in _COMMANDS and not is_cell:
         analyze_embedded("shell", f"{name} {magic.rest}", line, notes)
-    elif name in _SHELL_MAGICS:
+    elif name in _TIMED:
+        analyze_embedded("python", _TIMING.sub("", f"{magic.rest} ", count=1).strip(), line, notes)
+    elif name == "config":
+        analyze_embedded("python", magic.rest, line, notes)
+    elif name in _SHELL_MAGICS or (name == "script" and magic.rest in _SHELL_MAGICS):
         analyze_embedded("shell", magic.body or magic.rest, line + bool(magic.body), notes)
+    elif name in ("env", "set_env") and magic.rest:
+        doing = notes.step("python", f"%{name} {magic.rest}", line, [f"%{name}"])
+        if variable != magic.rest or name == "set_env":
+            note_environment(variable.split()[0], doing)
     elif name in ("writefile", "save", "logstart", "notebook"):
         target = magic.rest.split()[-1] if magic.rest.split() else HOLE
         notes.step("python", f"%{name} {magic.rest}", line, [f"%{name}", target]).write(target)
     elif name in ("javascript", "html", "latex", "markdown", "svg", "js", "HTML"):
         notes.step("python", f"%%{name}: shown, not run", line)
-    elif name not in _HARMLESS_MAGICS:
+    elif name not in _HARMLESS_MAGICS or ":" in magic.rest:
         notes.step("python", f"%{name} {magic.rest}", line, [f"%{name}"]).unknown(f"what %{name} does")
 
 
@@ -359,10 +420,6 @@ def _asked(node: ast.AST) -> list[ast.expr]:
         case ast.Compare(comparators=values) | ast.Dict(values=values):
             return values
     return []
-
-
-def _is_dict(node: ast.expr) -> bool:
-    return isinstance(node, ast.Attribute) and node.attr == "__dict__"
 
 
 def _may_be_path(node: ast.expr) -> bool:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 import shlex
 from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from interpreter.policy.analysis.notes import HOLE, Doing, Notes, analyze_embedded, sql_changes
-from interpreter.policy.analysis.programs import Call, analyze_command
+from interpreter.policy.analysis.programs import Call, analyze_command, note_environment
 from interpreter.policy.analysis.python_values import Values
-from interpreter.policy.analysis.tables import Does, is_known_module, python_calls
+from interpreter.policy.analysis.tables import Does, is_known_module, python_calls, python_methods
 
 
 class Called(NamedTuple):
@@ -54,6 +55,8 @@ def run(does: Does, called: Called) -> None:
     argument = called.argument(does)
     words = called.values.words(argument)
     before = called.notes.places.cwd
+    if (environment := called.keyword("env")) is not None:
+        _environment(environment, called)
     if (folder := called.keyword("cwd")) is not None:
         called.notes.places.move(called.values.text(folder))
     if _through_shell(called):
@@ -65,6 +68,15 @@ def run(does: Does, called: Called) -> None:
     else:
         _command(words, called)
     called.notes.places.cwd = before
+
+
+def _environment(node: ast.expr, called: Called) -> None:
+    """`{**os.environ, "A": "1"}`: its names are known."""
+    keys = node.keys if isinstance(node, ast.Dict) else [None]
+    values = node.values if isinstance(node, ast.Dict) else [node]
+    for key, value in zip(keys, values, strict=True):
+        if key is not None or called.values.name(value) not in ("os.environ", "os.environ.copy()"):
+            note_environment(called.values.text(key), called.doing)
 
 
 def run_all(does: Does, called: Called) -> None:
@@ -88,8 +100,10 @@ def shell(does: Does, called: Called) -> None:
 
 def code(does: Does, called: Called) -> None:
     """`exec` and `eval`: of a text that is written out, it can be looked at."""
-    text = called.text(does)
-    if HOLE in text or not isinstance(called.argument(does), ast.Constant):
+    text, argument = called.text(does), called.argument(does)
+    if called.node is not None and (argument is None or isinstance(argument, ast.Lambda)):
+        return
+    if HOLE in text or not isinstance(argument, ast.Constant):
         called.doing.unknown(f"{called.name}() of code that is made when it runs")
     else:
         analyze_embedded("python", text, called.doing.line, called.notes)
@@ -114,8 +128,7 @@ def fork(does: Does, called: Called) -> None:
 
 
 def _through_shell(called: Called) -> bool:
-    given = called.keyword("shell")
-    return given is not None and not (isinstance(given, ast.Constant) and not given.value)
+    return not _is_false(called.keyword("shell"))
 
 
 def _split(text: str, called: Called) -> None:
@@ -177,6 +190,8 @@ def _opened(does: Does, called: Called) -> None:
 def _opened_path(does: Does, called: Called) -> None:
     """`Path.open`: the mode is the first argument."""
     position = called.node.args[0] if called.node and called.node.args else called.keyword("mode")
+    if position is not None and not re.fullmatch(r"[rwaxbtU+]+", called.values.text(position)):
+        _unknown(does, called)
     _by_mode(position, called.values.text(called.argument(_SELF)), called)
 
 
@@ -249,7 +264,8 @@ def _database(does: Does, called: Called) -> None:
 
 def _connected(called: Called) -> str | None:
     """The file of the database that the block has opened."""
-    for value in called.values.assigned.values():
+    for variable in called.values.assigned:
+        value = called.values.value(variable)
         name = called.values.name(value.func) if isinstance(value, ast.Call) else ""
         if not isinstance(value, ast.Call) or not name:
             continue
@@ -324,8 +340,65 @@ def _archive(does: Does, called: Called) -> None:
     called.doing.write(f"{called.text(does)}.*")
 
 
-def _nothing(does: Does, called: Called) -> None:
-    """What is told by how its result is used."""
+def _environment_values(does: Does, called: Called) -> None:
+    called.doing.note("secret", "the environment")
+
+
+def _inplace(does: Does, called: Called) -> None:
+    """`fileinput.input(files, inplace=True)` writes what it reads."""
+    argument = called.argument(does)
+    paths = called.values.words(argument) or [called.values.text(argument)]
+    called.doing.read(*paths)
+    changes = called.keyword("inplace")
+    if called.spread or (called.node and len(called.node.args) > 1) or not _is_false(changes):
+        called.doing.write(*paths)
+    if called.keyword("openhook") is not None:
+        called.doing.unknown("a function that opens files")
+
+
+def _is_false(node: ast.expr | None) -> bool:
+    return node is None or (isinstance(node, ast.Constant) and not node.value)
+
+
+def _fixed(does: Does, called: Called) -> None:
+    """A name that is written out; anything else may be a module or an address."""
+    if not re.fullmatch(r"[\w.-]+", called.text(does)):
+        _unknown(does, called)
+
+
+def _unpickled(does: Does, called: Called) -> None:
+    _fetched(does, called)
+    if called.spread or not _is_false(called.keyword("allow_pickle")) or (called.node and len(called.node.args) > 2):
+        _unknown(does, called)
+
+
+def _read_text(does: Does, called: Called) -> None:
+    """`config.read("a.ini")`; of a file, what is given is a number."""
+    argument = called.argument(does)
+    if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+        called.doing.read(argument.value)
+
+
+def _towards(does: Does, called: Called) -> None:
+    """`f.write(text)`: where that goes was noted when it was opened, if it is seen that it is a file."""
+    name = called.values.name(called.argument(_SELF) or ast.Constant(None))
+    if not re.search(r"(open|StringIO|BytesIO|File|fdopen)\(\)$", name) and not name.startswith("sys.std"):
+        _unknown(does, called)
+
+
+def _methods(does: Does, called: Called) -> None:
+    """`df.agg("mean")` calls the method of that name."""
+    given = [*called.node.args, *called.node.keywords] if called.node else []
+    texts = [part.value for each in given for part in ast.walk(each) if isinstance(part, ast.Constant)]
+    if any(isinstance(text, str) and (text in python_methods() or text.startswith(("to_", "_"))) for text in texts):
+        _unknown(does, called)
+
+
+def _expression(does: Does, called: Called) -> None:
+    """`df.query("a > @b")`: names in it can lead anywhere."""
+    text = called.text(does)
+    if called.argument(does) is not None and (HOLE in text or re.search(r"@\w+\s*[.(\[]|__", text)):
+        _unknown(does, called)
 
 
 KINDS: dict[str, Handler] = {
@@ -363,5 +436,12 @@ KINDS: dict[str, Handler] = {
     "fork": fork,
     "attribute": _attribute,
     "unknown": _unknown,
-    "namespace": _nothing,
+    "environment": _environment_values,
+    "inplace": _inplace,
+    "fixed": _fixed,
+    "unpickled": _unpickled,
+    "readtext": _read_text,
+    "towards": _towards,
+    "methods": _methods,
+    "expression": _expression,
 }

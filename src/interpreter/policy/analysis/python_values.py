@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+import sys
+from collections.abc import Iterable, Iterator, Mapping
 
 from interpreter.config.homes import home
 from interpreter.policy.analysis.notes import HOLE, Places
-from interpreter.policy.analysis.tables import python_aliases, python_calls
+from interpreter.policy.analysis.tables import is_harmless, is_module, listed, python_aliases, python_calls
 
 _DEEPEST = 12
 _JOINING = ("os.path.join", "pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath")
@@ -32,18 +33,23 @@ _NAMING = (*_SETTING, ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunc
 class Values:
     """The names of a block: what was imported, and what was set once."""
 
-    def __init__(self, nodes: Iterable[ast.AST], places: Places) -> None:
+    def __init__(self, nodes: Iterable[ast.AST], places: Places, imported: Mapping[str, str]) -> None:
+        """`imported`: what blocks before this one have imported under another name."""
         self.places = places
         self.imports: dict[str, str] = {}
         self.stars: set[str] = set()
         """Modules of which everything was imported."""
-        self.assigned: dict[str, ast.expr | None] = {}
-        """None: more than once, or by something that is not looked into."""
+        self.assigned: dict[str, list[ast.expr | None]] = {}
+        """Each value that a name is given; None: by something that is not followed."""
+        self._followed: set[str] = set()
         self.iterated: dict[str, ast.expr] = {}
         self.defined: set[str] = set()
         for node in nodes:
             if isinstance(node, _NAMING):
                 self._enter(node)
+        for name, full in imported.items():
+            if not self.bound(name):
+                self.imports[name] = full
 
     def bound(self, name: str) -> bool:
         """Does the block itself give the name a meaning?"""
@@ -58,11 +64,20 @@ class Values:
                 return self._name_of(name, depth)
             case ast.Attribute(value=value, attr=attr):
                 base = self.name(value, depth + 1)
-                return attr if base in _BUILTIN else f"{_SAME_MODULE.get(base, base)}.{attr}" if base else ""
+                full = f"{_SAME_MODULE.get(base, base)}.{attr}"
+                if base in _BUILTIN or attr in listed("python.txt", "@guarded"):
+                    return attr if full not in python_calls() else full
+                # A module that another has imported: `pathlib.os` is `os`.
+                is_imported = attr in sys.stdlib_module_names and is_module(base.partition(".")[0]) and "()" not in base
+                if is_imported and full not in python_calls() and not is_module(full):
+                    return attr
+                return full if base else ""
             case ast.Call(func=func):
                 base = self.name(func, depth + 1)
                 if base in ("__import__", "importlib.import_module"):
                     return self.text(node.args[0]) if node.args and HOLE not in self.text(node.args[0]) else ""
+                if not base and isinstance(func, ast.Attribute) and func.attr == "open":
+                    return "open()"
                 return self._attribute(node.args, depth) if base == "getattr" else _result(base)
             case ast.BinOp(left=left, op=ast.Div()):
                 return "pathlib.Path()" if self.name(left, depth + 1) == "pathlib.Path()" else ""
@@ -109,7 +124,7 @@ class Values:
     def words(self, node: ast.AST | None) -> list[str] | None:
         """The words of a list or tuple, or of a text that is split; None if it is something else."""
         if isinstance(node, ast.Name):
-            node = self.assigned.get(node.id)
+            node = self.value(node.id)
         if isinstance(node, ast.Call):
             return self._split(node)
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
@@ -135,17 +150,27 @@ class Values:
         if name in self.iterated:
             return "pathlib.Path()" if self.name(self.iterated[name], depth + 1) in _PATHS_FROM else ""
         if name in self.assigned:
-            value = self.assigned[name]
-            return self.name(value, depth + 1) if value is not None else ""
+            if name in self._followed:
+                return ""
+            self._followed.add(name)
+            kinds = {self.name(value, depth + 1) if value is not None else "" for value in self.assigned[name]}
+            self._followed.discard(name)
+            return kinds.pop() if len(kinds) == 1 else ""
         if name in self.defined:
             return ""
         everything = (f"{module}.{name}" for module in self.stars)
-        return next((full for full in everything if full in python_calls()), python_aliases().get(name, name))
+        found = (full for full in everything if full in python_calls() or is_harmless(full))
+        return next(found, python_aliases().get(name, name))
+
+    def value(self, name: str) -> ast.expr | None:
+        """What a name stands for that is set once."""
+        values = self.assigned.get(name, [])
+        return values[0] if len(values) == 1 else None
 
     def _text_of(self, name: str, depth: int) -> str:
         if name in self.iterated:
             return self._one_of(self.iterated[name], depth)
-        value = self.assigned.get(name)
+        value = self.value(name)
         return self.text(value, depth + 1) if value is not None else HOLE
 
     def _one_of(self, node: ast.expr, depth: int) -> str:
@@ -236,7 +261,7 @@ class Values:
         self.imports[name] = full if self.imports.get(name, full) == full else ""
 
     def _assign(self, name: str, value: ast.expr | None) -> None:
-        self.assigned[name] = None if name in self.assigned else value
+        self.assigned.setdefault(name, []).append(value)
         self.iterated.pop(name, None)
 
     def _iterate(self, name: str, over: ast.expr) -> None:
@@ -244,7 +269,7 @@ class Values:
             self.iterated[name] = over
         else:
             self.iterated.pop(name, None)
-        self.assigned[name] = None
+        self.assigned.setdefault(name, []).append(None)
 
 
 def _imported(module: str, name: str) -> str:

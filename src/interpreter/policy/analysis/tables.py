@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import builtins
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -10,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _FOLDER = Path(__file__).parent / "tables"
+_BUILTINS = frozenset(dir(builtins)) | {"get_ipython", "display", "In", "Out", "quit", "exit", "_"}
 
 
 def _rows(name: str) -> Iterator[tuple[str, str]]:
@@ -74,11 +77,6 @@ def programs() -> dict[str, Program]:
     return found
 
 
-@cache
-def shell_builtins() -> frozenset[str]:
-    return _directive("programs.txt", "@builtins")
-
-
 def _options(word: str) -> Iterator[tuple[str, str]]:
     if word.startswith("-[") and word.endswith("]"):
         yield from ((f"-{letter}", "") for letter in word[2:-1])
@@ -94,8 +92,10 @@ def _rules(text: str) -> tuple[Rule, ...]:
     return tuple(Rule(kind, " ".join(what)) for kind, *what in map(str.split, filter(None, text.split(", "))))
 
 
-def _directive(name: str, word: str) -> frozenset[str]:
-    lines = (left.split() for left, _ in _rows(name) if left.startswith(f"{word} "))
+@cache
+def listed(table: str, directive: str) -> frozenset[str]:
+    """The words behind a directive: `listed("python.txt", "@open")`."""
+    lines = (left.split() for left, _ in _rows(table) if left.startswith(f"{directive} "))
     return frozenset(item for line in lines for item in line[1:])
 
 
@@ -130,29 +130,63 @@ def python_methods() -> Calls:
 @cache
 def python_aliases() -> dict[str, str]:
     """What common short names stand for where nothing was imported."""
-    return dict(word.split("=", 1) for word in _directive("python.txt", "@alias"))
+    return dict(word.split("=", 1) for word in listed("python.txt", "@alias"))
 
 
 @cache
 def is_known_module(name: str) -> bool:
-    """Is everything that matters about this module in the table?"""
+    """May this module be imported? What its functions do is another question."""
     root = name.partition(".")[0]
-    if root in _directive("python.txt", "@unsafe"):
+    if root in listed("python.txt", "@unsafe"):
         return False
     standard = root in sys.stdlib_module_names and not root.startswith("_")
-    return standard or root in _directive("python.txt", "@module") or root == "__future__"
+    return standard or root in listed("python.txt", "@module") or root == "__future__"
+
+
+@cache
+def is_module(name: str) -> bool:
+    """Is this the whole name of a module, and not of something in it?"""
+    return name not in python_calls() and (
+        name in sys.stdlib_module_names or name in listed("python.txt", "@module") or is_open_module(name)
+    )
+
+
+@cache
+def is_open_module(name: str) -> bool:
+    """Are the functions of this module harmless that no row lists?"""
+    parts = name.split(".")
+    above = {".".join(parts[:end]) + ".*" for end in range(1, len(parts) + 1)}
+    return not above.union([name]).isdisjoint(listed("python.txt", "@open"))
+
+
+# A function of this name is not harmless only because its module is.
+_ACTING = re.compile(
+    r"(read|write|save|load|dump|open|fetch|download|upload|run|exec|eval|system|connect|send|post|put|delete|remove|show)"
+    r"(?![a-z])"
+)
+
+
+@cache
+def is_harmless(name: str) -> bool:
+    """Does what has this whole name do nothing that matters, called or handed on?"""
+    module, _, last = name.rpartition(".")
+    if name in python_calls():
+        return not python_calls()[name]
+    if not module:
+        return name in _BUILTINS
+    if last.startswith("_"):
+        return False
+    if is_open_module(module):
+        return not _ACTING.match(last) or module == "matplotlib.pyplot"
+    if is_known_module(module) and (last.isupper() or last.endswith(("Error", "Exception", "Warning"))):
+        return True
+    return last in listed("python.txt", "@harmless") and (module.endswith("()") or is_harmless(module))
 
 
 @cache
 def javascript_calls() -> Calls:
     """By the name of the function alone."""
     return _calls("javascript.txt")
-
-
-@cache
-def javascript_modules() -> frozenset[str]:
-    """Modules whose calls are all in the table, or harmless."""
-    return _directive("javascript.txt", "@module")
 
 
 @cache
