@@ -24,7 +24,7 @@ from policy.seeing import WORKSPACE, seen
         ("require('child_process').execSync('rm x')", {("delete", "x")}),
         ("spawn('rm', ['x'])", {("delete", "x")}),
         ("process.kill(pid)", {("kill", "a process")}),
-        ("/a(b)/.exec('rm x'); re.exec(s)", set()),
+        ("/a(b)/.exec('rm x'); const re = /c/; re.exec(s)", set()),
         ("import { readFile } from 'node:fs/promises'", set()),
     ],
 )

@@ -127,7 +127,10 @@ def test_an_allowed_command_is_not_a_licence_for_what_hangs_on_it() -> None:
 
 
 def test_what_cannot_be_read_is_asked_even_where_all_is_allowed() -> None:
-    assert verdict("anything 'at all'", Rule("allow", language=("shell",))) == "allow"
+    assert verdict("touch 'anything at all'", Rule("allow", language=("shell",))) == "allow"
+    assert verdict("anything", Rule("allow", language=("shell",))) == "ask"
+    assert verdict("anything", Rule("allow", does=("program", "unknown"))) == "ask"
+    assert verdict("anything", Rule("allow", command=("anything",))) == "allow"
     assert verdict("anything 'at all", Rule("allow", language=("shell",))) == "ask"
     assert verdict("def f(:", Rule("allow", language=("python",)), language="python") == "ask"
 

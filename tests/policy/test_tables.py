@@ -12,7 +12,7 @@ from policy.seeing import WORKSPACE, seen
 
 OPERANDS = set(
     "nothing read names write delete tree copy move filter prefix kill get send secret install remove system disk "
-    "database start code skip".split()
+    "database start code skip here unknown".split()
 )
 OPTIONS = set("read write run target host install also only no unknown".split())
 
@@ -30,7 +30,7 @@ def test_every_row_uses_words_that_the_engine_knows() -> None:
 def test_every_call_has_an_effect_that_the_engine_knows() -> None:
     calls = [*python_calls().values(), *python_methods().values()]
     assert {does.kind for effects in calls for does in effects} <= set(KINDS)
-    known = {"read", "write", "delete", "tree", "get", "send", "shell", "start", "sql", "unknown"}
+    known = {"read", "write", "delete", "tree", "get", "send", "shell", "start", "sql", "kill", "unknown"}
     assert {does.kind for effects in javascript_calls().values() for does in effects} <= known
 
 

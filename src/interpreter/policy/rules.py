@@ -101,12 +101,12 @@ class Rule:
         return not self.host or (effect.kind == "network" and _any_host(effect, self.host))
 
     def _covers(self, effect: Effect, folders: Folders) -> bool:
-        if effect.how == "unparsed":
-            return False  # what cannot be read is asked
+        if effect.kind == "unknown":
+            return False  # what the text does not tell is asked
         if self.call and (effect.kind == "computer" or not (self.does or self.path or self.host or self.command)):
             return self._calls(effect)
-        if effect.kind == "program" and (self.command or effect.known):
-            return True
+        if effect.kind == "program":
+            return effect.known or bool(self.command)
         if self.does and not self._named(effect):
             return False
         if effect.kind == "network" and self.host:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from interpreter.config.homes import home, homes
 from interpreter.policy.analysis.effects import Effect, Kind, Place, Step
-from interpreter.policy.analysis.tables import python_calls
+from interpreter.policy.analysis.tables import listed, python_calls
 
 HOLE = "\0"
 """Stands in a text for what is only known when the code runs; no path and no argument can have it."""
@@ -203,6 +203,12 @@ class Doing:
         if kind == "read" and how != "names" and is_secret(spot.full):
             self.effects.append(Effect("secret", spot.shown, self.line, spot.place, spot.full, spot.known))
 
+    def look_into(self, folder: str) -> None:
+        """A folder is where the command works: worth a note if it is not in the workspace."""
+        spot = self.places.spot(folder)
+        if spot is not None and spot.place != "workspace":
+            self.path("read", folder, "names")
+
     def read(self, *paths: str) -> None:
         for path in paths:
             self.path("read", path)
@@ -243,8 +249,10 @@ def host_of(address: str) -> str:
 
 
 _ASKING = re.compile(
-    r"\s*\(?(select|show|explain|describe|desc|values|use|set|pragma\s+\w+(\(\w+\))?\s*$"
-    r"|\\[dl]\w*|\.(tables|schema|headers?|mode))(?!\w)",
+    r"\s*\(?(select|show|explain|describe|desc|values|use|set(?!\s+(global|persist))"
+    r"|pragma\s+(table_x?info|table_list|index_x?info|index_list|foreign_key_list|database_list|compile_options|page_count"
+    r"|encoding|user_version|integrity_check|quick_check)(\([\w'\"]+\))?\s*$"
+    r"|\\[dl]\w*|\.(tables?|schemas?|indexes|headers?|mode|databases))(?!\w)",
     re.IGNORECASE,
 )
 _CHANGING = re.compile(
@@ -262,6 +270,11 @@ def sql_changes(sql: str) -> bool:
 
 
 def _only_asks(statement: str) -> bool:
+    tables = re.findall(r"(?:\bwith|\brecursive|,)\s*(\w+)\s*\(", statement, re.IGNORECASE)
+    called = {name.lower() for name in re.findall(r"([\w.]+)\s*\(", statement)}
+    computing = listed("programs.txt", "@sql").union(map(str.lower, tables))
+    if not called <= computing and not re.match(r"\s*pragma\b", statement, re.IGNORECASE):
+        return False
     if re.match(r"\s*with\b", statement, re.IGNORECASE):
         return not _CHANGING.search(statement)
     return bool(_ASKING.match(statement)) and not _CHANGING.search(statement)

@@ -15,11 +15,15 @@ from interpreter.policy.analysis.tables import Program, Rule, listed, programs
 
 # A change of these variables changes what other commands do.
 TELLING = re.compile(
-    r"PATH|IFS|ENV|SHELLOPTS|BASH\w*|LD_\w+|DYLD_\w+|PYTHON\w+|PERL\w+|RUBY\w+|NODE_\w+|GIT_\w+|PROMPT_COMMAND|PS[0-4]"
-    r"|(VISUAL|EDITOR|PAGER|MANPAGER|BROWSER)"
+    r"\w*PATH|IFS|ENV|SHELLOPTS|BASH\w*|PROMPT_COMMAND|PS[0-4]|HOME|O?L?D?PWD|ZDOTDIR|INPUTRC|HISTFILE|\w*IGNORE|TERMINFO"
+    r"|(?i:\w*_proxy)|\w*(VISUAL|EDITOR|PAGER|BROWSER|SHELL|OPTIONS?|OPTS|ARGS|CONFIG|_RSH|_SSH|ASKPASS|FLAGS)"
+    r"|(LD|DYLD|NODE|GIT|SSH|R|XDG|CURL|PIP|NPM|npm|UV|AWS|SSL|OPENSSL|MALLOC|GREP|RIPGREP|DOCKER|JUPYTER|MYSQL|TAR|XML)_\w+"
+    r"|(PYTHON|PERL|RUBY|LESS|MAN|JAVA|LUA|KUBE|IPYTHON|MPL|SQLITE|PG)\w*"
 )
 _ANY_OPTIONS = Program((), {"*": ""})
 _ALWAYS_KNOWN = frozenset({"--help", "--version"})
+# The first operand ends their own options: what follows is a command.
+_BEFORE_COMMANDS = frozenset("wrapper xargs shell python node connection".split())
 _ASKS_VERSION = frozenset({"--help", "--version", "-h", "-v", "-V"})
 
 
@@ -135,7 +139,7 @@ class _ByTable:
 
     def __init__(self, program: str, row: Program, call: Call, doing: Doing, notes: Notes) -> None:
         self.program, self.row, self.call, self.doing, self.notes = program, row, call, doing, notes
-        self.arguments = Arguments(call.arguments, row)
+        self.arguments = Arguments(call.arguments, row, row.effects[0].what in _BEFORE_COMMANDS)
         self.operands = self.arguments.operands
         self.host = ""
 
@@ -144,9 +148,14 @@ class _ByTable:
         unlisted = {option for option in given if option not in listed and option not in _ALWAYS_KNOWN}
         if unlisted and "*" not in listed:
             self.doing.unknown(f"{self.program} {min(unlisted)}, an option that is not known")
+        values = [value for given in self.arguments.values.values() for value in given]
+        if self.row.like and any(map(self.row.like.search, [*self.operands, *values])):
+            self.doing.unknown(f"{self.program} with a word that may start programs or change what it does")
         if self.row.effects[0].kind == "code":
             for option in sorted(given & self.row.adds.keys()):
                 self._option(option)
+            if Rule("unknown") in self.row.effects:
+                self.doing.unknown(f"{self.program} changes what the command may do")
             return HANDLERS[self.row.effects[0].what](self.call, self.doing, self.notes)
         rules, skip = self._rules(), any(rule.kind == "skip" for rule in self.row.effects)
         added = [rule for option in sorted(given & self.row.adds.keys()) for rule in self._option(option)]
@@ -156,6 +165,8 @@ class _ByTable:
         also = tuple(Rule(*rule.what.split(" ", 1)) for rule in added if rule.kind == "also")
         if skip and Rule("no", "skip") not in added:
             self.operands = self.operands[1:]
+        if not self.operands and any(rule.kind == "here" for rule in (*rules, *also)):
+            self.doing.look_into(".")
         if any(rule.kind == "tree" for rule in also):
             rules = tuple(rule for rule in rules if rule.kind != "delete")
         for rule in (*rules, *also):
@@ -213,6 +224,8 @@ class _ByTable:
             case "read" | "write":
                 for path in paths:
                     doing.path("read" if kind == "read" else "write", path)
+                    if "://" in path:
+                        doing.network(path, "get")
             case "names":
                 for path in paths:
                     doing.path("read", path, "names")
@@ -241,6 +254,8 @@ class _ByTable:
                     doing.note("install", package, how="remove" if kind == "remove" else self.program)
             case "database":
                 doing.note("database", self.program, how="server")
+            case "unknown" if self.operands:
+                doing.unknown(f"{self.program} changes the system")
             case "secret":
                 doing.note("secret", "the environment")
             case "system" | "disk":
@@ -261,7 +276,7 @@ def _parsed(call: Call, stop_early: bool = False) -> Arguments:
 # So many words come before the command.
 _BEFORE_COMMAND = {"timeout": 1, "chrt": 1, "chroot": 1, "flock": 1, "taskset": 1}
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-_HARMLESS_MODULES = ("json.tool", "timeit", "this", "calendar", "site", "platform", "sysconfig", "compileall")
+_HARMLESS_MODULES = ("this", "calendar", "platform", "sysconfig")
 
 
 @handler
@@ -272,19 +287,17 @@ def wrapper(call: Call, doing: Doing, notes: Notes) -> None:
     arguments = _parsed(call, stop_early=True)
     words = arguments.operands[_BEFORE_COMMAND.get(name, 0) :]
     while words and _ASSIGNMENT.match(words[0]):
-        variable = words[0].partition("=")[0]
-        if TELLING.fullmatch(variable):
-            doing.unknown(f"{variable} is set for a command")
+        note_environment(words[0].partition("=")[0], doing)
         words = words[1:]
+    if name == "flock":
+        doing.write(*arguments.operands[:1])
     if not words and call.stdin is not None:
         nested(call.stdin, call, notes)
     for text in arguments.value("-S", "--split-string", "-c"):
         nested(text, call, notes)
     if name == "env" and not words:
         doing.note("secret", "the environment")
-    if name in ("sudo", "doas", "chroot"):
-        doing.unknown(f"{name}: with other rights than yours")
-    elif words and not doing.effects[1:]:
+    if words and not doing.effects[1:]:
         doing.dropped = True
     if words:
         _inner(words, call, notes)
@@ -344,6 +357,14 @@ def python(call: Call, doing: Doing, notes: Notes) -> None:
             doing.write(*(word for word in rest if not word.startswith("-")))
         elif module == "http.server":
             doing.network("", "send")
+        elif module == "json.tool":
+            operands = Arguments(rest, "--indent").operands
+            doing.read(*operands[:1])
+            doing.write(*operands[1:])
+        elif module == "timeit":
+            timed = Arguments(rest, "-n -r -s -u --number --repeat --setup --unit")
+            for code in [*timed.operands, *timed.value("-s", "--setup")]:
+                analyze_embedded("python", code, call.line, notes)
         elif module not in _HARMLESS_MODULES:
             doing.program(f"python -m {module}", known=False)
     elif arguments.operands and arguments.operands[0] != "-":
@@ -437,14 +458,21 @@ def note_environment(name: str, doing: Doing) -> None:
 @handler
 def sets_variables(call: Call, doing: Doing, notes: Notes) -> None:
     """The names of variables that it may set are among its words, and some of its words are code."""
-    names = call.arguments if call.program not in ("let", "test", "[", "printf") else []
-    if call.program == "printf":
-        names = Arguments(call.arguments, "-v").value("-v")
-    for name in names:
-        note_changed(name, doing)
+    name, arguments = call.program, Arguments(call.arguments, "-v -C" if call.program in ("printf", "mapfile") else "")
+    declares = name in ("export", "declare", "typeset", "readonly", "set")
+    if declares and (arguments.has("-p") or not call.arguments):
+        doing.note("secret", "the environment")
+    if name in ("declare", "typeset", "local") and arguments.has("-n"):
+        doing.unknown("a name that stands for another variable")
+    names = call.arguments if name not in ("let", "test", "[", "printf", "set") else arguments.value("-v")
+    for variable in (word.partition("=")[0].rstrip("+") for word in names if not word.startswith("-")):
+        if name == "export" or (declares and arguments.has("-x")):
+            note_environment(variable, doing)
+        else:
+            note_changed(variable, doing)
     if any(map(runs_an_index, call.arguments)):
         doing.unknown("a command in an index")
-    for code in Arguments(call.arguments, "-C").value("-C") if call.program in ("mapfile", "readarray") else ():
+    for code in Arguments(call.arguments, "-C").value("-C") if name in ("mapfile", "readarray") else ():
         nested(code, call, notes)
 
 
@@ -474,32 +502,49 @@ def alias(call: Call, doing: Doing, notes: Notes) -> None:
 @handler
 def change_folder(call: Call, doing: Doing, notes: Notes) -> None:
     operands = [word for word in call.arguments if word == "-" or not word.startswith("-")]
-    notes.places.move(None if operands == ["-"] else operands[0] if operands else "~")
+    is_back = operands == ["-"] or call.program == "popd" or (call.program == "pushd" and not operands)
+    notes.places.move(None if is_back else operands[0] if operands else "~")
 
 
 # -- files --------------------------------------------------------------------------------------------------------
 
 
+_ADDRESS = r"(?:\d+|\$|/(?:[^/\\\n]|\\.)*/I?)"
+_SED = re.compile(
+    rf"\s*(?:{_ADDRESS}(?:\s*[,~]\s*[+~]?{_ADDRESS})?\s*!?\s*)?"
+    r"(?:[pdqlPDGHghxnNz={}]\d*|[aic]\\?[^\n]*|[bt]\s*\w*|:\w+"
+    r"|[sy](?P<mark>[^\w\s\\])(?:(?!(?P=mark))[^\\\n]|\\.)*(?P=mark)(?:(?!(?P=mark))[^\\\n]|\\.)*(?P=mark)[gpiI\d]*|#[^\n]*)?\s*(?:;|\n|(?=[}])|$)"
+)
+
+
 @handler
 def sed(call: Call, doing: Doing, notes: Notes) -> None:
+    """A script of the commands that only print is known; others read and write files, or run commands."""
     arguments = _parsed(call)
     scripts = arguments.value("-e", "--expression")
     has_script = bool(scripts) or arguments.has("-f", "--file")
     files = arguments.operands if has_script else arguments.operands[1:]
     for script in scripts or arguments.operands[:1]:
-        if any(mark in script for mark in ("w /", "w ~", "/e", "\ne ", "1e")):
+        at = 0
+        while at < len(script) and (found := _SED.match(script, at)) and found.end() > at:
+            at = found.end()
+        if at < len(script):
             doing.unknown("a sed script that may write files or run commands")
     doing.read(*files)
     if arguments.has("-i", "--in-place"):
         doing.write(*files)
 
 
+_AWK_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"|#[^\n]*')
+_AWK_ACTS = re.compile(r"\b(system|getline|close|fflush|ENVIRON|PROCINFO)\b|@|(?<!\|)\|(?!\|)|\bprintf?\b[^;}\n]*>")
+
+
 @handler
 def awk(call: Call, doing: Doing, notes: Notes) -> None:
     arguments = _parsed(call)
     script = "" if arguments.has("-f", "--file") else "".join(arguments.operands[:1])
-    doing.read(*arguments.operands[bool(script) :])
-    if HOLE in script or any(mark in script for mark in ("system(", "|", '>"', "> ", "getline")):
+    doing.read(*(word for word in arguments.operands[bool(script) :] if not _ASSIGNMENT.match(word)))
+    if HOLE in script or _AWK_ACTS.search(_AWK_TEXT.sub('""', script)):
         doing.unknown("an awk program that may write files or run commands")
 
 
@@ -511,32 +556,42 @@ def dd(call: Call, doing: Doing, notes: Notes) -> None:
             doing.read(value)
         elif name == "of":
             doing.write(value)
+        elif HOLE in word:
+            doing.unknown("dd with words that are made when it runs")
 
 
 @handler
 def find(call: Call, doing: Doing, notes: Notes) -> None:
-    words = call.arguments
+    words, options = call.arguments, programs()[call.program].options
     start = next((at for at, word in enumerate(words) if word[:1] in ("-", "(", "!")), len(words))
     roots = words[:start] or ["."]
     for root in roots:
         doing.path("read", root, "names")
     found = [f"{root.rstrip('/')}/*" for root in roots]
-    if "-delete" in words:
-        doing.delete(*found, tree=True)
-    for at, word in enumerate(words):
-        if word in ("-fprint", "-fprintf", "-fls", "-fprint0"):
-            doing.write(*words[at + 1 : at + 2])
+    left = words[start:]
+    while left:
+        word = left.pop(0)
+        if word == "-delete":
+            doing.delete(*found, tree=True)
+        elif word in ("-fprint", "-fprintf", "-fls", "-fprint0"):
+            doing.write(*left[:1])
         elif word in ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"):
-            rest = words[at + 1 :]
-            command = rest[: next((at for at, word in enumerate(rest) if word in (";", "+")), len(rest))]
-            inner = [path for word in command for path in (found if word == "{}" else [word.replace("{}", HOLE)])]
+            end = next((at for at, word in enumerate(left) if word in (";", "+")), len(left))
+            inner = [path for word in left[:end] for path in (found if word == "{}" else [word.replace("{}", HOLE)])]
             analyze_command(Call(inner, call.line, " ".join(inner), None, call.functions), notes)
+            left = left[end + 1 :]
+        elif call.program == "find" and ((word.startswith("-") and word not in options) or HOLE in word):
+            doing.unknown(f"find {word}, an option that is not known".replace(HOLE, "*"))
+        if left and options.get(word) == "=":
+            left.pop(0)
 
 
 @handler
 def tar(call: Call, doing: Doing, notes: Notes) -> None:
     arguments = _parsed(call)
     archive, folder = arguments.value("-f", "--file"), arguments.value("-C", "--directory") or ["."]
+    if any(":" in each for each in archive):
+        doing.unknown("tar with an archive on another machine")
     if arguments.has("-x", "--extract", "--get"):
         doing.read(*archive)
         doing.write(*(f"{each}/*" for each in folder))
@@ -610,15 +665,17 @@ _GIT_LOSES = {"checkout", "restore", "reset", "clean", "rm", "switch"}
 @handler
 def git(call: Call, doing: Doing, notes: Notes) -> None:
     top = Arguments(call.arguments, "-C -c --git-dir --work-tree --namespace --exec-path", stop_early=True)
-    folder = next(iter(top.value("-C", "--work-tree")), ".")
-    if top.has("-c", "--exec-path", "--config-env"):
+    folder = next(iter(top.value("-C", "--work-tree", "--git-dir")), ".")
+    doing.look_into(folder)
+    if top.has("-c", "-p", "--paginate", "--exec-path", "--config-env", "--git-dir"):
         doing.unknown("git with a setting that may start programs")
     if not top.operands:
         return
     verb, rest = top.operands[0], top.operands[1:]
     arguments = Arguments(rest, "-m -F -b -B -o --output --message -n -u")
     doing.write(*arguments.value("--output", "-o"))
-    if arguments.has("--exec", "-O", "--upload-pack", "--receive-pack", "-x", "--ext-diff"):
+    doing.read(*(word for word in arguments.operands if verb in _GIT_READS and word.startswith(("/", "~", ".."))))
+    if arguments.has("-O", "--open-files-in-pager", "-x", "--edit", "-e") and verb not in ("clean", "add"):
         doing.unknown("git may start programs")
     only_lists = rest[0] in _GIT_LISTS.get(verb, "").split() if rest else verb in ("branch", "tag", "remote")
     if verb in _GIT_REMOTE:
@@ -659,7 +716,7 @@ _CURL_SENDS = (
     "-d --data --data-raw --data-ascii --data-binary --data-urlencode --json -F --form -T --upload-file".split()
 )
 _REMOTE = re.compile(r"rsync://|(?:[\w.-]+@)?[\w.-]+:(?!//)(?!\\)")
-_ONLY_ASKS = re.compile(r"(list|ls|get|describe|show|status|view|version|help|plan|config|whoami|search|diff|logs)\b")
+_ONLY_ASKS = re.compile(r"(list|ls|describe)(-[a-z-]+)?|get|show|status|view|version|help|whoami|search|logs")
 
 
 @handler
@@ -699,14 +756,13 @@ def httpie(call: Call, doing: Doing, notes: Notes) -> None:
 
 @handler
 def connection(call: Call, doing: Doing, notes: Notes) -> None:
-    if call.words[0] == "openssl" and call.arguments[:1] != ["s_client"]:
-        if "".join(call.arguments[:1]) in ("version", "dgst", "rand", "base64", "md5", "sha256"):
-            return doing.read(*call.plain[1:])
-        return doing.unknown("openssl")
     arguments = _parsed(call, stop_early=True)
-    address = next(iter(arguments.operands + arguments.value("-connect")), "")
+    if call.program == "openssl" and call.arguments[:1] != ["s_client"]:
+        if call.arguments != ["version"]:
+            doing.unknown("openssl, which may read and write files")
+        return
+    address = next(iter(arguments.operands[call.program == "openssl" :] + arguments.value("-connect")), "")
     doing.network(address, "send")
-    return None
 
 
 @handler
@@ -730,8 +786,9 @@ def remote_copy(call: Call, doing: Doing, notes: Notes) -> None:
 
 @handler
 def service(call: Call, doing: Doing, notes: Notes) -> None:
-    reads = any(_ONLY_ASKS.match(word) for word in call.plain[:3])
-    doing.network("", "get" if reads else "send")
+    plain = _parsed(call).operands
+    verbs = plain[:1] if call.program in ("kubectl", "helm") else plain[1:2]
+    doing.network("", "get" if any(map(_ONLY_ASKS.fullmatch, verbs)) else "send")
 
 
 @handler

@@ -22,8 +22,8 @@ from interpreter.policy.analysis.notes import (
     is_computer_shadowed,
     note_computer_call,
 )
-from interpreter.policy.analysis.python_calls import Called, apply
 from interpreter.policy.analysis.programs import note_environment
+from interpreter.policy.analysis.python_calls import Called, apply
 from interpreter.policy.analysis.python_values import Values
 from interpreter.policy.analysis.tables import (
     Does,
@@ -136,14 +136,15 @@ _WARNINGS = threading.Lock()
 # Attributes that begin with a line and are harmless; all others may lead anywhere.
 _PRIVATE = frozenset(
     "__name__ __doc__ __version__ __class__ __file__ __init__ __len__ __str__ __repr__ __qualname__ __module__ __all__ "
-    "__annotations__ __enter__ __exit__ __post_init__ __eq__ __hash__ __iter__ __next__ _ _asdict _replace _fields _make".split()
+    "__annotations__ __enter__ __exit__ __post_init__ __eq__ __hash__ __iter__ __next__ _ _asdict _replace "
+    "_fields _make".split()
 )
 _NAMESPACES = frozenset({"globals()", "locals()", "vars()", "sys.modules", "sys.path", "__builtins__"})
 # A module may be handed to these.
 _SHOWING = frozenset("print dir help type hasattr getattr repr str".split())
 _HARMLESS_MAGICS = frozenset(
-    "matplotlib who whos pwd precision colors autoreload lsmagic pinfo pinfo2 psearch pprint xmode reset reset_selective "
-    "capture doctest_mode".split()
+    "matplotlib who whos pwd precision colors autoreload lsmagic pinfo pinfo2 psearch pprint xmode reset "
+    "reset_selective capture doctest_mode".split()
 )
 _TIMED = frozenset("time timeit memit".split())
 _TIMING = re.compile(r"\s*((-[nrpt]\s*\d+|-[qoct])\s+)*")

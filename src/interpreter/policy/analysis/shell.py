@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from interpreter.config.homes import home
 from interpreter.policy.analysis.effects import Effect
-from interpreter.policy.analysis.notes import HOLE, Notes
+from interpreter.policy.analysis.notes import HOLE, Doing, Notes
 from interpreter.policy.analysis.programs import (
     TELLING,
     Call,
     analyze_command,
     note_changed,
+    note_environment,
     runs_an_index,
 )
 
@@ -180,25 +181,31 @@ _DEEPEST = 200
 
 
 def analyze(code: str, notes: Notes, known: Mapping[str, tuple[Effect, ...]]) -> dict[str, tuple[Effect, ...]]:
-    """Write down what a block would do."""
-    analyze_part(code, 1, notes)
-    return {}
+    """Write down what a block would do; returns the functions that it defines, which later blocks may call."""
+    names = analyze_part(code, 1, notes, frozenset(known))
+    return {name: (Effect("unknown", f"what the function {name} does", 1, known=False),) for name in names}
 
 
-def analyze_part(code: str, line: int, notes: Notes) -> None:
-    """Write down what the code would do; `line` is that of its first line in the block."""
+def analyze_part(code: str, line: int, notes: Notes, known: frozenset[str] = frozenset()) -> set[str]:
+    """Write down what the code would do; `line` is that of its first line in the block. Returns its functions.
+
+    `known` are functions of earlier blocks.
+    """
     if notes.too_deep or len(code) > _LONGEST or _depth(code) > _DEEPEST:
-        return notes.not_known("shell", "very long or deeply nested code", line, "unparsed")
+        notes.not_known("shell", "very long or deeply nested code", line, "unparsed")
+        return set()
     parser = _parser()
     if parser is None:
-        return notes.not_known("shell", "no parser for the shell is installed (tree-sitter-bash)", line, "unparsed")
+        notes.not_known("shell", "no parser for the shell is installed (tree-sitter-bash)", line, "unparsed")
+        return set()
     notes.depth += 1
     code = code.replace("\r\n", "\n")
     # One byte for each character: the grammar's scanner crashes on some that are not ASCII, and places stay the same.
     root = parser.parse(re.sub(r"[^\x00-\x7f]", "x", code).encode("ascii")).root_node
-    Shell(code, line, notes).walk(root)
+    shell = Shell(code, line, notes, known)
+    shell.walk(root)
     notes.depth -= 1
-    return None
+    return shell.functions
 
 
 def _depth(code: str) -> int:
@@ -233,8 +240,8 @@ def _bash() -> Language | None:
 class Shell:
     """A walk over the tree of one piece of shell code."""
 
-    def __init__(self, code: str, line: int, notes: Notes) -> None:
-        self.notes, self.line = notes, line
+    def __init__(self, code: str, line: int, notes: Notes, known: frozenset[str]) -> None:
+        self.notes, self.line, self.known = notes, line, known
         self.variables = {"HOME": home(), "PWD": notes.places.cwd or HOLE}
         self.words = Words(code, self.variables)
         self.functions: set[str] = set()
@@ -279,7 +286,10 @@ class Shell:
                 self.pipes.see(node)
             case "expansion" if self.words.text(node).endswith("@P}"):
                 self.notes.not_known("shell", "text that is expanded as a prompt", self._line(node))
-            case "declaration_command" | "unset_command" | "test_command":
+            case "declaration_command":
+                call = Call(self._plain(node), self._line(node), self.words.beginning(node))
+                analyze_command(call, self.notes)
+            case "unset_command" | "test_command":
                 doing = self.notes.step("shell", self.words.beginning(node), self._line(node), self._plain(node))
                 if runs_an_index(self.words.text(node)):
                     doing.unknown("a command in an index")
@@ -307,9 +317,11 @@ class Shell:
         line = self._line(node)
         for child in node.children:
             if child.type == "variable_assignment":
-                self._environment(child, line)
+                self._environment(child, line, note_environment if words else note_changed)
         text = " ".join([self.words.beginning(node), *map(self.words.text, self.more.get(node.id, ()))])
         call = Call(words, line, text, self.stdin.get(node.id), self.functions, self.pipes.to(node))
+        if words and words[0] in self.known and words[0] not in self.functions:
+            self.notes.not_known("shell", f"what {words[0]} does, which another block defined", line)
         analyze_command(call, self.notes)
         self.variables["PWD"] = self.notes.places.cwd or HOLE
 
@@ -320,27 +332,24 @@ class Shell:
             return
         path = self.words.word(target)
         doing = self.notes.step("shell", f"{operator} {self.words.text(target)}", self._line(node), [operator, path])
-        if operator in _WRITING:
-            doing.write(path)
-            if re.match(r"/dev/(tcp|udp)/", path):
-                doing.network(path.split("/")[3], "send")
-        else:
-            doing.read(path)
+        if re.match(r"/dev/(tcp|udp)/", path):
+            doing.network(path.split("/")[3], "send")
+        doing.path("write" if operator in _WRITING else "read", path)
 
     def _assignment(self, node: Node) -> None:
         if node.id in self.prefixes:
             return
-        self._environment(node, self._line(node))
+        self._environment(node, self._line(node), note_changed)
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         if name is not None and self.settled.get(self.words.text(name)):
             self.variables[self.words.text(name)] = self.words.word(value) if value is not None else ""
 
-    def _environment(self, node: Node, line: int) -> None:
+    def _environment(self, node: Node, line: int, note: Callable[[str, Doing], None]) -> None:
         """A variable is set; some change what the commands after it do."""
         text = self.words.beginning(node)
         name = re.split(r"[\[+=]", text, maxsplit=1)[0]
         doing = self.notes.step("shell", text, line, [f"{name}="])
-        note_changed(name, doing)
+        note(name, doing)
         if runs_an_index(self.words.text(node)):
             doing.unknown("a command in an index")
 

@@ -19,7 +19,7 @@ def _rows(name: str) -> Iterator[tuple[str, str]]:
     """The lines of a table as what stands before the colon and behind it; lines with more about a row are indented."""
     for line in (_FOLDER / name).read_text(encoding="utf-8").splitlines():
         if line.strip() and not line.startswith("#"):
-            left, colon, right = line.rpartition(": ")
+            left, colon, right = line.rpartition(": ") if not line.startswith("  like ") else (line, "", "")
             if not colon:
                 left, right = (line if line.startswith((" ", "@")) else line.removesuffix(":")), ""
             yield left, right
@@ -46,6 +46,8 @@ class Program:
     """What some options do."""
     verbs: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
     prefixes: frozenset[str] = frozenset()
+    like: re.Pattern[str] | None = None
+    """Words that it may take for commands or files."""
 
     @property
     def starts_anything(self) -> bool:
@@ -67,6 +69,8 @@ def programs() -> dict[str, Program]:
             found |= dict.fromkeys(words, row)
         elif words[0] == "verb":
             row.verbs |= dict.fromkeys(words[1:], _rules(right))
+        elif words[0] == "like":
+            row.like = re.compile(left.strip().removeprefix("like "))
         elif words[0] == "prefix":
             row.prefixes = frozenset(words[1:])
         else:
