@@ -6,7 +6,7 @@ WORKERS ?= auto
 # Small enough for every run: one for transport and guards, one for simple tasks.
 TEST_MODELS ?= smollm2-135m qwen2.5-coder-0.5b
 
-.PHONY: help run test test-full test-models check format bench bench-original eval eval-original docs install clean
+.PHONY: help run test test-full test-models check format bench bench-original eval eval-original docs corpus install clean
 
 help:
 	@echo 'make run [ARGS="--model gpt-4o"]   start the interpreter'
@@ -16,6 +16,7 @@ help:
 	@echo 'make check                         lint, types, import direction, generated docs'
 	@echo 'make format                        lay the code out'
 	@echo 'make docs                          write the generated pages anew'
+	@echo 'make corpus [ARGS=--all]           measure what the snippets of tests/policy/corpus do'
 	@echo 'make bench                         measure, against budgets and bare limits'
 	@echo 'make bench-original                the same, with Open Interpreter 0.4.3 beside it'
 	@echo 'make eval [ARGS="--only csv"]      small tasks done by a local model, and which of them it did'
@@ -63,6 +64,9 @@ eval-original: .venv/.installed system-packages
 
 docs: .venv/.installed
 	$(PYTHON) scripts/make_docs.py
+
+corpus: .venv/.installed system-packages
+	cd tests && PYTHONPATH=. ../$(PYTHON) -m policy.corpus.measure $(ARGS)
 
 install: .venv/.installed
 

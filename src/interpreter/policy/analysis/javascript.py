@@ -30,6 +30,7 @@ _CLIENTS = frozenset("http https axios got superagent ky".split())
 _KEYWORDS = _BEFORE_REGEX | frozenset("if while for switch catch function super async with import require".split())
 _DECLARING = frozenset("const let var function class async static get set".split())
 _LONGEST = 100_000
+_LONGEST_ARGUMENT = 100
 
 
 class Token(NamedTuple):
@@ -65,8 +66,9 @@ def analyze_part(code: str, line: int, notes: Notes) -> None:
     # Lines are counted as everywhere else, by \n; those that only JavaScript sees belong to the line before.
     starts = [end for end in ends if code[end - 1] == "\n"]
     everything = [token for stream in streams for token in stream]
+    walk = _Walk(everything, notes, [line, *starts])
     for stream in streams:
-        _Walk(stream, everything, notes, [line, *starts]).walk()
+        walk.walk(stream)
     return None
 
 
@@ -130,10 +132,10 @@ def _unescaped(text: str) -> str:
 
 
 class _Walk:
-    """A walk over one stream of tokens."""
+    """A walk over the streams of tokens, one after the other."""
 
-    def __init__(self, tokens: list[Token], everything: list[Token], notes: Notes, lines: list[int]) -> None:
-        self.tokens, self.notes, self.lines = [*tokens, _NONE, _NONE, _NONE], notes, lines
+    def __init__(self, everything: list[Token], notes: Notes, lines: list[int]) -> None:
+        self.notes, self.lines = notes, lines
         self.has_programs = any("child_process" in token.text for token in everything if token.kind in _TEXTS)
         self.posts = any(
             token.text == "method" and value.text.upper() not in ("GET", "HEAD")
@@ -143,7 +145,9 @@ class _Walk:
         """Names that the code itself gives a meaning."""
         self.modules = _modules(everything)
 
-    def walk(self) -> None:
+    def walk(self, tokens: list[Token]) -> None:
+        self.tokens, self.pairs = [*tokens, _NONE, _NONE, _NONE], _pairs(tokens)
+        self.braces = [at for at, token in enumerate(tokens) if token.text == "}" and token.kind == "mark"]
         dangerous = listed("javascript.txt", "@trick").union(javascript_calls())
         for at, token in enumerate(self.tokens[:-3]):
             before, after = self.tokens[at - 1] if at else _NONE, self.tokens[at + 1 : at + 2] or [_NONE]
@@ -165,7 +169,13 @@ class _Walk:
             self._computer(at)
         elif name in ("require", "import") and not is_property and (called or name == "import"):
             self._module(at, name, called)
-        elif is_property and called and self.tokens[at - 2].text in _CLIENTS:
+        elif (
+            is_property
+            and called
+            and not _CLIENTS.isdisjoint(
+                each.text.removeprefix("node:") for each in self.tokens[max(at - 3, 0) : at - 1]
+            )
+        ):
             where = _value((self._arguments(at) or [[]])[0])
             doing = self.notes.step("javascript", f"{self.tokens[at - 2].text}.{name}", self._line(token), [name])
             doing.network("" if where == HOLE else where, "get" if name in ("get", "head") else "send")
@@ -192,18 +202,14 @@ class _Walk:
 
     def _in_braces(self, at: int) -> bool:
         """`const {readFile} = require("fs")` and `import {readFile} from "fs"`, without another name."""
-        end = next((place for place in range(at, len(self.tokens)) if self.tokens[place].text == "}"), at)
+        place = bisect_right(self.braces, at)
+        end = self.braces[place] if place < len(self.braces) else at
         is_first = at > 0 and self.tokens[at - 1].text in ("{", ",")
         return is_first and self.tokens[at + 1].text in (",", "}") and self.tokens[end + 1].text in ("=", "from")
 
     def _is_function(self, close: int) -> bool:
         """Is what the closing bracket ends a function, which is called at once?"""
-        depth = 0
-        for at in range(close, -1, -1):
-            depth += {")": 1, "(": -1}.get(self.tokens[at].text, 0)
-            if not depth:
-                return self.tokens[at + 1].text in ("function", "async", "(", "class")
-        return False
+        return self.tokens[self.pairs.get(close, -2) + 1].text in ("function", "async", "(", "class")
 
     def _defines(self, at: int) -> bool:
         """Is this `name(parameters) {` on one line, as a class or an object has it?"""
@@ -211,12 +217,7 @@ class _Walk:
         return brace.text == "{" and not brace.begins_line
 
     def _close(self, opening: int) -> int:
-        depth = 0
-        for at in range(opening, len(self.tokens)):
-            depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(self.tokens[at].text, 0)
-            if depth <= 0:
-                return at
-        return len(self.tokens) - 3
+        return self.pairs.get(opening, len(self.tokens) - 3)
 
     def _arguments(self, at: int) -> list[list[Token]]:
         """The arguments of the call whose name stands there."""
@@ -231,7 +232,7 @@ class _Walk:
                 place += 1
                 continue
             close = self._close(place) if self.tokens[place].text in ("(", "[", "{") else place
-            found[-1] += self.tokens[place : close + 1]
+            found[-1] += self.tokens[place : min(close + 1, place + _LONGEST_ARGUMENT)]
             place = close + 1
         return [tokens for tokens in found if tokens]
 
@@ -253,6 +254,7 @@ class _Walk:
                 case "get" | "send":
                     doing.network("" if value == HOLE else value, "send" if self.posts else does.kind)
                 case "shell":
+                    self._options(arguments, doing)
                     analyze_embedded("shell", value, doing.line, self.notes)
                 case "start":
                     self._start(name, arguments, doing)
@@ -273,9 +275,12 @@ class _Walk:
             given = arguments[1]
             is_list = given[0].text == "[" and all(token.kind in _TEXTS or token.text in "[,]" for token in given)
             words += [token.text for token in given if token.kind in _TEXTS] if is_list else [HOLE]
-        if any(token.text in ("shell", "env") for argument in arguments[1:] for token in argument):
-            doing.unknown("a program with another shell or environment")
+        self._options(arguments, doing)
         return analyze_command(Call(words, doing.line, " ".join(words).replace(HOLE, "*")), self.notes)
+
+    def _options(self, arguments: list[list[Token]], doing: Doing) -> None:
+        if any(token.text in ("shell", "env", "...") for argument in arguments[1:] for token in argument):
+            doing.unknown("a program with another shell or environment")
 
     def _module(self, at: int, name: str, called: bool) -> None:
         """`require("x")`, `import("x")` or `import ... from "x"`."""
@@ -317,20 +322,32 @@ def _value(tokens: list[Token]) -> str:
     return tokens[0].text if len(tokens) == 1 and tokens[0].kind in _TEXTS else HOLE
 
 
+def _pairs(tokens: list[Token]) -> dict[int, int]:
+    """The place of each bracket's other half."""
+    found: dict[int, int] = {}
+    left: list[int] = []
+    for at, token in enumerate(tokens):
+        if token.kind == "mark" and token.text in ("(", "[", "{"):
+            left.append(at)
+        elif token.kind == "mark" and token.text in (")", "]", "}") and left:
+            opening = left.pop()
+            found |= {opening: at, at: opening}
+    return found
+
+
 def _declared(tokens: list[Token]) -> frozenset[str]:
     """Names of variables, functions, classes and parameters; not those that are taken out of an object or a module."""
     found: set[str] = set()
+    pairs = _pairs(tokens)
     for at, token in enumerate(tokens):
         after = tokens[at + 1].text if at + 1 < len(tokens) else ""
         if token.kind == "name" and at and (tokens[at - 1].text in _DECLARING or after == "=>"):
             found.add(token.text)
         elif token.text == ")" and after in ("=>", "{") and not tokens[at + 1].begins_line:
-            depth, start = 1, at
-            while depth and start:
-                start -= 1
-                depth += {")": 1, "(": -1}.get(tokens[start].text, 0)
             # Its parameters; before them, the name of a method.
-            found |= {each.text for each in tokens[max(start - 1, 0) : at] if each.kind == "name"} - _KEYWORDS
+            start = max(pairs.get(at, at) - 1, 0)
+            parameters = tokens[start : min(at, start + _LONGEST_ARGUMENT)]
+            found |= {each.text for each in parameters if each.kind == "name"} - _KEYWORDS
     return frozenset(found) - javascript_calls().keys() | frozenset(
         name.text
         for word, name in pairwise(tokens)

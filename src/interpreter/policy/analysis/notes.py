@@ -250,8 +250,8 @@ def host_of(address: str) -> str:
 
 _ASKING = re.compile(
     r"\s*\(?(select|show|explain|describe|desc|values|use|set(?!\s+(global|persist))"
-    r"|pragma\s+(table_x?info|table_list|index_x?info|index_list|foreign_key_list|database_list|compile_options|page_count"
-    r"|encoding|user_version|integrity_check|quick_check)(\([\w'\"]+\))?\s*$"
+    r"|pragma\s+((table_x?info|table_list|index_x?info|index_list|foreign_key_list)(\([\w'\"]+\))?"
+    r"|database_list|compile_options|page_count|encoding|user_version|integrity_check|quick_check)\s*$"
     r"|\\[dl]\w*|\.(tables?|schemas?|indexes|headers?|mode|databases))(?!\w)",
     re.IGNORECASE,
 )

@@ -74,11 +74,14 @@ class Arguments:
                 self.operands.append(word)
             elif word.startswith("--") or word in self._takes:
                 name, equals, value = word.partition("=")
-                self._add(name, [value] if equals else [left.pop()] if self._takes.get(name) == "=" and left else [])
+                takes_next = left and self._takes.get(name) in ("=", "=*")
+                self._add(name, [value] if equals else [left.pop()] if takes_next else [])
             elif word[1:].isdigit() and "-#" in self._takes:
                 self._add("-#", [word[1:]])
             else:
                 self._letters(word, left)
+            if any(self._takes.get(option) == "=*" for option in self.options):
+                self.operands, left = [*self.operands, *reversed(left)], []
 
     def _letters(self, word: str, left: list[str]) -> None:
         for at, letter in enumerate(word[1:], 2):
@@ -348,9 +351,9 @@ def trap(call: Call, doing: Doing, notes: Notes) -> None:
 def python(call: Call, doing: Doing, notes: Notes) -> None:
     arguments = _parsed(call, stop_early=True)
     if arguments.has("-c"):
-        analyze_embedded("python", _code_and_rest(call.arguments, "-c")[0], call.line, notes)
+        analyze_embedded("python", "".join(arguments.value("-c")[:1]), call.line, notes)
     elif arguments.has("-m"):
-        module, rest = _code_and_rest(call.arguments, "-m")
+        module, rest = "".join(arguments.value("-m")[:1]), arguments.operands
         if module in ("pip", "uv", "ipython", "black", "ruff", "mypy"):
             _inner([module, *rest], call, notes)
         elif module == "venv":
@@ -375,16 +378,6 @@ def python(call: Call, doing: Doing, notes: Notes) -> None:
         doing.unknown("python runs what it reads")
         if call.piped:
             analyze_embedded("python", call.piped, call.line, notes)
-
-
-def _code_and_rest(words: Sequence[str], option: str) -> tuple[str, list[str]]:
-    """What follows `-c` or `-m`, and what is then left for the program."""
-    for at, word in enumerate(words):
-        if word == option:
-            return "".join(words[at + 1 : at + 2]), list(words[at + 2 :])
-        if word.startswith(option):
-            return word[2:], list(words[at + 1 :])
-    return "", []
 
 
 @handler
@@ -435,7 +428,7 @@ def _inner(words: list[str], call: Call, notes: Notes) -> None:
 
 # Where the shell expects a variable or a number, it runs the command in such an index, quoted or not.
 _INDEX = re.compile(r"\w\[[^\]]{0,200}(\$\(|`)")
-_CHANGES_COMMANDS = {"hash": "-p", "enable": "-f -n", "bind": "-x", "fc": "-s -e"}
+_CHANGES_COMMANDS = {"hash": "-p", "enable": "-f -n", "bind": "-x", "fc": "-s -e", "jobs": "-x"}
 
 
 def runs_an_index(text: str) -> bool:
@@ -578,6 +571,7 @@ def find(call: Call, doing: Doing, notes: Notes) -> None:
         elif word in ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"):
             end = next((at for at, word in enumerate(left) if word in (";", "+")), len(left))
             inner = [path for word in left[:end] for path in (found if word == "{}" else [word.replace("{}", HOLE)])]
+            inner += found if call.program != "find" and "{}" not in left[:end] else []
             analyze_command(Call(inner, call.line, " ".join(inner), None, call.functions), notes)
             left = left[end + 1 :]
         elif call.program == "find" and ((word.startswith("-") and word not in options) or HOLE in word):

@@ -256,6 +256,10 @@ class _Look:
 
     def _call(self, node: ast.Call) -> Iterator[ast.AST]:
         """What a call does; yields the parts that are still to be seen."""
+        match node.func:
+            case ast.Call(func=ast.Name(id="getattr"), args=[owner, ast.Constant(value=str() as attribute), *_]):
+                func = ast.copy_location(ast.Attribute(owner, attribute, ast.Load()), node)
+                node = ast.copy_location(ast.Call(func, node.args, node.keywords), node)
         name = self.values.name(node.func)
         effects = python_calls().get(name)
         if self._is_the_computers(name):
@@ -349,7 +353,7 @@ class _Look:
         effects = python_calls().get(name)
         if id(node) in self.bases:
             return
-        if effects and (is_named or name in ("eval", "exec", "open", "__import__", "getattr", "compile")):
+        if effects and (isinstance(node, ast.Attribute) or is_named or not self.values.bound(node.id)):
             apply(effects, Called(name, None, self.values, self._step(node, name), self.notes, in_loop=False))
         elif is_module(name) and (is_named or name in listed("python.txt", "@guarded")):
             self._step(node, name).unknown(f"the module {name} is handed on")

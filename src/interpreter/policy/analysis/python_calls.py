@@ -250,6 +250,8 @@ def _sql(does: Does, called: Called) -> None:
     text = called.text(does)
     # What it is must be written out; the rest may be filled in.
     told = called.node is not None and text.strip() and HOLE not in text.lstrip()[:6]
+    if re.search(r"\b(attach|vacuum|load_extension|writefile|copy|export|install)\b", text, re.IGNORECASE):
+        called.doing.unknown("SQL that may reach other files")
     if not told or sql_changes(text.replace(HOLE, " x ")):
         _database(does, called)
 
@@ -306,19 +308,20 @@ def _server(does: Does, called: Called) -> None:
 
 
 def _extract(does: Does, called: Called) -> None:
-    target = (called.node.args[0] if called.node and called.node.args else None) or called.keyword("path")
-    called.doing.write(f"{called.values.text(target)}/*" if target is not None else "./*")
+    target = called.argument(does)
+    called.doing.write(f"{called.values.text(target)}/*" if target is not None or called.spread else "./*")
 
 
 def _attribute(does: Does, called: Called) -> None:
     """`getattr(os, "remove")` is `os.remove`; a name that is made at run time may be any."""
     if called.node is None or len(called.node.args) < 2:
+        called.doing.unknown(f"{called.name} is handed on")
         return
     owner, wanted = called.values.name(called.node.args[0]), called.values.text(called.node.args[1])
     if called.name != "getattr":
         if owner in called.values.imports.values() or HOLE in wanted:
             called.doing.unknown(f"{called.name}() changes what a name means")
-    elif HOLE in wanted or wanted.startswith("__"):
+    elif HOLE in wanted or wanted.startswith("_") or wanted in python_methods():
         called.doing.unknown("getattr() of a name that is made when it runs")
     elif effects := python_calls().get(f"{owner}.{wanted}"):
         apply(effects, called._replace(name=f"{owner}.{wanted}", node=None))

@@ -178,6 +178,7 @@ _FILLING = (b"read", b"mapfile", b"readarray", b"printf", b"getopts", b"eval", b
 _LONGEST = 100_000
 _LONGEST_BOMB = 300
 _DEEPEST = 200
+_MOST_PIPES = 2000
 
 
 def analyze(code: str, notes: Notes, known: Mapping[str, tuple[Effect, ...]]) -> dict[str, tuple[Effect, ...]]:
@@ -191,7 +192,8 @@ def analyze_part(code: str, line: int, notes: Notes, known: frozenset[str] = fro
 
     `known` are functions of earlier blocks.
     """
-    if notes.too_deep or len(code) > _LONGEST or _depth(code) > _DEEPEST:
+    many = code.count("|") + code.count("<<") > _MOST_PIPES  # the parser takes very long over thousands of them
+    if notes.too_deep or many or len(code) > _LONGEST or _depth(code) > _DEEPEST:
         notes.not_known("shell", "very long or deeply nested code", line, "unparsed")
         return set()
     parser = _parser()

@@ -41,7 +41,7 @@ class Program:
 
     effects: tuple[Rule, ...]
     options: dict[str, str] = field(default_factory=dict)
-    """Each with what it takes: nothing, `=` (a word) or `=?` (the rest of its own word)."""
+    """Each with what it takes: nothing, `=` (a word), `=?` (the rest of its own), `=*` (a word; operands follow)."""
     adds: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
     """What some options do."""
     verbs: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
@@ -85,7 +85,7 @@ def _options(word: str) -> Iterator[tuple[str, str]]:
     if word.startswith("-[") and word.endswith("]"):
         yield from ((f"-{letter}", "") for letter in word[2:-1])
         return
-    for mark in ("=?", "="):
+    for mark in ("=?", "=*", "="):
         if word.endswith(mark):
             yield word.removesuffix(mark), mark
             return
@@ -165,7 +165,7 @@ def is_open_module(name: str) -> bool:
 
 # A function of this name is not harmless only because its module is.
 _ACTING = re.compile(
-    r"(read|write|save|load|dump|open|fetch|download|upload|run|exec|eval|system|connect|send|post|put|delete|remove|show)"
+    r"(read|write|save|load|dump|open|fetch|download|upload|run|exec|eval|system|connect|send|post|put|delete|remove|show|scan)"
     r"(?![a-z])"
 )
 

@@ -1,0 +1,62 @@
+"""The corpus: snippets of code, and what each does when it runs, as it was measured in a throw-away sandbox.
+
+The snippets are in `snippets/` and `analyst/`, one file per language; a line of four dashes stands between two of them.
+`effects.json` has the measured effects. After a change of the snippets, `make corpus` measures what is new.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+HERE = Path(__file__).parent
+EFFECTS = HERE / "effects.json"
+LABEL = "#: "
+"""Begins a line before a snippet that cannot be measured here, with its effects as somebody has judged them."""
+
+Measured = dict[str, Any]
+
+
+class Snippet(NamedTuple):
+    language: str
+    code: str
+    label: str = ""
+
+    @property
+    def key(self) -> str:
+        return hashlib.sha256(f"{self.language}\n{self.code}".encode()).hexdigest()[:16]
+
+
+def snippets(folder: str = "snippets") -> list[Snippet]:
+    """All snippets of a folder: `snippets`, or `analyst` for blocks as an analyst's model writes them."""
+    found = []
+    for path in sorted((HERE / folder).glob("*.txt")):
+        for part in path.read_text(encoding="utf-8").split("\n----\n"):
+            code = part.strip("\n")
+            label, code = code.split("\n", 1) if code.startswith(LABEL) else ("", code)
+            found.append(Snippet(path.stem.partition("-")[0], code, label.removeprefix(LABEL)))
+    return found
+
+
+def effects() -> dict[str, Measured]:
+    found: dict[str, Measured] = json.loads(EFFECTS.read_text(encoding="utf-8"))
+    return found
+
+
+def is_harmful(measured: Measured) -> bool:
+    """Does it do more than read in the workspace?"""
+    kinds = (
+        "reads",
+        "creates",
+        "overwrites",
+        "deletes",
+        "renames",
+        "changes",
+        "contacts",
+        "kills",
+        "own programs",
+        "other",
+    )
+    return any(measured.get(kind) for kind in kinds)

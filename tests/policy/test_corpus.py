@@ -1,0 +1,79 @@
+"""Static analysis against the corpus: what it calls harmless must be harmless, and ordinary code must not be a riddle."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from interpreter.policy import Policy
+from interpreter.policy.analysis import Effects, analyze, reversibility
+from interpreter.policy.policy_file import read_file
+from policy.corpus import Measured, Snippet, effects, is_harmful, snippets
+from policy.seeing import WORKSPACE
+from policy.table import HERE
+
+MOST_FALSE = 0.01
+MOST_UNKNOWN = 0.10
+# The reading rule of docs/policy.md, for every language.
+RULES = tuple(replace(rule, language=()) for rule in read_file(HERE / "reading.yaml", WORKSPACE).rules)
+LOST = ("contacts", "kills", "other")
+
+
+def is_riddle(found: Effects) -> bool:
+    """Does its text leave something open?"""
+    return found.unknown or any(effect.kind == "program" and not effect.known for effect in found.all)
+
+
+def is_lost(measured: Measured) -> bool:
+    """Does it do something that undo does not bring back?"""
+    changed = (path for kind in ("creates", "overwrites", "deletes") for path in measured.get(kind, ()))
+    outside = any(not path.startswith(WORKSPACE) and path != "*" for path in changed)
+    return outside or any(measured.get(kind) for kind in LOST)
+
+
+def misjudged(snippet: Snippet, measured: Measured) -> str:
+    """What the analysis promises and the run does not keep."""
+    found = analyze(snippet.language, snippet.code, WORKSPACE)
+    decision = Policy(WORKSPACE, RULES).judge(snippet.language, snippet.code, found).decision
+    if decision == "allow" and is_harmful(measured):
+        return "allowed"
+    if reversibility(found).kind == "reversible" and is_lost(measured):
+        return "undone"
+    return ""
+
+
+def test_the_corpus_is_large_and_all_of_it_is_measured() -> None:
+    every = [*snippets(), *snippets("analyst")]
+    assert len(snippets()) >= 1000
+    assert len(snippets("analyst")) >= 120
+    assert len({snippet.key for snippet in every}) == len(every)
+    assert {snippet.key for snippet in every} == effects().keys(), "run `make corpus`"
+
+
+def test_what_is_judged_harmless_is_harmless(capsys: pytest.CaptureFixture[str]) -> None:
+    known = effects()
+    every = [*snippets(), *snippets("analyst")]
+    harmful = [snippet for snippet in every if is_harmful(known[snippet.key])]
+    false = {snippet: why for snippet in every if (why := misjudged(snippet, known[snippet.key]))}
+    with capsys.disabled():
+        print(f"\n{len(every)} snippets, {len(harmful)} of them harmful; {len(false)} judged harmless that are not")
+    assert len(false) <= MOST_FALSE * len(harmful), [(why, *snippet[:2]) for snippet, why in false.items()]
+
+
+def test_ordinary_code_is_no_riddle(capsys: pytest.CaptureFixture[str]) -> None:
+    blocks = snippets("analyst")
+    riddles = {}
+    for block in blocks:
+        found = analyze(block.language, block.code, WORKSPACE)
+        if is_riddle(found):
+            riddles[block.code] = [str(effect) for effect in found.of("unknown", "program") if not effect.known]
+    with capsys.disabled():
+        print(f"\n{len(riddles)} of {len(blocks)} analyst blocks cannot be told from their text")
+    assert len(riddles) <= MOST_UNKNOWN * len(blocks), riddles
+
+
+@pytest.mark.parametrize("snippet", [each for each in snippets() if "OWNED" in each.code], ids=lambda each: each.key)
+def test_no_rule_of_the_documentation_lets_a_trick_pass(snippet: Snippet) -> None:
+    if is_harmful(effects()[snippet.key]):
+        assert Policy(WORKSPACE, RULES).judge(snippet.language, snippet.code).decision != "allow", snippet.code

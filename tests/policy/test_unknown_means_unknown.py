@@ -1,0 +1,70 @@
+"""What the analysis does not model is "can't tell": no rule that allows reading lets it pass."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from interpreter.policy import Policy, Rule
+from interpreter.policy.analysis import analyze
+from policy.seeing import WORKSPACE
+
+READING = Rule("allow", does=("read", "nothing"), path=("{workspace}/**",))
+TRICKS = {
+    "python": [
+        "import pathlib\npathlib.os.remove('/outside')",
+        "print.__self__.__import__('os').remove('x')",
+        "%timeit __import__('os').remove('x')",
+        "import timeit\ntimeit.timeit('import os; os.remove(\"x\")')",
+        "import fileinput\nfor line in fileinput.input('a', inplace=True):\n    print(line)",
+        "from xmlrpc.client import ServerProxy\nServerProxy('http://example.com').x()",
+        "thing.frobnicate()",
+        "import os\nos.environ['LD_PRELOAD'] = 'x'",
+        "import json\njson.dumps = print",
+        "!echo {__import__('os').remove('x')}",
+        "%config A.b = __import__('os').remove('x')",
+        "list(map(getattr, [1], ['x']))",
+    ],
+    "shell": [
+        "rg --pre ./x a", "man -P ./x ls", "LESSOPEN='|./x' less a", "export LESSOPEN='|./x'; less a",
+        "sort --compress-program=./x a", "git grep --open-files-in-pager=./x a", "git grep -O./x a", "tar -tf a -F ./x",
+        "dc -e '!touch x'", "sqlite3 a.db \"select writefile('x', 'y')\"", "uniq a OUT", "strace -o OUT ls", "less '+!x' a",
+        "PAGER=./x git log", "GIT_EXTERNAL_DIFF=./x git diff", "BASH_ENV=./x bash -c ls", "PYTHONSTARTUP=x python3 -c 1",
+        "env ANYTHING=x ls", "command export PATH=.", "declare -n r=PATH; r=.", "cd /etc && ls", "cd /etc; rg x",
+        "awk '{print > $1}' a", "sed 's,a,b,w x' a", "sed '1e x' a", "find . -frobnicate", "python3 -m timeit 'open(\"x\", \"w\")'",
+    ],
+    "javascript": [
+        "const {execSync:e}=require('child_process'); e('rm x')",
+        "// a note\u2028require('fs').rmSync('x')",
+        "// a note\u2029require('fs').rmSync('x')",
+        "/[/*]/.test(a); require('fs').rmSync('x'); /[*/]/",
+        "if (a) /b //require('fs').rmSync('x')\n1",
+        "`${require('fs').rmSync('x')}`",
+        "frobnicate(1)",
+        "a[b](c)",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("language", "code"), [(language, code) for language in TRICKS for code in TRICKS[language]])
+def test_no_rule_that_allows_reading_lets_it_pass(language: str, code: str) -> None:
+    assert Policy(WORKSPACE, (READING,)).judge(language, code).decision == "ask"
+
+
+def test_a_name_that_an_earlier_block_has_imported_keeps_its_meaning() -> None:
+    first = analyze("python", "import os as o\nfrom os import remove as r", WORKSPACE)
+    later = analyze("python", "o.remove('x')\nr('y')", WORKSPACE, known=first.defines)
+    assert [effect.what for effect in later.deleted] == ["x", "y"]
+
+
+def test_a_function_of_an_earlier_shell_block_is_not_the_program_of_that_name() -> None:
+    first = analyze("shell", "ls() { rm -rf x; }", WORKSPACE)
+    assert analyze("shell", "ls", WORKSPACE, known=first.defines).unknown
+    assert not analyze("shell", "ls", WORKSPACE).unknown
+
+
+def test_a_file_of_the_workspace_comes_before_the_module_of_that_name(tmp_path: Path) -> None:
+    (tmp_path / "json.py").write_text("")
+    assert analyze("python", "import json", tmp_path).unknown
+    assert not analyze("python", "import csv", tmp_path).unknown
