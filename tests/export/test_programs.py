@@ -317,3 +317,30 @@ def test_the_sessions_python_is_asked() -> None:
     assert installed.versions["pandas"] == pandas.__version__
     with pytest.raises(ExportError):
         installed_for("/no/such/python", os.environ)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    ["", "hello", "7", "[" * 100_000, '{"python": [3]}', '{"python": [3, 11], "modules": [], "versions": {}}'],
+)
+def test_a_python_that_answers_nonsense_is_an_error(tmp_path: Path, answer: str) -> None:
+    with pytest.raises(ExportError, match="could not be asked"):
+        installed_for(answering(tmp_path, answer), os.environ)
+
+
+def test_a_python_cannot_put_code_into_the_program(tmp_path: Path) -> None:
+    evil = '1\\"\\n]\\nimport os'
+    answer = (
+        f'{{"python": [3, 11], "modules": {{"numpy": ["{evil}"]}}, "versions": {{"numpy": "{evil}", "{evil}": "1"}}}}'
+    )
+    installed = installed_for(answering(tmp_path, answer), os.environ)
+    assert installed == Installed((3, 11), {"numpy": []}, {})
+
+
+def answering(folder: Path, answer: str) -> str:
+    """A program in the place of a Python, which prints this."""
+    (folder / "answer").write_text(answer)
+    program = folder / "python"
+    program.write_text(f"#!/bin/sh\ncat '{folder}/answer'\n")
+    program.chmod(0o755)
+    return str(program)

@@ -15,7 +15,6 @@ from interpreter.export import Conversation, Document
 from interpreter.export.markdown import why_not
 from interpreter.export.outputs import Output, Page, Picture, Text, outputs_of, picture
 from interpreter.runtimes import (
-    BaseLanguage,
     Registry,
 )
 from interpreter.session.journal.reader import (
@@ -79,28 +78,25 @@ class _Writer:
                 return f'<section class="block">{code}{self._outputs(entry)}</section>'
 
     def _block(self, block: Block) -> str:
+        from pygments import highlight
+        from pygments.lexers import get_lexer_by_name
+        from pygments.util import ClassNotFound
+
         told = f'<span class="bad">{escape(reason)}</span>' if (reason := why_not(block)) else ""
         language = self._registry.describe(block.language)
+        try:
+            lexer = get_lexer_by_name(language.lexer or language.name.lower() or "text", stripnl=False)
+            code = str(highlight(block.code, lexer, self._formatter)).rstrip("\n")
+        except ClassNotFound:
+            code = escape(block.code)
         return (
             f'<section class="block"><header><span>{escape(language.name.lower())}</span>{told}</header>'
-            f'<pre class="code"><code>{self._coloured(block.code, language)}</code></pre>'
+            f'<pre class="code"><code>{code}</code></pre>'
             f"{self._outputs(block) if block.ran else ''}</section>"
         )
 
     def _outputs(self, of: Block | ToolCall) -> str:
         return "".join(f'<div class="out">{self._output(output)}</div>' for output in outputs_of(of.outputs))
-
-    def _coloured(self, code: str, language: type[BaseLanguage]) -> str:
-        from pygments import highlight
-        from pygments.lexers import get_lexer_by_name
-        from pygments.util import ClassNotFound
-
-        try:
-            lexer = get_lexer_by_name(language.lexer or language.name.lower() or "text", stripnl=False)
-        except ClassNotFound:
-            return escape(code)
-        coloured: str = highlight(code, lexer, self._formatter)
-        return coloured.rstrip("\n")
 
     def _output(self, output: Output) -> str:
         match output:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from interpreter.export import Conversation, Document
 from interpreter.export.markdown import fenced, quoted, why_not
 from interpreter.export.outputs import SVG, Output, Page, Picture, Text, outputs_of, picture
+from interpreter.messages import Message
 from interpreter.runtimes import BaseLanguage, Registry, resolve
 from interpreter.session.journal.reader import Block, Entry, Said, Shown, ToolCall
 
@@ -75,7 +76,7 @@ class _Writing:
                 case Said():
                     yield _markdown(entry.text)
                 case Shown():
-                    yield _shown(entry)
+                    yield _shown(entry.message)
                 case Block() if self._is_cell(entry):
                     yield self._code(entry)
                 case Block():  # it did not run, or would not end well if it ran again
@@ -129,8 +130,7 @@ def _printed(of: Block | ToolCall) -> list[str]:
     return [fenced(output.text, "text") for output in outputs_of(of.outputs) if isinstance(output, Text)]
 
 
-def _shown(shown: Shown) -> Cell:
-    message = shown.message
+def _shown(message: Message) -> Cell:
     content = str(message.get("content", ""))
     if message.get("type") != "image":
         return _markdown(f"> {content}" if message.get("role") == "user" else fenced(content, "text"))

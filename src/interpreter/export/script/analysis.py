@@ -63,7 +63,6 @@ WRITING = frozenset(
 FILE_MODULES = frozenset({"os", "shutil", "subprocess", "webbrowser", "smtplib", "ftplib"})
 # Through these, code can read and change names that cannot be seen in it.
 OPAQUE = frozenset({"exec", "eval", "globals", "locals", "vars", "compile", "__import__", "get_ipython"})
-Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 _BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.Match)
 
 
@@ -209,7 +208,7 @@ class _Reading(ast.NodeVisitor):
     def visit_FunctionDef(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         for outside in (*node.decorator_list, node.args, *filter(None, [node.returns])):
             self.visit(outside)
-        inside = self._inside(node, node.body)
+        inside = self._inside(node.body, node.args)
         self._bind(node.name)
         self.names.functions[node.name] = inside
 
@@ -217,23 +216,22 @@ class _Reading(ast.NodeVisitor):
 
     def visit_Lambda(self, node: ast.Lambda) -> None:
         self.visit(node.args)
-        self._inside(node, [ast.Expr(node.body)])
+        self._inside([ast.Expr(node.body)], node.args)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> None:
         for outside in (*node.decorator_list, *node.bases, *node.keywords):
             self.visit(outside)
-        self._inside(node, node.body)
+        self._inside(node.body)
         self._bind(node.name)
 
     def visit_arguments(self, node: ast.arguments) -> None:
         for default in (*node.defaults, *filter(None, node.kw_defaults)):
             self.visit(default)
 
-    def _inside(self, node: Function | ast.ClassDef, body: list[ast.stmt]) -> Names:
+    def _inside(self, body: list[ast.stmt], given: ast.arguments | None = None) -> Names:
         """What the body does when it is called; what it reads is needed from then on."""
         parameters = []
-        if not isinstance(node, ast.ClassDef):
-            given = node.args
+        if given is not None:
             starred = filter(None, (given.vararg, given.kwarg))
             parameters = [part.arg for part in (*given.posonlyargs, *given.args, *given.kwonlyargs, *starred)]
         reading = _Reading(self._known, parameters)

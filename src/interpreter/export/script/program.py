@@ -300,6 +300,7 @@ print(json.dumps({"python": list(sys.version_info[:2]), "modules": modules, "ver
 """
 _TIMEOUT = 120.0
 _NAME = re.compile(r"[\w.!+-]+")
+_BAD_ANSWERS = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 # Where one of these happens first, an import after it may mean something else than before it.
 _BEFORE_IMPORTS = re.compile(r"\bsys\.path\b|\bos\.environ\b|\bputenv\(|\bmatplotlib\.use\(")
 # What some functions import only when they are called, as it is imported.
@@ -337,7 +338,7 @@ def installed_for(python: str, environment: Mapping[str, str], containment: Cont
             str(name): list(filter(_NAME.fullmatch, map(str, names))) for name, names in answer["modules"].items()
         }
         versions = {name: str(version) for name, version in answer["versions"].items()}
-    except (OSError, SandboxUnavailableError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except (OSError, SandboxUnavailableError, *_BAD_ANSWERS) as error:
         raise ExportError(f"{python} could not be asked which packages it has: {error}") from error
     known = {name: version for name, version in versions.items() if _NAME.fullmatch(name) and _NAME.fullmatch(version)}
     return Installed((major, minor), modules, known)

@@ -201,7 +201,7 @@ class _Attempt:
         try:
             done = self._run_script("compare_pictures", stdin=json.dumps(paths).encode())
             differences = json.loads(done.text.strip().rpartition("\n")[2])  # warnings may stand before it
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             differences = None
         if not isinstance(differences, list) or len(differences) != len(pairs):
             return ["could not be compared"] * len(pairs)
