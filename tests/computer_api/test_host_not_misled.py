@@ -136,3 +136,35 @@ def test_without_a_sandbox_the_user_s_own_links_work(tmp_path: Path) -> None:
     made.computer.skills.new_skill.save()
     assert (tmp_path / "real" / "tidy_up.py").exists()
     made.computer.terminate()
+
+
+@pytest.mark.full
+def test_a_folder_that_is_swapped_all_the_time_leads_nowhere(computer: Any, work: Path, home: Path) -> None:
+    """A process in the sandbox replaces folders by links to another place and back, as fast as it can."""
+    (home / "outside").mkdir()
+    (home / "outside" / "event.ics").write_text(SECRET)
+    said(
+        computer,
+        "import os, subprocess, sys\n"
+        "loop = '''\nimport os\nos.makedirs('real', exist_ok=True)\nos.symlink({!r}, 'link')\n"
+        "while True:\n"
+        "    for name in ('own', 'calendars'):\n"
+        "        for source in ('real', 'link'):\n"
+        "            try: os.rename(source, name); os.rename(name, source)\n"
+        "            except OSError: pass\n'''\n".format(str(home / "outside"))
+        + "swapper = subprocess.Popen([sys.executable, '-c', loop])",
+    )
+    computer.skills.path = "own"
+    computer.calendar_account = {"path": str(work / "calendars")}
+    seen = []
+    for number in range(2000):
+        computer.skills.new_skill.name = f"Step {number}"
+        computer.skills.new_skill.add_step("Look around", "print(1)")
+        for act in (computer.skills.new_skill.save, lambda: computer.calendar.get_events("2026-11-16")):
+            try:
+                act()
+            except (OSError, ComputerError) as error:
+                seen.append(str(error))
+    said(computer, "swapper.kill(); swapper.wait()")
+    assert [file.name for file in (home / "outside").iterdir()] == ["event.ics"]
+    assert seen and not any("private" in words for words in seen)
