@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -306,8 +307,6 @@ def test_a_redirect_does_not_carry_the_key_anywhere() -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("answer", ["large", "deep", "slow"])
 def test_a_list_of_models_is_bounded(kind: Any, answer: str) -> None:
-    from dataclasses import replace
-
     answers = {
         "large": lambda: after(JSON, repeated(b"[1],", 60 * MB)),
         "deep": lambda: [JSON, DEEP],
@@ -328,6 +327,41 @@ def test_what_ollama_says_is_bounded(answer: bytes) -> None:
         with pytest.raises(ReplyTooLargeError):
             list(ollama.pull(server.address, "tiny"))
         assert server.sent < 39 * MB
+
+
+@pytest.mark.parametrize(
+    "said", [{"model_info": [1]}, {"parameters": 5}, {"details": "x"}, {"model_info": {"a.context_length": []}}]
+)
+def test_what_ollama_says_may_have_any_shape(said: dict[str, Any]) -> None:
+    with HostileServer(JSON + json.dumps(said).encode()) as server:
+        assert ollama.show(server.address, "tiny") == ollama.Shown()
+
+
+@pytest.mark.parametrize("said", [5, {"digest": []}, {"digest": "a", "total": "x"}, {"digest": "a", "completed": {}}])
+def test_a_malformed_step_of_a_pull_is_a_typed_error(said: Any) -> None:
+    with HostileServer(JSON + json.dumps(said).encode() + b"\n") as server, pytest.raises(LocalServerError):
+        list(ollama.pull(server.address, "tiny"))
+
+
+@pytest.mark.parametrize("row", [5, {}, {"id": "m", "meta": "x"}, {"id": [], "type": "llm"}, {"name": 5, "size": {}}])
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_a_list_of_models_may_have_any_shape(kind: Any, row: Any) -> None:
+    listed = JSON + json.dumps({"data": [row], "models": [row]}).encode()
+    with HostileServer(listed, listed, listed) as server:
+        look(replace(kind, address=server.address), {}, timeout=2)
+
+
+def test_the_window_that_a_server_reports_may_have_any_shape() -> None:
+    for row in ({"meta": "x"}, {"meta": {"n_ctx": []}}, {"max_model_len": "x"}, {"max_model_len": True}):
+        listed = JSON + json.dumps({"data": [{"id": "local-model", **row}]}).encode()
+        with HostileServer(listed, listed) as server:
+            assert model_at(server, model="local-model", context_window=None).window(5000) is None
+
+
+def test_interim_answers_without_end_are_a_silence() -> None:
+    interim = (b"HTTP/1.1 100 Continue\r\n\r\n" for _ in range(100_000))
+    error = failure(slowly(interim, 0.001), timeout=0.5, connect_timeout=0.5)
+    assert isinstance(error, ModelTimeoutError)
 
 
 # -- any bytes -----------------------------------------------------------------------------------------------------

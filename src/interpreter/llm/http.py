@@ -170,9 +170,12 @@ class Connections:
         if endpoint.key and not endpoint.key.isascii():
             raise WrongKeyError("The key has characters that no key has. Copy it again, without quotes or dots.")
 
+        opened: list[socket.socket] = []
+
         def note_socket(event: str, info: Mapping[str, Any]) -> None:
             if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
-                self.watch(info["return_value"].get_extra_info("socket"), cancelled)
+                opened.append(info["return_value"].get_extra_info("socket"))
+                self.watch(opened[-1], cancelled)
 
         silence, connecting, total = timeouts
         ends = time.monotonic() + total
@@ -196,6 +199,8 @@ class Connections:
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
             raise unreachable(endpoint, error) from error
         except (httpx.TimeoutException, TimeoutError) as error:
+            for connection in opened:
+                _shut(connection)  # or the thread that sends keeps waiting
             raise _silent(where) from error
         except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
             words = f"{where!r} is not an address of a server. Set api_base to one, such as http://localhost:8000/v1."
@@ -334,22 +339,20 @@ def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
             piece = inflate.unconsumed_tail
 
 
-def _joined(pieces: Iterable[bytes], most: int, cuts: bool = False) -> bytes:
-    """All pieces as one; if they are too large, their beginning or an error."""
+def _joined(pieces: Iterable[bytes], most: int) -> bytes:
+    """The pieces as one, up to the one that is too many."""
     held = bytearray()
     for piece in pieces:
         held += piece
         if len(held) > most:
-            if cuts:
-                break
-            raise too_large(f"more than {most:,} bytes")
+            break
     return bytes(held)
 
 
 def _answer(arriving: _Arriving, exchange: Exchange) -> Iterator[dict[str, Any]]:
     endpoint, response, pieces = exchange.endpoint, arriving.response, iter(arriving)
     if not response.is_success:
-        body = _joined(pieces, _LARGEST_FAILURE, cuts=True)
+        body = _joined(pieces, _LARGEST_FAILURE)
         raise error_for(read_failure(response.status_code, response.headers, body), endpoint)
     first = b""
     for piece in pieces:
@@ -365,7 +368,10 @@ def _answer(arriving: _Arriving, exchange: Exchange) -> Iterator[dict[str, Any]]
     chunks: Iterable[dict[str, Any]]
     if begins.startswith((b"{", b"[")) and not is_lines:
         try:
-            answer = loads(_joined(chain([first], pieces), LARGEST_ANSWER))
+            body = _joined(chain([first], pieces), LARGEST_ANSWER)
+            if len(body) > LARGEST_ANSWER:
+                raise too_large(f"more than {LARGEST_ANSWER:,} bytes")
+            answer = loads(body)
             if not isinstance(answer, dict) or answer.get("error"):
                 raise error_for(failure_of(answer), endpoint)
             chunks = exchange.read_whole(answer)

@@ -171,12 +171,14 @@ def show(address: str, model: str) -> Shown:
         raise _unreachable(address, error) from error
     if status >= 300 or not shown:
         raise _refused(address, status, shown)
-    info: Mapping[str, Any] = shown.get("model_info") or {}
-    window = next((value for key, value in info.items() if key.endswith(".context_length")), None)
-    set_windows = re.findall(r"(?m)^\s*num_ctx\s+(\d+)\s*$", shown.get("parameters") or "")
-    parameters = (shown.get("details") or {}).get("parameter_size") or ""
-    set_window = int(set_windows[0]) if set_windows else None
-    return Shown(window if isinstance(window, int) else None, set_window, parameters)
+    info, details = (shown.get(name) for name in ("model_info", "details"))
+    windows = (
+        [value for key, value in info.items() if key.endswith(".context_length")] if isinstance(info, dict) else []
+    )
+    window = next((value for value in windows if isinstance(value, int)), None)
+    set_windows = re.findall(r"(?m)^\s*num_ctx\s+(\d{1,9})\s*$", str(shown.get("parameters")))
+    parameters = str(details.get("parameter_size") or "") if isinstance(details, dict) else ""
+    return Shown(window, int(set_windows[0]) if set_windows else None, parameters)
 
 
 def window_for(shown: Shown, wanted: int | None = None) -> int:
@@ -203,6 +205,9 @@ def pull(address: str, model: str) -> Iterator[Pulled]:
             for line in json_lines(response.iter_raw()):
                 try:
                     event = {**loads(line)}
+                    if digest := event.get("digest"):
+                        layers[digest] = (event.get("completed") or 0, event.get("total") or 0)
+                    done, total = (sum(column) for column in zip(*layers.values(), strict=True)) if layers else (0, 0)
                 except MALFORMED as error:
                     raise LocalServerError(f"What answers at {address} is not Ollama.") from error
                 if not response.is_success:
@@ -213,9 +218,6 @@ def pull(address: str, model: str) -> Iterator[Pulled]:
                     )
                     raise LocalServerError(words, detail=str(event["error"]))
                 ended = event.get("status") == "success"
-                if digest := event.get("digest"):
-                    layers[digest] = (event.get("completed") or 0, event.get("total") or 0)
-                done, total = (sum(column) for column in zip(*layers.values(), strict=True)) if layers else (0, 0)
                 yield Pulled(event.get("status") or "", done, total)
     except httpx.HTTPError as error:
         raise _unreachable(address, error) from error

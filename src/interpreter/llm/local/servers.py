@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from interpreter.errors import LocalServerError
 from interpreter.llm import ollama
+from interpreter.llm.failures import MALFORMED
 from interpreter.llm.http import fetch_json, plain_client
 from interpreter.llm.model_profile import size_of
 from interpreter.llm.providers import Endpoint, resolve
@@ -107,7 +108,7 @@ def look(kind: Kind, environ: Mapping[str, str] = os.environ, timeout: float = _
             models = _LISTS.get(kind.name, _openai_models)(lambda path: _get(client, kind.address + path))
     except _Locked:
         return Server(kind, problem=f"{kind.title} wants its key: set {kind.key_variable or 'api_key'}.")
-    except (httpx.HTTPError, _NotThere):
+    except (httpx.HTTPError, _NotThere, *MALFORMED):
         return None
     problem = "" if models else f"{kind.title} is running and has no model yet."
     return Server(kind, tuple(models), problem)
@@ -270,7 +271,7 @@ class LocalServers:
         key = (endpoint.base_url, endpoint.model)
         if key not in self._windows:
             row = self._row(endpoint)
-            listed = [row.get(name) for name in _WINDOW_FIELDS] + [(row.get("meta") or {}).get("n_ctx")]
+            listed = [row.get(name) for name in _WINDOW_FIELDS] + [row["meta"].get("n_ctx")]
             window = next(filter(None, map(_number, listed)), None)
             if window is None:
                 props = _ask(endpoint, _root(endpoint) + "/props").get("default_generation_settings")
@@ -292,7 +293,7 @@ class LocalServers:
         if not _is_near(endpoint):
             return None
         row = self._row(endpoint)
-        count = _number((row.get("meta") or {}).get("n_params"))
+        count = _number(row["meta"].get("n_params"))
         return count / 1e9 if count else size_of(str(row.get("root") or ""))
 
     def _shown(self, endpoint: Endpoint) -> ollama.Shown | None:
@@ -317,7 +318,8 @@ class LocalServers:
         if key not in self._rows:
             rows = _ask(endpoint, endpoint.base_url + "/models").get("data")
             fitting = (row for row in rows or () if isinstance(row, dict) and row.get("id") == endpoint.model)
-            self._rows[key] = next(fitting, {}) if isinstance(rows, list) else {}
+            row = next(fitting, {}) if isinstance(rows, list) else {}
+            self._rows[key] = {**row, "meta": row["meta"] if isinstance(row.get("meta"), dict) else {}}
         return self._rows[key]
 
 
