@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -162,6 +163,32 @@ def test_a_flood_that_reads_no_replies_ends(frame: str) -> None:
     running.start()
     running.join(LIMIT)
     assert ran and "ended (it sent more than it reads)" in ran[0].text
+    session.terminate()
+
+
+def test_a_flood_of_calls_ends_soon_after_an_interrupt() -> None:
+    session = PythonRuntime("bare")
+    session.context.tools = Mock(answer=lambda call: {"value": call.number})
+    call = '{"event":"call","block":%d,"call":%d,"path":"x.y","how":"call"}\n'
+    code = f"""{FIND["python"]}import socket, threading
+number = computer._ask.__self__.number
+calls = "".join({call!r} % (number, n) for n in range(1000)).encode()
+lines = [socket.socket(fileno=os.dup(fd)) for fd in lines]
+def read():
+    while True: lines[0].recv(1 << 16)
+threading.Thread(target=read, daemon=True).start()
+while True:
+    try:
+        lines[0].sendall(calls)
+    except KeyboardInterrupt:
+        pass
+"""
+    stopper = threading.Timer(1.5, session.stop)
+    stopper.start()
+    began = time.monotonic()
+    ran = session.do(code)
+    assert ran.ended == "died" and time.monotonic() - began < LIMIT / 3
+    assert threading.active_count() < 100
     session.terminate()
 
 
