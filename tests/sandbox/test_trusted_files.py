@@ -142,7 +142,23 @@ def test_they_stay_as_long_as_another_sandbox_needs_them(contained: Any, workspa
     first.close()
     assert "Read-only" in second.do("shell", "echo x >.git/config").text and (workspace / ".git").is_dir()
     second.close()
-    assert [path.name for path in workspace.iterdir() if path.name == ".git"] == []
+    assert list(workspace.iterdir()) == []
+
+
+def test_an_empty_folder_of_the_users_stays(real: None, workspace: Path) -> None:
+    (workspace / ".vscode").mkdir()
+    Containment(Sandbox("workspace", str(workspace))).close()
+    assert [path.name for path in workspace.iterdir()] == [".vscode"]
+
+
+@pytest.mark.parametrize(
+    "text", [b"gitdir: a\0b", b"gitdir: ", b"gitdir: " + b"x" * 9000, b"\xff", b"gitdir: ..", b"gitdir: ."]
+)
+def test_a_git_file_with_nonsense_in_it_holds_nobody_up(inside: Inside, workspace: Path, text: bytes) -> None:
+    (workspace / "sub").mkdir()
+    (workspace / "sub" / ".git").write_bytes(text)
+    assert inside.do("shell", "echo $((6 * 7)); echo x >>sub/.git").text.splitlines()[0] == "42"
+    assert (workspace / "sub" / ".git").read_bytes() == text
 
 
 def test_what_a_killed_sandbox_left_is_removed_by_the_next(real: None, workspace: Path) -> None:

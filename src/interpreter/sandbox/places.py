@@ -196,18 +196,21 @@ class TrustedPaths:
     def _reserve(self) -> None:
         """Make what is missing of the reserved names. Other sandboxes see by a lock that it is still needed."""
         for name in RESERVED if CONFINED else ():
+            is_new = not self._folder.exists(name)
             try:
-                self._folder.mkdir(name)
-                is_ours = True
-            except FileExistsError:
-                is_ours = name == ".git" and self._folder.is_dir(name) and not self._folder.listdir(name)  # left behind
-            except OSError:
-                if os.access(self.root, os.W_OK):
-                    raise
-                continue  # code cannot make it either
-            with contextlib.suppress(OSError):  # a file, or a link
+                self._folder.mkdir(name, exist_ok=True)
                 fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=self._folder.fileno())
-                self._held[name] = (fd, is_ours)
+            except OSError:
+                if is_new and os.access(self.root, os.W_OK):
+                    raise
+                continue  # a file or a link, or code cannot make it either
+            left_behind = name == ".git" and not os.listdir(fd)
+            try:
+                lock(fd, exclusive=True)
+            except OSError:  # another sandbox has it, and has made it if it is empty
+                left_behind = not os.listdir(fd)
+            self._held[name] = (fd, is_new or left_behind)
+            with contextlib.suppress(OSError):
                 lock(fd, exclusive=False)
 
     def release(self) -> None:
@@ -290,9 +293,11 @@ class TrustedPaths:
             text = self._folder.read_bytes(file, 4096)
         except OSError:
             return ""
+        if not text.startswith(begin) or b"\0" in text:
+            return ""
         path = os.path.realpath(os.path.join(self.root, base, os.fsdecode(text.removeprefix(begin).strip())))
-        is_named = text.startswith(begin) and b"\0" not in text and Path(path).is_relative_to(self.root)
-        return os.path.relpath(path, self.root) if is_named and path != str(self.root) else ""
+        is_below = Path(path).is_relative_to(self.root) and path != str(self.root)
+        return os.path.relpath(path, self.root) if is_below else ""
 
     def open(self, name: str) -> int | None:
         """A descriptor for what is at a name now, reached without links; None for a link or nothing."""
