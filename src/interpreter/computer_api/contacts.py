@@ -122,17 +122,12 @@ def read_card(card: list[tuple[str, str, str]]) -> Card:
         if name in names:
             names[name] = " ".join(text.replace(";", " ").split() if name == "ORG" else text.split())
         elif name in values and (text := text.strip().removeprefix("tel:").removeprefix("mailto:")):
-            values[name].append((rank(parameters), text))
+            words = set(re.split(r"[;=,\"]+", parameters.upper()))
+            rank = 3 if words & {"FAX", "PAGER"} else 1 if words & {"CELL", "IPHONE", "MOBILE"} else 2
+            # Preferred ones come first, then mobiles; faxes come last.
+            values[name].append((0 if "PREF" in words else rank, text))
     phones, emails = ([text for _, text in sorted(values[kind], key=lambda pair: pair[0])] for kind in values)
     return Card(names["FN"] or names["N"] or names["ORG"], phones, emails)
-
-
-def rank(parameters: str) -> int:
-    """Preferred numbers come first, then mobiles; faxes come last."""
-    words = set(re.split(r"[;=,\"]+", parameters.upper()))
-    if "PREF" in words:
-        return 0
-    return 3 if words & {"FAX", "PAGER"} else 1 if words & {"CELL", "IPHONE", "MOBILE"} else 2
 
 
 def lines(text: str) -> Iterator[tuple[str, str, str]]:

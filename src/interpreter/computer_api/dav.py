@@ -227,9 +227,22 @@ class Server:
 
     def send(self, method: str, url: str, text: str, headers: dict[str, str], good: tuple[int, ...]) -> httpx.Response:
         """The answer to a request; an error unless its status is one of `good`."""
+        import httpx
+
         for _ in range(MAX_REDIRECTS):
             check_url(self.account, url)
-            answer = self._request(method, url, text, headers)
+            with reaching(f"The server {urlsplit(url).netloc}", self.account.timeout):
+                try:
+                    answer = self._client.request(method, url, content=text.encode("utf-8"), headers=headers)
+                except httpx.TimeoutException:
+                    raise TimeoutError from None
+                except httpx.HTTPError as error:
+                    cause: BaseException | None = error
+                    while cause is not None and not isinstance(cause, OSError):
+                        cause = cause.__cause__ or cause.__context__
+                    raise (cause or OSError(str(error))) from None
+            if len(answer.content) > MAX_BYTES:
+                raise ServerRefusedError(f"The server {urlsplit(url).netloc} sent more than {MAX_BYTES >> 20} MB.")
             if answer.is_redirect:
                 url = urljoin(url, answer.headers.get("location", ""))
                 continue
@@ -247,24 +260,6 @@ class Server:
                 case status:
                     raise ServerRefusedError(f"{where} refuses: {status} {answer.reason_phrase} for {path}.")
         raise ServerRefusedError(f"The server sends us round in a circle, at last to {url}.")
-
-    def _request(self, method: str, url: str, text: str, headers: dict[str, str]) -> httpx.Response:
-        import httpx
-
-        where = f"The server {urlsplit(url).netloc}"
-        with reaching(where, self.account.timeout):
-            try:
-                answer = self._client.request(method, url, content=text.encode("utf-8"), headers=headers)
-            except httpx.TimeoutException:
-                raise TimeoutError from None
-            except httpx.HTTPError as error:
-                cause: BaseException | None = error
-                while cause is not None and not isinstance(cause, OSError):
-                    cause = cause.__cause__ or cause.__context__
-                raise (cause or OSError(str(error))) from None
-        if len(answer.content) > MAX_BYTES:
-            raise ServerRefusedError(f"{where} sent more than {MAX_BYTES >> 20} MB.")
-        return answer
 
 
 class RemoteCollection:
