@@ -87,13 +87,29 @@ def test_a_folder_is_recognized_by_any_name(workspace: Path, outside: Path, tmp_
     assert not list(outside.iterdir())
 
 
+def test_a_link_of_the_users_into_the_workspace_is_followed_no_further(
+    workspace: Path, outside: Path, tmp_path: Path
+) -> None:
+    (outside / "key.png").write_bytes(b"secret")
+    (workspace / "results").symlink_to(outside)
+    (workspace / "pic.png").symlink_to(outside / "key.png")
+    (tmp_path / "results").symlink_to("work/results")
+    (tmp_path / "pic.png").symlink_to(workspace / "pic.png")
+    for path in (tmp_path / "pic.png", tmp_path / "results" / "key.png"):
+        assert picture(attached(str(path))) is None
+    with pytest.raises(ExportError):
+        result_of(exports.export(talked(workspace), "html", str(tmp_path / "results" / "page.html")))
+    assert [path.name for path in outside.iterdir()] == ["key.png"]
+
+
 def test_a_picture_that_became_a_link_is_not_read(workspace: Path, outside: Path) -> None:
     (outside / "key.png").write_bytes(b"secret")
     (workspace / "attached.png").symlink_to(outside / "key.png")
     (workspace / "folder").symlink_to(outside)
     assert picture(attached(str(workspace / "attached.png"))) is None
     assert picture(attached(str(workspace / "folder" / "key.png"))) is None
-    assert picture(attached(str(outside / "key.png"))) is not None
+    (outside / "link.png").symlink_to(outside / "key.png")
+    assert picture(attached(str(outside / "link.png"))) is not None
 
 
 def test_code_cannot_name_a_file_as_its_picture(workspace: Path, outside: Path) -> None:

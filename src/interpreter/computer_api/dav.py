@@ -22,7 +22,7 @@ from interpreter.computer_api.accounts import (
     reaching,
 )
 from interpreter.errors import ComputerError
-from interpreter.host.files import read_unlinked, unlinked
+from interpreter.host.files import confined, read_bytes
 
 if TYPE_CHECKING:
     import httpx
@@ -115,9 +115,10 @@ class LocalCollection:
         if self.path.is_file():
             _write(self.path, "")
         else:
-            folder, name = unlinked(Path(item.place))
+            place = Path(item.place)
+            folder, above = confined(place.parent)
             with folder:
-                folder.unlink(name)
+                folder.unlink(f"{above}/{place.name}")
 
     def _check_unchanged(self, item: Item) -> None:
         if _read(Path(item.place)) != item.text:
@@ -138,7 +139,7 @@ def local_collections(account: Account, kind: Kind) -> list[LocalCollection]:
 
 def _read(file: Path) -> str:
     try:
-        return read_unlinked(file).decode("utf-8-sig")
+        return read_bytes(file).decode("utf-8-sig")
     except (OSError, UnicodeError) as error:
         raise ComputerError(f"{file} cannot be read: {error}") from None
 
@@ -146,7 +147,7 @@ def _read(file: Path) -> str:
 def _write(file: Path, text: str) -> None:
     """Write the whole file or nothing, with the permissions that it had."""
     try:
-        folder, name = unlinked(file)
+        folder, name = confined(file)
         with folder:
             folder.write_bytes(name, text.encode("utf-8"), None if folder.exists(name) else 0o600)
     except OSError as error:

@@ -19,7 +19,7 @@ from interpreter.computer_api.files.work.docstrings import Definition, defined_i
 from interpreter.computer_api.tool import Tool
 from interpreter.config.homes import our_folder
 from interpreter.errors import ComputerError
-from interpreter.host.files import unlinked
+from interpreter.host.files import confined
 from interpreter.host.processes import is_exposed
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ class Skills(Tool):
         """Write the file; an existing one is replaced."""
         self._check_keeping(name, replace=True)
         file = Path(self.path, f"{name}.py")
-        folder, place = unlinked(file)
+        folder, place = confined(file)
         with folder:
             if "/" in place:
                 folder.mkdir(place.rpartition("/")[0], parents=True, exist_ok=True)

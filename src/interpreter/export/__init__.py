@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from interpreter.errors import ExportError
 from interpreter.host.files import confined
-from interpreter.host.processes import exposed_root
 from interpreter.llm.secrets import redacted
 from interpreter.messages import Message
 from interpreter.runtimes import BUILT_IN, Registry, resolve
@@ -133,8 +132,6 @@ def write(path: Path, text: str, force: bool = False, pictures: Mapping[str, byt
     """Write the document whole or not at all, and its pictures beside it; through no link that code can have made."""
     data = text.encode("utf-8", "replace")
     try:
-        if exposed_root(str(path)) is None:
-            path.parent.mkdir(parents=True, exist_ok=True)
         folder, name = confined(path)
         with Hold(), folder:
             if "/" in name:

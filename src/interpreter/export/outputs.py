@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from interpreter.host.files import confined
+from interpreter.host.files import read_bytes
 from interpreter.messages import Message
 
 IMAGE_FORMATS = {"base64": "image/png", "base64.png": "image/png", "base64.jpeg": "image/jpeg"}
@@ -92,9 +92,7 @@ def picture(message: Message) -> Picture | None:
     if form == "path":
         mime = mimetypes.guess_type(content)[0] or "image/png"
         try:
-            folder, name = confined(content)
-            with folder:
-                data = folder.read_bytes(name)
+            data = read_bytes(content)
         except OSError:
             return None
         return Picture(mime, data.decode("utf-8", "replace") if mime == SVG else base64.b64encode(data).decode())

@@ -15,12 +15,10 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from interpreter.host import processes
-from interpreter.host.processes import exposed_root
+from interpreter.host.processes import exposed_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
     from types import TracebackType
 
 CONFINED = os.open in os.supports_dir_fd
@@ -286,52 +284,32 @@ def beneath(root: str | os.PathLike[str], path: str | os.PathLike[str]) -> tuple
 
 
 def confined(path: str | os.PathLike[str]) -> tuple[Folder, str]:
-    """A folder and the name of a path in it: the folder that sandboxed code can write to, else the one that it is in.
+    """A folder and the name of a path in it, which need not exist.
 
-    Links above the folder are the user's own and followed, links below it are not.
+    If sandboxed code can write to a folder on the way, it is that folder: links before it are the user's own and
+    followed, links below it are not. Elsewhere all links are followed.
     """
-    full = os.path.abspath(path)
-    base = exposed_root(full) or os.path.dirname(full)
+    if place := exposed_place(os.fspath(path)):
+        return Folder(place[0]), place[1]
+    full = os.path.realpath(path)
+    base = os.path.dirname(full)
+    while not os.path.isdir(base):
+        base = os.path.dirname(base)
     return Folder(base), os.path.relpath(full, base).replace(os.sep, "/")
 
 
 def read_bytes(path: str | os.PathLike[str], limit: int = -1) -> bytes:
     """The content of a regular file that somebody names, without following a link that code could have made."""
-    folder, name = _named(path)
+    folder, name = confined(path)
     with folder:
         return folder.read_bytes(name, limit)
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
     """Replace a file that somebody names, without following a link that code could have made."""
-    folder, name = _named(path)
+    folder, name = confined(path)
     with folder:
         folder.write_bytes(name, data)
-
-
-def _named(path: str | os.PathLike[str]) -> tuple[Folder, str]:
-    # Where code cannot write, links are the user's own.
-    full = os.path.abspath(path)
-    return confined(full if exposed_root(full) else os.path.realpath(full))
-
-
-def unlinked(path: Path) -> tuple[Folder, str]:
-    """A folder and the name in it for a path that may lie where sandboxed code can write: no link there is followed.
-
-    Elsewhere, the user's own links in the way to it are.
-    """
-    exposed = [each for each in (path, *path.parents) if processes.is_exposed(str(each))]
-    base = exposed[-1] if exposed else next(each for each in path.parents if each.is_dir())
-    return Folder(base), path.relative_to(base).as_posix()
-
-
-def read_unlinked(path: Path) -> bytes:
-    """The content of a file; where sandboxed code can write, a link is not followed and raises OSError."""
-    if not processes.is_exposed(str(path)):
-        return path.read_bytes()
-    folder, name = unlinked(path)
-    with folder:
-        return folder.read_bytes(name)
 
 
 # -- resolving ---------------------------------------------------------------------------------------------------

@@ -208,11 +208,28 @@ def distrust(*folders: str | os.PathLike[str]) -> None:
     _writable_by_code.update(map(os.path.realpath, folders))
 
 
-def exposed_root(path: str) -> str | None:
-    """The folder above a path that sandboxed code can write to, if it is in one."""
-    parts = os.path.abspath(path).split(os.sep)
-    above = (os.sep.join(parts[:count]) or os.sep for count in range(1, len(parts)))
-    return next((folder for folder in above if os.path.realpath(folder) in _writable_by_code), None)
+def exposed_place(path: str) -> tuple[str, str] | None:
+    """The first folder on the way to a path that sandboxed code can write to, and the path from there.
+
+    The way is followed link by link: behind that folder a link may be the code's own, and is left alone.
+    """
+    *left, here = reversed(_parts(os.path.abspath(path)))
+    links = 0
+    while left:
+        if here in _writable_by_code:
+            return here, "/".join(reversed(left))
+        here = os.path.join(here, left.pop())
+        if os.path.islink(here) and links < 40:
+            links += 1
+            target = os.path.normpath(os.path.join(os.path.dirname(here), os.readlink(here)))
+            left += reversed(_parts(target))
+            here = left.pop()
+    return None
+
+
+def _parts(path: str) -> list[str]:
+    drive, rest = os.path.splitdrive(path)
+    return [drive + os.sep, *filter(None, rest.split(os.sep))]
 
 
 def is_exposed(path: str) -> bool:
