@@ -442,7 +442,7 @@ def test_minutes_of_fuzzing_find_no_other_error() -> None:
     code = FUZZ.format(tests=tests, file=os.path.abspath(__file__), seconds=200)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
-    assert int(done.stdout) > 3
+    assert int(done.stdout) >= 1, "rounds of 4,000 examples"
 
 
 MEMORY = """
