@@ -161,7 +161,7 @@ class Session:
 
     def answer(self, question_id: str, answer: Answer | str, text: str | None = None, by: str = "user") -> bool:
         """Answer a question, from any thread; False if it was answered before, or withdrawn."""
-        question = self.questions.find(question_id)
+        question = self.questions.find(question_id, closed=True)
         if question is None:
             raise UsageError(f"There is no open question {question_id}.")
         return question.settle(answer if isinstance(answer, Answer) else Answer(answer, text, by))

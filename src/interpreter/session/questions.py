@@ -119,10 +119,11 @@ class Questions:
         with self._lock:
             return list(self._open.values())
 
-    def find(self, question_id: str) -> Question | None:
-        """The question of that id, if it waits or waited not long ago."""
+    def find(self, question_id: str, closed: bool = False) -> Question | None:
+        """The question of that id, if it waits; with `closed` also if it waited not long ago."""
         with self._lock:
-            return next((each for each in [*self._open.values(), *self._closed] if each.id == question_id), None)
+            known = [*self._open.values(), *(self._closed if closed else ())]
+            return next((each for each in known if each.id == question_id), None)
 
     def can_be_answered(self, question: Question) -> bool:
         """Whether a front end has promised an answer from another thread."""
