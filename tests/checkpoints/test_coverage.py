@@ -167,7 +167,15 @@ def test_a_block_does_not_wait_until_the_workspace_is_read(bench: Bench, monkeyp
     assert bench.read("a") == "second"
 
 
-def test_a_file_is_stored_before_it_is_changed_however_large_it_is(limited: Bench) -> None:
+def test_what_undo_does_not_cover_is_known_before(bench: Bench) -> None:
+    bench.write(".venv/pyvenv.cfg", "")
+    bench.write("a", "")
+    bench.record.before(1)
+    assert bench.record.snapshot.covers("a") and bench.record.snapshot.covers("new/file")
+    assert not bench.record.snapshot.covers(".venv/lib/file")
+
+
+def test_a_large_file_is_stored_before_it_is_changed(limited: Bench) -> None:
     limited.write("big.bin", b"x" * 5_000)
     limited.record.before(1)
     limited.record.cover(["big.bin", "missing"])

@@ -192,7 +192,7 @@ class FileRecord:
             self.off = None
 
     def cover(self, paths: Iterable[str]) -> None:
-        """These files are about to be changed: store them first, however large they are."""
+        """These files are about to be changed: store them first, also large ones."""
         with self._lock, self._hold:
             self._ledger.write_seen(self.snapshot.cover(paths), own=True)
 

@@ -298,11 +298,11 @@ class Snapshot:
         return stored
 
     def cover(self, paths: Iterable[str]) -> dict[str, Item]:
-        """Store files that are about to be changed, however large they are; what is stored now."""
+        """Store files that are about to be changed, also large ones; what is stored now."""
         stored = {}
         for path in paths:
             item = self.items.get(path)
-            if item is None or item.kind != "file" or item.content is not None:
+            if item is None or item.content is not None or item.size > self._limits.total_bytes:
                 continue
             with suppress(OSError), self.folder.open(path, buffering=0) as file:
                 taken = self._store.take(file)
@@ -311,6 +311,13 @@ class Snapshot:
                 stored[path] = item_from(taken.key, taken.content)
                 self._set(path, stored[path])
         return stored
+
+    def covers(self, path: str) -> bool:
+        """Whether a change of this path would be undone, as far as that is known before."""
+        parts = path.split("/")
+        folders = ("/".join(parts[:count]) for count in range(1, len(parts)))
+        is_left_out = any(folder in self.tree.closed for folder in folders)
+        return not is_left_out and path not in self.not_covered and path not in self.waiting
 
     def too_large(self) -> str | None:
         """Why the workspace cannot be copied as a whole, if that is so."""

@@ -279,7 +279,7 @@ class Timeline:
         return self.files.record()
 
     def cover(self, paths: Iterable[str]) -> None:
-        """A block that was previewed is about to change these files: store them first, however large they are."""
+        """A block that was previewed is about to change these files: store them first, also large ones."""
         record, _ = self._open_record()
         if record is not None:
             record.cover(paths)
@@ -320,7 +320,7 @@ class Timeline:
         if too_large:
             return "it is too large for undo"
         name = os.path.relpath(os.path.realpath(path), record.snapshot.root)
-        return "undo does not cover it" if record.snapshot.not_covered.get(name) else None
+        return None if record.snapshot.covers(name) else "undo does not cover it"
 
     def _open_record(self) -> tuple[FileRecord | None, str]:
         """The file record, or why there is none; empty if it is switched off."""
