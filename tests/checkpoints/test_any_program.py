@@ -45,7 +45,7 @@ effects = st.one_of(
     st.tuples(st.just("git"), st.just("repo"), st.sampled_from(GIT_WORDS)),
 )
 programs = st.lists(st.lists(effects, min_size=1, max_size=8), min_size=1, max_size=5)
-watched = st.sampled_from([0, 5_000])  # whether the tree is watched, or scanned each time
+watched = st.sampled_from([0, 2_000])  # whether the tree is watched, or scanned each time
 walks = st.lists(st.integers(0, 5), min_size=1, max_size=4)
 
 

@@ -324,7 +324,8 @@ class Restoration:
         gone = {step.path for step in early}
         contents = [step for step in steps if step.want is not None and step.want.kind != "folder"]
         self._each((step for step in folders if step.now and step.now.kind != "folder"), self._remove)
-        self._each((step for step in folders if not (step.now and step.now.kind == "folder")), self._make_folder)
+        missing = (step for step in folders if not (step.now and step.now.kind == "folder"))
+        self._each(missing, lambda step: self._in_parent(step.path, lambda: self._folder.mkdir(step.path, 0o700)))
         self._each((step for step in contents if step.source is not None), self._rename)
         self._each(reversed(early), self._remove)
         self._each(reversed(replaced), self._remove)
@@ -372,9 +373,6 @@ class Restoration:
             raise _Left("it has just changed")
 
     # -- the steps -----------------------------------------------------------------------------------------------
-
-    def _make_folder(self, step: Step) -> None:
-        self._in_parent(step.path, lambda: self._folder.mkdir(step.path, 0o700))
 
     def _remove(self, step: Step) -> None:
         found = item_at(self._folder, step.path)

@@ -323,7 +323,7 @@ class Snapshot:
         """Why the workspace cannot be copied as a whole, if that is so."""
         if has_home(self.root):
             return "your home folder is in it."
-        keys = [key for folder in self.tree.folders.values() for key in folder.keys.values() if stat.S_ISREG(key[0])]
+        keys = [key for folder in self.tree.folders.values() for key in folder.values() if stat.S_ISREG(key[0])]
         size, most = sum(key[1] for key in keys), self._limits.total_bytes
         if size > most:
             return f"there are {size_in_words(size)} in {self.root}, more than {size_in_words(most)}."

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
-import time
 from collections import deque
 from collections.abc import Callable, Container
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Literal, NamedTuple
 
@@ -20,7 +18,7 @@ Key = tuple[int, int, int, int, int, int]
 """What `stat` says: mode, size, mtime and ctime in nanoseconds, inode, number of names."""
 key_of = attrgetter("st_mode", "st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_nlink")
 
-WATCH_FROM = 5_000
+WATCH_FROM = 2_000
 """With so many entries, a tree is watched; looking at fewer costs next to nothing."""
 _TICK = 20_000_000
 _COARSE_TICK = 2_100_000_000
@@ -102,18 +100,6 @@ def item_at(folder: Folder, path: str) -> Item | None:
 # -- a whole tree ------------------------------------------------------------------------------------------------
 
 
-@dataclass(slots=True)
-class Entries:
-    """What is in a folder."""
-
-    key: Key
-    fresh: bool
-    """It changed so recently that another change may not show in its times."""
-    keys: dict[str, Key]
-    names: list[bytes]
-    """Their names again, in a form that is quick to use; empty if they are out of date."""
-
-
 class Tree:
     """What `stat` says about everything under a root, as it was last seen. The root's own path is empty.
 
@@ -127,13 +113,14 @@ class Tree:
         self._opened, self._closes = opened, closes
         self.skip: frozenset[str] = frozenset()
         """Folders that are left out and not named."""
-        self.folders: dict[str, Entries] = {}
+        self.root: Key | None = None
+        self.folders: dict[str, dict[str, Key]] = {}
         self.closed: dict[str, str] = {}
         """Folders that are not read, and why."""
         self.count = 0
         self.changed: dict[str, Key | None] = {}
         """The paths that have changed, with what was there before, until the user of the tree clears it."""
-        self._device = self._inode = 0
+        self._device = 0
         self._watch: Watch | None = None
         self._unwatched: set[str] = set()
         self._uncertain = True  # whether everything has to be looked at
@@ -141,16 +128,27 @@ class Tree:
     def key(self, path: str) -> Key | None:
         """What `stat` said about a path."""
         if not path:
-            return self.folders[""].key if "" in self.folders else None
+            return self.root
         parent, _, name = path.rpartition("/")
-        folder = self.folders.get(parent)
-        return folder.keys.get(name) if folder else None
+        return self.folders.get(parent, {}).get(name)
 
     def refresh(self, limit: int) -> None:
         """Look again; of more entries than the limit, the folders deepest down are left out."""
         changes = self._watch.changes() if self._watch is not None else None
-        mode, inode = self._root()
-        if self._uncertain or changes is None or inode != self._inode:
+        root = self.root
+        try:
+            with self._opened("") as descriptor:
+                facts = os.fstat(descriptor)
+                self.root, self._device = key_of(facts), facts.st_dev
+        except PermissionError:
+            pass
+        except OSError:
+            self.root = None
+        if self.root != root:
+            self.changed.setdefault("", root)
+        is_same = root is not None and self.root is not None and root[4] == self.root[4]
+        uncertain, self._uncertain = self._uncertain, True  # until this has ended well
+        if uncertain or changes is None or not is_same:  # no watch reports that the root was replaced
             pending = deque(["", *self.folders, *self.closed])
         else:
             pending = deque(self._unwatched)
@@ -161,9 +159,6 @@ class Tree:
             for path, names in changes.items():
                 self._check(path, names, pending)
             self._check_names(pending)
-            if mode != self.folders[""].key[0]:
-                pending.append("")
-        self._uncertain, self._inode = True, inode  # until this has ended well
         done = set()
         while pending:
             path = pending.popleft()
@@ -184,15 +179,6 @@ class Tree:
         """Forget a folder, and do not name it."""
         self.skip |= {path}
         self._drop(path)
-
-    def _root(self) -> tuple[int, int]:
-        """The mode and the inode of the root; it may have been replaced, and then no watch reports anything."""
-        try:
-            with self._opened("") as descriptor:
-                facts = os.fstat(descriptor)
-                return facts.st_mode, facts.st_ino
-        except OSError:
-            return 0, 0
 
     def drain(self) -> None:
         """Many files are being read: take the events of that from the kernel, which holds only so many."""
@@ -220,7 +206,7 @@ class Tree:
         keys = [key for key in map(self.key, self.changed) if key is not None and stat.S_ISREG(key[0]) and key[5] > 1]
         inodes = {key[4] for key in keys}
         for path, folder in list(self.folders.items()) if inodes else ():
-            names = {name for name, key in folder.keys.items() if key[4] in inodes}
+            names = {name for name, key in folder.items() if key[4] in inodes}
             if names:
                 self._check(path, names, pending)
 
@@ -232,49 +218,46 @@ class Tree:
                 self._close(path, "there are too many files")
                 return
             with self._opened(path) as descriptor:
-                facts = os.fstat(descriptor)
-                self._device = self._device if path else facts.st_dev
-                if facts.st_dev != self._device:
+                if os.fstat(descriptor).st_dev != self._device:
                     self._close(path, "another file system")
                     return
                 if self._watch is not None and self._watch.add(path, descriptor):
                     self._unwatched.discard(path)
                 else:
                     self._unwatched.add(path)
-                found = _read_folder(descriptor, key_of(facts), folder)
+                found = {}
+                with os.scandir(descriptor) as listing:
+                    for entry in listing:
+                        try:
+                            found[entry.name] = key_of(entry.stat(follow_symlinks=False))
+                        except OSError:  # it has just gone
+                            continue
         except PermissionError:
             self.closed[path] = "may not be read"  # it is assumed to hold what it held
             return
         except OSError:
             self._drop(path)  # it has just gone
             return
-        if path and (why := self._closes(path, found.keys)):
+        if path and (why := self._closes(path, found)):
             self._close(path, why)
             return
         self.closed.pop(path, None)
-        if found is folder:
-            return
-        if not path and (folder is None or folder.key != found.key):
-            self.changed.setdefault("", folder.key if folder else None)
-        if folder is None:
-            folder = self.folders[path] = Entries(found.key, found.fresh, {}, [])
-        old, new = folder.keys, found.keys
-        for name in [name for name in old.keys() | new.keys() if old.get(name) != new.get(name)]:
-            self._set(path, folder, name, new.get(name), pending)
-        folder.key, folder.fresh, folder.keys, folder.names = found.key, found.fresh, found.keys, found.names
+        folder = self.folders.setdefault(path, {})
+        if folder != found:
+            for name in [name for name in folder.keys() | found.keys() if folder.get(name) != found.get(name)]:
+                self._set(path, folder, name, found.get(name), pending)
 
-    def _set(self, path: str, folder: Entries, name: str, key: Key | None, pending: deque[str]) -> None:
+    def _set(self, path: str, folder: dict[str, Key], name: str, key: Key | None, pending: deque[str]) -> None:
         """A name in a folder is this now."""
-        old = folder.keys.get(name)
+        old = folder.get(name)
         if old == key:
             return
         inside = f"{path}/{name}" if path else name
         self.changed.setdefault(inside, old)
-        folder.names = []
         if key is None:
-            del folder.keys[name]
+            del folder[name]
         else:
-            folder.keys[name] = key
+            folder[name] = key
         self.count += (old is None) - (key is None)
         is_folder = key is not None and stat.S_ISDIR(key[0])
         if old is not None and stat.S_ISDIR(old[0]) and not (key is not None and is_folder and key[4] == old[4]):
@@ -299,14 +282,12 @@ class Tree:
             folder = self.folders.pop(path, None)
             if folder is None:
                 continue
-            self.count -= len(folder.keys)
-            for name, key in folder.keys.items():
+            self.count -= len(folder)
+            for name, key in folder.items():
                 inside = f"{path}/{name}" if path else name
                 self.changed.setdefault(inside, key)
                 if stat.S_ISDIR(key[0]):
                     pending.append(inside)
-            if not path:
-                self.changed.setdefault("", folder.key)
 
 
 def is_fresh(key: Key, now: int) -> bool:
@@ -325,28 +306,3 @@ def installed(path: str, names: Container[str]) -> str | None:
     if "pyvenv.cfg" in names:
         return "a virtual environment"
     return "installed packages" if path.rpartition("/")[2] == "node_modules" else None
-
-
-def _read_folder(descriptor: int, key: Key, earlier: Entries | None) -> Entries:
-    fresh = is_fresh(key, time.time_ns())
-    if earlier is not None and earlier.key == key and not earlier.fresh:
-        # The names are the same, so only the entries themselves have to be checked.
-        lstat = os.lstat
-        names = earlier.names or list(map(os.fsencode, earlier.keys))
-        try:
-            keys = [key_of(lstat(name, dir_fd=descriptor)) for name in names]
-        except OSError:  # something has just gone
-            pass
-        else:
-            earlier.names = names
-            if keys == list(earlier.keys.values()):
-                return earlier
-            return Entries(key, fresh, dict(zip(earlier.keys, keys, strict=True)), names)
-    found = {}
-    with os.scandir(descriptor) as listing:
-        for entry in listing:
-            try:
-                found[entry.name] = key_of(entry.stat(follow_symlinks=False))
-            except OSError:  # it has just gone
-                continue
-    return Entries(key, fresh, found, list(map(os.fsencode, found)))

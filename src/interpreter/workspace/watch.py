@@ -10,7 +10,6 @@ import os
 import struct
 import sys
 from contextlib import suppress
-from functools import cache
 from typing import Any
 
 _HEAD = struct.Struct("iIII")  # watch, what happened, cookie, length of the name
@@ -133,17 +132,10 @@ def can_watch(device: int) -> bool:
     return False
 
 
-@cache
-def _library() -> Any:
-    import ctypes
-
-    return ctypes.CDLL(None, use_errno=True)
-
-
 def _call(name: str, *arguments: Any) -> int:
     import ctypes
 
-    result: int = getattr(_library(), name)(*arguments)
+    result: int = getattr(ctypes.CDLL(None, use_errno=True), name)(*arguments)
     if result < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
     return result
