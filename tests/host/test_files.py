@@ -169,3 +169,12 @@ def test_openat2_is_used_where_the_kernel_has_it(folder: Folder) -> None:
     assert opened >= 0 or -opened in (errno.ENOSYS, errno.EPERM)
     if opened >= 0:
         os.close(opened)
+
+
+@pytest.mark.parametrize("use", [Folder.listdir, Folder.stat, lambda folder: folder.read_bytes("file")])
+def test_a_closed_folder_is_not_used_by_its_path(tmp_path: Path, use: Callable[[Folder], object]) -> None:
+    (tmp_path / "file").write_text("text")
+    folder = Folder(tmp_path)
+    folder.close()
+    with pytest.raises(OSError, match="closed"):
+        use(folder)

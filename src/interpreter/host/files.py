@@ -152,7 +152,7 @@ class Folder:
     @contextmanager
     def opened(self, name: str = "") -> Iterator[Any]:
         """A folder below this one, open as long as the block runs: a descriptor, or its path where there are none."""
-        if self._fd is None:
+        if not CONFINED:
             yield self._checked(name)
             return
         descriptor = _resolve(self.fileno(), name, _FOLDER) if name else os.open(".", _FOLDER, dir_fd=self.fileno())

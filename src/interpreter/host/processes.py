@@ -175,7 +175,12 @@ def _kill_group(process: Popen[bytes]) -> None:
 
 def python(*arguments: str, packages: bool = False) -> list[str]:
     """A command line for our own Python, which imports nothing from outside its library, or also our `packages`."""
-    return [sys.executable, *(("-E", "-P") if packages else ("-I", "-S")), *arguments]
+    if not packages:
+        return [sys.executable, "-I", "-S", *arguments]
+    import site
+
+    is_for_user = __file__.startswith(site.getuserbase() + os.sep)  # otherwise code may have put packages there
+    return [sys.executable, "-E", "-P", *(() if is_for_user else ("-s",)), *arguments]
 
 
 def which(program: str) -> str | None:
