@@ -167,6 +167,17 @@ def test_a_block_does_not_wait_until_the_workspace_is_read(bench: Bench, monkeyp
     assert bench.read("a") == "second"
 
 
+def test_a_folder_with_too_many_files_is_named(limited: Bench) -> None:
+    for number in range(201):  # ten times as many as are copied
+        limited.write(f"many/{number}", "")
+    limited.write("a", "first")
+    assert limited.record.before(1).sentences == ["not covered: many/ (there are too many files)"]
+    limited.write("a", "second")
+    limited.record.after(1)
+    limited.record.undo()
+    assert limited.read("a") == "first"
+
+
 def test_what_undo_does_not_cover_is_known_before(bench: Bench) -> None:
     bench.write(".venv/pyvenv.cfg", "")
     bench.write("a", "")

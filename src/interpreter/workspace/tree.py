@@ -122,6 +122,7 @@ class Tree:
         """The paths that have changed, with what was there before, until the user of the tree clears it."""
         self._device = 0
         self._watch: Watch | None = None
+        self._may_watch = True
         self._unwatched: set[str] = set()
         self._uncertain = True  # whether everything has to be looked at
 
@@ -165,15 +166,15 @@ class Tree:
             if path not in done:
                 done.add(path)
                 self._read(path, pending, limit)
-                if self._watch is not None and len(done) % 1000 == 0:
-                    self._watch.read()
+                if len(done) % 1000 == 0:
+                    self.drain()
+            if self._may_watch and self.count >= WATCH_FROM:
+                self._may_watch = False
+                with suppress(OSError):
+                    self._watch = Watch() if can_watch(self._device) else None
+                    pending.extendleft(done)  # what changed before its folder was watched would be missed
+                    done = set()
         self._uncertain = False
-        if self._watch is None and self.count >= WATCH_FROM and can_watch(self._device):
-            with suppress(OSError):
-                self._watch = Watch()
-            if self._watch is not None:
-                self._uncertain = True  # what changed before its folder was watched would be missed
-                self.refresh(limit)
 
     def leave_out(self, path: str) -> None:
         """Forget a folder, and do not name it."""
@@ -225,9 +226,12 @@ class Tree:
                     self._unwatched.discard(path)
                 else:
                     self._unwatched.add(path)
-                found = {}
+                found: dict[str, Key] = {}
                 with os.scandir(descriptor) as listing:
                     for entry in listing:
+                        if len(found) >= limit:
+                            self._close(path, "there are too many files")
+                            return
                         try:
                             found[entry.name] = key_of(entry.stat(follow_symlinks=False))
                         except OSError:  # it has just gone
