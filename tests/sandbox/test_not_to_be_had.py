@@ -173,6 +173,7 @@ def test_the_line_into_a_container_carries_descriptors(tmp_path: Path, filtered:
     argv = [
         sys.executable,
         ENTER,
+        "0",
         "CORE=0",
         "-",
         calls,

@@ -213,6 +213,22 @@ def test_too_many_repositories_are_refused(contained: Any, workspace: Path, monk
         contained().do("shell", "true")
 
 
+def test_a_mount_that_was_diverted_is_noticed(contained: Any, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if code in another session moved `sub` away just when bubblewrap mounts, which makes a new folder then."""
+    repository(workspace / "sub")
+    opened = TrustedPaths.open
+
+    def diverted(self: TrustedPaths, name: str) -> int | None:
+        fd = opened(self, name)
+        if name == "sub/.git":
+            (workspace / "sub").rename(workspace / "kept")
+        return fd
+
+    monkeypatch.setattr(TrustedPaths, "open", diverted)
+    ran = contained().do("shell", "echo x >>kept/.git/config && echo WROTE")
+    assert "WROTE" not in ran.text and "folders of the workspace were moved" in ran.text
+
+
 @pytest.mark.full
 def test_folders_that_are_swapped_while_sessions_start_bring_nothing_in(
     contained: Any, workspace: Path, home: Path

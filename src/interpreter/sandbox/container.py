@@ -113,7 +113,7 @@ def wrapped(
         # The engine's own filter allows Unix sockets. In a virtual machine, as on macOS, none of the host's are there.
         filters = seccomp_filter(sandbox.unix_sockets) if sys.platform == "linux" else None
         calls = (filters or b"").hex() or "-"
-        argv = [python, str(ENTER), sandbox.limits.as_argument(), connection, calls, supervisor, line, *worker]
+        argv = [python, str(ENTER), "0", sandbox.limits.as_argument(), connection, calls, supervisor, line, *worker]
     # In a file that only we can read. In the engine's own environment, a variable that code has exported could name a
     # library or a configuration for the engine.
     given = [f"{name}={value}" for name, value in start.env.items() if name not in HOSTS_OWN]

@@ -220,10 +220,6 @@ class Containment:
 
     def _in_bubblewrap(self, start: Start, folder: Path | None, stack: contextlib.ExitStack) -> Start:
         argv, fds = start.argv, list(start.fds)
-        if folder is not None:
-            line = stack.enter_context(self.proxy.expect())
-            fds.append(line.fileno())
-            argv = [argv[0], str(ENTER), self.sandbox.limits.as_argument(), f"{line.fileno()}:{PORT}", "-", *argv[1:]]
         seen = self.places(programs_in(start.argv))
         own = {self.outputs: "--ro-bind"} | ({folder: "--bind"} if folder else {})
         protected: dict[Path, int] = {}
@@ -234,6 +230,15 @@ class Containment:
                     stack.callback(os.close, fd)
                     protected[trusted.root / name] = fd
         fds += protected.values()
+        if folder is not None:
+            line = stack.enter_context(self.proxy.expect())
+            fds.append(line.fileno())
+            outermost = [path for path in protected if not is_inside(path, protected.keys() - {path})]
+            checked = sum(
+                any(is_inside(path, [root]) and os.access(root, os.W_OK) for root in self.trusted) for path in outermost
+            )
+            limits, network = self.sandbox.limits.as_argument(), f"{line.fileno()}:{PORT}"
+            argv = [argv[0], str(ENTER), str(checked), limits, network, "-", *argv[1:]]
         make_mount_points(self.scratch, seen, own)
         options = bubblewrap.arguments(seen, self.scratch, own, protected)
         options += bubblewrap.environment(start.env, self._visible(start.cwd, seen))

@@ -1,6 +1,8 @@
 """The first process of a sandbox: sets its limits, hands the proxy a socket, then is the supervisor of the session.
 
-    python enter.py LIMITS PROXY FILTER SUPERVISOR ARGUMENTS...
+    python enter.py PROTECTED LIMITS PROXY FILTER SUPERVISOR ARGUMENTS...
+
+PROTECTED is how many files and folders must be mounted read-only over themselves.
 
 LIMITS is `name=value,...` with the names of the resource module; PROXY is the number of a socket that wants a
 listening one for the port, as `FD:PORT`, or `-`; with `connect=PATH` for that number, or for one of the arguments, it
@@ -70,6 +72,22 @@ def connected(argument: str) -> str:
     return str(line.detach())
 
 
+def check_mounts(expected: int) -> None:
+    """Protected files are mounted over themselves: code elsewhere that moved a folder meanwhile cannot divert that."""
+    mounts = {}
+    with open("/proc/self/mountinfo", "rb") as file:
+        for line in file:
+            number, parent, _, root, point, options = line.split(b" ")[:6]
+            mounts[number] = (parent, root.rstrip(b"/"), point.rstrip(b"/"), b"ro" in options.split(b","))
+    found = 0
+    for parent, root, point, is_read_only in mounts.values():
+        _, above, place, is_closed = mounts.get(parent, (b"", b"", b"", True))
+        is_over_itself = root == above + point[len(place) :] and not point.startswith((b"/proc/", b"/dev/"))
+        found += is_read_only and not is_closed and is_over_itself and point != place
+    if found < expected:
+        sys.exit("The sandbox cannot be made: folders of the workspace were moved at the same time. Try again.")
+
+
 def filter_calls(program: bytes) -> None:
     """Have the kernel run this filter at each system call, of this process and all that it starts."""
     import ctypes
@@ -82,8 +100,10 @@ def filter_calls(program: bytes) -> None:
 
 
 def main() -> None:
+    protected, limits, proxy, calls, supervisor, *arguments = sys.argv[1:]
+    if protected != "0":
+        check_mounts(int(protected))
     os.dup2(1, 2)  # what follows has nothing to say there
-    limits, proxy, calls, supervisor, *arguments = sys.argv[1:]
     be_first_to_go()
     if proxy != "-":
         lend_port(proxy)

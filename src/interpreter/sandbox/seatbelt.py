@@ -67,7 +67,7 @@ def wrapped(
     """The start behind a profile; the proxy listens on this machine, since there are no networks apart."""
     argv = start.argv
     if folder is not None:
-        argv = [argv[0], str(ENTER), limits.as_argument(), "-", "-", *argv[1:]]
+        argv = [argv[0], str(ENTER), "0", limits.as_argument(), "-", "-", *argv[1:]]
     rules = profile(places, [*([folder] if folder else []), scratch], port, repositories)
     address = f"http://127.0.0.1:{port}"
     env = {
