@@ -29,6 +29,7 @@ _BEFORE_REGEX = frozenset("return typeof case in of delete void throw new instan
 _CLIENTS = frozenset("http https axios got superagent ky".split())
 _KEYWORDS = _BEFORE_REGEX | frozenset("if while for switch catch function super async with import require".split())
 _DECLARING = frozenset("const let var function class async static get set".split())
+_FUNCTIONS = ("function", "async", "(", "class")  # in brackets, it is called at once
 _LONGEST = 100_000
 _LONGEST_ARGUMENT = 100
 
@@ -155,7 +156,11 @@ class _Walk:
                 self._name(at, token, before, after[0])
             elif token.text in ("(", "?.") and before.text == "]" and (token.text == "(" or after[0].text == "("):
                 self._unknown(token, "a call of something that is looked up when it runs")
-            elif token.text == "(" and before.text == ")" and not self._is_function(at - 1):
+            elif (
+                token.text == "("
+                and before.text == ")"
+                and self.tokens[self.pairs.get(at - 1, -2) + 1].text not in _FUNCTIONS
+            ):
                 self._unknown(token, "a call of what a call gives")
             elif token.text == "[" and before.text in self.modules | {"process", "require", "module"}:
                 self._unknown(token, f"{before.text}[]: a way around names")
@@ -207,10 +212,6 @@ class _Walk:
         is_first = at > 0 and self.tokens[at - 1].text in ("{", ",")
         return is_first and self.tokens[at + 1].text in (",", "}") and self.tokens[end + 1].text in ("=", "from")
 
-    def _is_function(self, close: int) -> bool:
-        """Is what the closing bracket ends a function, which is called at once?"""
-        return self.tokens[self.pairs.get(close, -2) + 1].text in ("function", "async", "(", "class")
-
     def _defines(self, at: int) -> bool:
         """Is this `name(parameters) {` on one line, as a class or an object has it?"""
         brace = self.tokens[self._close(at + 1) + 1]
@@ -256,8 +257,15 @@ class _Walk:
                 case "shell":
                     self._options(arguments, doing)
                     analyze_embedded("shell", value, doing.line, self.notes)
+                case "start" if HOLE in value or name == "fork":
+                    doing.unknown("a program that is chosen when it runs")
                 case "start":
-                    self._start(name, arguments, doing)
+                    self._options(arguments, doing)
+                    given = arguments[1] if len(arguments) > 1 else []
+                    is_list = all(token.kind in _TEXTS or token.text in "[,]" for token in given)
+                    more = [token.text for token in given if token.kind in _TEXTS] if is_list else [HOLE]
+                    words = [value, *more]
+                    analyze_command(Call(words, doing.line, " ".join(words).replace(HOLE, "*")), self.notes)
                 case "sql":
                     if HOLE in value or not value or sql_changes(value):
                         doing.note("database", "a database", known=False, how="server")
@@ -266,17 +274,6 @@ class _Walk:
                 case _:
                     doing.unknown(f"{name}: code that is made when it runs")
         doing.dropped = not doing.effects
-
-    def _start(self, name: str, arguments: list[list[Token]], doing: Doing) -> None:
-        words = [_value(arguments[0]) if arguments else HOLE]
-        if HOLE in words[0] or name == "fork":
-            return doing.unknown("a program that is chosen when it runs")
-        if len(arguments) > 1:
-            given = arguments[1]
-            is_list = given[0].text == "[" and all(token.kind in _TEXTS or token.text in "[,]" for token in given)
-            words += [token.text for token in given if token.kind in _TEXTS] if is_list else [HOLE]
-        self._options(arguments, doing)
-        return analyze_command(Call(words, doing.line, " ".join(words).replace(HOLE, "*")), self.notes)
 
     def _options(self, arguments: list[list[Token]], doing: Doing) -> None:
         if any(token.text in ("shell", "env", "...") for argument in arguments[1:] for token in argument):

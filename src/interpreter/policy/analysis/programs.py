@@ -300,9 +300,8 @@ def wrapper(call: Call, doing: Doing, notes: Notes) -> None:
         nested(text, call, notes)
     if name == "env" and not words:
         doing.note("secret", "the environment")
-    if words and not doing.effects[1:]:
-        doing.dropped = True
     if words:
+        doing.dropped = all(effect.kind == "program" for effect in doing.effects)
         _inner(words, call, notes)
 
 
@@ -653,7 +652,6 @@ _GIT_LISTS = {
     "worktree": "list",
     "notes": "list show",
 }
-_GIT_LOSES = {"checkout", "restore", "reset", "clean", "rm", "switch"}
 
 
 @handler
@@ -672,36 +670,27 @@ def git(call: Call, doing: Doing, notes: Notes) -> None:
     if arguments.has("-O", "--open-files-in-pager", "-x", "--edit", "-e") and verb not in ("clean", "add"):
         doing.unknown("git may start programs")
     only_lists = rest[0] in _GIT_LISTS.get(verb, "").split() if rest else verb in ("branch", "tag", "remote")
+    own_files = f"{folder}/.git".removeprefix("./")
     if verb in _GIT_REMOTE:
-        _git_remote(verb, arguments.operands, folder, doing)
+        operands = arguments.operands
+        address = next((word for word in operands if re.search(r"://|^[\w.-]+@[\w.-]+:", word)), "")
+        doing.network(address, _GIT_REMOTE[verb])
+        if verb == "clone":
+            named = address.rstrip("/").rsplit("/", 1)[-1].removesuffix(".git")
+            doing.write(operands[1] if len(operands) > 1 else named)
+        elif verb in ("pull", "submodule"):
+            doing.write(folder)
+        elif verb != "ls-remote":
+            doing.write(own_files, how="git")
     elif verb in _GIT_WRITES and not only_lists:
-        doing.write(f"{folder}/.git".removeprefix("./"), how="git")
-        if verb in _GIT_LOSES:
-            _git_loses(verb, rest, folder, doing)
+        doing.write(own_files, how="git")
+        paths = [word for word in rest if not word.startswith("-")]
+        if verb in ("clean", "rm"):
+            doing.delete(*(paths or [folder] * (verb == "clean")), tree=True)
+        elif verb in ("checkout", "restore", "switch") or (verb == "reset" and {"--hard", "--merge"} & set(rest)):
+            doing.write(folder)
     elif verb not in _GIT_READS and verb not in _GIT_WRITES:
         doing.program(f"git {verb}", known=False)
-
-
-def _git_remote(verb: str, operands: list[str], folder: str, doing: Doing) -> None:
-    address = next((word for word in operands if re.search(r"://|^[\w.-]+@[\w.-]+:", word)), "")
-    doing.network(address, _GIT_REMOTE[verb])
-    if verb == "clone":
-        target = operands[1] if len(operands) > 1 else address.rstrip("/").rsplit("/", 1)[-1].removesuffix(".git")
-        doing.write(target)
-    elif verb in ("pull", "submodule"):
-        doing.write(folder)
-    elif verb != "ls-remote":
-        doing.write(f"{folder}/.git".removeprefix("./"), how="git")
-
-
-def _git_loses(verb: str, rest: list[str], folder: str, doing: Doing) -> None:
-    paths = [word for word in rest if not word.startswith("-")]
-    if verb == "clean":
-        doing.delete(*(paths or [folder]), tree=True)
-    elif verb == "rm":
-        doing.delete(*paths, tree=True)
-    elif verb != "reset" or "--hard" in rest or "--merge" in rest:
-        doing.write(folder)
 
 
 # -- the network and databases ------------------------------------------------------------------------------------

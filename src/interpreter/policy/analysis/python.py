@@ -308,7 +308,7 @@ class _Look:
             func.attr in ("rename", "replace")
             and len(node.args) == 1
             and not node.keywords
-            and _may_be_path(node.args[0])
+            and not isinstance(node.args[0], ast.Dict | ast.Lambda | ast.DictComp)
         ):
             return (Does("delete", -1, "self"), Does("write", 0))
         if func.attr == "connect" and node.args and isinstance(node.args[0], ast.Tuple):
@@ -425,10 +425,6 @@ def _asked(node: ast.AST) -> list[ast.expr]:
         case ast.Compare(comparators=values) | ast.Dict(values=values):
             return values
     return []
-
-
-def _may_be_path(node: ast.expr) -> bool:
-    return not isinstance(node, ast.Dict | ast.Lambda | ast.DictComp)
 
 
 def _spelled(node: ast.AST) -> str:

@@ -225,8 +225,10 @@ class Values:
                     self._import(alias.asname or root, alias.name if alias.asname else root)
             case ast.ImportFrom(module=module, names=names, level=level):
                 self.stars |= {module or "" for alias in names if alias.name == "*"}
+                owner = "." * level + (module or "")
                 for alias in names:
-                    self._import(alias.asname or alias.name, _imported("." * level + (module or ""), alias.name))
+                    full = alias.name if owner in _BUILTIN else f"{_SAME_MODULE.get(owner, owner)}.{alias.name}"
+                    self._import(alias.asname or alias.name, full)
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 self.defined.add(name)
             case ast.arg(arg=name):
@@ -270,10 +272,6 @@ class Values:
         else:
             self.iterated.pop(name, None)
         self.assigned.setdefault(name, []).append(None)
-
-
-def _imported(module: str, name: str) -> str:
-    return name if module in _BUILTIN else f"{_SAME_MODULE.get(module, module)}.{name}"
 
 
 def joined(*parts: str) -> str:

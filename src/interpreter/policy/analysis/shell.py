@@ -257,9 +257,8 @@ class Shell:
 
     def walk(self, root: Node) -> None:
         if root.has_error:
-            self.notes.not_known(
-                "shell", "shell code that cannot be parsed", self.line + _first_error(root), "unparsed"
-            )
+            errors = (int(node.start_point[0]) for node in _all(root) if node.is_error or node.is_missing)
+            self.notes.not_known("shell", "shell code that cannot be parsed", self.line + next(errors, 0), "unparsed")
         self._prepare(root)
         left: list[Node | Callable[[], None]] = [root]
         while left:
@@ -438,7 +437,3 @@ def _all(root: Node) -> Iterator[Node]:
         node = left.pop()
         yield node
         left += reversed(node.children)
-
-
-def _first_error(root: Node) -> int:
-    return next((int(node.start_point[0]) for node in _all(root) if node.is_error or node.is_missing), 0)
