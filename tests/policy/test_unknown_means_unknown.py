@@ -25,6 +25,10 @@ TRICKS = {
         "!echo {__import__('os').remove('x')}",
         "%config A.b = __import__('os').remove('x')",
         "list(map(getattr, [1], ['x']))",
+        "type(open('a').buffer.raw)('x', 'w')",
+        "(x for x in []).gi_frame.f_builtins['open']('x', 'w')",
+        "f = p.unlink\nf()",
+        "df.to_string('x')",
     ],
     "shell": [
         "rg --pre ./x a", "man -P ./x ls", "LESSOPEN='|./x' less a", "export LESSOPEN='|./x'; less a",

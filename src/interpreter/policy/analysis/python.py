@@ -332,11 +332,18 @@ class _Look:
             is_object = "()" in name or not is_known_module(name.partition(".")[0] or "?")
             if not is_harmless(name) and func.attr not in self.values.defined and not (is_plain and is_object):
                 self._step(node, name or _spelled(func)).unknown(f"what {_spelled(func) or func.attr}() does")
+        elif isinstance(func, ast.Call) and not (
+            isinstance(func.func, ast.Name) and func.func.id in self.values.defined
+        ):
+            maker = self.values.name(func.func)
+            if maker == "type" or not is_harmless(maker):
+                self._step(node, maker).unknown("a call of what a call gives")
 
     def _private(self, node: ast.Attribute) -> None:
         """`x.__globals__`: a way to anything; the code's own objects may have private parts."""
         own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
-        if node.attr.startswith("_") and node.attr not in _PRIVATE and not own:
+        is_private = node.attr.startswith("_") or node.attr.endswith(("_frame", "_globals", "_builtins", "_locals"))
+        if is_private and node.attr not in _PRIVATE and not own:
             self._step(node, node.attr).unknown(f"{node.attr}: a way around names")
 
     def _mention(self, node: ast.Name | ast.Attribute) -> None:
@@ -355,6 +362,8 @@ class _Look:
             return
         if effects and (isinstance(node, ast.Attribute) or is_named or not self.values.bound(node.id)):
             apply(effects, Called(name, None, self.values, self._step(node, name), self.notes, in_loop=False))
+        elif not name and isinstance(node, ast.Attribute) and node.attr in python_methods() and node.attr != "output":
+            self._step(node, node.attr).unknown(f"the method {node.attr} is handed on")
         elif is_module(name) and (is_named or name in listed("python.txt", "@guarded")):
             self._step(node, name).unknown(f"the module {name} is handed on")
         elif is_named and "()" not in name and is_known_module(name.partition(".")[0] or "?") and not is_harmless(name):
