@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,11 @@ from export.told import drawn
 from interpreter import OpenInterpreter
 from interpreter.app import exports, result_of
 from interpreter.errors import ExportError
+from interpreter.export import write
 from interpreter.export.outputs import picture
-from interpreter.export.script.verify import Verification
+from interpreter.export.script.verify import Verification, copy_files
 from interpreter.host import processes
+from interpreter.host.files import Folder
 from interpreter.messages import Message
 
 
@@ -153,3 +157,40 @@ os.symlink({str(target)!r}, {name!r})
     except OSError:
         pass  # its folder is gone
     assert [path.name for path in outside.iterdir()] == ["mine"] and (outside / "mine").read_text() == "mine"
+
+
+@pytest.mark.full
+def test_a_swapper_does_not_get_a_file_outside(workspace: Path, outside: Path) -> None:
+    """Code exchanges the folder and a link, again and again, while the host writes to it and copies from it."""
+    (outside / "key").write_text("secret")
+    (workspace / "sub").mkdir()
+    (workspace / "sub" / "key").write_text("open")
+    (workspace / "link").symlink_to(outside)
+    stop = threading.Event()
+
+    def swap() -> None:
+        while not stop.is_set():
+            for old, new in (("sub", "spare"), ("link", "sub"), ("sub", "link"), ("spare", "sub")):
+                with suppress(OSError):  # the host makes a folder that is missing
+                    os.rename(workspace / old, workspace / new)
+
+    thread = threading.Thread(target=swap)
+    thread.start()
+    written = copied = 0
+    try:
+        for number in range(60):
+            with suppress(ExportError):
+                write(workspace / "sub" / "a.md", "text", force=True, pictures={"a.png": b"x"})
+                written += 1
+            target = workspace.parent / f"copy-{number}"
+            target.mkdir()
+            with Folder(workspace) as source, Folder(target) as copy, suppress(OSError):
+                copy_files(source, copy)
+            found = [path.read_text() for path in target.rglob("key")]
+            assert "secret" not in found
+            copied += bool(found)
+    finally:
+        stop.set()
+        thread.join()
+    assert [path.name for path in outside.iterdir()] == ["key"]
+    assert written and copied
