@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +11,7 @@ from interpreter.policy import Policy
 from interpreter.policy.analysis import Effects, analyze, reversibility
 from interpreter.policy.policy_file import read_file
 from policy.corpus import Measured, Snippet, effects, is_harmful, snippets
+from policy.corpus.measure import make_world, measure
 from policy.seeing import WORKSPACE
 from policy.table import HERE
 
@@ -77,3 +79,15 @@ def test_ordinary_code_is_no_riddle(capsys: pytest.CaptureFixture[str]) -> None:
 def test_no_rule_of_the_documentation_lets_a_trick_pass(snippet: Snippet) -> None:
     if is_harmful(effects()[snippet.key]):
         assert Policy(WORKSPACE, RULES).judge(snippet.language, snippet.code).decision != "allow", snippet.code
+
+
+@pytest.mark.full
+@pytest.mark.needs("bwrap", "strace", "node", "git", "sqlite3", "rg")
+@pytest.mark.timeout(600)
+def test_a_sample_does_the_same_when_it_is_measured_again(tmp_path: Path) -> None:
+    sample = [snippet for snippet in snippets() if not snippet.label][::25]
+    (tmp_path / "world").mkdir()
+    (tmp_path / "cache").mkdir()
+    make_world(tmp_path / "world")
+    again = {each: is_harmful(measure(each, tmp_path / "world", tmp_path / "cache")) for each in sample}
+    assert {each: is_harmful(effects()[each.key]) for each in sample} == again

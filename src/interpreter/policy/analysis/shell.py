@@ -361,7 +361,10 @@ class Shell:
         if name is not None and TELLING.fullmatch(self.words.text(name)):
             self.notes.not_known("shell", f"{self.words.text(name)} is changed in a loop", self._line(node))
         if name is not None and self.settled.get(self.words.text(name)):
-            self.variables[self.words.text(name)] = words[0] if len(words) == 1 else _common(words)
+            # Of several plain names, it may be any.
+            plain = all(re.fullmatch(r"[\w.*?-]+", word) and not word.startswith(("-", "..")) for word in words)
+            many = "*" if words and plain else HOLE
+            self.variables[self.words.text(name)] = words[0] if len(words) == 1 else many
 
     def _function(self, node: Node) -> None:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
@@ -423,12 +426,6 @@ class Shell:
 
     def _line(self, node: Node) -> int:
         return self.line + int(node.start_point[0])
-
-
-def _common(words: list[str]) -> str:
-    """A pattern for any of several plain names."""
-    plain = all(re.fullmatch(r"[\w.*?-]+", word) and not word.startswith(("-", "..")) for word in words)
-    return "*" if words and plain else HOLE
 
 
 def _all(root: Node) -> Iterator[Node]:
