@@ -168,7 +168,7 @@ def test_a_block_does_not_wait_until_the_workspace_is_read(bench: Bench, monkeyp
 
 
 def test_a_folder_with_too_many_files_is_named(limited: Bench) -> None:
-    for number in range(201):  # ten times as many as are copied
+    for number in range(101):  # more than five times as many as are copied
         limited.write(f"many/{number}", "")
     limited.write("a", "first")
     assert limited.record.before(1).sentences == ["not covered: many/ (there are too many files)"]

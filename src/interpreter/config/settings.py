@@ -191,7 +191,7 @@ class InterpreterSettings(SettingsGroup):
         RUNNING, default=512 * 1024 * 1024, minimum=0,
     )
     undo_max_files: int = setting(
-        "Undo copies this many files of the workspace at most. Entries beyond ten times as many are not seen.",
+        "Undo copies this many files of the workspace at most. Entries beyond five times as many are not seen.",
         RUNNING, default=50_000, minimum=0,
     )
     system_message: str = setting(

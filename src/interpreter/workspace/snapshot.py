@@ -60,7 +60,7 @@ class Limits:
     @property
     def scanned(self) -> int:
         """So many entries are looked at. One that is not copied can still be renamed back, or removed if it is new."""
-        return 10 * self.files
+        return 5 * self.files
 
 
 class NotCovered(NamedTuple):
