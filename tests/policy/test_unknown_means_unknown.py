@@ -36,7 +36,7 @@ TRICKS = {
         "dc -e '!touch x'", "sqlite3 a.db \"select writefile('x', 'y')\"", "uniq a OUT", "strace -o OUT ls", "less '+!x' a",
         "PAGER=./x git log", "GIT_EXTERNAL_DIFF=./x git diff", "BASH_ENV=./x bash -c ls", "PYTHONSTARTUP=x python3 -c 1",
         "env ANYTHING=x ls", "command export PATH=.", "declare -n r=PATH; r=.", "cd /etc && ls", "cd /etc; rg x",
-        "awk '{print > $1}' a", "sed 's,a,b,w x' a", "sed '1e x' a", "find . -frobnicate", "python3 -m timeit 'open(\"x\", \"w\")'",
+        "awk '{print > $1}' a", "sed 's,a,b,w x' a", "sed '1e x' a", "find . -frobnicate", '[ -v "a[$x]" ]', "[[ a[$x] -eq 1 ]]", "python3 -m timeit 'open(\"x\", \"w\")'",
     ],
     "javascript": [
         "const {execSync:e}=require('child_process'); e('rm x')",

@@ -426,7 +426,7 @@ def _inner(words: list[str], call: Call, notes: Notes) -> None:
 # -- builtins of the shell ----------------------------------------------------------------------------------------
 
 # Where the shell expects a variable or a number, it runs the command in such an index, quoted or not.
-_INDEX = re.compile(r"\w\[[^\]]{0,200}(\$\(|`)")
+_INDEX = re.compile(r"\w\[[^\]]{0,200}(\$\(|`|\0)")
 _CHANGES_COMMANDS = {"hash": "-p", "enable": "-f -n", "bind": "-x", "fc": "-s -e", "jobs": "-x"}
 
 

@@ -292,7 +292,8 @@ class Shell:
                 analyze_command(call, self.notes)
             case "unset_command" | "test_command":
                 doing = self.notes.step("shell", self.words.beginning(node), self._line(node), self._plain(node))
-                if runs_an_index(self.words.text(node)):
+                text = self.words.text(node)
+                if runs_an_index(text) or re.search(r"(?<![\w{#!])\w+\[[^\]]*\$", text):
                     doing.unknown("a command in an index")
 
     def _after(self, node: Node) -> Callable[[], None] | None:
