@@ -13,6 +13,7 @@ import contextlib
 import os
 import queue
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from types import FrameType, TracebackType
@@ -22,6 +23,7 @@ T = TypeVar("T")
 
 SIGINT = _signal.SIGINT
 _NOTHING: Any = object()
+_GRACE = 0.05  # seconds in which a handler has run, unless the main thread blocks
 
 # Only the main thread writes these three, except for `_targeted`, which `interrupt_user_code` sets.
 _active: SigintHandler | None = None  # the handler that is installed
@@ -33,6 +35,8 @@ _closing: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
 _abandoned: deque[Iterator[Any]] = deque()  # iterators that were garbage-collected before their end
 _starting = threading.Lock()  # held to start the helpers: two that close would do so at the same time
 _helpers: tuple[int, threading.Thread | None] = 0, None  # the process they run in, and the thread that closes iterators
+_listening = 0  # the process in which a helper learns of signals from the kernel
+_runs = 0  # how often a SIGINT handler has run in Python
 
 
 def in_main_thread() -> bool:
@@ -56,7 +60,8 @@ class SigintHandler:
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         """Called by Python. Nothing in here may take a lock or start a thread."""
-        global _targeted
+        global _runs, _targeted
+        _runs += 1
         if _targeted:
             _targeted = False
             if _in_user_code:
@@ -66,6 +71,10 @@ class SigintHandler:
 
     def on_sigint(self, in_user_code: bool) -> None:
         """The user pressed Ctrl-C."""
+        raise NotImplementedError
+
+    def cancel_blocked(self) -> None:
+        """Called in a helper thread if SIGINT came but `handle` cannot run, because the main thread blocks."""
         raise NotImplementedError
 
     @contextlib.contextmanager
@@ -190,6 +199,10 @@ class Guarded(SigintHandler, Generator[T, None, None]):
         self.interrupted = True
         _requests.put(self._cancel)
 
+    def cancel_blocked(self) -> None:
+        if not _in_user_code:
+            self._cancel()
+
     def _cancel(self) -> None:
         with self._ending:
             if not self._over:
@@ -230,6 +243,8 @@ def call_soon(function: Callable[[], None]) -> None:
 def _start_helpers() -> None:
     """Start two threads that wait for work: one cancels, one closes iterators. They do not survive a fork."""
     global _helpers
+    if _listening != os.getpid() and in_main_thread():
+        _listen()
     if _helpers[0] == os.getpid():
         return
     with _starting:
@@ -242,9 +257,40 @@ def _start_helpers() -> None:
         atexit.register(wait_for_abandoned)
 
 
+def _listen() -> None:
+    """Let the kernel wake a helper when a signal comes.
+
+    Python runs its handlers between two instructions. A signal that comes just before a blocking system call is
+    therefore not handled until that call returns, which may be never: then the helper cancels the work.
+    """
+    global _listening
+    _listening = os.getpid()
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    others = _signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
+    if others != -1:  # an event loop uses it
+        _signal.set_wakeup_fd(others)
+        os.close(writing)
+    threading.Thread(target=_cancel_what_blocks, args=[reading], name="signals", daemon=True).start()
+
+
+def _cancel_what_blocks(signals: int) -> None:
+    known = _runs
+    with open(signals, "rb", buffering=0) as arriving:
+        while numbers := arriving.read(64):
+            if SIGINT not in numbers:
+                continue
+            time.sleep(_GRACE)
+            if _runs == known and (handler := _active) is not None:
+                handler.cancel_blocked()
+            known = _runs
+
+
 def _forked() -> None:
     global _starting
     _starting = threading.Lock()  # another thread of the parent may have held it
+    if _listening and in_main_thread():
+        _signal.set_wakeup_fd(-1)  # signals of this process are not for the parent
 
 
 os.register_at_fork(after_in_child=_forked)
@@ -350,4 +396,6 @@ class Hold:
             _signal.signal(SIGINT, self._note)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
+        global _runs
+        _runs += 1
         self._pressed, self._frame = True, frame

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import gc
 import signal
+import socket
 import sys
 import threading
 import time
@@ -52,6 +53,28 @@ def test_the_remaining_items_come_before_one_keyboard_interrupt() -> None:
         found.extend(items)
     assert found == [0, 1, 2, 3, 4, 5]
     assert list(items) == []
+
+
+def test_ctrl_c_ends_a_system_call_that_it_came_too_early_to_interrupt() -> None:
+    ours, theirs = socket.socketpair()
+
+    def press_elsewhere() -> None:
+        # Python runs the handler in the main thread, which this signal does not wake: as if it had come just before.
+        time.sleep(0.1)
+        signal.pthread_kill(threading.get_ident(), signal.SIGINT)
+
+    def items() -> Iterator[bytes]:
+        yield b"begun"
+        yield ours.recv(1)
+
+    with ours, theirs:
+        work = guarded(items(), lambda: ours.shutdown(socket.SHUT_RDWR))
+        assert next(work) == b"begun"
+        pressing = threading.Thread(target=press_elsewhere)
+        pressing.start()
+        with pytest.raises(KeyboardInterrupt):
+            assert list(work) == [b""]
+        pressing.join()
 
 
 def test_ctrl_c_in_the_consumers_code_raises_there() -> None:
