@@ -185,3 +185,48 @@ def test_nothing_heavy_is_imported_until_a_program_is_started() -> None:
         "import sys, interpreter.host.processes as p; print({'subprocess', 'shutil', 'tempfile'} & sys.modules.keys())"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "set()\n"
+
+
+# -- imports -----------------------------------------------------------------------------------------------------------
+
+IMPORTING = """
+import os, sys
+from interpreter.host import processes
+from interpreter.host.files import Folder
+
+processes.distrust(sys.argv[1])
+{arrange}
+ours = {{"__name__": "interpreter.some.module"}}
+for code in ("import uuid", "import not_installed_anywhere"):
+    try:
+        exec(code, ours)
+    except ModuleNotFoundError as error:
+        print(error)
+print(ours["uuid"].__file__)
+import helper
+print(helper.__file__)
+"""
+
+
+@pytest.mark.parametrize(
+    "arrange", ["sys.path.insert(0, sys.argv[1])", "os.chdir(sys.argv[1]); sys.path.insert(0, '')"]
+)
+def test_we_import_nothing_from_the_workspace_but_the_user_does(exposed: Path, arrange: str) -> None:
+    for name in ("uuid", "not_installed_anywhere"):
+        (exposed / f"{name}.py").write_text("raise SystemExit('planted')\n")
+    (exposed / "helper.py").write_text("")
+    script = exposed / "script.py"
+    script.write_text(IMPORTING.format(arrange=arrange))
+    done = subprocess.run([sys.executable, str(script), str(exposed)], capture_output=True, text=True)
+    assert "planted" not in done.stderr
+    missing, ours, theirs = done.stdout.splitlines()
+    assert missing == "No module named 'not_installed_anywhere' outside of the workspace"
+    assert not ours.startswith(str(exposed))
+    assert theirs == str(exposed / "helper.py")
+
+
+def test_a_workspace_inside_our_installation_is_exposed(exposed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "prefix", str(exposed.parent))  # such as /usr/local
+    assert processes.is_exposed(str(exposed / "bin"))
+    monkeypatch.setattr(sys, "prefix", str(exposed / "venv"))
+    assert not processes.is_exposed(str(exposed / "venv" / "bin"))

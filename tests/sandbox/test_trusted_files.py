@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.errors import SandboxUnavailableError
+from interpreter.runtimes.launch import Start
+from interpreter.sandbox import container
 from interpreter.sandbox.containment import Containment
 from interpreter.sandbox.places import RESERVED, TrustedPaths
 from interpreter.sandbox.sandbox import Sandbox
@@ -263,3 +266,30 @@ def test_folders_that_are_swapped_while_sessions_start_bring_nothing_in(
         swapper.join()
     assert not any("the secret" in text for text in seen)
     assert [path.name for path in home.rglob("*") if "private" in str(path)] == ["private", ".git", "config"]
+
+
+def test_our_own_installation_cannot_be_moved_or_replaced(
+    contained: Any, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If it is deep in the workspace, code could rename a folder above it and put another one there."""
+    for prefix, name in (("prefix", "tools/a/venv"), ("base_prefix", "tools/b/python")):
+        (workspace / name).mkdir(parents=True)
+        monkeypatch.setattr(sys, prefix, str(workspace / name))
+    inside = contained()
+    for name in ("tools", "tools/a", "tools/b"):
+        assert "busy" in inside.do("shell", f"mv {name} moved").text
+    for name in ("tools/a/venv", "tools/b/python"):
+        assert "Read-only" in inside.do("shell", f"touch {name}/x").text
+    assert inside.do("shell", "touch tools/a/x tools/x && mv tools/a/x tools/b && echo fine").text == "fine\n"
+
+
+def test_our_own_installation_is_read_only_in_a_container(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[Path] = []
+    (workspace / "venv").mkdir()
+    monkeypatch.setattr(sys, "prefix", str(workspace / "venv"))
+    monkeypatch.setattr(container, "available", lambda: "podman")
+    monkeypatch.setattr(container, "wrapped", lambda *arguments: given.extend(arguments[4]) or arguments[5])
+    containment = Containment(Sandbox("container:image", str(workspace)))
+    with containment.wrap(Start(["python"], {})):
+        assert workspace / "venv" in given
+    containment.close()

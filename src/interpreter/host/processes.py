@@ -15,10 +15,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.machinery import PathFinder
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
     from subprocess import Popen
+    from types import FrameType, ModuleType
 
     Stream = int | IO[bytes] | None
 
@@ -209,8 +212,40 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def distrust(*folders: str | os.PathLike[str]) -> None:
-    """Note folders that sandboxed code can write to: nothing in them is run."""
+    """Note folders that sandboxed code can write to: nothing in them is run or imported."""
     _writable_by_code.update(map(os.path.realpath, folders))
+    if _Imports not in sys.meta_path:
+        sys.meta_path.insert(next((at for at, each in enumerate(sys.meta_path) if each is PathFinder), 0), _Imports)
+
+
+class _Imports:
+    """Imports our modules, and those that ours import, from outside the folders that sandboxed code can write to.
+
+    With `python -m interpreter`, or a script in the workspace, Python looks in the workspace first. The user's own
+    modules are still found there.
+    """
+
+    @staticmethod
+    def find_spec(name: str, path: Sequence[str] | None = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        exposed = [] if path is not None else [folder for folder in sys.path if is_exposed(folder or os.curdir)]
+        if not exposed or _is_for_user(sys._getframe(1)):
+            return None
+        found = PathFinder.find_spec(name, [folder for folder in sys.path if folder not in exposed], target)
+        if found is None:
+            raise ModuleNotFoundError(f"No module named {name!r} outside of the workspace", name=name)
+        return found
+
+
+def _is_for_user(frame: FrameType | None) -> bool:
+    """Whether an import is the user's own, judging by what is nearer on the stack: code of theirs, or ours."""
+    while frame is not None:
+        name, file = str(frame.f_globals.get("__name__")), frame.f_code.co_filename
+        if name.partition(".")[0] == "interpreter":
+            return False
+        if name == "__main__" or (os.path.isabs(file) and is_exposed(file)):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def exposed_place(path: str) -> tuple[str, str] | None:
@@ -239,9 +274,13 @@ def _parts(path: str) -> list[str]:
 
 def is_exposed(path: str) -> bool:
     """Whether sandboxed code can write there. Our own installation is protected, even inside such a folder."""
-    ours = os.path.realpath(sys.prefix)
-    places = [place for place in (os.path.abspath(path), os.path.realpath(path)) if not _is_inside(place, ours)]
-    return any(_is_inside(place, folder) for place in places for folder in _writable_by_code)
+    ours = [place for place in map(os.path.realpath, (sys.prefix, sys.base_prefix)) if _is_writable(place)]
+    places = [os.path.abspath(path), os.path.realpath(path)]
+    return any(_is_writable(place) and not any(_is_inside(place, each) for each in ours) for place in places)
+
+
+def _is_writable(path: str) -> bool:
+    return any(_is_inside(path, folder) for folder in _writable_by_code)
 
 
 def _is_inside(path: str, folder: str) -> bool:

@@ -48,10 +48,13 @@ def command(doors: list[str], arguments_fd: int, argv: list[str]) -> list[str]:
     return ["/bin/sh", "-c", SHELL, "sh", str(len(doors)), *doors, *bwrap]
 
 
-def arguments(places: Places, scratch: Path, own: dict[Path, str], protected: dict[Path, int]) -> list[str]:
+def arguments(
+    places: Places, scratch: Path, own: dict[Path, str], pinned: dict[Path, int], protected: dict[Path, int]
+) -> list[str]:
     """Everything that makes the sandbox; `own` are folders of ours that the session needs, and how they are bound.
 
-    What is protected was opened before: between a look and a mount, code could put a link in its place.
+    What is protected was opened before: between a look and a mount, code could put a link in its place. Folders that
+    are pinned are mounted over themselves, so that code cannot rename them.
     """
     mounts = [*NAMESPACES, *PROCESSES, "--ro-bind", "/", "/", *system(), *emptied(places, scratch)]
     for path in places.readable:
@@ -59,6 +62,8 @@ def arguments(places: Places, scratch: Path, own: dict[Path, str], protected: di
             mounts += ["--ro-bind", str(path), str(path)]
     for path in sorted(places.writable, key=lambda path: len(path.parts)):  # the outermost first
         mounts += ["--dev-bind" if path.is_relative_to("/dev") else "--bind", str(path), str(path)]
+    for path, fd in pinned.items():
+        mounts += ["--bind-fd", str(fd), str(path)]
     for path, fd in protected.items():
         mounts += ["--ro-bind-fd", str(fd), str(path)]
     for path in places.masked:

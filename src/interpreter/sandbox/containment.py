@@ -153,6 +153,7 @@ class Containment:
             return self._in_bubblewrap(start, folder, stack)
         protected = [each.root / name for each in self._watch_trusted() for name in each.protected()]
         if self.sandbox.image:
+            protected += self.places([]).protected
             return container.wrapped(
                 self.sandbox, self.proxy, self.scratch, self.outputs, protected, start, folder, stack
             )
@@ -223,13 +224,16 @@ class Containment:
         seen = self.places(programs_in(start.argv))
         own = {self.outputs: "--ro-bind"} | ({folder: "--bind"} if folder else {})
         protected: dict[Path, int] = {}
+        pinned: dict[Path, int] = {}
         for trusted in self._watch_trusted():
-            ours = [str(path.relative_to(trusted.root)) for path in seen.protected if is_inside(path, [trusted.root])]
-            for name in (*trusted.protected(), *ours):
-                if (fd := trusted.open(name)) is not None:
-                    stack.callback(os.close, fd)
-                    protected[trusted.root / name] = fd
-        fds += protected.values()
+            ours = [path.relative_to(trusted.root) for path in seen.protected if is_inside(path, [trusted.root])]
+            above = sorted(str(folder) for path in ours for folder in list(path.parents)[:-1])
+            for names, kept in ((above, pinned), ([*trusted.protected(), *map(str, ours)], protected)):
+                for name in names:
+                    if (fd := trusted.open(name)) is not None:
+                        stack.callback(os.close, fd)
+                        kept[trusted.root / name] = fd
+        fds += [*pinned.values(), *protected.values()]
         if folder is not None:
             line = stack.enter_context(self.proxy.expect())
             fds.append(line.fileno())
@@ -240,7 +244,7 @@ class Containment:
             limits, network = self.sandbox.limits.as_argument(), f"{line.fileno()}:{PORT}"
             argv = [argv[0], str(ENTER), str(checked), limits, network, "-", *argv[1:]]
         make_mount_points(self.scratch, seen, own)
-        options = bubblewrap.arguments(seen, self.scratch, own, protected)
+        options = bubblewrap.arguments(seen, self.scratch, own, pinned, protected)
         options += bubblewrap.environment(start.env, self._visible(start.cwd, seen))
         if (filters := bubblewrap.seccomp_filter(self.sandbox.unix_sockets)) is not None:
             fds.append(stack.enter_context(readable(filters)))

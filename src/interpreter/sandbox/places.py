@@ -97,7 +97,11 @@ def places(sandbox: Sandbox, programs: Iterable[str], state: Iterable[Path]) -> 
     readable = [*needed, *([] if sandbox.writes_workspace else [workspace])]
     seen = [*readable, *writable]
     masked = [path for path in private(state) if is_inside(path, seen) or not is_inside(path, hidden)]
-    own = [place for place in (Path(sys.prefix), PACKAGE) if is_inside(place, writable)]
+    own = [
+        place
+        for place in (*map(resolved, map(Path, (sys.prefix, sys.base_prefix))), PACKAGE)
+        if is_inside(place, writable)
+    ]
     wanted = {*more.readable, *more.writable}
     return Places(
         home,
