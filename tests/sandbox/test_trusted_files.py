@@ -15,7 +15,7 @@ import pytest
 from interpreter import OpenInterpreter
 from interpreter.errors import SandboxUnavailableError
 from interpreter.runtimes.launch import Start
-from interpreter.sandbox import container
+from interpreter.sandbox import container, places
 from interpreter.sandbox.containment import Containment
 from interpreter.sandbox.places import RESERVED, TrustedPaths
 from interpreter.sandbox.sandbox import Sandbox
@@ -293,3 +293,20 @@ def test_our_own_installation_is_read_only_in_a_container(workspace: Path, monke
     with containment.wrap(Start(["python"], {})):
         assert workspace / "venv" in given
     containment.close()
+
+
+def test_many_folders_hide_no_trusted_file(
+    contained: Any, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(places, "MOST_FOLDERS", 50)
+    repository(workspace / "z/y/x/known")
+    inside = contained()
+    ran = inside.do("shell", "mkdir d{1..60} && mkdir -p z/y/x/new/.git")
+    assert ran.text.count("aren't noticed") == 1
+    assert "aren't noticed" not in inside.do("shell", "true").text
+    assert "Read-only" in inside.do("python", "open('z/y/x/known/.git/config', 'a')").text
+
+
+def test_many_new_files_are_counted(inside: Inside) -> None:
+    ran = inside.do("shell", "for n in {1..8}; do mkdir -p d$n/.git; done")
+    assert "d5/.git and 3 more." in ran.text

@@ -20,7 +20,16 @@ from interpreter.host import processes
 from interpreter.runtimes.block import outputs_folder
 from interpreter.runtimes.launch import Start
 from interpreter.sandbox import bubblewrap, container, seatbelt
-from interpreter.sandbox.places import APART, Places, TrustedPaths, is_inside, make_mount_points, places, programs_in
+from interpreter.sandbox.places import (
+    APART,
+    MOST_FOLDERS,
+    Places,
+    TrustedPaths,
+    is_inside,
+    make_mount_points,
+    places,
+    programs_in,
+)
 from interpreter.sandbox.proxy import Proxy, Verdict, is_listed
 from interpreter.sandbox.requests import (
     EndedBlock,
@@ -41,6 +50,11 @@ MOST_NEW = 5  # of which a block's output tells
 NEW_TRUSTED = (
     "New in the workspace: {names}. Git, editors or other programs run what such files say. "
     "Look through them before you use that folder outside the sandbox."
+)
+
+TOO_MANY_FOLDERS = (
+    f"{{root}} has more than {MOST_FOLDERS:,} folders now. In the rest, new files such as .git aren't noticed. "
+    "Look for them before you use those folders outside the sandbox."
 )
 
 
@@ -165,9 +179,7 @@ class Containment:
             code, done.get("exit_code"), list(done.get("errors") or ()), done.get("said") or "", done.get("cwd") or ""
         )
         verdicts = self.last_verdicts = self.proxy.take_verdicts()
-        new = ", ".join([name for each in self.trusted.values() for name in each.new()][:MOST_NEW])
-        new = "".join(letter if letter.isprintable() else "?" for letter in new)  # code has chosen the names
-        told = [NEW_TRUSTED.format(names=new)] if new else []
+        told = self._new_trusted()
         if not (
             block.errors or block.exit_code or says_why(block.said) or any(not verdict.allowed for verdict in verdicts)
         ):
@@ -176,6 +188,15 @@ class Containment:
         found = blocked(self.sandbox, seen, block, verdicts)
         told += [str(replace(each, remedy=None) if self._obstacle(seen, each.remedy) else each) for each in found]
         return told
+
+    def _new_trusted(self) -> list[str]:
+        """Which trusted files are new, and whether some may be that were not found."""
+        before = {each for each in self.trusted.values() if each.is_complete}
+        names = [name for each in self.trusted.values() for name in each.new()]
+        new = ", ".join(names[:MOST_NEW]) + (f" and {len(names) - MOST_NEW} more" if len(names) > MOST_NEW else "")
+        new = "".join(letter if letter.isprintable() else "?" for letter in new)  # code has chosen the names
+        told = [NEW_TRUSTED.format(names=new)] if new else []
+        return told + [TOO_MANY_FOLDERS.format(root=each.root) for each in before if not each.is_complete]
 
     # -- requests for more -----------------------------------------------------------------------------------------
 

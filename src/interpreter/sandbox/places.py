@@ -193,6 +193,7 @@ class TrustedPaths:
         self._folder = Folder(root)
         self._listed: dict[str, tuple[int, dict[str, int], list[str]]] = {}  # of each folder: time, files, folders
         self._held: dict[str, tuple[int, bool]] = {}  # reserved names: a descriptor, and whether to remove the folder
+        self.is_complete = True  # whether the last look was at all folders
         self._reserve()
         self._known = set(self.find().items())
         self._next = 0.0  # when to look for new ones
@@ -251,6 +252,7 @@ class TrustedPaths:
             if known[2]:
                 names += known[2][: MOST_FOLDERS - len(names)]
         self._listed = listed
+        self.is_complete = len(names) < MOST_FOLDERS
         return found
 
     def _list(self, folder: str) -> tuple[dict[str, int], list[str]]:
@@ -273,12 +275,13 @@ class TrustedPaths:
         found = set(self.find().items())
         self._next = began + 10 * (time.monotonic() - began)
         added = sorted(name for name, _ in found - self._known)
-        self._known = found
+        self._known = found if self.is_complete else self._known | found
         return added
 
     def protected(self) -> list[str]:
         """What has to be read-only: repositories, also those that `.git` files name, and then other trusted files."""
-        found = self.find()
+        found = {**self.find(), **dict(self._known)}  # code can add folders until what was found is not found any more
+        found = {name: inode for name, inode in found.items() if self._folder.exists(name)}
         repositories = [name for name in found if name.endswith(".git")]
         for name in list(repositories):
             folder = self._named_in(name, b"gitdir:", name.rpartition("/")[0])
