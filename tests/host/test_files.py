@@ -48,13 +48,15 @@ def test_folders_and_links(folder: Folder, root: Path) -> None:
     folder.symlink("nowhere", "x/link")
     assert folder.readlink("x/link") == "nowhere"
     folder.link("a/b/file", "x/second")
-    folder.rename("x/second", "x/y/third")
+    folder.replace("x/second", "x/y/third")
     folder.utime("x/y/third", (1, 2))
     assert folder.stat("x/y/third").st_mtime_ns == 2
     folder.unlink("x/link")
     folder.unlink("x/link", missing_ok=True)
     folder.rmdir("x/y/z")
-    folder.remove_tree("x")
+    folder.unlink("x/y/third")
+    folder.rmdir("x/y")
+    folder.rmdir("x")
     assert not folder.exists("x") and folder.is_dir("a") and folder.is_dir()
     assert folder.listdir() == ["a"]
 
@@ -66,13 +68,12 @@ OPERATIONS: dict[str, Callable[[Folder, str], object]] = {
     "chmod": lambda folder, name: folder.chmod(name, 0o777),
     "utime": lambda folder, name: folder.utime(name, (0, 0)),
     "unlink": lambda folder, name: folder.unlink(name),
-    "rename": lambda folder, name: folder.rename("a/b/file", name),
-    "rename away": lambda folder, name: folder.rename(name, "stolen"),
+    "rename": lambda folder, name: folder.replace("a/b/file", name),
+    "rename away": lambda folder, name: folder.replace(name, "stolen"),
     "link": lambda folder, name: folder.link(name, "stolen"),
     "symlink": lambda folder, name: folder.symlink("x", name),
     "mkdir": lambda folder, name: folder.mkdir(name, parents=True, exist_ok=True),
     "list": lambda folder, name: folder.listdir(name),
-    "remove": lambda folder, name: folder.remove_tree(name),
 }
 
 

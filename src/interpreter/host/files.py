@@ -189,9 +189,6 @@ class Folder:
         """Give the file at `source` a second name."""
         self._both(os.link, source, name, follow_symlinks=False)
 
-    def rename(self, source: str, name: str) -> None:
-        self._both(os.rename, source, name)
-
     def replace(self, source: str, name: str) -> None:
         self._both(os.replace, source, name)
 
@@ -206,13 +203,6 @@ class Folder:
     def rmdir(self, name: str) -> None:
         with self._at(name) as (last, place):
             os.rmdir(last, dir_fd=place)
-
-    def remove_tree(self, name: str, ignore_errors: bool = False) -> None:
-        """Delete a folder with everything in it."""
-        import shutil
-
-        with self._at(name) as (last, place):
-            shutil.rmtree(last, ignore_errors, dir_fd=place)
 
     def chmod(self, name: str, mode: int) -> None:
         """Set the permissions of a file or a folder; a link raises OSError."""

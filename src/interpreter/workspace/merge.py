@@ -14,7 +14,7 @@ from interpreter.errors import UndoError
 from interpreter.host.files import Folder
 from interpreter.workspace.diff import Changes
 from interpreter.workspace.record import FileRecord
-from interpreter.workspace.restore import Kept, NetChange, Restoration, Step, plan_steps
+from interpreter.workspace.restore import Kept, Restoration, Step, plan_steps
 from interpreter.workspace.snapshot import Snapshot
 from interpreter.workspace.store import ContentStore, clone, copy, hash_of
 from interpreter.workspace.tree import Item, Pair, alike, installed, item_at, item_from, key_of, same
@@ -31,7 +31,7 @@ def copy_tree(source: Path, target: Path) -> None:
     Virtual environments and the like are large, and their programs know where they are: they become links.
     """
     target.mkdir(parents=True)
-    folders: dict[str, os.stat_result] = {}
+    made: dict[str, os.stat_result] = {}
     with Folder(source) as old, Folder(target) as new:
         pending = [""]
         while pending:
@@ -44,7 +44,7 @@ def copy_tree(source: Path, target: Path) -> None:
                     continue
                 if path:
                     new.mkdir(path, 0o700)
-                folders[path] = facts
+                made[path] = facts
                 pending += [_join(path, name) for name in names]
             elif stat.S_ISLNK(facts.st_mode):
                 new.symlink(old.readlink(path), path)
@@ -53,14 +53,10 @@ def copy_tree(source: Path, target: Path) -> None:
                 with old.open(path, buffering=0) as file, new.open(path, "xb", 0o600, buffering=0) as written:
                     if not clone(file, written):
                         copy(file, written)
-                _copy_attributes(new, path, facts)
-        for path, facts in reversed(folders.items()):
-            _copy_attributes(new, path, facts)
-
-
-def _copy_attributes(folder: Folder, path: str, facts: os.stat_result) -> None:
-    folder.chmod(path, stat.S_IMODE(facts.st_mode))
-    folder.utime(path, (facts.st_atime_ns, facts.st_mtime_ns))
+                made[path] = facts
+        for path, facts in reversed(made.items()):  # a folder after what is in it
+            new.chmod(path, stat.S_IMODE(facts.st_mode))
+            new.utime(path, (facts.st_atime_ns, facts.st_mtime_ns))
 
 
 def merge_steps(base: dict[str, Item], copied: FileRecord, snapshot: Snapshot) -> list[Step]:
@@ -70,10 +66,10 @@ def merge_steps(base: dict[str, Item], copied: FileRecord, snapshot: Snapshot) -
     """
     now = copied.items
     pairs = {path: (base.get(path), now.get(path)) for path in {*base, *now}}
-    changes = {path: NetChange(*pair) for path, pair in pairs.items() if not alike(*pair)}
+    changes = {path: pair for path, pair in pairs.items() if not alike(*pair)}
     return [
         step
-        for step in plan_steps(changes, snapshot, copied.store)
+        for step in plan_steps([changes], snapshot, copied.store)
         if step.repository is None and not (step.want is not None and step.want.kind == "folder" and step.now)
     ]
 
@@ -185,7 +181,8 @@ class Layer:
             if stat.S_ISREG(facts.st_mode):
                 if folder is self.upper and not facts.st_mode & 0o400:
                     folder.chmod(path, 0o600)  # the block closed it to itself
-                content = hash_of(folder, path)
+                with folder.open(path, buffering=0) as file:
+                    content = hash_of(file)
                 self._places.setdefault(content, (folder, path))
             elif stat.S_ISLNK(facts.st_mode):
                 content = folder.readlink(path)
@@ -235,22 +232,15 @@ def write_layer(layer: Layer, overwrite: Collection[str] = (), prefix: str = "")
     written = restoration.run(steps)
     wanted = {step.path for step in steps if step.want is not None}
     for path in [path for path in written if path in wanted]:
-        _copy_owner(layer, path)
+        with suppress(OSError):  # only root may give files the owners that they would have had
+            owned, facts = layer.upper.stat(path), layer.root.stat(path)
+            if (owned.st_uid, owned.st_gid) != (facts.st_uid, facts.st_gid):
+                layer.root.chown(path, owned.st_uid, owned.st_gid)
+                if not stat.S_ISLNK(facts.st_mode):
+                    layer.root.chmod(path, stat.S_IMODE(facts.st_mode))  # a change of owner clears some bits
     kept += [Kept(prefix + path, why) for path, why in restoration.left.items()]
     failed = [Kept(prefix + path, why) for path, why in restoration.failed.items()]
     return Written(tuple(prefix + path for path in written), tuple(kept), tuple(failed))
-
-
-def _copy_owner(layer: Layer, path: str) -> None:
-    """Where the block ran as root, files get the owners that they would have had."""
-    try:
-        wanted, facts = layer.upper.stat(path), layer.root.stat(path)
-        if (wanted.st_uid, wanted.st_gid) != (facts.st_uid, facts.st_gid):
-            layer.root.chown(path, wanted.st_uid, wanted.st_gid)
-            if not stat.S_ISLNK(facts.st_mode):
-                layer.root.chmod(path, stat.S_IMODE(facts.st_mode))  # a change of owner clears some bits
-    except OSError:
-        pass  # only root may
 
 
 def _join(path: str, name: str) -> str:

@@ -8,7 +8,7 @@ import os
 import secrets
 import threading
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -18,16 +18,15 @@ from interpreter.errors import UndoError
 from interpreter.sigint import Hold, interrupted
 from interpreter.workspace.diff import Changes, blame, diff
 from interpreter.workspace.restore import (
+    PREFIX,
     Direction,
     Kept,
     Plan,
     Report,
     Restoration,
     Step,
-    net_changes,
     plan_steps,
     remaining_steps,
-    remove_temporary,
     repositories_in,
     select_steps,
 )
@@ -114,7 +113,7 @@ class FileRecord:
             begin = time.perf_counter()
             self.settle()
             if self._ledger.trouble:
-                self._rewrite()
+                self._ledger.rewrite(self.snapshot.items)
             self._refresh(seconds=seconds)
             trouble, here = self._ledger.trouble, self.snapshot
             cost = time.perf_counter() - begin
@@ -129,7 +128,7 @@ class FileRecord:
     def prepare_in_background(self) -> None:
         """The same in another thread: an error is raised again when the record is needed, and shown then."""
         self._background = threading.get_ident()
-        with contextlib.suppress(_Abandoned, OSError, UndoError):
+        with contextlib.suppress(OSError, UndoError):
             with self._lock, self._hold:
                 if not self.snapshot.is_taken:  # else a block may be running
                     self._background_cost = self.prepare(_SLICE)
@@ -182,7 +181,13 @@ class FileRecord:
             self._stamp += 1
             self._ledger.add({"event": "end", "block": str(block), "changes": pairs, "off": self.off})
             self._forget_oldest()
-            return Changes(str(block), pairs, tuple(self._lost(pairs)), self.off)
+            lost = []
+            for path, (old, new) in pairs.items():
+                if old and not self.store.holds(old) and not alike(old, new and new._replace(mode=old.mode)):
+                    lost.append(NotCovered(path, "what it held is not stored", old.size))
+            closed = self.snapshot.tree.closed
+            lost += [NotCovered(f"{path}/", why) for path, why in closed.items() if path in pairs]
+            return Changes(str(block), pairs, tuple(lost), self.off)
 
     def limit(self, limits: Limits) -> None:
         """Use other limits from now on; what was left out is looked at again."""
@@ -260,46 +265,7 @@ class FileRecord:
         What something else has changed is left alone, unless its path is in `overwrite`; `.git` folders are, unless
         they are in `repositories`.
         """
-        return self._carry_out(plan or self.plan_undo(), overwrite, repositories)
-
-    def redo(
-        self, plan: Plan | None = None, overwrite: Collection[str] = (), repositories: Collection[str] = ()
-    ) -> Report:
-        """The same, forwards."""
-        return self._carry_out(plan or self.plan_redo(), overwrite, repositories)
-
-    @property
-    def unfinished(self) -> bool:
-        """Whether an undo was cut off."""
-        return self._ledger.intent() is not None
-
-    def finish(self) -> Report | None:
-        """Do the rest of an undo that was cut off; None if there was none."""
-        with self._lock, self._hold:
-            intent = self._ledger.intent()
-            if intent is None:
-                return None
-            remove_temporary(self.snapshot.folder, [fields[0] for fields in intent["steps"]], intent["token"])
-            rest, kept = remaining_steps(intent["steps"], self.snapshot)
-            report = self._restore(intent, rest)
-            return replace(report, kept=(*kept, *report.kept))
-
-    def _index(self, block: str, start: int, end: int) -> int:
-        for index in reversed(range(start, end)):
-            if self._ledger.blocks[index].block == block:
-                return index
-        raise UndoError(f"Nothing is known about the files of block {block}.")
-
-    def _plan(self, direction: Direction, chosen: list[Changes], position: int) -> Plan:
-        self._refresh()
-        steps = plan_steps(net_changes(_in_order(direction, chosen)), self.snapshot, self.store)
-        first = min(position, self._ledger.position)
-        foreign = {folder for folder, blocks in self._ledger.touched.items() if blocks > first}
-        units = tuple(repositories_in(steps, self.snapshot, foreign))
-        off = tuple(NotCovered(f"block {each.block}", each.off) for each in chosen if each.off)
-        return Plan(direction, tuple(each.block for each in chosen), position, tuple(steps), units, off, self._stamp)
-
-    def _carry_out(self, plan: Plan, overwrite: Collection[str], repositories: Collection[str]) -> Report:
+        plan = plan or self.plan_undo()
         with self._lock, self._hold:
             if plan.stamp != self._stamp:
                 raise UndoError("A block has run since this was planned: plan it again.")
@@ -308,7 +274,7 @@ class FileRecord:
             for step in [step for step in chosen if step.drift and step.now and step.now.kind == "file"]:
                 try:
                     with self.snapshot.folder.open(step.path, buffering=0) as file:
-                        saved[step.path] = self.store.take(file).content
+                        saved[step.path], _, _ = self.store.take(file)
                 except OSError as error:
                     chosen.remove(step)
                     kept.append(Kept(step.path, f"it could not be saved first: {error.strerror}", drift=True))
@@ -331,6 +297,60 @@ class FileRecord:
             self._ledger.intend(intent)
             report = self._restore(intent, chosen)
             return replace(report, kept=(*kept, *report.kept), saved=saved)
+
+    def redo(
+        self, plan: Plan | None = None, overwrite: Collection[str] = (), repositories: Collection[str] = ()
+    ) -> Report:
+        """The same, forwards."""
+        return self.undo(plan or self.plan_redo(), overwrite, repositories)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether an undo was cut off."""
+        return self._ledger.intent() is not None
+
+    def finish(self) -> Report | None:
+        """Do the rest of an undo that was cut off; None if there was none."""
+        with self._lock, self._hold:
+            intent = self._ledger.intent()
+            if intent is None:
+                return None
+            folder = self.snapshot.folder
+            for place in {os.path.dirname(path) for path, *_ in intent["steps"]}:
+                for name in folder.listdir(place) if folder.is_dir(place) else ():
+                    if name.startswith(f"{PREFIX}{intent['token']}-"):
+                        folder.unlink(os.path.join(place, name))
+            rest, kept = remaining_steps(intent["steps"], self.snapshot)
+            report = self._restore(intent, rest)
+            return replace(report, kept=(*kept, *report.kept))
+
+    def _index(self, block: str, start: int, end: int) -> int:
+        for index in reversed(range(start, end)):
+            if self._ledger.blocks[index].block == block:
+                return index
+        raise UndoError(f"Nothing is known about the files of block {block}.")
+
+    def _plan(self, direction: Direction, chosen: list[Changes], position: int) -> Plan:
+        """What undoing or redoing these blocks would do: the opposite of what they did, or the same again.
+
+        What something else had made of a file before it was overwritten comes last.
+        """
+        self._refresh()
+        in_order: list[dict[str, Pair]] = []
+        last: dict[str, Pair] = {}
+        for changes in chosen:
+            pairs = changes.pairs
+            if direction == "undo":
+                pairs = {path: (new, old) for path, (old, new) in pairs.items()}
+            last = {path: pair for path, pair in last.items() if path not in pairs}
+            last |= {path: (pairs[path][1], item) for path, item in changes.overwritten.get(direction, {}).items()}
+            in_order.append(pairs)
+        steps = plan_steps([*in_order, last], self.snapshot, self.store)
+        first = min(position, self._ledger.position)
+        foreign = {folder for folder, blocks in self._ledger.touched.items() if blocks > first}
+        units = tuple(repositories_in(steps, self.snapshot, foreign))
+        off = tuple(NotCovered(f"block {each.block}", each.off) for each in chosen if each.off)
+        return Plan(direction, tuple(each.block for each in chosen), position, tuple(steps), units, off, self._stamp)
 
     def _restore(self, intent: dict[str, Any], steps: list[Step]) -> Report:
         if not os.path.isdir(self.snapshot.root):  # the block deleted the workspace itself
@@ -389,9 +409,7 @@ class FileRecord:
 
     def content(self, item: Item) -> bytes | None:
         """What a file held, None if that is not stored."""
-        if item.kind != "file" or item.content is None or item.content not in self.store:
-            return None
-        return self.store.read(item.content)
+        return self.store.read(str(item.content)) if item.kind == "file" and self.store.holds(item) else None
 
     # -- inside --------------------------------------------------------------------------------------------------
 
@@ -400,7 +418,7 @@ class FileRecord:
         if not self._is_ending:
             self._hold.let_through()
         if self._closing or (interrupted() and threading.get_ident() == self._background):
-            raise _Abandoned
+            raise UndoError("The copy is not needed any more.")
 
     def _scan(self, seconds: float | None = None) -> dict[str, Pair]:
         if self.off is not None:
@@ -425,39 +443,17 @@ class FileRecord:
         if not many and self.store.bytes <= limits.stored_bytes:
             return
         present = {item.content for item in self.snapshot.items.values() if item.kind == "file" and item.content}
-        if first := _oldest_kept(blocks, self.store, present, limits):
-            self._ledger.forget(first)
-            self._rewrite()
+        spare = limits.stored_bytes - sum(map(self.store.size, present))
+        seen = set(present)
+        for count, changes in enumerate(reversed(blocks), 1):
+            news = contents_of([changes]) - seen
+            spare -= sum(map(self.store.size, news))
+            seen |= news
+            if spare < 0 or count > limits.blocks:
+                # Those that fit into the limits are kept, and always the last one.
+                self._ledger.forget(min(len(blocks) - count + 1, len(blocks) - 1), self.snapshot.items)
+                break
         self.store.drop(contents_of(blocks) | present)
-
-    def _rewrite(self) -> None:
-        self._ledger.rewrite()
-        self._ledger.write_seen(self.snapshot.items)
-
-    def _lost(self, pairs: dict[str, Pair]) -> Iterable[NotCovered]:
-        for path, (old, new) in pairs.items():
-            if old is not None and not self.store.holds(old) and not alike(old, new and new._replace(mode=old.mode)):
-                yield NotCovered(path, "what it held is not stored", old.size)
-        closed = self.snapshot.tree.closed
-        yield from (NotCovered(f"{path}/", why) for path, why in closed.items() if path in pairs)
-
-
-class _Abandoned(Exception):
-    """The result is not needed any more."""
-
-
-def _in_order(direction: Direction, chosen: list[Changes]) -> list[dict[str, Pair]]:
-    """What each block did, or its opposite; and then what something else had made of it before it was overwritten."""
-    in_order: list[dict[str, Pair]] = []
-    last: dict[str, Pair] = {}
-    for changes in chosen:
-        pairs = changes.pairs
-        if direction == "undo":
-            pairs = {path: (new, old) for path, (old, new) in pairs.items()}
-        last = {path: pair for path, pair in last.items() if path not in pairs}
-        last |= {path: (pairs[path][1], item) for path, item in changes.overwritten.get(direction, {}).items()}
-        in_order.append(pairs)
-    return [*in_order, last]
 
 
 # -- on the disk -------------------------------------------------------------------------------------------------
@@ -518,15 +514,18 @@ class Ledger:
         except OSError as error:
             self.trouble = f"{error.strerror} ({self._path.parent})"
 
-    def forget(self, count: int) -> None:
-        """Forget the oldest blocks; `rewrite` makes that last."""
+    def forget(self, count: int, items: Mapping[str, Item]) -> None:
+        """Forget the oldest blocks; the tree is like this now."""
+        if not count:
+            return
         self.forgotten = self.blocks[count - 1].block
         del self.blocks[:count]
         self.position = len(self.blocks)
         self.touched = {folder: max(0, blocks - count) for folder, blocks in self.touched.items()}
+        self.rewrite(items)
 
-    def rewrite(self) -> None:
-        """Write the blocks anew, without how the rest of the tree looked."""
+    def rewrite(self, items: Mapping[str, Item]) -> None:
+        """Write the blocks anew, and how the tree looks now, as far as that is given."""
         entries: list[dict[str, Any]] = []
         for each in self.blocks:
             entry = {"event": "end", "block": each.block, "changes": each.pairs, "off": each.off}
@@ -540,11 +539,12 @@ class Ledger:
             self.trouble = f"{error.strerror} ({self._path.parent})"
         else:
             self.trouble = None
+            self.write_seen(items)
 
     def trim(self, store: ContentStore) -> None:
         """Keep what undo needs, and no more."""
         store.drop(contents_of(self.blocks))
-        self.rewrite()
+        self.rewrite({})
         self._untrimmed.unlink(missing_ok=True)
         self._begun = False
 
@@ -620,18 +620,15 @@ class Ledger:
                 self.blocks.append(Changes(entry["block"], entry["changes"], (), entry["off"], overwritten))
                 self.position, self.open_block = len(self.blocks), None
             case "moved":
-                self._move(entry["position"], entry.get("overwritten", ()))
+                # What that brought back is not overwritten any more, and other things are.
+                here, self.position = self.position, entry["position"]
+                direction, back = ("undo", "redo") if self.position < here else ("redo", "undo")
+                for changes in self.blocks[min(here, self.position) : max(here, self.position)]:
+                    changes.overwritten.pop(direction, None)
+                for index, path, item in entry.get("overwritten", ()):
+                    self.blocks[index].overwritten.setdefault(back, {})[path] = item_from_json(item)
             case "forgot":
                 self.forgotten = entry["block"]
-
-    def _move(self, to: int, overwritten: Iterable[Sequence[Any]]) -> None:
-        """Blocks were undone or redone: what that brought back is not overwritten any more, and other things are."""
-        direction, back = ("undo", "redo") if to < self.position else ("redo", "undo")
-        for changes in self.blocks[min(self.position, to) : max(self.position, to)]:
-            changes.overwritten.pop(direction, None)
-        for index, path, item in overwritten:
-            self.blocks[index].overwritten.setdefault(back, {})[path] = item_from_json(item)
-        self.position = to
 
 
 def trim(folder: Path, unsettled: bool = False) -> bool:
@@ -652,19 +649,6 @@ def contents_of(blocks: Iterable[Changes]) -> set[str]:
     found = {item for changes in blocks for pair in changes.pairs.values() for item in pair}
     found |= {item for changes in blocks for back in changes.overwritten.values() for item in back.values()}
     return {item.content for item in found if item is not None and item.content}
-
-
-def _oldest_kept(blocks: Sequence[Changes], store: ContentStore, present: set[str], limits: Limits) -> int:
-    """The first of the blocks that fit into the limits; the last one is always kept."""
-    spare = limits.stored_bytes - sum(map(store.size, present))
-    seen = set(present)
-    for index in reversed(range(len(blocks))):
-        news = contents_of([blocks[index]]) - seen
-        spare -= sum(map(store.size, news))
-        seen |= news
-        if spare < 0 or len(blocks) - index > limits.blocks:
-            return min(index + 1, len(blocks) - 1)
-    return 0
 
 
 def _items(fields: dict[str, Any]) -> dict[str, Item | None]:

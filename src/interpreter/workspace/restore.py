@@ -138,72 +138,49 @@ class Report:
         return {"blocks": list(self.blocks), "restored": list(self.restored), "kept": kept, "saved": self.saved}
 
 
-class NetChange(NamedTuple):
-    """What several blocks together did to one path."""
+def plan_steps(changes: Iterable[dict[str, Pair]], snapshot: Snapshot, store: ContentStore) -> list[Step]:
+    """What has to be done at each path to have all changes made, one after the other; nothing where it is so already.
 
-    start: Item | None
-    end: Item | None
-    broken: bool = False
-    """Something else changed it between two of the blocks."""
-
-
-def net_changes(changes: Iterable[dict[str, Pair]]) -> dict[str, NetChange]:
-    """Several changes, one after the other, as one."""
-    net: dict[str, NetChange] = {}
+    A file that was only renamed is renamed back, so that it stays the same file, however large it is.
+    """
+    starts: dict[str, Item | None] = {}
+    ends: dict[str, Item | None] = {}
+    broken = set()  # something else changed them between two of the changes
     for pairs in changes:
         for path, (old, new) in pairs.items():
-            earlier = net.get(path)
-            if earlier is None:
-                net[path] = NetChange(old, new)
-            else:
-                net[path] = NetChange(earlier.start, new, earlier.broken or not alike(earlier.end, old))
-    return net
-
-
-def plan_steps(changes: dict[str, NetChange], snapshot: Snapshot, store: ContentStore) -> list[Step]:
-    """What has to be done at each path to reach the end of its change; nothing where it is so already."""
+            if path in ends and not alike(ends[path], old):
+                broken.add(path)
+            starts.setdefault(path, old)
+            ends[path] = new
     found = []
-    for path in sorted(changes):
-        change, now = changes[path], snapshot.now(path)
-        if same(now, change.end) or (not path and change.end is None):  # the workspace itself is never deleted
+    for path in sorted(ends):
+        want, now = ends[path], snapshot.now(path)
+        if same(now, want) or (not path and want is None):  # the workspace itself is never deleted
             continue
-        drift = not alike(now, change.end) and (change.broken or not alike(now, change.start))
+        drift = not alike(now, want) and (path in broken or not alike(now, starts[path]))
         not_stored = now is not None and not drift and not store.holds(now)
-        found.append(Step(path, now, change.end, drift, not_stored=not_stored, repository=repository_of(path)))
+        found.append(Step(path, now, want, drift, not_stored=not_stored, repository=repository_of(path)))
+    leaving = {
+        step.now.inode: (step.path, step.now)
+        for step in found
+        if step.want is None and step.now is not None and step.now.kind == "file" and not step.drift
+    }
+    emptied = tuple(step.path + "/" for step in found if step.replaces_folder)
     steps = []
-    for step in _with_sources(found):
+    for step in found:
         want = step.want
+        if want is not None and want.inode in leaving and not step.replaces_folder:
+            source, item = leaving[want.inode]
+            is_same_file = same(item._replace(mode=want.mode), want)
+            if is_same_file and not source.startswith(emptied) and not step.path.startswith(emptied):
+                del leaving[want.inode]
+                step = replace(step, source=source)
         if want is not None and not (step.source or step.attributes_only or want.kind == "folder" or store.holds(want)):
             is_special = want.kind == "other"
             why = f"a {want.content} cannot be made again" if is_special else "its content is not stored"
             step = replace(step, impossible=why)
         steps.append(step)
     return steps
-
-
-def _with_sources(found: list[Step]) -> Iterator[Step]:
-    """A file that was only renamed is renamed back, so that it stays the same file, however large it is."""
-    leaving = {
-        step.now.inode: step
-        for step in found
-        if step.want is None and step.now is not None and step.now.kind == "file" and not step.drift
-    }
-    emptied = [step.path + "/" for step in found if step.replaces_folder]
-    for step in found:
-        want = step.want
-        source = leaving.get(want.inode) if want is not None and not step.replaces_folder else None
-        is_only_renamed = (
-            want is not None
-            and source is not None
-            and source.now is not None
-            and same(source.now._replace(mode=want.mode), want)
-            and not any(each.path.startswith(folder) for folder in emptied for each in (source, step))
-        )
-        if want is None or source is None or not is_only_renamed:
-            yield step
-        else:
-            del leaving[want.inode]
-            yield replace(step, source=source.path)
 
 
 def repositories_in(steps: list[Step], snapshot: Snapshot, touched: Collection[str]) -> Iterator[Repository]:
@@ -427,7 +404,7 @@ class Restoration:
                 os.utime(file.fileno(), ns=(time.time_ns(), want.mtime_ns))
 
     def _into_place(self, temporary: str, path: str) -> None:
-        self._in_parent(path, lambda: self._folder.rename(temporary, path))
+        self._in_parent(path, lambda: self._folder.replace(temporary, path))
         if self._folder.exists(temporary):  # two names of one file: then a rename does nothing
             self._folder.unlink(temporary)
 
@@ -462,12 +439,3 @@ def _objects_first(step: Step) -> tuple[bool, str]:
     """In a repository, a commit must be there before a branch points to it."""
     folder = repository_of(step.path)
     return folder is not None and not step.path.startswith(f"{folder}/objects/"), step.path
-
-
-def remove_temporary(root: Folder, paths: Iterable[str], token: str) -> None:
-    """Remove what an undo that was cut off left under temporary names."""
-    for folder in {os.path.dirname(path) for path in paths}:
-        if root.is_dir(folder):
-            for name in root.listdir(folder):
-                if name.startswith(f"{PREFIX}{token}-"):
-                    root.unlink(os.path.join(folder, name))

@@ -305,10 +305,10 @@ class Snapshot:
             if item is None or item.content is not None or item.size > self._limits.total_bytes:
                 continue
             with suppress(OSError), self.folder.open(path, buffering=0) as file:
-                taken = self._store.take(file)
+                content, key, _ = self._store.take(file)
                 self.waiting.pop(path, None)
                 self.not_covered.pop(path, None)
-                stored[path] = item_from(taken.key, taken.content)
+                stored[path] = item_from(key, content)
                 self._set(path, stored[path])
         return stored
 
@@ -347,7 +347,8 @@ class Snapshot:
         if found.size > self._limits.file_bytes:
             return found
         try:
-            return found._replace(content=hash_of(self.folder, path))
+            with self.folder.open(path, buffering=0) as file:
+                return found._replace(content=hash_of(file))
         except OSError:
             is_same = known is not None and known[2:5] == found[2:5]
             return found._replace(content=known.content) if known is not None and is_same else found
@@ -407,7 +408,7 @@ class Snapshot:
             try:
                 with self.folder.open(path, buffering=0) as file:
                     reading = False
-                    taken = self._store.take(file)
+                    content, key, stored = self._store.take(file)
             except OSError as error:
                 if reading and error.errno in _GONE:
                     raise
@@ -420,10 +421,9 @@ class Snapshot:
                 else:
                     self._not_covered(path, "may not be read")
             else:
-                if taken.stored:
-                    self.copied_files += 1
-                    self.copied_bytes += taken.stored
-                return item_from(taken.key, taken.content)
+                self.copied_files += bool(stored)
+                self.copied_bytes += stored
+                return item_from(key, content)
         return item_from(key, None)
 
     def _has_room(self, size: int, old: Item | None) -> bool:

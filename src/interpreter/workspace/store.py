@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import mmap
 import os
 import secrets
 import shutil
 import struct
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 
 from interpreter.errors import UndoError
-from interpreter.host.files import Folder
 from interpreter.workspace.tree import Item, Key, key_of
 
 CONTENTS = "images"
@@ -26,14 +24,6 @@ _PACK_HEAD = struct.Struct(">32sI")  # the hash of what follows, and how long it
 _PACKED_SIZE = 64 * 1024  # a content that is not larger goes into the pack
 _CHUNK = 1024 * 1024
 _FICLONE = 0x40049409  # Linux: share the blocks of another file until one of the two is written
-
-
-class Taken(NamedTuple):
-    """A content that is stored now: its hash, what `stat` said while it was read, and how many bytes are new."""
-
-    content: str
-    key: Key
-    stored: int
 
 
 class ContentStore:
@@ -69,9 +59,6 @@ class ContentStore:
         self.folder = folder
         self._pack.path = folder / PACK
 
-    def __contains__(self, content: object) -> bool:
-        return content in self._sizes
-
     def holds(self, item: Item) -> bool:
         """Whether an item can be made again from what is stored."""
         return item.content in self._sizes if item.kind == "file" else item.restorable
@@ -83,8 +70,11 @@ class ContentStore:
     def read(self, content: str) -> bytes:
         return self._pack.get(content) if content in self._pack.sizes else (self.folder / content).read_bytes()
 
-    def take(self, file: BinaryIO) -> Taken:
-        """Store the content of an open file as it is now; OSError if it cannot be read or there is no room."""
+    def take(self, file: BinaryIO) -> tuple[str, Key, int]:
+        """Store the content of an open file as it is now; OSError if it cannot be read or there is no room.
+
+        Returns its hash, what `stat` said while it was read, and how many bytes are new.
+        """
         key: Key = key_of(os.fstat(file.fileno()))
         for _ in range(3):
             content, stored = self._take(file, key[1])
@@ -92,36 +82,15 @@ class ContentStore:
             if before == key:
                 break
         # If the file is being written all the time, this is what it held at some moment.
-        return Taken(content, before, stored)
-
-    def put(self, data: bytes) -> str:
-        """Store some bytes."""
-        content = hashlib.sha256(data).hexdigest()
-        if content in self._sizes:
-            return content
-        if len(data) <= _PACKED_SIZE:
-            self._ensure_folder()
-            self._pack.put(content, data)
-            self._sizes[content] = len(data)
-            self.bytes += len(data)
-        else:
-            with self._new_file() as (path, file):
-                _write(file, data)
-            self._name(path, content, len(data))
-        return content
+        return content, before, stored
 
     def write_to(self, content: str, target: BinaryIO) -> None:
         """Write a content into an empty file, and check that it is the right one."""
-        if content in self._pack.sizes:
-            data = self._pack.get(content)
-            _write(target, data)
-            if hashlib.sha256(data).hexdigest() != content:
-                raise UndoError(f"The stored copy {content} in {self._pack.path} is damaged.")
-            return
-        path = self.folder / content
-        with open(path, "rb") as source:
-            if not clone(source, target) and copy(source, target) != content:
-                raise UndoError(f"The stored copy {path} is damaged.")
+        is_packed = content in self._pack.sizes
+        place = f"{content} in {self._pack.path}" if is_packed else os.path.join(self.folder, content)
+        with io.BytesIO(self._pack.get(content)) if is_packed else open(place, "rb") as source:
+            if (is_packed or not clone(source, target)) and copy(source, target) != content:
+                raise UndoError(f"The stored copy {place} is damaged.")
 
     def drop(self, keep: set[str]) -> None:
         """Remove all contents but these."""
@@ -132,47 +101,37 @@ class ContentStore:
         self._pack.drop(keep)
 
     def _take(self, file: BinaryIO, size: int) -> tuple[str, int]:
-        if size <= _CHUNK:
-            data = os.pread(file.fileno(), size + 1, 0)
-            if len(data) == size:
-                known = len(self._sizes)
-                content = self.put(data)
-                return content, size if len(self._sizes) > known else 0
-        with self._new_file() as (path, target):
-            file.seek(0)
-            content = _hash(target) if clone(file, target) else copy(file, target)
-            size = os.fstat(target.fileno()).st_size
-        if content in self._sizes:
-            path.unlink()
+        data = os.pread(file.fileno(), size + 1, 0) if size <= _CHUNK else b""
+        content, is_whole = hashlib.sha256(data).hexdigest(), len(data) == size
+        if is_whole and content in self._sizes:
             return content, 0
-        self._name(path, content, size)
-        return content, size
-
-    @contextmanager
-    def _new_file(self) -> Iterator[tuple[Path, BinaryIO]]:
-        """A file under a temporary name; removed again if it cannot be written."""
-        self._ensure_folder()
-        path = self.folder / f"unfinished.{secrets.token_hex(8)}"
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            with open(descriptor, "w+b", buffering=0) as file:
-                yield path, file
-        except BaseException:
-            path.unlink(missing_ok=True)
-            raise
-
-    def _name(self, path: Path, content: str, size: int) -> None:
-        """Give a file its final name: it is whole or not there at all, whenever the process dies."""
-        os.rename(path, self.folder / content)
-        self._sizes[content] = size
-        self.bytes += size
-
-    def _ensure_folder(self) -> None:
-        """Make the folder if there is none yet, or if another program removed it."""
-        if not self.folder.is_dir():
+        if not self.folder.is_dir():  # there is none yet, or another program removed it
             for name in ("_sizes", "_pack"):
                 self.__dict__.pop(name, None)
             self._sizes  # noqa: B018 - makes the folder
+        if is_whole and size <= _PACKED_SIZE:
+            self._pack.put(content, data)
+        else:
+            path = self.folder / f"unfinished.{secrets.token_hex(8)}"
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                with open(descriptor, "w+b", buffering=0) as target:
+                    if is_whole:
+                        _write(target, data)
+                    else:
+                        file.seek(0)
+                        content = hash_of(target) if clone(file, target) else copy(file, target)
+                        size = os.fstat(descriptor).st_size
+                if content in self._sizes:
+                    path.unlink()
+                    return content, 0
+                os.rename(path, self.folder / content)  # it is whole or not there, whenever the process dies
+            except BaseException:
+                path.unlink(missing_ok=True)
+                raise
+        self._sizes[content] = size
+        self.bytes += size
+        return content, size
 
 
 class _Pack:
@@ -235,17 +194,13 @@ class _Pack:
 def append(path: Path, data: bytes) -> int:
     """Append all of it or nothing; returns where it begins. OSError if there is no room."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    try:
+    with open(descriptor, "ab", buffering=0) as file:
         start = os.fstat(descriptor).st_size
-        view = memoryview(data)
         try:
-            while view:
-                view = view[os.write(descriptor, view) :]
+            _write(file, data)
         except OSError:
             os.ftruncate(descriptor, start)
             raise
-    finally:
-        os.close(descriptor)
     return start
 
 
@@ -271,18 +226,9 @@ def copy(source: BinaryIO, target: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-def hash_of(folder: Folder, path: str) -> str:
-    """The hash of a file as it is now; nothing is stored."""
-    with folder.open(path, buffering=0) as file:
-        return _hash(file)
-
-
-def _hash(file: BinaryIO) -> str:
-    file.seek(0)
-    digest = hashlib.sha256()
-    while chunk := file.read(_CHUNK):
-        digest.update(chunk)
-    return digest.hexdigest()
+def hash_of(file: BinaryIO) -> str:
+    """The hash of what an open file holds."""
+    return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def copy_store(old: Path, new: Path, keep: bool) -> None:
