@@ -177,7 +177,7 @@ class Layer:
 
     def _item(self, folder: Folder, path: str, facts: os.stat_result) -> Item:
         content = None
-        try:
+        with suppress(OSError):  # it may not be read: then only its size and time are known
             if stat.S_ISREG(facts.st_mode):
                 if folder is self.upper and not facts.st_mode & 0o400:
                     folder.chmod(path, 0o600)  # the block closed it to itself
@@ -186,8 +186,6 @@ class Layer:
                 self._places.setdefault(content, (folder, path))
             elif stat.S_ISLNK(facts.st_mode):
                 content = folder.readlink(path)
-        except OSError:
-            pass  # it may not be read: then only its size and time are known
         return item_from(key_of(facts), content)
 
 

@@ -65,8 +65,8 @@ class FileRecord:
         self._ledger = Ledger(folder)
         self._lock, self._hold = threading.RLock(), Hold()
         skip = [folder, *map(Path, exclude)]
-        self.snapshot = Snapshot(root, self.store, self.limits, skip, self._interruption_point)
-        self.snapshot.start_from(self._ledger.items)
+        items, point = self._ledger.items, self._interruption_point
+        self.snapshot = Snapshot(root, self.store, self.limits, items, skip, point)
         self._closing = self._is_ending = False
         self._background: int | None = None  # the thread that called `prepare_in_background` last
         self._background_cost = Coverage()  # until it is shown
@@ -115,15 +115,23 @@ class FileRecord:
             if self._ledger.trouble:
                 self._ledger.rewrite(self.snapshot.items)
             self._refresh(seconds=seconds)
-            trouble, here = self._ledger.trouble, self.snapshot
+            here = self.snapshot
             cost = time.perf_counter() - begin
             if self.off is not None:
-                return Coverage(self.off, self.off != self._shown_off, seconds=cost, trouble=trouble)
+                return Coverage(self.off, self.off != self._shown_off, seconds=cost, trouble=self._ledger.trouble)
             names = sorted(path for path, each in here.news.items() if here.not_covered.get(path) == each)
             news = tuple(here.news[path] for path in names if here.news[path] not in self._named)
-            copied, not_covered = (here.copied_files, here.copied_bytes), here.not_covered.values()
-            waiting = len(here.waiting)
-            return Coverage(None, False, here.files, here.bytes, *copied, cost, not_covered, news, waiting, trouble)
+            return Coverage(
+                files=here.files,
+                bytes=here.bytes,
+                copied_files=here.copied_files,
+                copied_bytes=here.copied_bytes,
+                seconds=cost,
+                not_covered=here.not_covered.values(),
+                news=news,
+                waiting=len(here.waiting),
+                trouble=self._ledger.trouble,
+            )
 
     def prepare_in_background(self) -> None:
         """The same in another thread: an error is raised again when the record is needed, and shown then."""

@@ -164,7 +164,7 @@ def size_in_words(count: int) -> str:
 
 
 class Snapshot:
-    """What is at each path of the workspace, brought up to date by `refresh`.
+    """What is at each path of the workspace, brought up to date by `refresh`. It begins with `items`, as once seen.
 
     Small files and texts are stored first, then the most recent ones, until the limits are reached.
     """
@@ -174,8 +174,9 @@ class Snapshot:
         root: Path,
         store: ContentStore,
         limits: Limits,
-        skip: Iterable[Path] = (),
-        interruption_point: Callable[[], None] = lambda: None,
+        items: dict[str, Item],
+        skip: Iterable[Path],
+        interruption_point: Callable[[], None],
     ) -> None:
         self.root = str(root)
         self._store, self._limits = store, limits
@@ -184,7 +185,7 @@ class Snapshot:
         self.tree = Tree(lambda path: self.folder.opened(path), lambda path, names: why(path) or installed(path, names))
         for folder in skip:
             self.skip(folder)
-        self._fresh: set[str] = set()  # paths that have to be read again
+        self._fresh = set(items)  # paths that have to be read again
         self.waiting: dict[str, Key] = {}
         """Files that are still to be stored, the most important ones first."""
         self._untouched: dict[str, None] = {}  # files that have not changed since the beginning, in the same order
@@ -199,6 +200,8 @@ class Snapshot:
         """What is not covered and was not named yet."""
         self.files = self.bytes = 0
         self.copied_files = self.copied_bytes = 0
+        for path, item in items.items():
+            self._set(path, item)
 
     @property
     def folder(self) -> Folder:
@@ -221,12 +224,6 @@ class Snapshot:
         self._limits = limits
         self._fresh |= {path for path in self.not_covered if not path.endswith("/")}
 
-    def start_from(self, items: dict[str, Item]) -> None:
-        """Begin with the tree as it was once seen; the next refresh finds the differences."""
-        for path, item in items.items():
-            self._set(path, item)
-        self._fresh = set(items)
-
     def refresh(self, seconds: float | None = None) -> dict[str, Pair]:
         """What has changed since the last time; afterwards all contents that can be stored are stored.
 
@@ -235,7 +232,12 @@ class Snapshot:
         self._folder = None  # the workspace may be another folder now
         self._beginning, tree = not self.is_taken, self.tree
         tree.refresh(self._limits.scanned)
-        self._note_closed()
+        for path in self._closed.keys() - tree.closed.keys():
+            self.not_covered.pop(f"{path}/", None)
+        for path, why in tree.closed.items():
+            if why != self._closed.get(path):
+                self._not_covered(f"{path}/", why)
+        self._closed = dict(tree.closed)
         paths = (tree.changed.keys() | self._fresh) - tree.skip
         # Files whose folder was renamed need not be read again.
         gone = ((path, key) for path, key in tree.changed.items() if key is not None and tree.key(path) is None)
@@ -245,21 +247,20 @@ class Snapshot:
         fresh, self._fresh, self._full, self._by_inode = self._fresh, set(), False, None
         self.copied_files = self.copied_bytes = 0
         pairs: dict[str, Pair] = {}
-        files = []
+        files: list[tuple[bool, int, str, Key]] = []
         try:
             for path in sorted(paths):
                 self._interruption_point()
                 key = tree.key(path)
                 if key is not None and stat.S_ISREG(key[0]) and key not in moved:
-                    files.append(path)
+                    # Small files and texts come first, and then the most recent ones.
+                    comes_later = key[1] > _SMALL and os.path.splitext(path)[1].lower() not in _TEXTS
+                    files.append((comes_later, -key[2], path, key))
                 else:
                     self._put(path, self._read(path, key, moved), pairs)
-            files.sort(key=self._priority)
             end = time.monotonic() + seconds if seconds is not None else None
-            for number, path in enumerate(files):
+            for number, (_, _, path, key) in enumerate(sorted(files)):
                 self._interruption_point()
-                key = tree.key(path)
-                assert key is not None
                 is_quick = key[1] > self._limits.file_bytes or is_fresh(key, time.time_ns())
                 if end is None or is_quick or time.monotonic() < end:
                     self._put(path, self._read(path, key, moved), pairs)
@@ -364,12 +365,6 @@ class Snapshot:
 
     # -- one path ------------------------------------------------------------------------------------------------
 
-    def _priority(self, path: str) -> tuple[bool, int, str]:
-        """Small files and texts come first, and then the most recent ones."""
-        key = self.tree.key(path)
-        assert key is not None
-        return key[1] > _SMALL and os.path.splitext(path)[1].lower() not in _TEXTS, -key[2], path
-
     def _read(self, path: str, key: Key | None, moved: dict[Key, Item]) -> Item | None:
         """What is at a path as the scan has it; its content is stored."""
         self.not_covered.pop(path, None)
@@ -444,14 +439,6 @@ class Snapshot:
     def _not_covered(self, path: str, why: str, size: int | None = None) -> None:
         each = NotCovered(path, why, size)
         self.not_covered[path] = self.news[path] = each
-
-    def _note_closed(self) -> None:
-        closed = self.tree.closed
-        for path in self._closed.keys() - closed.keys():
-            self.not_covered.pop(f"{path}/", None)
-        for path in [path for path in closed if closed[path] != self._closed.get(path)]:
-            self._not_covered(f"{path}/", closed[path])
-        self._closed = dict(closed)
 
     def _put(self, path: str, item: Item | None, pairs: dict[str, Pair]) -> None:
         old = self.items.get(path)

@@ -10,6 +10,7 @@ import secrets
 import shutil
 import struct
 import sys
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
@@ -194,13 +195,17 @@ class _Pack:
 def append(path: Path, data: bytes) -> int:
     """Append all of it or nothing; returns where it begins. OSError if there is no room."""
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    with open(descriptor, "ab", buffering=0) as file:
+    try:
         start = os.fstat(descriptor).st_size
+        view = memoryview(data)
         try:
-            _write(file, data)
+            while view:
+                view = view[os.write(descriptor, view) :]
         except OSError:
             os.ftruncate(descriptor, start)
             raise
+    finally:
+        os.close(descriptor)
     return start
 
 
@@ -249,11 +254,9 @@ def _link_or_copy(source: str, target: str) -> None:
     """Large contents are never written again, so two stores can share them; the rest is written by both."""
     folder, name = os.path.split(source)
     if os.path.basename(folder) == CONTENTS and name != PACK:
-        try:
+        with suppress(OSError):  # another file system
             os.link(source, target)
             return
-        except OSError:
-            pass  # another file system
     shutil.copyfile(source, target)
     os.chmod(target, 0o600)
 

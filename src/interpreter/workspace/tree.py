@@ -159,7 +159,12 @@ class Tree:
                 pending.append(path)
             for path, names in changes.items():
                 self._check(path, names, pending)
-            self._check_names(pending)
+            # A file that has changed under one name has changed under its others, of which nothing is reported.
+            keys = map(self.key, self.changed)
+            inodes = {key[4] for key in keys if key is not None and stat.S_ISREG(key[0]) and key[5] > 1}
+            for path, folder in list(self.folders.items()) if inodes else ():
+                if names := {name for name, key in folder.items() if key[4] in inodes}:
+                    self._check(path, names, pending)
         done = set()
         while pending:
             path = pending.popleft()
@@ -201,15 +206,6 @@ class Tree:
                     self._set(path, folder, name, key, pending)
         except OSError:
             pending.append(path)
-
-    def _check_names(self, pending: deque[str]) -> None:
-        """A file that has changed under one name has changed under its others, of which nothing is reported."""
-        keys = [key for key in map(self.key, self.changed) if key is not None and stat.S_ISREG(key[0]) and key[5] > 1]
-        inodes = {key[4] for key in keys}
-        for path, folder in list(self.folders.items()) if inodes else ():
-            names = {name for name, key in folder.items() if key[4] in inodes}
-            if names:
-                self._check(path, names, pending)
 
     def _read(self, path: str, pending: deque[str], limit: int) -> None:
         """Look at everything in a folder."""

@@ -92,7 +92,17 @@ class Watch:
                         del self._watches[path]
                         self.deleted.add(path)
                 elif length and watch in self._paths:
-                    self._note(watch, mask, data[at - length : at].rstrip(b"\0"))
+                    name = data[at - length : at].rstrip(b"\0")
+                    if mask & _CHANGES:
+                        self._changes.setdefault(self._paths[watch], set()).add(os.fsdecode(name))
+                    if mask & _FOLDER:
+                        continue
+                    if mask & _OPEN:
+                        self._open[watch, name] = self._open.get((watch, name), 0) + 1
+                    elif mask & _CLOSED and self._open.get((watch, name), 0) > 1:
+                        self._open[watch, name] -= 1
+                    elif mask & _CLOSED:
+                        self._open.pop((watch, name), None)
 
     def changes(self) -> dict[str, set[str]] | None:
         """The names that have changed since the last time, by folder; None if too much happened to know."""
@@ -106,18 +116,6 @@ class Watch:
             if watch in self._paths:
                 changes.setdefault(self._paths[watch], set()).add(os.fsdecode(name))
         return changes
-
-    def _note(self, watch: int, mask: int, name: bytes) -> None:
-        if mask & _CHANGES:
-            self._changes.setdefault(self._paths[watch], set()).add(os.fsdecode(name))
-        if mask & _FOLDER:
-            return
-        if mask & _OPEN:
-            self._open[watch, name] = self._open.get((watch, name), 0) + 1
-        elif mask & _CLOSED and (watch, name) in self._open:
-            self._open[watch, name] -= 1
-            if not self._open[watch, name]:
-                del self._open[watch, name]
 
 
 def can_watch(device: int) -> bool:

@@ -185,20 +185,8 @@ class Conversation:
         """All messages, with those that were undone last."""
         return [*self.messages, *self.tail]
 
-    def anchor(self, checkpoint: Checkpoint) -> None:
-        """Note which message a checkpoint is at: its number changes when others come or go before it."""
-        if checkpoint.at < len(self.messages):
-            checkpoint.anchor, checkpoint.behind = self.messages[checkpoint.at], 0
-        elif self.messages:
-            checkpoint.anchor, checkpoint.behind = self.messages[-1], 1
-
-    def place(self, checkpoint: Checkpoint) -> int:
-        """Where a checkpoint is among all messages; where it was, if its message is gone."""
-        found = self.find(checkpoint)
-        return min(checkpoint.at, len(self.whole())) if found is None else found
-
     def find(self, checkpoint: Checkpoint) -> int | None:
-        """The same, None if its message is gone."""
+        """Where a checkpoint is among all messages; None if its message is gone."""
         whole = self.whole()
         at = checkpoint.at - checkpoint.behind
         if checkpoint.anchor is None:
@@ -208,15 +196,6 @@ class Conversation:
         alike = (place for place, message in enumerate(whole) if message == checkpoint.anchor)
         found = min(alike, key=lambda place: abs(place - at), default=None)
         return None if found is None else found + checkpoint.behind
-
-    def unknown_turns(self, checkpoints: Sequence[Checkpoint]) -> list[int]:
-        """Where turns begin that came from elsewhere: all if no checkpoint is known here, else before the first."""
-        turns = [at for at in range(len(self.messages)) if begins_request(self.messages, at)]
-        known = [self.find(checkpoint) for checkpoint in checkpoints]
-        if all(place is None for place in known):
-            return turns
-        first = known[0]
-        return [at for at in turns if at < first] if first is not None else []
 
     def cut(self, at: int) -> None:
         """Have so many messages, fewer or more than now; the others can be redone."""
@@ -283,7 +262,7 @@ class UndoPlan:
     @property
     def certain(self) -> list[Step]:
         """What is done to files that are as the blocks left them."""
-        return self._steps() if self.files is not None else []
+        return self._steps()
 
     @property
     def drifted(self) -> list[Step]:
@@ -294,13 +273,12 @@ class UndoPlan:
     @property
     def changes_files(self) -> bool:
         """Whether anything on the disk would change, or could; then a person should be asked."""
-        return self.files is not None and bool(self._steps({step.path for step in self.drifted}))
+        return bool(self._steps({step.path for step in self.drifted}))
 
     def _steps(self, overwrite: Iterable[str] = ()) -> list[Step]:
         from interpreter.workspace.restore import select_steps
 
-        assert self.files is not None
-        return select_steps(self.files, set(overwrite))[0]
+        return select_steps(self.files, set(overwrite))[0] if self.files is not None else []
 
     @property
     def is_empty(self) -> bool:

@@ -116,7 +116,16 @@ class FileStore:
             return path.resolve() / FOLDER / hashlib.sha256(os.fsencode(root)).hexdigest()[:8]
         if self._record is not None and _is_temporary(self._record.folder) and self.root == root:
             return self._record.folder
-        _remove_abandoned()
+        for folder in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*"):
+            pid = folder.name.removeprefix(_TEMPORARY).partition("-")[0]
+            if not pid.isdigit() or os.name == "nt":  # where signal 0 does not ask
+                continue
+            try:
+                os.kill(int(pid), 0)
+            except ProcessLookupError:
+                shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
+            except PermissionError:
+                pass  # another user's process
         return Path(tempfile.mkdtemp(prefix=f"{_TEMPORARY}{os.getpid()}-")).resolve() / FOLDER
 
     def _trim_at_end(self, record: FileRecord) -> None:
@@ -138,20 +147,6 @@ def _trim(record: FileRecord, pid: int) -> None:
 
 def _is_temporary(folder: Path) -> bool:
     return folder.parent.name.startswith(_TEMPORARY)
-
-
-def _remove_abandoned() -> None:
-    """Remove the temporary folders of processes that were killed."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*"):
-        pid = folder.name.removeprefix(_TEMPORARY).partition("-")[0]
-        if not pid.isdigit() or os.name == "nt":  # where signal 0 does not ask
-            continue
-        try:
-            os.kill(int(pid), 0)
-        except ProcessLookupError:
-            shutil.rmtree(folder, ignore_errors=True)
-        except PermissionError:
-            pass  # another user's process
 
 
 def tidy(root: Path, recent: float = _RECENT) -> int:

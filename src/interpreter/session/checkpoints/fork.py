@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from interpreter.config.setting import copy_settings
 from interpreter.errors import UndoError
-from interpreter.session import APPROVE, KEEP, REFUSE, Action, Question
+from interpreter.session import Action, Question
+from interpreter.session.checkpoints.timeline import ask_about_files
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
@@ -131,17 +132,11 @@ class Keep(Action):
             return
         self._steps = steps = plan_keep(self._child)
         drifted = [step.path for step in steps if step.drift]
-        if steps:
-            question = Question.in_words("confirm", self.kind, f"This would change {len(steps)} files.", steps)
-            yield question
-            self.refused = question.answer is None or question.answer.choice == REFUSE
-        if drifted and not self.refused:
-            words = f"{len(drifted)} files were changed in both. Overwrite?"
-            question = Question.in_words("overwrite", self.kind, words, steps, (APPROVE, KEEP, REFUSE))
-            yield question
-            self.refused = question.answer is None or question.answer.choice == REFUSE
-            if question.answer is not None and question.answer.choice == APPROVE:
-                self._overwrite = set(question.answer.details.get("paths", drifted))
+        confirm = f"This would change {len(steps)} files." if steps else ""
+        overwrite = f"{len(drifted)} files were changed in both. Overwrite?" if drifted else ""
+        chosen, _ = yield from ask_about_files(self, steps, confirm, overwrite, drifted)
+        if chosen is not None:
+            self._overwrite = chosen
 
     def still_allowed(self) -> bool:
         return not self._asks or plan_keep(self._child) == self._steps
@@ -150,12 +145,21 @@ class Keep(Action):
         from interpreter.workspace.merge import merge
 
         child, made, steps = self._child, _fork_of(self._child), plan_keep(self._child)
-        _move_home(child, Path(child.workspace).resolve(), Path(made.parent.workspace).resolve())
+        # Continue in the workspace that the fork came from, also after a return to a checkpoint made in the fork.
+        copied, home = Path(child.workspace).resolve(), Path(made.parent.workspace).resolve()
+        child.workspace = str(home)
+        child.computer.context.cwd = _moved(child.computer.context.cwd, copied, home)
+        for checkpoint in child.timeline.checkpoints:
+            if checkpoint.mark is not None:
+                checkpoint.mark = replace(checkpoint.mark, cwd=_moved(checkpoint.mark.cwd, copied, home))
+            if checkpoint.workspace == str(copied):
+                checkpoint.workspace = str(home)  # what its block did there is undone with what is merged
+        child.prompt.forget_situation()  # so that the model learns where it is
         child.timeline.before_block("fork", "%keep")
         try:
             self.result = Merged(*merge(steps, made.record.store, _record_of(child).snapshot.folder, self._overwrite))
         finally:
-            child.timeline.after_block()
+            child.timeline.after()
         child.forked = made.parent.forked
         made.parent.forked = None
         made.parent.reset()
@@ -170,18 +174,6 @@ def drop(child: OpenInterpreter) -> None:
     child.forked = None
     child.reset()
     shutil.rmtree(made.folder, ignore_errors=True)
-
-
-def _move_home(child: OpenInterpreter, target: Path, source: Path) -> None:
-    """Continue in the workspace that the fork came from, also after a return to a checkpoint made in the fork."""
-    child.workspace = str(source)
-    child.computer.context.cwd = _moved(child.computer.context.cwd, target, source)
-    for checkpoint in child.timeline.checkpoints:
-        if checkpoint.mark is not None:
-            checkpoint.mark = replace(checkpoint.mark, cwd=_moved(checkpoint.mark.cwd, target, source))
-        if checkpoint.workspace == str(target):
-            checkpoint.workspace = str(source)  # what its block did there is undone with what is merged
-    child.prompt.forget_situation()  # so that the model learns where it is
 
 
 def _fork_of(child: OpenInterpreter) -> Fork:
@@ -199,8 +191,5 @@ def _record_of(interpreter: OpenInterpreter) -> FileRecord:
 
 def _moved(path: str, source: Path, target: Path) -> str:
     """The same place in the other workspace; a path outside of it stays."""
-    try:
-        inside = Path(os.path.realpath(path)).relative_to(source)
-    except ValueError:
-        return path
-    return str(target / inside)
+    real = Path(os.path.realpath(path))
+    return str(target / real.relative_to(source)) if real.is_relative_to(source) else path

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from contextlib import suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from interpreter.errors import BusyError, UndoError
-from interpreter.session import ACTION, APPROVE, KEEP, REFUSE, Action, Answer, Block, Question
+from interpreter.session import ACTION, APPROVE, KEEP, REFUSE, Action, Block, Question
 from interpreter.session.checkpoints.checkpoint import (
     PARTS,
     Checkpoint,
@@ -21,6 +22,7 @@ from interpreter.session.checkpoints.checkpoint import (
     UndoPlan,
     UndoResult,
     VariablesPlan,
+    begins_request,
     label_of,
     last_request,
     undone_in_words,
@@ -114,20 +116,14 @@ class Timeline:
 
     def prepare(self) -> None:
         """A block is on its way: make the first copy of the workspace meanwhile."""
-        try:
+        with suppress(OSError):  # it fails again before the block, and is shown then
             self.files.prepare()
-        except OSError:
-            pass  # it fails again before the block, and is shown then
 
     def before(self, action: Action) -> list[Chunk]:
         """An action that can be undone is about to run; returns what the user should know first."""
         by = action.actor.settings if action.actor is not None else self._owner
         language, code = (action.language, action.code) if isinstance(action, Block) else (action.kind, "")
         return self.before_block(language, code or action.describe(), bool(action.turn), by)
-
-    def after(self, action: Action) -> list[Chunk]:
-        """It has ended, whatever ended it; returns what it did to the files of the workspace."""
-        return self.after_block()
 
     @_locked
     def before_block(
@@ -153,7 +149,7 @@ class Timeline:
         return [{"type": "status", "format": "notice", "content": {"text": text}} for text in notices]
 
     @_locked
-    def after_block(self) -> list[Chunk]:
+    def after(self, action: Action | None = None) -> list[Chunk]:
         """It has ended, whatever ended it; returns what it did to the files of the workspace."""
         checkpoint, self._running = self._running, None
         if checkpoint is None:
@@ -244,7 +240,8 @@ class Timeline:
         conversation = conversation or self._conversation
         for checkpoint in self.checkpoints[to:]:
             if self._belongs(checkpoint, conversation):
-                return conversation.place(checkpoint)
+                found = conversation.find(checkpoint)
+                return min(checkpoint.at, len(conversation.whole())) if found is None else found
         return len(conversation.whole())
 
     @_locked
@@ -253,11 +250,13 @@ class Timeline:
         if self._forgot:
             return  # what is not known was known once
         conversation = self._conversation
-        unknown = conversation.unknown_turns(self.checkpoints)
-        if not any(conversation.find(each) is not None for each in self.checkpoints):
-            for at in unknown:
+        messages, known = conversation.messages, [conversation.find(each) for each in self.checkpoints]
+        turns = [at for at in range(len(messages)) if begins_request(messages, at)]
+        if all(place is None for place in known):
+            for at in turns:
                 self._add_turn(at, self._owner, elsewhere=True)
             return
+        unknown = [at for at in turns if known[0] is not None and at < known[0]]
         whole, first = conversation.whole(), self.checkpoints[0].id - len(unknown)
         self.checkpoints[:0] = [
             Checkpoint(number, "turn", at, label_of(whole[at].get("content")), anchor=whole[at], elsewhere=True)
@@ -379,7 +378,13 @@ class Timeline:
         variables = tuple(self._plan_variables(mark, passed)) if mark is not None else ()
         if "variables" in chosen and any(each.kind != "turn" and each.mark is None for each in passed):
             notes.append(_EARLIER_RUN)
-        messages = tuple(self._plan_messages(to, notes)) if "conversation" in chosen else ()
+        messages: list[Message] = []
+        for conversation in self.conversations if "conversation" in chosen else ():
+            here, tail = conversation.messages, conversation.tail
+            if conversation.changed:
+                notes.append("The conversation was changed since: what was taken back of it does not come again.")
+            at = self.at(to, conversation)
+            messages += here[at:] if at <= len(here) else tail[: at - len(here)]
         has_code = any(message.get("type") == "code" for message in messages)
         if back and len(chosen) > 1 and any(each.elsewhere for each in passed) and has_code:
             notes.append(_ELSEWHERE)
@@ -387,17 +392,8 @@ class Timeline:
             registry = self._owner.computer.registry
             notes += dict.fromkeys(words for each in passed for words in each.irreversible(self.files.root, registry))
         target = self.checkpoints[to].id if to < self.present else None
-        return UndoPlan(to, back, passed, chosen, messages, files, variables, mark, tuple(notes), self.stamp, target)
-
-    outlook = plan  # its name in earlier versions
-
-    def _plan_messages(self, to: int, notes: list[str]) -> Iterable[Message]:
-        for conversation in self.conversations:
-            messages, tail = conversation.messages, conversation.tail
-            if conversation.changed:
-                notes.append("The conversation was changed since: what was taken back of it does not come again.")
-            at = self.at(to, conversation)
-            yield from messages[at:] if at <= len(messages) else tail[: at - len(messages)]
+        gone = tuple(messages)
+        return UndoPlan(to, back, passed, chosen, gone, files, variables, mark, tuple(notes), self.stamp, target)
 
     def _plan_files(self, to: int, passed: Collection[Checkpoint], notes: list[str]) -> Plan | None:
         record, trouble = self._open_record()
@@ -441,25 +437,27 @@ class Timeline:
         """Do it; files that something else has changed stay, unless they are named in `overwrite`."""
         if plan.stamp != self.stamp:
             raise UndoError(OUT_OF_DATE)
-        self._check_responding(plan)
+        action = ACTION.get()
+        acting = action.actor.settings if action is not None and action.actor is not None else self._owner
+        conversations = self.conversations if "conversation" in plan.parts else []
+        for each in conversations:  # the messages of another agent are not taken from it while it writes them
+            responds = each.owner is not acting and each.owner.responding
+            if responds and self.at(plan.to, each) != len(each.messages):
+                raise BusyError(f"{each.owner.agent.id} is still responding: wait for it, or cancel it.")
         self.stamp += 1
         report, variables = None, {}
         if plan.files is not None:
-            record = self._needed_record()
-            restore = record.undo if plan.files.direction == "undo" else record.redo
-            report = restore(plan.files, overwrite, repositories)
+            report = self._needed_record().undo(plan.files, overwrite, repositories)
             self._owner.computer.runtimes.forget_folders()
         self._arrive("files", plan)
-        if plan.mark is not None:
-            with Hold():  # the runtimes and our record of them must change together
+        with Hold():  # the runtimes and our record of them must change together
+            if plan.mark is not None:
                 if self._latest is None:  # nothing has moved the runtimes since the last block
                     self._latest = self._owner.computer.mark()
                 variables = self._owner.computer.go_back(plan.mark)
-                self._arrive("variables", plan)
-        self._arrive("variables", plan)
-        if "conversation" in plan.parts:
-            for conversation, at in [(each, self.at(plan.to, each)) for each in self.conversations]:
-                conversation.cut(at)
+            self._arrive("variables", plan)
+        for conversation, at in [(each, self.at(plan.to, each)) for each in conversations]:
+            conversation.cut(at)
         self._arrive("conversation", plan)
         result = UndoResult(plan, report, variables)
         self._owner.journal.write("rewound", **result.fields)
@@ -470,15 +468,6 @@ class Timeline:
         own = self.conversation_of(by)
         passed = [each for each in plan.checkpoints if not self._belongs(each, own)]
         return {each.actor or self._owner.agent.id for each in passed}
-
-    def _check_responding(self, plan: UndoPlan) -> None:
-        """The messages of another agent are not taken from it while it writes them."""
-        action = ACTION.get()
-        acting = action.actor.settings if action is not None and action.actor is not None else self._owner
-        for each in self.conversations if "conversation" in plan.parts else ():
-            responds = each.owner is not acting and each.owner.responding
-            if responds and self.at(plan.to, each) != len(each.messages):
-                raise BusyError(f"{each.owner.agent.id} is still responding: wait for it, or cancel it.")
 
     def _arrive(self, part: Part, plan: UndoPlan) -> None:
         if part in plan.parts:
@@ -494,24 +483,7 @@ class Timeline:
         if kind != "turn":
             self._collect_news()
         conversation = self.conversation_of(by)
-        dropped = self._forget_undone(at, conversation)
-        self._newest += 1
-        self.stamp += 1
-        checkpoint = Checkpoint(self._newest, kind, at, label, elsewhere=elsewhere)
-        if conversation is not self._conversation:
-            checkpoint.conversation, checkpoint.actor = conversation, by.agent.id
-        conversation.anchor(checkpoint)
-        self.checkpoints.append(checkpoint)
-        self.places = dict.fromkeys(PARTS, self.present)
-        self._forget_oldest()
-        if kind == "turn":
-            self._owner.journal.write("point", **checkpoint.fields, drop=dropped)
-        elif dropped is not None:
-            self._owner.journal.write("points_dropped", drop=dropped, at=at)
-        return checkpoint
-
-    def _forget_undone(self, at: int, conversation: Conversation) -> int | None:
-        """What comes next begins here; returns the id of the first checkpoint behind it, if there is one."""
+        # What comes next begins here: what was undone is forgotten.
         here = max(self.places.values())
         dropped = self.checkpoints[here].id if here < self.present else None
         del self.checkpoints[here:]
@@ -522,7 +494,24 @@ class Timeline:
         for other in self.conversations:
             other.tail = []
         self._latest = None
-        return dropped
+        self._newest += 1
+        self.stamp += 1
+        checkpoint = Checkpoint(self._newest, kind, at, label, elsewhere=elsewhere)
+        if conversation is not self._conversation:
+            checkpoint.conversation, checkpoint.actor = conversation, by.agent.id
+        # The number of a message changes when others come or go before it.
+        if at < len(by.messages):
+            checkpoint.anchor = by.messages[at]
+        elif by.messages:
+            checkpoint.anchor, checkpoint.behind = by.messages[-1], 1
+        self.checkpoints.append(checkpoint)
+        self.places = dict.fromkeys(PARTS, self.present)
+        self._forget_oldest()
+        if kind == "turn":
+            self._owner.journal.write("point", **checkpoint.fields, drop=dropped)
+        elif dropped is not None:
+            self._owner.journal.write("points_dropped", drop=dropped, at=at)
+        return checkpoint
 
     def _belongs(self, checkpoint: Checkpoint, conversation: Conversation) -> bool:
         return (checkpoint.conversation or self._conversation) is conversation
@@ -546,11 +535,8 @@ class Timeline:
         if min(self.places.values()) >= here:
             return
         record, _ = self._open_record()
-        files, variables = (
-            self.checkpoints[self.places["files"] : here],
-            self.checkpoints[self.places["variables"] : here],
-        )
-        news = undone_in_words(files, variables, record)
+        files = self.checkpoints[self.places["files"] : here]
+        news = undone_in_words(files, self.checkpoints[self.places["variables"] : here], record)
         if news and news not in self._news:
             self._news.append(news)
 
@@ -616,32 +602,14 @@ class UndoAction(Action):
                 raise UndoError(f"Nothing was changed. {words} That has to be confirmed first.")
             self._confirmed = others
         if not self.refused and plan.changes_files and self._asks != "nothing":
-            yield from self._ask_about_files(plan)
+            confirm = f"This would change {_counted(plan.certain)}." if self._asks == "files" and plan.certain else ""
+            overwrite = f"{_counted(plan.drifted)} changed since. Overwrite?" if plan.drifted else ""
+            drifted = [step.path for step in plan.drifted]
+            chosen, repositories = yield from ask_about_files(self, plan, confirm, overwrite, drifted)
+            self._overwrite |= chosen or set()
+            self._repositories |= repositories
         if not self.refused:
             self._approved = plan
-
-    def _ask_about_files(self, plan: UndoPlan) -> Iterator[Question]:
-        """The subject of both questions is the plan.
-
-        The details of an answer may name the `paths` to overwrite, and `.git` folders to restore as `repositories`.
-        """
-        if self._asks == "files" and plan.certain:
-            question = Question.in_words("confirm", self.kind, f"This would change {_counted(plan.certain)}.", plan)
-            yield question
-            self._take(question.answer)
-        if not self.refused and plan.drifted:
-            words = f"{_counted(plan.drifted)} changed since. Overwrite?"
-            question = Question.in_words("overwrite", self.kind, words, plan, (APPROVE, KEEP, REFUSE))
-            yield question
-            self._take(question.answer)
-            if question.answer is not None and question.answer.choice == APPROVE:
-                self._overwrite |= set(question.answer.details.get("paths", [step.path for step in plan.drifted]))
-
-    def _take(self, answer: Answer | None) -> None:
-        if answer is None or answer.choice == REFUSE:
-            self.refused = True
-        else:
-            self._repositories |= set(answer.details.get("repositories", ()))
 
     def still_allowed(self) -> bool:
         if self._asks == "nothing":
@@ -657,6 +625,34 @@ class UndoAction(Action):
         self.outcome = "done"
         session.log.publish("undone", {**result.fields, "told": result.sentences}, self.ids)  # the journal has it
         yield from ()
+
+
+def ask_about_files(
+    action: Action, subject: object, confirm: str, overwrite: str, drifted: Collection[str]
+) -> Generator[Question, None, tuple[set[str] | None, set[str]]]:
+    """Ask before files change, and before those are overwritten that something else changed; not without words.
+
+    The details of an answer may name the `paths` to overwrite, and `.git` folders to restore as `repositories`.
+    Returns both; no paths if that was not approved.
+    """
+    paths: set[str] | None = None
+    repositories: set[str] = set()
+    questions: list[tuple[Literal["confirm", "overwrite"], str, Collection[str]]] = [
+        ("confirm", confirm, (APPROVE, REFUSE)),
+        ("overwrite", overwrite, (APPROVE, KEEP, REFUSE)),
+    ]
+    for kind, words, choices in questions:
+        if action.refused or not words:
+            continue
+        question = Question.in_words(kind, action.kind, words, subject, choices)
+        yield question
+        answer = question.answer
+        action.refused = answer is None or answer.choice == REFUSE
+        if answer is not None and not action.refused:
+            repositories |= set(answer.details.get("repositories", ()))
+            if kind == "overwrite" and answer.choice == APPROVE:
+                paths = set(answer.details.get("paths", drifted))
+    return paths, repositories
 
 
 def _counted(steps: Collection[object]) -> str:
