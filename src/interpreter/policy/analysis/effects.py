@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, get_args
@@ -159,12 +159,40 @@ class Reversibility:
         return f"{word}: {told}" if told else word
 
 
+# What an undo leaves as it is: kind, `how` and place of an effect (None: any), how bad that is, and the words for it.
+# The first row that fits counts.
+_LEFT: tuple[tuple[Kind, str | None, Place | None, Degree, str], ...] = (
+    ("write", "git", "workspace", "partly", "git's own files are left as they are"),
+    ("write", "temporary", None, "partly", "leaves temporary files"),
+    ("write", None, "unknown", "not", "not known where it writes {}"),
+    ("write", None, "outside", "not", "writes outside the workspace: {}"),
+    ("delete", None, "unknown", "not", "not known where it deletes {}"),
+    ("delete", None, "outside", "not", "deletes outside the workspace: {}"),
+    ("network", "get", None, "partly", "asks {}, which may take note of it"),
+    ("network", None, None, "not", "sends something to {}"),
+    ("install", "remove", None, "partly", "removes {}; packages outside the workspace stay as they are then"),
+    ("install", None, None, "partly", "installs {}; packages outside the workspace stay as they are then"),
+    ("database", "file", "workspace", "partly", "changes {}: the file comes back, open connections do not"),
+    ("database", None, None, "not", "changes {}"),
+    ("kill", None, None, "not", "ends {}"),
+    ("computer", "looks", None, "reversible", ""),
+    ("computer", "sends", None, "not", "sends something by {}"),
+    ("computer", None, None, "not", "uses {}, and what that does stays"),
+    ("program", None, None, "not", "not known what {} does"),
+    ("unknown", None, None, "not", "not known: {}"),
+)
+
+
 def reversibility(effects: Effects, left_out: Callable[[str], str | None] = lambda path: None) -> Reversibility:
     """What an undo of the block would bring back: the worst of its effects counts.
 
     `left_out` tells of a path of the workspace why it does not come back, if that is so.
     """
-    found = [judged for effect in effects.all for judged in _judged(effect)]
+    found: list[tuple[Degree, str]] = []
+    for effect in effects.all:
+        row = next((row for row in _LEFT if _fits(effect, *row[:3])), None)
+        if row is not None and row[3] != "reversible":
+            found.append((row[3], row[4].format(effect)))
     written = [effect for effect in effects.of("write", "delete") if effect.place == "workspace"]
     found += [("not", f"{effect}: {why}") for effect in written if (why := left_out(effect.full)) is not None]
     if effects.lasting:
@@ -175,40 +203,7 @@ def reversibility(effects: Effects, left_out: Callable[[str], str | None] = lamb
     return Reversibility(_ORDER[worst], tuple(dict.fromkeys(reason for _, reason in found)))
 
 
-def _judged(effect: Effect) -> Iterator[tuple[Degree, str]]:
-    match effect.kind:
-        case "write" | "delete":
-            yield from _of_path(effect)
-        case "network" if effect.how == "get":
-            yield "partly", f"asks {effect}, which may take note of it"
-        case "network":
-            yield "not", f"sends something to {effect}"
-        case "install":
-            verb = "removes" if effect.how == "remove" else "installs"
-            yield "partly", f"{verb} {effect}; packages outside the workspace stay as they are then"
-        case "database" if effect.how == "file" and effect.place == "workspace":
-            yield "partly", f"changes {effect}: the file comes back, open connections do not"
-        case "database":
-            yield "not", f"changes {effect}"
-        case "kill":
-            yield "not", f"ends {effect}"
-        case "computer" if effect.how == "sends":
-            yield "not", f"sends something by {effect}"
-        case "computer" if effect.how != "looks":
-            yield "not", f"uses {effect}, and what that does stays"
-        case "program" if not effect.known:
-            yield "not", f"not known what {effect} does"
-        case "unknown":
-            yield "not", f"not known: {effect}"
-
-
-def _of_path(effect: Effect) -> Iterator[tuple[Degree, str]]:
-    verb = "writes" if effect.kind == "write" else "deletes"
-    if effect.how == "git" and effect.place == "workspace":
-        yield "partly", "git's own files are left as they are"
-    elif effect.how == "temporary":
-        yield "partly", "leaves temporary files"
-    elif effect.place == "unknown":
-        yield "not", f"not known where it {verb} {effect}"
-    elif effect.place == "outside":
-        yield "not", f"{verb} outside the workspace: {effect}"
+def _fits(effect: Effect, kind: Kind, how: str | None, place: Place | None) -> bool:
+    if effect.kind != kind or (kind == "program" and effect.known):
+        return False
+    return how in (None, effect.how) and place in (None, effect.place)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from importlib import import_module
-from typing import Literal, NamedTuple
+from typing import Literal
 from urllib.parse import urlsplit
 
 from interpreter.config.homes import home, homes
@@ -35,15 +36,6 @@ _SYSTEM = re.compile(r"(?:(?:/usr)?(?:/local)?/s?bin|/opt/homebrew/bin)/[^/]+")
 _NOT_SECRET = re.compile(r"(\.pub|/known_hosts|/\.ssh/config)$")
 
 
-class Spot(NamedTuple):
-    """A path as it is shown, and where it is."""
-
-    shown: str
-    place: Place
-    full: str
-    known: bool
-
-
 class Places:
     """The workspace, and the folder in which the code is at the moment (None: not known)."""
 
@@ -51,15 +43,16 @@ class Places:
         self.workspace = _real(workspace)
         self.cwd: str | None = _real(cwd) if cwd else self.workspace
 
-    def spot(self, text: str) -> Spot | None:
-        """Where a path leads; None for what is no file, such as /dev/null."""
+    def effect(self, kind: Kind, text: str, line: int, how: str = "") -> Effect | None:
+        """What happens to a path, and where that leads; None for what is no file, such as /dev/null."""
         if _NOWHERE.fullmatch(text):
             return None
         shown = text.replace(HOLE, "*") or "*"
         full = self.full(text)
         if full is None:
-            return Spot(shown, "unknown", "", known=False)
-        return Spot(shown, "workspace" if _within(full, self.workspace) else "outside", full, HOLE not in text)
+            return Effect(kind, shown, line, "unknown", known=False, how=how)
+        place: Place = "workspace" if _within(full, self.workspace) else "outside"
+        return Effect(kind, shown, line, place, full, HOLE not in text, how)
 
     def full(self, text: str) -> str | None:
         """The absolute path; None if even its beginning is not known."""
@@ -104,12 +97,10 @@ def is_secret(full: str) -> bool:
         return False
     if _SECRET_ANYWHERE.search(full) or any(_stars(full, path) for path in _SECRET_SYSTEM):
         return True
-    return any(_is_secret_in(os.path.relpath(full, folder)) for folder in homes() if _within(full, folder))
-
-
-def _is_secret_in(inside: str) -> bool:
+    below = [os.path.relpath(full, folder) for folder in homes() if _within(full, folder)]
     return any(
-        inside == name.rstrip("/") or (name.endswith("/") and inside.startswith(name)) or _stars(inside, name)
+        path == name.rstrip("/") or (name.endswith("/") and path.startswith(name)) or _stars(path, name)
+        for path in below
         for name in _SECRET_HOME
     )
 
@@ -196,18 +187,18 @@ class Doing:
         return Step(self.language, self.text, self.line, words, tuple(dict.fromkeys(self.effects)), fixed)
 
     def path(self, kind: Kind, text: str, how: str = "") -> None:
-        spot = self.places.spot(text)
-        if spot is None:
+        effect = self.places.effect(kind, text, self.line, how)
+        if effect is None:
             return
-        self.effects.append(Effect(kind, spot.shown, self.line, spot.place, spot.full, spot.known, how))
-        if kind == "read" and how != "names" and is_secret(spot.full):
-            self.effects.append(Effect("secret", spot.shown, self.line, spot.place, spot.full, spot.known))
+        self.effects.append(effect)
+        if kind == "read" and how != "names" and is_secret(effect.full):
+            self.effects.append(replace(effect, kind="secret"))
 
     def look_into(self, folder: str) -> None:
         """A folder is where the command works: worth a note if it is not in the workspace."""
-        spot = self.places.spot(folder)
-        if spot is not None and spot.place != "workspace":
-            self.path("read", folder, "names")
+        effect = self.places.effect("read", folder, self.line, "names")
+        if effect is not None and effect.place != "workspace":
+            self.effects.append(effect)
 
     def read(self, *paths: str) -> None:
         for path in paths:
@@ -304,11 +295,6 @@ def computer_call_effect(name: str) -> ComputerEffect:
     if found is None or isinstance(found, property):
         return "unknown"
     return "sends" if getattr(found, "__sends__", False) else "acts" if getattr(found, "__acts__", False) else "looks"
-
-
-def is_computer_call(name: str) -> bool:
-    """Whether a dotted name may be one of the computer's."""
-    return name.startswith("computer.") and "()" not in name
 
 
 def note_computer_call(doing: Doing, name: str) -> None:

@@ -18,7 +18,6 @@ from interpreter.policy.analysis.notes import (
     Notes,
     analyze_embedded,
     computer_call_effect,
-    is_computer_call,
     is_computer_shadowed,
     note_computer_call,
 )
@@ -371,7 +370,8 @@ class _Look:
 
     def _is_the_computers(self, name: str) -> bool:
         """Whether it is a tool of the computer that code finds, and not something of the user's own."""
-        return is_computer_call(name) and "computer" not in self.known and not is_computer_shadowed(self.notes)
+        is_call = name.startswith("computer.") and "()" not in name
+        return is_call and "computer" not in self.known and not is_computer_shadowed(self.notes)
 
     def _import(self, module: str, name: str, line: int) -> None:
         if module.partition(".")[0] == "computer" and not is_computer_shadowed(self.notes):
