@@ -4,27 +4,16 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from interpreter.config.homes import home
 from interpreter.policy.analysis.notes import HOLE, Places
 from interpreter.policy.analysis.tables import is_harmless, is_module, listed, python_aliases, python_calls
 
 _DEEPEST = 12
-_JOINING = ("os.path.join", "pathlib.Path", "pathlib.PurePath", "pathlib.PosixPath")
-_SAME = (
-    "os.path.expanduser", "os.path.abspath", "os.path.realpath", "os.path.normpath", "os.fspath", "str",
-    "os.path.expandvars", "pathlib.Path().expanduser", "pathlib.Path().resolve", "pathlib.Path().absolute",
-    "pathlib.Path().as_posix",
-)  # fmt: skip
-_UNDER = ("pathlib.Path().glob", "pathlib.Path().rglob", "pathlib.Path().iterdir", "glob.glob", "glob.iglob")
-_PATHS_FROM = frozenset(f"{name}()" for name in _UNDER[:3])
-_PATHS_TOO = frozenset(
-    "expanduser resolve absolute joinpath with_suffix with_name with_stem relative_to rename".split()
-)
+_TEXTS = tuple(f"@text_{kind}" for kind in "home temporary here joined below beside same parent".split())
 _BUILTIN = ("builtins", "__builtins__")
 _SAME_MODULE = {"posix": "os", "nt": "os"}
-_FIXED = ("os.getcwd", "pathlib.Path.cwd", "pathlib.Path.home", "tempfile.gettempdir", "tempfile.mkdtemp")
 _SETTING = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.withitem, ast.For, ast.comprehension)
 
 _NAMING = (*_SETTING, ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg)
@@ -78,7 +67,16 @@ class Values:
                     return self.text(node.args[0]) if node.args and HOLE not in self.text(node.args[0]) else ""
                 if not base and isinstance(func, ast.Attribute) and func.attr == "open":
                     return "open()"
-                return self._attribute(node.args, depth) if base == "getattr" else _result(base)
+                if base == "getattr":  # `getattr(os, "remove")` is `os.remove`
+                    owner = self.name(node.args[0], depth + 1) if len(node.args) > 1 else ""
+                    attr = self.text(node.args[1]) if owner else HOLE
+                    return "" if HOLE in attr else f"{owner}.{attr}"
+                # The kind of thing that a call gives.
+                owner, _, method = base.rpartition(".")
+                is_path = owner == "pathlib.Path()" and method in listed("python.txt", "@path_method")
+                if is_path or base in listed("python.txt", "@path_class"):
+                    return "pathlib.Path()"
+                return f"{base}()" if base else ""
             case ast.BinOp(left=left, op=ast.Div()):
                 return "pathlib.Path()" if self.name(left, depth + 1) == "pathlib.Path()" else ""
             case ast.Await(value=value) | ast.NamedExpr(value=value):
@@ -107,7 +105,9 @@ class Values:
             case ast.BinOp(left=left, op=ast.Mod()):
                 return self.text(left, depth + 1).split("%")[0] + HOLE
             case ast.Name(id=name):
-                return self._text_of(name, depth)
+                if name in self.iterated:
+                    return self._one_of(self.iterated[name], depth)
+                return self.text(self.value(name), depth + 1)
             case ast.Attribute(value=value, attr="parent"):
                 return self.text(value, depth + 1).rpartition("/")[0] or HOLE
             case ast.Subscript(value=value, slice=ast.Constant(value="HOME")) if self.name(value) == "os.environ":
@@ -116,39 +116,31 @@ class Values:
                 return self._text_of_call(node, depth)
         return HOLE
 
-    def _attribute(self, args: list[ast.expr], depth: int) -> str:
-        """`getattr(os, "remove")` is `os.remove`."""
-        owner, name = (self.name(args[0], depth + 1), self.text(args[1])) if len(args) > 1 else ("", HOLE)
-        return f"{owner}.{name}" if owner and HOLE not in name else ""
-
     def words(self, node: ast.AST | None) -> list[str] | None:
         """The words of a list or tuple, or of a text that is split; None if it is something else."""
         if isinstance(node, ast.Name):
             node = self.value(node.id)
         if isinstance(node, ast.Call):
-            return self._split(node)
+            if self.name(node.func) == "shlex.split" and node.args:
+                return self.text(node.args[0]).split()
+            is_split = isinstance(node.func, ast.Attribute) and node.func.attr == "split" and not node.args
+            return self._owner(node).split() or None if is_split else None
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
             left, right = self.words(node.left), self.words(node.right)
             return None if left is None and right is None else (left or [HOLE]) + (right or [HOLE])
         if not isinstance(node, ast.List | ast.Tuple):
             return None
-        return [self._word(item) for item in node.elts]
-
-    def _split(self, node: ast.Call) -> list[str] | None:
-        if self.name(node.func) == "shlex.split" and node.args:
-            return self.text(node.args[0]).split()
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "split" and not node.args:
-            return self.text(node.func.value).split() or None
-        return None
-
-    def _word(self, node: ast.expr) -> str:
-        return "python" if self.name(node) == "sys.executable" else self.text(node)
+        return ["python" if self.name(item) == "sys.executable" else self.text(item) for item in node.elts]
 
     def _name_of(self, name: str, depth: int) -> str:
         if name in self.imports:
             return self.imports[name]
         if name in self.iterated:
-            return "pathlib.Path()" if self.name(self.iterated[name], depth + 1) in _PATHS_FROM else ""
+            return (
+                "pathlib.Path()"
+                if self.name(self.iterated[name], depth + 1) in listed("python.txt", "@paths_from")
+                else ""
+            )
         if name in self.assigned:
             if name in self._followed:
                 return ""
@@ -167,12 +159,6 @@ class Values:
         values = self.assigned.get(name, [])
         return values[0] if len(values) == 1 else None
 
-    def _text_of(self, name: str, depth: int) -> str:
-        if name in self.iterated:
-            return self._one_of(self.iterated[name], depth)
-        value = self.value(name)
-        return self.text(value, depth + 1) if value is not None else HOLE
-
     def _one_of(self, node: ast.expr, depth: int) -> str:
         """An item of what a loop goes over: of a folder's content, or of a list."""
         if isinstance(node, ast.List | ast.Tuple) and len(node.elts) == 1:
@@ -180,42 +166,47 @@ class Values:
         if not isinstance(node, ast.Call) or depth > _DEEPEST:
             return HOLE
         name = self.name(node.func, depth + 1)
-        if name in ("glob.glob", "glob.iglob") and node.args:
-            return self.text(node.args[0], depth + 1)
         if name == "os.walk" and node.args:
             return joined(self.text(node.args[0], depth + 1), "*")
-        if name in _UNDER and isinstance(node.func, ast.Attribute):
-            return joined(self.text(node.func.value, depth + 1), "*")
+        if name in ("glob.glob", "glob.iglob") and node.args:
+            return self.text(node.args[0], depth + 1)
+        if f"{name}()" in listed("python.txt", "@paths_from"):
+            return joined(self._owner(node, depth), "*")
         if name in ("sorted", "list", "reversed") and node.args:
             return self._one_of(node.args[0], depth + 1)
         return HOLE
 
+    def _owner(self, node: ast.Call, depth: int = 0) -> str:
+        """The text of the object whose method is called."""
+        return self.text(node.func.value, depth + 1) if isinstance(node.func, ast.Attribute) else HOLE
+
     def _text_of_call(self, node: ast.Call, depth: int) -> str:
         name = self.name(node.func)
         parts = [self.text(each, depth + 1) for each in node.args]
-        if name in _FIXED:
-            return self._fixed(name)
-        owner = self.text(node.func.value, depth + 1) if isinstance(node.func, ast.Attribute) else HOLE
-        if name in _JOINING:
-            return joined(*parts) if parts else "."
-        if name == "pathlib.Path().joinpath":
-            return joined(owner, *parts)
-        if name in ("pathlib.Path().with_suffix", "pathlib.Path().with_stem", "pathlib.Path().with_name"):
-            return joined(owner.rpartition("/")[0], "*")
-        if name in _SAME:
-            return parts[0] if parts else owner
-        if name == "os.path.dirname" and parts:
-            return parts[0].rpartition("/")[0] or HOLE
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "format":
-            return owner.split("{")[0] + HOLE
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "join" and node.args:
-            return owner.join(self.words(node.args[0]) or [HOLE])
+        owner = self._owner(node, depth)
+        kind = next((kind for kind in _TEXTS if name in listed("python.txt", kind)), "")
+        match kind or getattr(node.func, "attr", ""):
+            case "@text_home":
+                return home()
+            case "@text_temporary":
+                return f"/tmp/{HOLE}"
+            case "@text_here":
+                return self.places.cwd or HOLE
+            case "@text_joined":
+                return joined(*parts) if parts else "."
+            case "@text_below":
+                return joined(owner, *parts)
+            case "@text_beside":
+                return joined(owner.rpartition("/")[0], "*")
+            case "@text_same":
+                return parts[0] if parts else owner
+            case "@text_parent" if parts:
+                return parts[0].rpartition("/")[0] or HOLE
+            case "format":
+                return owner.split("{")[0] + HOLE
+            case "join" if node.args:
+                return owner.join(self.words(node.args[0]) or [HOLE])
         return HOLE
-
-    def _fixed(self, name: str) -> str:
-        if name == "pathlib.Path.home":
-            return home()
-        return f"/tmp/{HOLE}" if name.startswith("tempfile.") else self.places.cwd or HOLE
 
     def _enter(self, node: ast.AST) -> None:
         match node:
@@ -234,30 +225,34 @@ class Values:
             case ast.arg(arg=name):
                 self._assign(name, None)
             case ast.For(target=ast.Name(id=name), iter=over) | ast.comprehension(target=ast.Name(id=name), iter=over):
-                self._iterate(name, over)
-            case ast.For(target=ast.Tuple(elts=[ast.Name(id=name), *_]), iter=ast.Call() as over):
-                fresh = name not in self.assigned
-                self._set(node)
-                if fresh and self.name(over.func) == "os.walk":
+                if name not in self.assigned:
                     self.iterated[name] = over
-            case _ if isinstance(node, _SETTING):
-                self._set(node)
-
-    def _set(self, node: ast.AST) -> None:
-        """A statement that gives names a value; only what is simple is followed."""
-        match node:
+                else:
+                    self.iterated.pop(name, None)
+                self.assigned.setdefault(name, []).append(None)
             case (
                 ast.Assign(targets=[ast.Name(id=name)], value=value)
                 | ast.NamedExpr(target=ast.Name(id=name), value=value)
+                | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
+                | ast.withitem(context_expr=value, optional_vars=ast.Name(id=name))
             ):
-                self._assign(name, value)
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                self._assign(name, value)
-            case ast.withitem(context_expr=value, optional_vars=ast.Name(id=name)):
-                self._assign(name, value)
+                self._assign(name, value)  # only what is simple is followed
+            case ast.For(target=ast.Tuple(elts=[ast.Name(id=name), *_]), iter=ast.Call() as over):
+                fresh = name not in self.assigned
+                self._assign_all(node)
+                if fresh and self.name(over.func) == "os.walk":
+                    self.iterated[name] = over
             case _:
-                for name in _stored(node):
-                    self._assign(name, None)
+                self._assign_all(node)
+
+    def _assign_all(self, node: ast.AST) -> None:
+        """The names that a statement sets, not those inside of it, have values that are not followed."""
+        found = getattr(node, "targets", None) or [
+            getattr(node, "target", None) or getattr(node, "optional_vars", None)
+        ]
+        for part in (part for target in filter(None, found) for part in ast.walk(target)):
+            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
+                self._assign(part.id, None)
 
     def _import(self, name: str, full: str) -> None:
         self.imports[name] = full if self.imports.get(name, full) == full else ""
@@ -266,13 +261,6 @@ class Values:
         self.assigned.setdefault(name, []).append(value)
         self.iterated.pop(name, None)
 
-    def _iterate(self, name: str, over: ast.expr) -> None:
-        if name not in self.assigned:
-            self.iterated[name] = over
-        else:
-            self.iterated.pop(name, None)
-        self.assigned.setdefault(name, []).append(None)
-
 
 def joined(*parts: str) -> str:
     """As `os.path.join` does."""
@@ -280,22 +268,3 @@ def joined(*parts: str) -> str:
     for part in parts:
         path = part if part.startswith(("/", "~")) or not path else f"{path.rstrip('/')}/{part}"
     return path or HOLE
-
-
-def _result(name: str) -> str:
-    """The kind of thing that a call gives."""
-    if not name:
-        return ""
-    if name in ("pathlib.Path.home", "pathlib.Path.cwd", "pathlib.PosixPath", "pathlib.PurePath"):
-        return "pathlib.Path()"
-    base, _, method = name.rpartition(".")
-    return base if base == "pathlib.Path()" and method in _PATHS_TOO else f"{name}()"
-
-
-def _stored(node: ast.AST) -> Iterator[str]:
-    """The names that a statement sets, not those inside of it."""
-    targets = getattr(node, "targets", None) or [getattr(node, "target", None) or getattr(node, "optional_vars", None)]
-    for target in filter(None, targets):
-        for part in ast.walk(target):
-            if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
-                yield part.id
