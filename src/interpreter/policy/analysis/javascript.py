@@ -47,17 +47,15 @@ _NONE = Token("", "", 0)
 _TEXTS = ("string", "template")
 
 
-def analyze(code: str, notes: Notes, known: Mapping[str, tuple[Effect, ...]]) -> dict[str, tuple[Effect, ...]]:
-    """Write down what a block would do."""
-    notes.step("javascript", "the code itself", 1)
-    analyze_part(code, 1, notes)
-    return {}
-
-
-def analyze_part(code: str, line: int, notes: Notes) -> None:
+def analyze(
+    code: str, notes: Notes, known: Mapping[str, tuple[Effect, ...]], line: int = 1
+) -> dict[str, tuple[Effect, ...]]:
     """Write down what the code would do; `line` is that of its first line in the block."""
+    if not notes.steps:
+        notes.step("javascript", "the code itself", 1)
     if len(code) > _LONGEST:
-        return notes.not_known("javascript", "a very long program", line, "unparsed")
+        notes.not_known("javascript", "a very long program", line, "unparsed")
+        return {}
     streams: list[list[Token]] = []
     try:
         _tokenize(code, 0, streams)
@@ -70,7 +68,7 @@ def analyze_part(code: str, line: int, notes: Notes) -> None:
     walk = _Walk(everything, notes, [line, *starts])
     for stream in streams:
         walk.walk(stream)
-    return None
+    return {}
 
 
 def _tokenize(code: str, at: int, streams: list[list[Token]], inside: bool = False) -> int:

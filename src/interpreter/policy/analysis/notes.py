@@ -167,7 +167,7 @@ def analyze_embedded(language: str, code: str, line: int, notes: Notes) -> None:
         if HOLE in code:
             notes.not_known("shell", "shell code that is put together when it runs", line)
         code = code.replace(HOLE, "${_}")
-    import_module(f"interpreter.policy.analysis.{language}").analyze_part(code, line, notes)
+    import_module(f"interpreter.policy.analysis.{language}").analyze(code, notes, {}, line)
 
 
 class Doing:

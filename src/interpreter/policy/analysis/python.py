@@ -38,7 +38,7 @@ from interpreter.policy.analysis.tables import (
 _LINE = re.compile(r"(?P<indent>\s*)(?P<target>[\w., \[\]'\"]+=\s*)?(?P<mark>!!?|%)(?P<rest>[^\n]*)")
 # IPython takes these without a mark, too.
 _BARE = re.compile(
-    r"(?P<indent>)(?P<rest>(pip|conda|mamba|micromamba|uv|cd|ls|ll|cat|cp|mv|rm|mkdir|rmdir|man)\s+[^=(\n][^\n]*)$"
+    r"(?P<indent>)(?P<target>)(?P<mark>)(?P<rest>(pip|conda|mamba|micromamba|uv|cd|ls|ll|cat|cp|mv|rm|mkdir|rmdir|man)\s+[^=(\n][^\n]*)$"
 )
 _HELP = re.compile(r"\s*\??\??[\w.*%]+\?\??\s*$|\s*\?\??[\w.*%]+\s*$")
 
@@ -64,9 +64,16 @@ def taken_out(code: str) -> tuple[str, list[Magic]]:
     for at, line in enumerate(lines):
         match = _LINE.fullmatch(line) or _BARE.fullmatch(line)
         if match:
-            name, rest = _named(match.groupdict().get("mark") or "%", match["rest"])
-            found.append(Magic(at + 1, name, _continued(rest, lines, at)))
-            lines[at] = f"{match['indent']}{match.groupdict().get('target') or ''}None"
+            name, rest, end = "", match["rest"], at
+            if match["mark"] in ("%", ""):
+                name, _, rest = rest.strip().partition(" ")
+                rest = rest.lstrip()
+            while rest.endswith("\\") and end + 1 < len(lines):  # it goes on after a backslash
+                end += 1
+                rest = f"{rest[:-1]} {lines[end]}"
+                lines[end] = ""
+            found.append(Magic(at + 1, name, rest))
+            lines[at] = f"{match['indent']}{match['target'] or ''}None"
         elif _HELP.fullmatch(line) and "?" in line:
             lines[at] = "None"
     return "\n".join(lines), found
@@ -75,55 +82,10 @@ def taken_out(code: str) -> tuple[str, list[Magic]]:
 def _cell(lines: list[str], first: int) -> tuple[str, list[Magic]]:
     name, _, rest = lines[first][2:].partition(" ")
     body = "\n".join(lines[first + 1 :])
-    if name in _TIMED or name == "capture":
+    if name == "capture" or name in listed("python.txt", "@magic_timed"):
         inner, found = taken_out("\n" * (first + 1) + body)
         return inner, [Magic(first + 1, name, rest.strip()), *found]
     return "", [Magic(first + 1, f"%{name}", rest.strip(), body)]
-
-
-def _named(mark: str, rest: str) -> tuple[str, str]:
-    if mark != "%":
-        return "", rest
-    name, _, rest = rest.strip().partition(" ")
-    return name, rest.strip()
-
-
-def _continued(rest: str, lines: list[str], at: int) -> str:
-    """A command that goes on after a backslash."""
-    while rest.endswith("\\") and at + 1 < len(lines):
-        at += 1
-        rest = f"{rest[:-1]} {lines[at]}"
-        lines[at] = ""
-    return rest
-
-
-_MARKS = frozenset({"ctx", "op", "ops", "kind", "type_comment", "type_ignores"})
-_LEAVES = (ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue)
-_fields: dict[type[ast.AST], tuple[str, ...]] = dict.fromkeys(_LEAVES, ())
-
-
-def children(node: ast.AST) -> list[ast.AST]:
-    """The nodes right below one, in the order of the text."""
-    kind = type(node)
-    names = _fields.get(kind)
-    if names is None:
-        names = _fields[kind] = tuple(name for name in kind._fields if name not in _MARKS)
-    found: list[ast.AST] = []
-    for name in names:
-        value = getattr(node, name, None)
-        if isinstance(value, list):
-            found += [each for each in value if isinstance(each, ast.AST)]
-        elif isinstance(value, ast.AST):
-            found.append(value)
-    return found
-
-
-def everything(tree: ast.AST) -> list[ast.AST]:
-    """All nodes, the upper ones first, as `ast.walk` gives them."""
-    found = [tree]
-    for node in found:
-        found += children(node)
-    return found
 
 
 Known = Mapping[str, tuple[Effect, ...]]
@@ -132,37 +94,25 @@ _LONGEST = 100_000
 _TELLING = (ast.Name, ast.Attribute, ast.Import, ast.ImportFrom, ast.Subscript)
 # The filters of warnings are the whole process's.
 _WARNINGS = threading.Lock()
-# Attributes that begin with a line and are harmless; all others may lead anywhere.
-_PRIVATE = frozenset(
-    "__name__ __doc__ __version__ __class__ __file__ __init__ __len__ __str__ __repr__ __qualname__ __module__ __all__ "
-    "__annotations__ __enter__ __exit__ __post_init__ __eq__ __hash__ __iter__ __next__ _ _asdict _replace "
-    "_fields _make".split()
-)
-_NAMESPACES = frozenset({"globals()", "locals()", "vars()", "sys.modules", "sys.path", "__builtins__"})
-# A module may be handed to these.
-_SHOWING = frozenset("print dir help type hasattr getattr repr str".split())
-_HARMLESS_MAGICS = frozenset(
-    "matplotlib who whos pwd precision colors autoreload lsmagic pinfo pinfo2 psearch pprint xmode reset "
-    "reset_selective capture doctest_mode".split()
-)
-_TIMED = frozenset("time timeit memit".split())
+_MAGICS = tuple(f"@magic_{kind}" for kind in "command timed python shell env write shown harmless".split())
 _TIMING = re.compile(r"\s*((-[nrpt]\s*\d+|-[qoct])\s+)*")
-_SHELL_MAGICS = frozenset("bash sh shell sx system zsh".split())
-_COMMANDS = frozenset("pip conda mamba micromamba uv cd ls ll cat cp mv rm mkdir rmdir".split())
 
 
-def analyze(code: str, notes: Notes, known: Known) -> dict[str, tuple[Effect, ...]]:
-    """Write down what a block would do; returns what the functions would do that it defines."""
-    notes.step("python", "the code itself", 1)
-    return analyze_part(code, 1, notes, known)
+def analyze(code: str, notes: Notes, known: Known, line: int = 1) -> dict[str, tuple[Effect, ...]]:
+    """Write down what the code would do; returns what the functions would do that it defines.
 
-
-def analyze_part(code: str, line: int, notes: Notes, known: Known | None = None) -> dict[str, tuple[Effect, ...]]:
-    """Write down what the code would do; returns what the functions would do that it defines."""
+    `line` is that of its first line in the block.
+    """
+    if not notes.steps:
+        notes.step("python", "the code itself", 1)
     if notes.too_deep or len(code) > _LONGEST:
         notes.not_known("python", "very long or deeply nested code", line, "unparsed")
         return {}
-    tree, magics = _parsed(code)
+    tree = _tree(code)
+    magics: list[Magic] = []
+    if tree is None:
+        plain, magics = taken_out(code)
+        tree = _tree(plain)
     if tree is None:
         notes.not_known("python", "Python code that cannot be parsed", line, "unparsed")
         return {}
@@ -170,18 +120,10 @@ def analyze_part(code: str, line: int, notes: Notes, known: Known | None = None)
     start = len(notes.steps)
     for magic in magics:
         _magic(magic, line - 1, notes)
-    look = _Look(tree, line - 1, notes, known or {})
+    look = _Look(tree, line - 1, notes, known)
     look.walk()
     notes.depth -= 1
     return look.defines(notes.steps[start:])
-
-
-def _parsed(code: str) -> tuple[ast.Module | None, list[Magic]]:
-    tree = _tree(code)
-    if tree is not None:
-        return tree, []
-    plain, magics = taken_out(code)
-    return (_tree(plain), magics) if magics or plain != code else (None, [])
 
 
 def _tree(code: str) -> ast.Module | None:
@@ -198,17 +140,18 @@ class _Look:
 
     def __init__(self, tree: ast.Module, offset: int, notes: Notes, known: Known) -> None:
         self.tree, self.offset, self.notes = tree, offset, notes
-        nodes = everything(tree)
+        nodes = list(ast.walk(tree))
         renamed = {name: effects[0].what for name, effects in known.items() if effects and effects[0].how == "import"}
         self.known = {name: effects for name, effects in known.items() if name not in renamed}
         self.values = Values(nodes, notes.places, renamed)
         # within loops that have no known end
-        self.loops = {id(node) for loop in nodes if isinstance(loop, ast.While) for node in everything(loop)}
+        self.loops = {id(node) for loop in nodes if isinstance(loop, ast.While) for node in ast.walk(loop)}
         self.modules: dict[str, tuple[Effect, ...]] = {}
         self.asked = {id(part) for node in nodes for part in _asked(node)}
         self.bases = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
+        showing = listed("python.txt", "@showing")
         for node in nodes:
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _SHOWING:
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in showing:
                 self.bases |= set(map(id, node.args))
 
     def walk(self) -> None:
@@ -220,7 +163,7 @@ class _Look:
                 continue
             if isinstance(node, _TELLING):
                 self._tell(node)
-            left += reversed(children(node))
+            left += reversed(list(ast.iter_child_nodes(node)))
 
     def _tell(self, node: ast.Name | ast.Attribute | ast.Import | ast.ImportFrom | ast.Subscript) -> None:
         match node:
@@ -234,10 +177,10 @@ class _Look:
                 self._mention(node)
             case ast.Attribute(value=value, attr=attr) if is_module(self.values.name(value)):
                 self._step(node, attr).unknown(f"{_spelled(node)} is changed")
-            case ast.Subscript(value=value, slice=key) if self.values.name(value) in _NAMESPACES | {"os.environ"}:
-                if self.values.name(value) != "os.environ":
-                    self._step(node, "a name looked up at run time").unknown("a name that is looked up at run time")
-                elif not isinstance(node.ctx, ast.Load):
+            case ast.Subscript(value=value) if self.values.name(value) in listed("python.txt", "@namespace"):
+                self._step(node, "a name looked up at run time").unknown("a name that is looked up at run time")
+            case ast.Subscript(value=value, slice=key, ctx=ast.Store() | ast.Del()):
+                if self.values.name(value) == "os.environ":
                     note_environment(self.values.text(key), self._step(node, "os.environ[]"))
 
     def defines(self, steps: list[Doing]) -> dict[str, tuple[Effect, ...]]:
@@ -297,12 +240,10 @@ class _Look:
         if func.attr in python_methods() and ("()" in base or not base or not is_known_module(root)):
             return python_methods()[func.attr]
         first = self.values.text(node.args[0]) if node.args else ""
-        if func.attr in ("get", "head", "put", "delete", "request") and re.match(r"https?://", first):
+        has_url = func.attr in ("get", "head", "put", "delete", "request") and re.match(r"https?://", first)
+        is_client = re.search(r"session|client|requests|http|api", _spelled(func.value))
+        if has_url or (func.attr in ("get", "put", "delete") and is_client):
             return (Does("get" if func.attr in ("get", "head") else "send", 0),)
-        if func.attr in ("get", "put", "delete") and re.search(
-            r"session|client|requests|http|api", _spelled(func.value)
-        ):
-            return (Does("get" if func.attr == "get" else "send", 0),)
         if (
             func.attr in ("rename", "replace")
             and len(node.args) == 1
@@ -342,7 +283,7 @@ class _Look:
         """`x.__globals__`: a way to anything; the code's own objects may have private parts."""
         own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
         is_private = node.attr.startswith("_") or node.attr.endswith(("_frame", "_globals", "_builtins", "_locals"))
-        if is_private and node.attr not in _PRIVATE and not own:
+        if is_private and node.attr not in listed("python.txt", "@private") and not own:
             self._step(node, node.attr).unknown(f"{node.attr}: a way around names")
 
     def _mention(self, node: ast.Name | ast.Attribute) -> None:
@@ -374,19 +315,17 @@ class _Look:
         return is_call and "computer" not in self.known and not is_computer_shadowed(self.notes)
 
     def _import(self, module: str, name: str, line: int) -> None:
-        if module.partition(".")[0] == "computer" and not is_computer_shadowed(self.notes):
+        root = module.partition(".")[0]
+        if root == "computer" and not is_computer_shadowed(self.notes):
             return
-        if is_known_module(module) and not module.startswith(".") and not self._is_local(module):
+        # A file of that name comes before the module that is meant.
+        file = os.path.join(self.notes.places.cwd or self.notes.places.workspace, root)
+        is_local = os.path.isfile(f"{file}.py") or os.path.isfile(f"{file}/__init__.py")
+        if is_known_module(module) and not module.startswith(".") and not is_local:
             return
         doing = self.notes.step("python", f"import {module}", line + self.offset, ["import", module])
         doing.unknown(f"what the module {module} does")
         self.modules[name] = tuple(doing.effects)
-
-    def _is_local(self, module: str) -> bool:
-        """Is there a file of that name, which comes before the module that is meant?"""
-        folder = self.notes.places.cwd or self.notes.places.workspace
-        root = os.path.join(folder, module.partition(".")[0])
-        return os.path.isfile(f"{root}.py") or os.path.isfile(f"{root}/__init__.py")
 
     def _step(self, node: ast.AST, name: str, call: ast.Call | None = None) -> Doing:
         texts = [self.values.text(each) for each in call.args] if call else []
@@ -397,31 +336,34 @@ class _Look:
 def _magic(magic: Magic, offset: int, notes: Notes) -> None:
     line = magic.line + offset
     name, is_cell = magic.name.removeprefix("%"), magic.name.startswith("%")
-    variable, _, _ = magic.rest.partition("=")
-    if not name:
-        for found in re.finditer(r"\{([^{}]*)\}", magic.rest):
-            if _tree(found[1].strip()) is not None:
-                analyze_embedded("python", found[1].strip(), line, notes)
-        analyze_embedded("shell", re.sub(r"\{[^}]*\}", "${_}", magic.rest), line, notes)
-    elif name in _COMMANDS and not is_cell:
-        analyze_embedded("shell", f"{name} {magic.rest}", line, notes)
-    elif name in _TIMED:
-        analyze_embedded("python", _TIMING.sub("", f"{magic.rest} ", count=1).strip(), line, notes)
-    elif name == "config":
-        analyze_embedded("python", magic.rest, line, notes)
-    elif name in _SHELL_MAGICS or (name == "script" and magic.rest in _SHELL_MAGICS):
-        analyze_embedded("shell", magic.body or magic.rest, line + bool(magic.body), notes)
-    elif name in ("env", "set_env") and magic.rest:
-        doing = notes.step("python", f"%{name} {magic.rest}", line, [f"%{name}"])
-        if variable != magic.rest or name == "set_env":
-            note_environment(variable.split()[0], doing)
-    elif name in ("writefile", "save", "logstart", "notebook"):
-        target = magic.rest.split()[-1] if magic.rest.split() else HOLE
-        notes.step("python", f"%{name} {magic.rest}", line, [f"%{name}", target]).write(target)
-    elif name in ("javascript", "html", "latex", "markdown", "svg", "js", "HTML"):
-        notes.step("python", f"%%{name}: shown, not run", line)
-    elif name not in _HARMLESS_MAGICS or ":" in magic.rest:
-        notes.step("python", f"%{name} {magic.rest}", line, [f"%{name}"]).unknown(f"what %{name} does")
+    kind = next((kind for kind in _MAGICS if name in listed("python.txt", kind)), "")
+    if name == "script" and magic.rest in listed("python.txt", "@magic_shell"):
+        kind = "@magic_shell"
+    match kind:
+        case "" if not name:
+            for found in re.finditer(r"\{([^{}]*)\}", magic.rest):
+                if _tree(found[1].strip()) is not None:
+                    analyze_embedded("python", found[1].strip(), line, notes)
+            analyze_embedded("shell", re.sub(r"\{[^}]*\}", "${_}", magic.rest), line, notes)
+        case "@magic_command" if not is_cell:
+            analyze_embedded("shell", f"{name} {magic.rest}", line, notes)
+        case "@magic_timed":
+            analyze_embedded("python", _TIMING.sub("", f"{magic.rest} ", count=1).strip(), line, notes)
+        case "@magic_python":
+            analyze_embedded("python", magic.rest, line, notes)
+        case "@magic_shell":
+            analyze_embedded("shell", magic.body or magic.rest, line + bool(magic.body), notes)
+        case "@magic_env" if magic.rest:
+            doing = notes.step("python", f"%{name} {magic.rest}", line, [f"%{name}"])
+            if "=" in magic.rest or name == "set_env":
+                note_environment(magic.rest.partition("=")[0].split()[0], doing)
+        case "@magic_write":
+            target = magic.rest.split()[-1] if magic.rest.split() else HOLE
+            notes.step("python", f"%{name} {magic.rest}", line, [f"%{name}", target]).write(target)
+        case "@magic_shown":
+            notes.step("python", f"%%{name}: shown, not run", line)
+        case _ if kind != "@magic_harmless" or ":" in magic.rest:
+            notes.step("python", f"%{name} {magic.rest}", line, [f"%{name}"]).unknown(f"what %{name} does")
 
 
 def _asked(node: ast.AST) -> list[ast.expr]:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from interpreter.policy.analysis.notes import HOLE, Doing, Notes, analyze_embedded, sql_changes
 from interpreter.policy.analysis.programs import Call, analyze_command, note_environment
 from interpreter.policy.analysis.python_values import Values
-from interpreter.policy.analysis.tables import Does, is_known_module, python_calls, python_methods
+from interpreter.policy.analysis.tables import Does, is_known_module, listed, python_calls, python_methods
 
 
 class Called(NamedTuple):
@@ -53,11 +53,6 @@ class Called(NamedTuple):
         return stars or any(each.arg is None for each in self.node.keywords)
 
 
-_TARGETS = "path_or_buf path fname filename fp buf excel_writer file outfile save_directory".split()
-# Written there, a table is in no file, or in one that was noted when it was opened.
-_IN_MEMORY = frozenset(
-    "io.StringIO() io.BytesIO() open() zipfile.ZipFile() pathlib.Path().open() pandas.ExcelWriter()".split()
-)
 _SELF = Does("", -1, "self")
 _REACHING = re.compile(r"\b(attach|vacuum|load_extension|writefile|copy|export|install)\b", re.IGNORECASE)
 
@@ -95,7 +90,7 @@ def _apply_plain(does: Does, called: Called) -> None:
         case "fetch" | "unpickled":
             if "://" in text:
                 doing.network(text, "get")
-            elif argument is None or values.name(argument) not in _IN_MEMORY:
+            elif argument is None or values.name(argument) not in listed("python.txt", "@in_memory"):
                 doing.read(text)
             more = called.spread or not _is_false(called.keyword("allow_pickle"))
             if does.kind == "unpickled" and (more or (called.node and len(called.node.args) > 2)):
@@ -162,7 +157,11 @@ def run(does: Does, called: Called) -> None:
     words = called.values.words(argument)
     before = called.notes.places.cwd
     if (environment := called.keyword("env")) is not None:
-        _environment(environment, called)
+        # The names in `{**os.environ, "A": "1"}` are known.
+        given = environment if isinstance(environment, ast.Dict) else ast.Dict([None], [environment])
+        for key, value in zip(given.keys, given.values, strict=True):
+            if key is not None or called.values.name(value) not in ("os.environ", "os.environ.copy()"):
+                note_environment(called.values.text(key), called.doing)
     if (folder := called.keyword("cwd")) is not None:
         called.notes.places.move(called.values.text(folder))
     if not _is_false(called.keyword("shell")):
@@ -170,19 +169,18 @@ def run(does: Does, called: Called) -> None:
     elif (program := called.keyword("executable")) is not None:
         _command([called.values.text(program), *(words or [HOLE, HOLE])[1:]], called)
     elif words is None:
-        _split(called.values.text(argument), called)
+        # One text without a shell: the program, or the program and its words.
+        try:
+            words = shlex.split(called.values.text(argument))
+        except ValueError:
+            words = []
+        if not words or HOLE in words[0]:
+            called.doing.unknown("a command that is put together when it runs")
+        else:
+            _command(words, called)
     else:
         _command(words, called)
     called.notes.places.cwd = before
-
-
-def _environment(node: ast.expr, called: Called) -> None:
-    """`{**os.environ, "A": "1"}`: its names are known."""
-    keys = node.keys if isinstance(node, ast.Dict) else [None]
-    values = node.values if isinstance(node, ast.Dict) else [node]
-    for key, value in zip(keys, values, strict=True):
-        if key is not None or called.values.name(value) not in ("os.environ", "os.environ.copy()"):
-            note_environment(called.values.text(key), called.doing)
 
 
 def execute(does: Does, called: Called) -> None:
@@ -204,18 +202,6 @@ def code(does: Does, called: Called) -> None:
         called.doing.unknown(f"{called.name}() of code that is made when it runs")
     else:
         analyze_embedded("python", text, called.doing.line, called.notes)
-
-
-def _split(text: str, called: Called) -> None:
-    """One text without a shell: the program, or the program and its words."""
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        words = []
-    if not words or HOLE in words[0]:
-        called.doing.unknown("a command that is put together when it runs")
-    else:
-        _command(words, called)
 
 
 def _command(words: list[str], called: Called) -> None:
@@ -241,11 +227,11 @@ def _opened(does: Does, called: Called) -> None:
 
 def _written(does: Does, called: Called) -> None:
     """`df.to_csv(path)`; without a path it gives back a text."""
-    target = called.argument(does) or called.keyword(*_TARGETS)
+    target = called.argument(does) or called.keyword(*listed("python.txt", "@target"))
     method = called.doing.words[0].rpartition(".")[2]
     if target is None and (called.spread or method in ("save", "save_model", "save_weights")):
         called.doing.write(HOLE)
-    elif target is not None and called.values.name(target) not in _IN_MEMORY:
+    elif target is not None and called.values.name(target) not in listed("python.txt", "@in_memory"):
         called.doing.write(called.values.text(target))
 
 

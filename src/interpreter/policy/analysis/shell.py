@@ -21,7 +21,7 @@ from interpreter.policy.analysis.programs import (
 )
 
 if TYPE_CHECKING:
-    from tree_sitter import Language, Node, Parser
+    from tree_sitter import Language, Node
 
 
 _MOST_BRACES = 64
@@ -181,33 +181,32 @@ _DEEPEST = 200
 _MOST_PIPES = 2000
 
 
-def analyze(code: str, notes: Notes, known: Mapping[str, tuple[Effect, ...]]) -> dict[str, tuple[Effect, ...]]:
-    """Write down what a block would do; returns the functions that it defines, which later blocks may call."""
-    names = analyze_part(code, 1, notes, frozenset(known))
-    return {name: (Effect("unknown", f"what the function {name} does", 1, known=False),) for name in names}
+def analyze(
+    code: str, notes: Notes, known: Mapping[str, tuple[Effect, ...]], line: int = 1
+) -> dict[str, tuple[Effect, ...]]:
+    """Write down what the code would do; returns the functions that it defines, which later blocks may call.
 
-
-def analyze_part(code: str, line: int, notes: Notes, known: frozenset[str] = frozenset()) -> set[str]:
-    """Write down what the code would do; `line` is that of its first line in the block. Returns its functions.
-
-    `known` are functions of earlier blocks.
+    `line` is that of its first line in the block. `known` are functions of earlier blocks.
     """
     many = code.count("|") + code.count("<<") > _MOST_PIPES  # the parser takes very long over thousands of them
     if notes.too_deep or many or len(code) > _LONGEST or _depth(code) > _DEEPEST:
         notes.not_known("shell", "very long or deeply nested code", line, "unparsed")
-        return set()
-    parser = _parser()
-    if parser is None:
+        return {}
+    bash = _bash()
+    if bash is None:
         notes.not_known("shell", "no parser for the shell is installed (tree-sitter-bash)", line, "unparsed")
-        return set()
+        return {}
+    from tree_sitter import Parser
+
     notes.depth += 1
     code = code.replace("\r\n", "\n")
+    # A new parser each time: threads must not share it.
     # One byte for each character: the grammar's scanner crashes on some that are not ASCII, and places stay the same.
-    root = parser.parse(re.sub(r"[^\x00-\x7f]", "x", code).encode("ascii")).root_node
+    root = Parser(bash).parse(re.sub(r"[^\x00-\x7f]", "x", code).encode("ascii")).root_node
     shell = Shell(code, line, notes, known)
     shell.walk(root)
     notes.depth -= 1
-    return shell.functions
+    return {name: (Effect("unknown", f"what the function {name} does", 1, known=False),) for name in shell.functions}
 
 
 def _depth(code: str) -> int:
@@ -217,16 +216,6 @@ def _depth(code: str) -> int:
         depth = depth + 1 if bracket in "({" else max(depth - 1, 0)
         deepest = max(deepest, depth)
     return deepest
-
-
-def _parser() -> Parser | None:
-    """A new one each time: threads must not share it."""
-    bash = _bash()
-    if bash is None:
-        return None
-    from tree_sitter import Parser
-
-    return Parser(bash)
 
 
 @cache
@@ -242,7 +231,7 @@ def _bash() -> Language | None:
 class Shell:
     """A walk over the tree of one piece of shell code."""
 
-    def __init__(self, code: str, line: int, notes: Notes, known: frozenset[str]) -> None:
+    def __init__(self, code: str, line: int, notes: Notes, known: Mapping[str, tuple[Effect, ...]]) -> None:
         self.notes, self.line, self.known = notes, line, known
         self.variables = {"HOME": home(), "PWD": notes.places.cwd or HOLE}
         self.words = Words(code, self.variables)
