@@ -20,11 +20,7 @@ TELLING = re.compile(
     r"|(LD|DYLD|NODE|GIT|SSH|R|XDG|CURL|PIP|NPM|npm|UV|AWS|SSL|OPENSSL|MALLOC|GREP|RIPGREP|DOCKER|JUPYTER|MYSQL|TAR|XML)_\w+"
     r"|(PYTHON|PERL|RUBY|LESS|MAN|JAVA|LUA|KUBE|IPYTHON|MPL|SQLITE|PG)\w*"
 )
-_ANY_OPTIONS = Program((), {"*": ""})
 _ALWAYS_KNOWN = frozenset({"--help", "--version"})
-# The first operand ends their own options: what follows is a command.
-_BEFORE_COMMANDS = frozenset("wrapper xargs shell python node connection".split())
-_ASKS_VERSION = frozenset({"--help", "--version", "-h", "-v", "-V"})
 
 
 class Call(NamedTuple):
@@ -107,7 +103,7 @@ class Arguments:
         return [value for name in names for value in self.values.get(name, ())]
 
 
-Handler = Callable[[Call, Doing, Notes], None]
+Handler = Callable[[Call, Arguments, Doing, Notes], None]
 HANDLERS: dict[str, Handler] = {}
 
 
@@ -142,7 +138,9 @@ class _ByTable:
 
     def __init__(self, program: str, row: Program, call: Call, doing: Doing, notes: Notes) -> None:
         self.program, self.row, self.call, self.doing, self.notes = program, row, call, doing, notes
-        self.arguments = Arguments(call.arguments, row, row.effects[0].what in _BEFORE_COMMANDS)
+        self.arguments = Arguments(
+            call.arguments, row, row.effects[0].what in listed("programs.txt", "@before_commands")
+        )
         self.operands = self.arguments.operands
         self.host = ""
 
@@ -159,7 +157,7 @@ class _ByTable:
                 self._option(option)
             if Rule("unknown") in self.row.effects:
                 self.doing.unknown(f"{self.program} changes what the command may do")
-            return HANDLERS[self.row.effects[0].what](self.call, self.doing, self.notes)
+            return HANDLERS[self.row.effects[0].what](self.call, self.arguments, self.doing, self.notes)
         rules, skip = self._rules(), any(rule.kind == "skip" for rule in self.row.effects)
         added = [rule for option in sorted(given & self.row.adds.keys()) for rule in self._option(option)]
         only = [rule for rule in added if rule.kind == "only"]
@@ -186,7 +184,7 @@ class _ByTable:
         verb = "".join(words[start : start + 1])
         if not verb:
             options = self.arguments.options
-            only_asks = options <= _ASKS_VERSION if options else Rule("start") in row.effects
+            only_asks = options <= listed("programs.txt", "@asks_version") if options else Rule("start") in row.effects
             return () if only_asks and not self.operands else row.effects
         self.operands = words
         found = row.verbs.get(verb, row.verbs.get("*"))
@@ -269,25 +267,18 @@ class _ByTable:
                 doing.program(" ".join([self.program, *self.operands[:1]]), known=False)
 
 
-def _parsed(call: Call, stop_early: bool = False) -> Arguments:
-    """The arguments by the program's row in the table."""
-    return Arguments(call.arguments, programs().get(call.program, _ANY_OPTIONS), stop_early)
-
-
 # -- programs that start other programs ---------------------------------------------------------------------------
 
 # So many words come before the command.
 _BEFORE_COMMAND = {"timeout": 1, "chrt": 1, "chroot": 1, "flock": 1, "taskset": 1}
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-_HARMLESS_MODULES = ("this", "calendar", "platform", "sysconfig")
 
 
 @handler
-def wrapper(call: Call, doing: Doing, notes: Notes) -> None:
+def wrapper(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     name = call.program
     if name == "command" and {"-v", "-V"} & set(call.arguments[:1]):
         return
-    arguments = _parsed(call, stop_early=True)
     words = arguments.operands[_BEFORE_COMMAND.get(name, 0) :]
     while words and _ASSIGNMENT.match(words[0]):
         note_environment(words[0].partition("=")[0], doing)
@@ -306,16 +297,15 @@ def wrapper(call: Call, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def xargs(call: Call, doing: Doing, notes: Notes) -> None:
-    arguments = _parsed(call, stop_early=True)
+def xargs(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     mark = next(iter(arguments.value("-I", "--replace")), "{}")
     words = [word.replace(mark, HOLE) for word in arguments.operands] or ["echo"]
     _inner([*words, HOLE], call, notes)
 
 
 @handler
-def shell(call: Call, doing: Doing, notes: Notes) -> None:
-    arguments, is_su = _parsed(call, stop_early=True), call.program == "su"
+def shell(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+    is_su = call.program == "su"
     if is_su:
         doing.unknown("su: with other rights than yours")
     if codes := arguments.value("-c", "--command"):
@@ -331,44 +321,44 @@ def shell(call: Call, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def evaluate(call: Call, doing: Doing, notes: Notes) -> None:
+def evaluate(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     nested(" ".join(call.arguments), call, notes)
 
 
 @handler
-def source(call: Call, doing: Doing, notes: Notes) -> None:
+def source(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     _script("".join(call.arguments[:1]), doing)
 
 
 @handler
-def trap(call: Call, doing: Doing, notes: Notes) -> None:
+def trap(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     if len(call.arguments) > 1 and call.arguments[0] not in ("-", "", "-p", "-l"):
         nested(call.arguments[0], call, notes)
 
 
 @handler
-def python(call: Call, doing: Doing, notes: Notes) -> None:
-    arguments = _parsed(call, stop_early=True)
+def python(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     if arguments.has("-c"):
         analyze_embedded("python", "".join(arguments.value("-c")[:1]), call.line, notes)
     elif arguments.has("-m"):
         module, rest = "".join(arguments.value("-m")[:1]), arguments.operands
-        if module in ("pip", "uv", "ipython", "black", "ruff", "mypy"):
-            _inner([module, *rest], call, notes)
-        elif module == "venv":
-            doing.write(*(word for word in rest if not word.startswith("-")))
-        elif module == "http.server":
-            doing.network("", "send")
-        elif module == "json.tool":
-            operands = Arguments(rest, "--indent").operands
-            doing.read(*operands[:1])
-            doing.write(*operands[1:])
-        elif module == "timeit":
-            timed = Arguments(rest, "-n -r -s -u --number --repeat --setup --unit")
-            for code in [*timed.operands, *timed.value("-s", "--setup")]:
-                analyze_embedded("python", code, call.line, notes)
-        elif module not in _HARMLESS_MODULES:
-            doing.program(f"python -m {module}", known=False)
+        match module:
+            case "pip" | "uv" | "ipython" | "black" | "ruff" | "mypy":
+                _inner([module, *rest], call, notes)
+            case "venv":
+                doing.write(*(word for word in rest if not word.startswith("-")))
+            case "http.server":
+                doing.network("", "send")
+            case "json.tool":
+                operands = Arguments(rest, "--indent").operands
+                doing.read(*operands[:1])
+                doing.write(*operands[1:])
+            case "timeit":
+                timed = Arguments(rest, "-n -r -s -u --number --repeat --setup --unit")
+                for code in [*timed.operands, *timed.value("-s", "--setup")]:
+                    analyze_embedded("python", code, call.line, notes)
+            case _ if module not in listed("programs.txt", "@python_modules"):
+                doing.program(f"python -m {module}", known=False)
     elif arguments.operands and arguments.operands[0] != "-":
         _script(arguments.operands[0], doing)
     elif call.stdin is not None:
@@ -380,8 +370,7 @@ def python(call: Call, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def node(call: Call, doing: Doing, notes: Notes) -> None:
-    arguments = _parsed(call, stop_early=True)
+def node(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     if call.words[0] in ("bun", "deno") and arguments.operands[:1] in (["install"], ["add"], ["i"]):
         for package in arguments.operands[1:] or ["what package.json names"]:
             doing.note("install", package, how=call.words[0])
@@ -397,7 +386,7 @@ def node(call: Call, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def other_language(call: Call, doing: Doing, notes: Notes) -> None:
+def other_language(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     if call.arguments not in (["--version"], ["-v"], ["-V"], ["-version"]):
         doing.unknown(f"a program in {call.words[0]}, which is not looked into")
 
@@ -448,9 +437,10 @@ def note_environment(name: str, doing: Doing) -> None:
 
 
 @handler
-def sets_variables(call: Call, doing: Doing, notes: Notes) -> None:
+def sets_variables(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     """The names of variables that it may set are among its words, and some of its words are code."""
-    name, arguments = call.program, Arguments(call.arguments, "-v -C" if call.program in ("printf", "mapfile") else "")
+    name = call.program
+    arguments = Arguments(call.arguments, "-v -C" if name in ("printf", "mapfile") else "")
     declares = name in ("export", "declare", "typeset", "readonly", "set")
     if declares and (arguments.has("-p") or not call.arguments):
         doing.note("secret", "the environment")
@@ -469,9 +459,10 @@ def sets_variables(call: Call, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def changes_commands(call: Call, doing: Doing, notes: Notes) -> None:
+def changes_commands(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     """Without these options they only print something."""
-    name, arguments = call.program, Arguments(call.arguments, "-p -f -C -F -W -x -w -a")
+    name = call.program
+    arguments = Arguments(call.arguments, "-p -f -C -F -W -x -w -a")
     for option in _CHANGES_COMMANDS.get(name, "").split():
         if arguments.has(option):
             doing.unknown(f"{name} {option} changes what commands do")
@@ -483,7 +474,7 @@ def changes_commands(call: Call, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def alias(call: Call, doing: Doing, notes: Notes) -> None:
+def alias(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     for word in call.arguments:
         _, equals, code = word.partition("=")
         if equals:
@@ -492,7 +483,7 @@ def alias(call: Call, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def change_folder(call: Call, doing: Doing, notes: Notes) -> None:
+def change_folder(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     operands = [word for word in call.arguments if word == "-" or not word.startswith("-")]
     is_back = operands == ["-"] or call.program == "popd" or (call.program == "pushd" and not operands)
     notes.places.move(None if is_back else operands[0] if operands else "~")
@@ -510,9 +501,8 @@ _SED = re.compile(
 
 
 @handler
-def sed(call: Call, doing: Doing, notes: Notes) -> None:
+def sed(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     """A script of the commands that only print is known; others read and write files, or run commands."""
-    arguments = _parsed(call)
     scripts = arguments.value("-e", "--expression")
     has_script = bool(scripts) or arguments.has("-f", "--file")
     files = arguments.operands if has_script else arguments.operands[1:]
@@ -532,8 +522,7 @@ _AWK_ACTS = re.compile(r"\b(system|getline|close|fflush|ENVIRON|PROCINFO)\b|@|(?
 
 
 @handler
-def awk(call: Call, doing: Doing, notes: Notes) -> None:
-    arguments = _parsed(call)
+def awk(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     script = "" if arguments.has("-f", "--file") else "".join(arguments.operands[:1])
     doing.read(*(word for word in arguments.operands[bool(script) :] if not _ASSIGNMENT.match(word)))
     if HOLE in script or _AWK_ACTS.search(_AWK_TEXT.sub('""', script)):
@@ -541,7 +530,7 @@ def awk(call: Call, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def dd(call: Call, doing: Doing, notes: Notes) -> None:
+def dd(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     for word in call.arguments:
         name, _, value = word.partition("=")
         if name == "if":
@@ -553,7 +542,7 @@ def dd(call: Call, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def find(call: Call, doing: Doing, notes: Notes) -> None:
+def find(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     words, options = call.arguments, programs()[call.program].options
     start = next((at for at, word in enumerate(words) if word[:1] in ("-", "(", "!")), len(words))
     roots = words[:start] or ["."]
@@ -580,8 +569,7 @@ def find(call: Call, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def tar(call: Call, doing: Doing, notes: Notes) -> None:
-    arguments = _parsed(call)
+def tar(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     archive, folder = arguments.value("-f", "--file"), arguments.value("-C", "--directory") or ["."]
     if any(":" in each for each in archive):
         doing.unknown("tar with an archive on another machine")
@@ -598,24 +586,21 @@ def tar(call: Call, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def patch(call: Call, doing: Doing, notes: Notes) -> None:
-    arguments = _parsed(call)
+def patch(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     doing.read(*arguments.value("-i", "--input"), *arguments.operands[1:])
     folder = next(iter(arguments.value("-d", "--directory")), ".")
     doing.write(*(arguments.operands[:1] or [f"{folder}/*"]), *arguments.value("-o", "--output"))
 
 
 @handler
-def unzip(call: Call, doing: Doing, notes: Notes) -> None:
-    arguments = _parsed(call)
+def unzip(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     doing.read(*arguments.operands[:1])
     if not arguments.has("-l", "-t", "-p", "-Z", "-v"):
         doing.write(*(f"{each}/*" for each in arguments.value("-d") or ["."]))
 
 
 @handler
-def zip_files(call: Call, doing: Doing, notes: Notes) -> None:
-    arguments = _parsed(call)
+def zip_files(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     doing.write(*arguments.operands[:1])
     doing.read(*arguments.operands[1:])
     if arguments.has("-m", "--move"):
@@ -624,38 +609,11 @@ def zip_files(call: Call, doing: Doing, notes: Notes) -> None:
 
 # -- git ----------------------------------------------------------------------------------------------------------
 
-_GIT_READS = frozenset(
-    "status log diff show rev-parse ls-files ls-tree blame grep describe shortlog reflog cat-file rev-list "
-    "check-ignore help version count-objects name-rev for-each-ref show-ref merge-base whatchanged var "
-    "annotate diff-tree range-diff fsck".split()
-)
-_GIT_WRITES = frozenset(
-    "add commit merge rebase cherry-pick revert apply am mv init tag branch stash config remote worktree "
-    "notes bisect gc reset checkout switch restore rm clean format-patch archive update-index update-ref "
-    "symbolic-ref sparse-checkout prune".split()
-)
-_GIT_REMOTE = {
-    "push": "send",
-    "fetch": "get",
-    "pull": "get",
-    "clone": "get",
-    "ls-remote": "get",
-    "submodule": "get",
-    "lfs": "get",
-}
-_GIT_LISTS = {
-    "branch": "-a -r -v -vv --list --show-current --all --contains --merged --no-merged",
-    "tag": "-l --list -n --contains",
-    "stash": "list show",
-    "config": "--get --list -l --get-all --get-regexp get list",
-    "remote": "-v show get-url",
-    "worktree": "list",
-    "notes": "list show",
-}
+_GIT = ("@git_reads", "@git_writes", "@git_get", "@git_send")
 
 
 @handler
-def git(call: Call, doing: Doing, notes: Notes) -> None:
+def git(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     top = Arguments(call.arguments, "-C -c --git-dir --work-tree --namespace --exec-path", stop_early=True)
     folder = next(iter(top.value("-C", "--work-tree", "--git-dir")), ".")
     doing.look_into(folder)
@@ -664,17 +622,21 @@ def git(call: Call, doing: Doing, notes: Notes) -> None:
     if not top.operands:
         return
     verb, rest = top.operands[0], top.operands[1:]
+    kind = next((kind for kind in _GIT if verb in listed("programs.txt", kind)), "")
     arguments = Arguments(rest, "-m -F -b -B -o --output --message -n -u")
     doing.write(*arguments.value("--output", "-o"))
-    doing.read(*(word for word in arguments.operands if verb in _GIT_READS and word.startswith(("/", "~", ".."))))
+    doing.read(*(word for word in arguments.operands if kind == "@git_reads" and word.startswith(("/", "~", ".."))))
     if arguments.has("-O", "--open-files-in-pager", "-x", "--edit", "-e") and verb not in ("clean", "add"):
         doing.unknown("git may start programs")
-    only_lists = rest[0] in _GIT_LISTS.get(verb, "").split() if rest else verb in ("branch", "tag", "remote")
+    listing = {
+        words.partition("=")[2] for words in listed("programs.txt", "@git_lists") if words.startswith(f"{verb}=")
+    }
+    only_lists = rest[0] in listing if rest else verb in ("branch", "tag", "remote")
     own_files = f"{folder}/.git".removeprefix("./")
-    if verb in _GIT_REMOTE:
+    if kind in ("@git_get", "@git_send"):
         operands = arguments.operands
         address = next((word for word in operands if re.search(r"://|^[\w.-]+@[\w.-]+:", word)), "")
-        doing.network(address, _GIT_REMOTE[verb])
+        doing.network(address, kind.removeprefix("@git_"))
         if verb == "clone":
             named = address.rstrip("/").rsplit("/", 1)[-1].removesuffix(".git")
             doing.write(operands[1] if len(operands) > 1 else named)
@@ -682,31 +644,27 @@ def git(call: Call, doing: Doing, notes: Notes) -> None:
             doing.write(folder)
         elif verb != "ls-remote":
             doing.write(own_files, how="git")
-    elif verb in _GIT_WRITES and not only_lists:
+    elif kind == "@git_writes" and not only_lists:
         doing.write(own_files, how="git")
         paths = [word for word in rest if not word.startswith("-")]
         if verb in ("clean", "rm"):
             doing.delete(*(paths or [folder] * (verb == "clean")), tree=True)
         elif verb in ("checkout", "restore", "switch") or (verb == "reset" and {"--hard", "--merge"} & set(rest)):
             doing.write(folder)
-    elif verb not in _GIT_READS and verb not in _GIT_WRITES:
+    elif not kind:
         doing.program(f"git {verb}", known=False)
 
 
 # -- the network and databases ------------------------------------------------------------------------------------
 
-_CURL_SENDS = (
-    "-d --data --data-raw --data-ascii --data-binary --data-urlencode --json -F --form -T --upload-file".split()
-)
 _REMOTE = re.compile(r"rsync://|(?:[\w.-]+@)?[\w.-]+:(?!//)(?!\\)")
 _ONLY_ASKS = re.compile(r"(list|ls|describe)(-[a-z-]+)?|get|show|status|view|version|help|whoami|search|logs")
 
 
 @handler
-def curl(call: Call, doing: Doing, notes: Notes) -> None:
-    arguments = _parsed(call)
+def curl(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     method = "".join(arguments.value("-X", "--request")).upper() or "GET"
-    sends = arguments.has(*_CURL_SENDS) or method not in ("GET", "HEAD")
+    sends = arguments.has(*listed("programs.txt", "@curl_sends")) or method not in ("GET", "HEAD")
     for address in arguments.operands + arguments.value("--url") or [""]:
         doing.network(address, "send" if sends else "get")
         if arguments.has("-O", "--remote-name", "-J", "--remote-name-all"):
@@ -717,8 +675,7 @@ def curl(call: Call, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def wget(call: Call, doing: Doing, notes: Notes) -> None:
-    arguments = _parsed(call)
+def wget(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     sends = arguments.has("--post-data", "--post-file", "--method", "--body-data", "--body-file")
     named = arguments.value("-O", "--output-document")
     folder = next(iter(arguments.value("-P", "--directory-prefix")), ".")
@@ -730,7 +687,7 @@ def wget(call: Call, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def httpie(call: Call, doing: Doing, notes: Notes) -> None:
+def httpie(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     operands = call.plain
     method = operands.pop(0) if operands and re.fullmatch(r"[A-Z]+", operands[0]) else ""
     sends = method not in ("", "GET", "HEAD") or any("=" in word for word in operands[1:])
@@ -738,8 +695,7 @@ def httpie(call: Call, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def connection(call: Call, doing: Doing, notes: Notes) -> None:
-    arguments = _parsed(call, stop_early=True)
+def connection(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     if call.program == "openssl" and call.arguments[:1] != ["s_client"]:
         if call.arguments != ["version"]:
             doing.unknown("openssl, which may read and write files")
@@ -749,8 +705,7 @@ def connection(call: Call, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def remote_copy(call: Call, doing: Doing, notes: Notes) -> None:
-    arguments = _parsed(call)
+def remote_copy(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     *sources, target = arguments.operands or [""]
     for path in sources:
         if _REMOTE.match(path):
@@ -768,15 +723,14 @@ def remote_copy(call: Call, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def service(call: Call, doing: Doing, notes: Notes) -> None:
-    plain = _parsed(call).operands
-    verbs = plain[:1] if call.program in ("kubectl", "helm") else plain[1:2]
+def service(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+    at = 0 if call.program in ("kubectl", "helm") else 1
+    verbs = arguments.operands[at : at + 1]
     doing.network("", "get" if any(map(_ONLY_ASKS.fullmatch, verbs)) else "send")
 
 
 @handler
-def database(call: Call, doing: Doing, notes: Notes) -> None:
-    arguments = _parsed(call)
+def database(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     host = next(iter(arguments.value("-h", "--host")), "localhost")
     doing.network(host, "send")
     codes = arguments.value("-c", "--command", "-e", "--execute", "--eval") + ([call.stdin] if call.stdin else [])
@@ -785,8 +739,7 @@ def database(call: Call, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def database_file(call: Call, doing: Doing, notes: Notes) -> None:
-    arguments = _parsed(call)
+def database_file(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     files, codes = arguments.operands[:1], arguments.operands[1:] + ([call.stdin] if call.stdin else [])
     doing.read(*files)
     if arguments.has("-readonly", "--readonly", "-version", "--version") or (
