@@ -11,14 +11,14 @@ from interpreter.policy.analysis.tables import javascript_calls, programs, pytho
 from policy.seeing import WORKSPACE, seen
 
 OPERANDS = set(
-    "nothing read names write delete tree copy move filter prefix kill get send secret install remove system disk "
+    "nothing read names write delete tree copy move kill get send secret install remove system disk "
     "database start code skip here unknown".split()
 )
 PLAIN = set(
     "read write delete tree temporary env writearchive extract readtext fetch unpickled get send sendto reach engine touch "
     "server commit table sql kill program shell runall import environment fork fixed expression unknown".split()
 )
-OPTIONS = set("read write run target host install also only no unknown".split())
+OPTIONS = set("read write run target host install also only instead no local unknown".split())
 
 
 def test_every_row_uses_words_that_the_engine_knows() -> None:
@@ -27,7 +27,7 @@ def test_every_row_uses_words_that_the_engine_knows() -> None:
         assert {rule.kind for verb in row.verbs.values() for rule in verb} <= OPERANDS, name
         for rule in (rule for rules in row.adds.values() for rule in rules):
             assert rule.kind in OPTIONS, name
-            assert rule.kind not in ("also", "only") or rule.what.split()[0] in OPERANDS, name
+            assert rule.kind not in ("also", "only", "instead") or rule.what.split()[0] in OPERANDS, name
         assert all(rule.what in HANDLERS for rule in row.effects if rule.kind == "code"), name
 
 

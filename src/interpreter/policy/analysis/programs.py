@@ -20,6 +20,8 @@ TELLING = re.compile(
     r"|(LD|DYLD|NODE|GIT|SSH|R|XDG|CURL|PIP|NPM|npm|UV|AWS|SSL|OPENSSL|MALLOC|GREP|RIPGREP|DOCKER|JUPYTER|MYSQL|TAR|XML)_\w+"
     r"|(PYTHON|PERL|RUBY|LESS|MAN|JAVA|LUA|KUBE|IPYTHON|MPL|SQLITE|PG)\w*"
 )
+# A place in a row for operands or for what options are given.
+_PLACE = re.compile(r"<(?:(?P<first>\d)(?P<more>\+?)|(?P<options>-[^>]*?))(?:\|(?P<default>[^->][^>]*))?>")
 _ALWAYS_KNOWN = frozenset({"--help", "--version"})
 
 
@@ -160,9 +162,8 @@ class _ByTable:
             return HANDLERS[self.row.effects[0].what](self.call, self.arguments, self.doing, self.notes)
         rules, skip = self._rules(), any(rule.kind == "skip" for rule in self.row.effects)
         added = [rule for option in sorted(given & self.row.adds.keys()) for rule in self._option(option)]
-        only = [rule for rule in added if rule.kind == "only"]
-        if only and not unlisted:
-            rules = tuple(Rule(*rule.what.split(" ", 1)) for rule in only)
+        instead = ("instead",) if unlisted else ("instead", "only")
+        rules = tuple(Rule(*rule.what.split(" ", 1)) for rule in added if rule.kind in instead) or rules
         also = tuple(Rule(*rule.what.split(" ", 1)) for rule in added if rule.kind == "also")
         if skip and Rule("no", "skip") not in added:
             self.operands = self.operands[1:]
@@ -212,15 +213,29 @@ class _ByTable:
                 case "install":
                     for value in values:
                         self.doing.note("install", f"{rule.what} {value}".strip(), how=self.program)
+                case "local" if any(":" in value for value in values):
+                    self.doing.unknown(f"{self.program} with an archive on another machine")
                 case "unknown":
                     self.doing.unknown(f"{self.program} {option} may start programs or change what it does")
                 case _:
                     left.append(rule)
         return left
 
+    def _filled(self, word: str) -> list[str]:
+        """`<1>`: the first operand. `<2+>`: those from the second on. `<-d|.>`: what -d is given, or else a dot."""
+        found = _PLACE.search(word)
+        if found is None:
+            return [word]
+        if found["first"]:
+            at = int(found["first"]) - 1
+            values = self.operands[at:] if found["more"] else self.operands[at : at + 1]
+        else:
+            values = self.arguments.value(*found["options"].split("|"))
+        return [word.replace(found[0], value) for value in values or filter(None, [found["default"]])]
+
     def _operands(self, rule: Rule) -> None:
         doing, kind = self.doing, rule.kind
-        paths = rule.what.split() or self.operands
+        paths = [path for word in rule.what.split() for path in self._filled(word)] if rule.what else self.operands
         match kind:
             case "read" | "write":
                 for path in paths:
@@ -239,11 +254,6 @@ class _ByTable:
                 if kind == "move":
                     doing.delete(*sources, tree=True)
                 doing.write(*targets)
-            case "filter":
-                doing.read(*paths[:1])
-                doing.write(*paths[1:])
-            case "prefix":
-                doing.write(f"{''.join(paths[1:2]) or 'x'}*")
             case "kill":
                 command = " ".join([self.program, *self.call.plain]).replace(HOLE, "*")
                 doing.note("kill", f"{rule.what or 'processes'} ({command})")
@@ -569,42 +579,10 @@ def find(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def tar(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
-    archive, folder = arguments.value("-f", "--file"), arguments.value("-C", "--directory") or ["."]
-    if any(":" in each for each in archive):
-        doing.unknown("tar with an archive on another machine")
-    if arguments.has("-x", "--extract", "--get"):
-        doing.read(*archive)
-        doing.write(*(f"{each}/*" for each in folder))
-    elif arguments.has("-t", "--list"):
-        doing.read(*archive)
-    else:
-        doing.read(*arguments.operands)
-        doing.write(*archive)
-        if arguments.has("--remove-files"):
-            doing.delete(*arguments.operands, tree=True)
-
-
-@handler
 def patch(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     doing.read(*arguments.value("-i", "--input"), *arguments.operands[1:])
     folder = next(iter(arguments.value("-d", "--directory")), ".")
     doing.write(*(arguments.operands[:1] or [f"{folder}/*"]), *arguments.value("-o", "--output"))
-
-
-@handler
-def unzip(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
-    doing.read(*arguments.operands[:1])
-    if not arguments.has("-l", "-t", "-p", "-Z", "-v"):
-        doing.write(*(f"{each}/*" for each in arguments.value("-d") or ["."]))
-
-
-@handler
-def zip_files(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
-    doing.write(*arguments.operands[:1])
-    doing.read(*arguments.operands[1:])
-    if arguments.has("-m", "--move"):
-        doing.delete(*arguments.operands[1:], tree=True)
 
 
 # -- git ----------------------------------------------------------------------------------------------------------
@@ -628,10 +606,7 @@ def git(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     doing.read(*(word for word in arguments.operands if kind == "@git_reads" and word.startswith(("/", "~", ".."))))
     if arguments.has("-O", "--open-files-in-pager", "-x", "--edit", "-e") and verb not in ("clean", "add"):
         doing.unknown("git may start programs")
-    listing = {
-        words.partition("=")[2] for words in listed("programs.txt", "@git_lists") if words.startswith(f"{verb}=")
-    }
-    only_lists = rest[0] in listing if rest else verb in ("branch", "tag", "remote")
+    only_lists = "=".join([verb, *rest[:1]]) in listed("programs.txt", "@git_lists")
     own_files = f"{folder}/.git".removeprefix("./")
     if kind in ("@git_get", "@git_send"):
         operands = arguments.operands
