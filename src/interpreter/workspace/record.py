@@ -40,6 +40,7 @@ _AT_ONCE = 5_000  # items in one line: writing a longer one would hold up other 
 _FIRST_COPY = 2.0  # seconds for which a block waits for a first copy of the workspace
 _SLICE, _PAUSE = 0.05, 0.002  # seconds for which a copy in the background keeps others waiting, and then not
 _UNSEEN = "the workspace is still being read for the first time. What this block does to files cannot be undone."
+_UNKNOWN = "Nothing is known about the files of block {}."
 UNTRIMMED = "untrimmed"
 """There as long as a session is open, and after it was killed."""
 
@@ -245,25 +246,11 @@ class FileRecord:
 
     def plan_undo(self, count: int = 1, *, since: str | int | None = None) -> Plan:
         """What undoing the last blocks would restore, or that block and all after it."""
-        with self._lock, self._hold:
-            self.settle()
-            here = self._ledger.position
-            if since is not None:
-                count = here - self._index(str(since), 0, here)
-            if not 0 < count <= here:
-                raise UndoError(f"There are {here} blocks to undo, not {count}.")
-            return self._plan("undo", self._ledger.blocks[here - count : here][::-1], here - count)
+        return self._plan("undo", count, since)
 
     def plan_redo(self, count: int = 1, *, until: str | int | None = None) -> Plan:
         """What redoing the next blocks would restore, or all up to that one."""
-        with self._lock, self._hold:
-            self.settle()
-            here, end = self._ledger.position, len(self._ledger.blocks)
-            if until is not None:
-                count = self._index(str(until), here, end) - here + 1
-            if not 0 < count <= end - here:
-                raise UndoError(f"There are {end - here} blocks to redo, not {count}.")
-            return self._plan("redo", self._ledger.blocks[here : here + count], here + count)
+        return self._plan("redo", count, until)
 
     def undo(
         self, plan: Plan | None = None, overwrite: Collection[str] = (), repositories: Collection[str] = ()
@@ -332,33 +319,41 @@ class FileRecord:
             report = self._restore(intent, rest)
             return replace(report, kept=(*kept, *report.kept))
 
-    def _index(self, block: str, start: int, end: int) -> int:
-        for index in reversed(range(start, end)):
-            if self._ledger.blocks[index].block == block:
-                return index
-        raise UndoError(f"Nothing is known about the files of block {block}.")
-
-    def _plan(self, direction: Direction, chosen: list[Changes], position: int) -> Plan:
-        """What undoing or redoing these blocks would do: the opposite of what they did, or the same again.
-
-        What something else had made of a file before it was overwritten comes last.
+    def _plan(self, direction: Direction, count: int, last: str | int | None) -> Plan:
+        """What undoing or redoing so many blocks would do, or all up to the last one: the opposite of what they did, or
+        the same again; and then what something else had made of a file before it was overwritten.
         """
-        self._refresh()
-        in_order: list[dict[str, Pair]] = []
-        last: dict[str, Pair] = {}
-        for changes in chosen:
-            pairs = changes.pairs
-            if direction == "undo":
-                pairs = {path: (new, old) for path, (old, new) in pairs.items()}
-            last = {path: pair for path, pair in last.items() if path not in pairs}
-            last |= {path: (pairs[path][1], item) for path, item in changes.overwritten.get(direction, {}).items()}
-            in_order.append(pairs)
-        steps = plan_steps([*in_order, last], self.snapshot, self.store)
-        first = min(position, self._ledger.position)
-        foreign = {folder for folder, blocks in self._ledger.touched.items() if blocks > first}
-        units = tuple(repositories_in(steps, self.snapshot, foreign))
-        off = tuple(NotCovered(f"block {each.block}", each.off) for each in chosen if each.off)
-        return Plan(direction, tuple(each.block for each in chosen), position, tuple(steps), units, off, self._stamp)
+        with self._lock, self._hold:
+            self.settle()
+            here, blocks = self._ledger.position, self._ledger.blocks
+            chosen = blocks[:here][::-1] if direction == "undo" else blocks[here:]
+            if last is not None:
+                names = [each.block for each in chosen]
+                if str(last) not in names:
+                    raise UndoError(_UNKNOWN.format(last))
+                count = names.index(str(last)) + 1
+            if not 0 < count <= len(chosen):
+                raise UndoError(f"There are {len(chosen)} blocks to {direction}, not {count}.")
+            chosen = chosen[:count]
+            self._refresh()
+            in_order: list[dict[str, Pair]] = []
+            overwritten: dict[str, Pair] = {}
+            for changes in chosen:
+                pairs = changes.pairs
+                if direction == "undo":
+                    pairs = {path: (new, old) for path, (old, new) in pairs.items()}
+                before = changes.overwritten.get(direction, {})
+                overwritten = {path: pair for path, pair in overwritten.items() if path not in pairs}
+                overwritten |= {path: (pairs[path][1], item) for path, item in before.items()}
+                in_order.append(pairs)
+            steps = plan_steps([*in_order, overwritten], self.snapshot, self.store)
+            first = here - count if direction == "undo" else here
+            position = first if direction == "undo" else here + count
+            touched = {folder for folder, blocks_then in self._ledger.touched.items() if blocks_then > first}
+            units = tuple(repositories_in(steps, self.snapshot, touched))
+            off = tuple(NotCovered(f"block {each.block}", each.off) for each in chosen if each.off)
+            taken = tuple(each.block for each in chosen)
+            return Plan(direction, taken, position, tuple(steps), units, off, self._stamp)
 
     def _restore(self, intent: dict[str, Any], steps: list[Step]) -> Report:
         if not os.path.isdir(self.snapshot.root):  # the block deleted the workspace itself
@@ -388,8 +383,10 @@ class FileRecord:
 
     def diff(self, block: str | int) -> dict[str, str]:
         """What a block changed, as a unified diff for each path."""
-        blocks = self._ledger.blocks
-        return blocks[self._index(str(block), 0, len(blocks))].diffs(self.content)
+        changes = self.changes(block)
+        if changes is None:
+            raise UndoError(_UNKNOWN.format(block))
+        return changes.diffs(self.content)
 
     def drift_diff(self, step: Step) -> str:
         """From what is at a path now to what would be restored there."""

@@ -100,7 +100,9 @@ class Timeline:
     @_locked
     def begin_turn(self, by: Participant) -> None:
         """A turn of this interpreter begins."""
-        self._add_turn(last_request(by.messages), by)
+        at = last_request(by.messages)
+        label = label_of(by.messages[at].get("content")) if at < len(by.messages) else ""
+        self._add("turn", at, label, by)
 
     @_locked
     def conversation_of(self, by: Participant) -> Conversation:
@@ -254,7 +256,7 @@ class Timeline:
         turns = [at for at in range(len(messages)) if begins_request(messages, at)]
         if all(place is None for place in known):
             for at in turns:
-                self._add_turn(at, self._owner, elsewhere=True)
+                self._add("turn", at, label_of(messages[at].get("content")), self._owner, elsewhere=True)
             return
         unknown = [at for at in turns if known[0] is not None and at < known[0]]
         whole, first = conversation.whole(), self.checkpoints[0].id - len(unknown)
@@ -474,10 +476,6 @@ class Timeline:
             self.places[part] = plan.to
 
     # -- new checkpoints -----------------------------------------------------------------------------------------
-
-    def _add_turn(self, at: int, by: Participant, elsewhere: bool = False) -> None:
-        label = label_of(by.messages[at].get("content")) if at < len(by.messages) else ""
-        self._add("turn", at, label, by, elsewhere)
 
     def _add(self, kind: Kind, at: int, label: str, by: Participant, elsewhere: bool = False) -> Checkpoint:
         if kind != "turn":
