@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from interpreter.runtimes.launch import Start, run_to_end
 from interpreter.runtimes.protocol import BadFrame, Lines
 
 from .conftest import Inside
@@ -143,3 +145,39 @@ def test_an_endless_line_does_not_fill_our_memory(pieces: list[bytes]) -> None:
             assert max(map(len, b"".join(pieces).split(b"\n"))) > 6
         else:
             assert read == b"".join(pieces).split(b"\n")[:-1]
+
+
+@pytest.mark.parametrize("language", ["python", "javascript"])
+def test_the_first_process_runs_nothing_that_code_wrote(inside: Inside, workspace: Path, language: str) -> None:
+    """It sets the limits and checks the mounts, and the sandbox ends with it."""
+    version = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    inside.do(
+        "shell",
+        f"""
+        user=~/.local/lib/{version}/site-packages; mkdir -p $user lib
+        for folder in ${{PYTHONPATH%%:*}} $PWD/lib; do echo 'import os; print(os.getpid(), file=open("{workspace}/ran", "a"))' >$folder/sitecustomize.py; done
+        echo 'import os; print(os.getpid(), file=open("{workspace}/ran", "a"))' >$user/planted.pth
+        export PYTHONPATH=$PWD/lib LD_PRELOAD=$PWD/evil.so SOMETHING=else
+        """,
+    )
+    assert inside.context.exported["LD_PRELOAD"] == f"{workspace}/evil.so"
+    ran = inside.do(
+        language, {"python": "import os; print(os.environ)", "javascript": "console.log(process.env)"}[language]
+    )
+    assert "evil.so" in ran.text
+    assert "SANDBOX_LATER_" not in ran.text
+    planted = workspace / "ran"
+    assert "1" not in (planted.read_text().split() if planted.exists() else [])
+
+
+def test_a_script_with_the_limits_of_the_sandbox_is_not_its_first_process(inside: Inside, tmp_path: Path) -> None:
+    folder = tmp_path / "script"
+    folder.mkdir()
+    script = folder / "script.py"
+    script.write_text(
+        "import os, resource, sys\nprint(os.getpid(), resource.getrlimit(resource.RLIMIT_CPU))\nsys.exit(3)\n"
+    )
+    start = Start([sys.executable, str(script)], inside.context.environment(), "/")
+    done = run_to_end(start, inside.containment, b"", 20, folder)
+    assert done.returncode == 3
+    assert done.text == "2 (3600, 3600)\n"

@@ -7,6 +7,7 @@ import re
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -222,13 +223,13 @@ def test_no_socket_of_the_host_is_reached_by_seatbelt(workspace: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
 @pytest.mark.parametrize("variable", ["XDG_CACHE_HOME", "TMPDIR"])
 def test_a_folder_that_cannot_be_written_is_named(
-    real: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str
+    real: None, tmp_path: Path, workspace: Path, monkeypatch: pytest.MonkeyPatch, variable: str
 ) -> None:
     (tmp_path / "file").write_text("")  # even root cannot make a folder in it
     monkeypatch.setenv(variable, str(tmp_path / "file"))
     monkeypatch.setattr("tempfile.tempdir", os.environ.get("TMPDIR"))
     with pytest.raises(SandboxUnavailableError, match=f"cannot write to {tmp_path}/file.*XDG_CACHE_HOME"):
-        Containment(Sandbox("workspace", str(tmp_path)))
+        Containment(Sandbox("workspace", str(workspace)))
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="bubblewrap is for Linux")
@@ -237,3 +238,18 @@ def test_a_processor_without_a_filter_needs_a_word_of_the_user(monkeypatch: pyte
     with pytest.raises(SandboxUnavailableError, match="sandbox_unix_sockets"):
         bubblewrap.seccomp_filter()
     assert bubblewrap.seccomp_filter(unix_sockets=True) is None
+
+
+@pytest.mark.parametrize("kind", ["workspace", "read-only"])
+def test_our_temporary_files_are_not_in_what_code_can_write_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The copies for undo are there: code could change them, and have the host follow a link."""
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    if kind == "read-only":
+        places(Sandbox(kind, str(tmp_path)), [], [])
+        return
+    for sandbox in (Sandbox(kind, str(tmp_path)), Sandbox("read-only", "/usr", paths=(f"{tmp_path}:rw",))):
+        with pytest.raises(SandboxUnavailableError, match="set TMPDIR"):
+            places(sandbox, [], [])

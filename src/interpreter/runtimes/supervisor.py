@@ -53,8 +53,21 @@ try:
     FOLDER = os.getcwd()
 except OSError:
     FOLDER = os.sep  # it was removed
+LATER = "SANDBOX_LATER_"  # before the names of variables that are for our children alone, as in sandbox.py
+
+
+def inherited() -> dict[str, str]:
+    """The environment for our children: the first process of a sandbox does not load what these variables name."""
+    env = dict(os.environ)
+    if env.get("PYTHONUSERBASE") == os.devnull:
+        del env["PYTHONUSERBASE"]
+    for name in [name for name in env if name.startswith(LATER)]:
+        env[name[len(LATER) :]] = env.pop(name)
+    return env
+
+
 # for a runtime that splits off
-ORIGIN = (sys.executable, os.path.abspath(__file__), dict(os.environ), FOLDER)
+ORIGIN = (sys.executable, os.path.abspath(__file__), inherited(), FOLDER)
 
 
 class Supervisor:
@@ -319,6 +332,7 @@ def run_file(path: str, name: str) -> dict[str, Any]:
 def become_worker(worker: list[str], fds: list[int]) -> None:
     """In the forked child: put the descriptors in place and run the driver or the program; never returns."""
     data, *streams = fds
+    found = load_inherited()
     if worker[0] == "stdin":
         os.close(streams[0])
         streams[0] = data
@@ -331,6 +345,7 @@ def become_worker(worker: list[str], fds: list[int]) -> None:
         sys.argv = [""]
         folder = os.path.dirname(ORIGIN[1])
         sys.path[:] = [entry for entry in sys.path if entry != folder]  # the user's imports must not find our files
+        find_packages(found)
         scope = run_file(worker[1], "interpreter_driver")
         status = 0
         try:
@@ -352,6 +367,35 @@ def become_worker(worker: list[str], fds: list[int]) -> None:
     except OSError as error:
         os.write(2, ("%s: %s\n" % (argv[0], error.strerror)).encode())
         os._exit(127)
+
+
+def load_inherited() -> bool:
+    """In the child: take the environment that is for it; whether it is another one than ours."""
+    env = inherited()
+    if env == dict(os.environ):
+        return False
+    os.environ.clear()
+    os.environ.update(env)
+    return True
+
+
+def find_packages(is_late: bool) -> None:
+    """In the child: search where Python would have searched, had it known the variables when it started."""
+    site: Any = sys.modules.get("site")
+    if not is_late or site is None:
+        return
+    paths = [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
+    sys.path[0:0] = [entry for entry in paths if entry not in sys.path]
+    site.USER_BASE = site.USER_SITE = None
+    if site.ENABLE_USER_SITE and os.path.isdir(site.getusersitepackages()):
+        site.addsitedir(site.getusersitepackages())
+    if "sitecustomize" not in sys.modules:
+        try:
+            __import__("sitecustomize")
+        except ImportError:
+            pass  # there is none
+        except Exception as error:  # noqa: BLE001 - Python starts without it, too
+            os.write(2, ("Error in sitecustomize: %r\n" % error).encode())
 
 
 def process_table() -> tuple[dict[int, int], dict[int, int]]:

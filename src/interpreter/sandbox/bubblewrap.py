@@ -186,7 +186,7 @@ class Machine:
 
 
 # Refused are, in this order: keyrings, bpf, perf, userfaultfd, modules, kexec, mounts, namespaces, file handles, swap,
-# reboot, chroot, accounting, quotas, taking another's descriptors. Reaching are ptrace, process_vm_readv,
+# reboot, chroot, accounting, quotas, taking another's descriptors, again mounts. Reaching are ptrace, process_vm_readv,
 # process_vm_writev and prlimit64.
 MACHINES = {
     "x86_64": Machine(
@@ -196,7 +196,7 @@ MACHINES = {
         ioctl=16,
         refused=(
             *(248, 249, 250, 321, 298, 323, 175, 176, 313, 246, 320, 165, 166, 155, 428, 429, 430, 431, 432, 433, 442),
-            *(308, 272, 304, 167, 168, 169, 161, 163, 179, 438),
+            *(308, 272, 304, 167, 168, 169, 161, 163, 179, 438, 467),
         ),
         missing=(425, 426, 427, 437),
         modes={
@@ -214,7 +214,7 @@ MACHINES = {
         ioctl=29,
         refused=(
             *(217, 218, 219, 280, 241, 282, 105, 106, 273, 104, 294, 40, 39, 41, 428, 429, 430, 431, 432, 433, 442),
-            *(268, 97, 265, 224, 225, 142, 51, 89, 60, 438),
+            *(268, 97, 265, 224, 225, 142, 51, 89, 60, 438, 467),
         ),
         missing=(425, 426, 427, 437),
         modes={52: (1, None), **dict.fromkeys((53, 452, 33), (2, None)), 56: (3, 2)},

@@ -18,7 +18,7 @@ from interpreter.runtimes.launch import Start
 from interpreter.sandbox.bubblewrap import seccomp_filter
 from interpreter.sandbox.places import DRIVERS
 from interpreter.sandbox.proxy import Proxy
-from interpreter.sandbox.sandbox import ENTER, PORT, Sandbox
+from interpreter.sandbox.sandbox import ENTER, LATER, PORT, Sandbox
 
 ENGINES = ("podman", "docker")
 LINE, NETWORK = "control", "network"  # the names of sockets in the session's folder
@@ -116,7 +116,7 @@ def wrapped(
         argv = [python, str(ENTER), "0", sandbox.limits.as_argument(), connection, calls, supervisor, line, *worker]
     # In a file that only we can read. In the engine's own environment, a variable that code has exported could name a
     # library or a configuration for the engine.
-    given = [f"{name}={value}" for name, value in start.env.items() if name not in HOSTS_OWN]
+    given = [f"{name}={value}" for name, value in start.env.items() if name.removeprefix(LATER) not in HOSTS_OWN]
     descriptor, env_file = tempfile.mkstemp(dir=scratch)
     with open(descriptor, "wb") as file:
         file.writelines(os.fsencode(line) + b"\n" for line in given if "\n" not in line)

@@ -41,7 +41,7 @@ from interpreter.sandbox.requests import (
     says_why,
     to_host,
 )
-from interpreter.sandbox.sandbox import ENTER, PORT, Access, Sandbox, let_through, through_proxy
+from interpreter.sandbox.sandbox import ENTER, PORT, Access, Sandbox, for_first_process, let_through, through_proxy
 
 NAME = "interpreter-sandbox-"
 STATE = (".config", ".cache", ".local/share")  # where we keep ours in a home that is not $HOME
@@ -163,6 +163,8 @@ class Containment:
             yield wrapped
 
     def _wrapped(self, start: Start, folder: Path | None, stack: contextlib.ExitStack) -> Start:
+        if folder is not None:
+            start = replace(start, env=for_first_process(start.env))
         if not self.sandbox.image and sys.platform == "linux":
             return self._in_bubblewrap(start, folder, stack)
         protected = [each.root / name for each in self._watch_trusted() for name in each.protected()]

@@ -99,6 +99,21 @@ def filter_calls(program: bytes) -> None:
         raise OSError(ctypes.get_errno(), "the filter of system calls cannot be set")
 
 
+def follow(program: list[str]) -> None:
+    """Run another program as a child, and end as it ends: the first process is ours, so that all ends with it."""
+    pid = os.fork()
+    if pid == 0:
+        env = dict(os.environ)
+        env.pop("PYTHONUSERBASE", None)
+        for name in [name for name in env if name.startswith("SANDBOX_LATER_")]:  # as in sandbox.py
+            env[name[len("SANDBOX_LATER_") :]] = env.pop(name)
+        os.execve(program[0], program, env)
+    while True:
+        ended, status = os.wait()
+        if ended == pid:
+            os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status))
+
+
 def main() -> None:
     protected, limits, proxy, calls, supervisor, *arguments = sys.argv[1:]
     if protected != "0":
@@ -112,6 +127,8 @@ def main() -> None:
     if calls != "-":
         filter_calls(bytes.fromhex(calls))
     sys.path[0] = os.path.dirname(supervisor)
+    if os.path.basename(supervisor) != "supervisor.py":
+        follow([sys.executable, supervisor, *sys.argv[1:]])
     scope = {"__name__": "__main__", "__file__": supervisor, "__builtins__": __builtins__}
     with open(supervisor, "rb") as file:
         source = file.read()

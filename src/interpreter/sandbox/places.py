@@ -7,6 +7,7 @@ import glob
 import os
 import stat
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -90,6 +91,7 @@ def places(sandbox: Sandbox, programs: Iterable[str], state: Iterable[Path]) -> 
     asked = [path for path in sandbox.paths if not is_inside(unresolved(path), [workspace])]  # code can put links there
     more = replace(sandbox, paths=tuple(asked))
     writable = [*more.writable, *([workspace] if sandbox.writes_workspace else [])]
+    refuse_temporary(writable)
     folders = map(Path, (*HOMES, *reversed(homes())))
     hidden = [place for place in dict.fromkeys(folders) if os.path.isdir(place) and place != Path("/")]
     useful = [Path(path) for pattern in USEFUL for path in glob.glob(str(home / pattern))]
@@ -123,6 +125,16 @@ def refuse_too_wide(workspace: Path, home: Path) -> None:
     if not workspace.is_dir():
         raise SandboxUnavailableError(
             f"The workspace {workspace} is no folder. Name one: interpreter --workspace FOLDER"
+        )
+
+
+def refuse_temporary(writable: Iterable[Path]) -> None:
+    """Our own temporary files, such as the copies for undo, must not be the code's."""
+    temporary = resolved(Path(tempfile.gettempdir()))
+    if place := next((place for place in writable if temporary.is_relative_to(place)), None):
+        raise SandboxUnavailableError(
+            f"Code could write to {place}, which has the folder for temporary files in it ({temporary}). "
+            "Work in another folder, or set TMPDIR to one that is not in it."
         )
 
 

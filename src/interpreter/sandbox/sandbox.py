@@ -167,6 +167,25 @@ def is_harmless(name: str, value: str) -> bool:
     return not redacted(value, {})[1]
 
 
+# They choose which code a process loads when it starts.
+CHOOSING = re.compile(
+    r"LD_.*|DYLD_.*|GLIBC_TUNABLES|GCONV_PATH|LOCPATH|PYTHON(?:PATH|HOME|USERBASE|PYCACHEPREFIX|PLATLIBDIR)"
+)
+LATER = "SANDBOX_LATER_"  # as in supervisor.py and enter.py
+
+
+def for_first_process(env: Mapping[str, str]) -> dict[str, str]:
+    """The environment for a process that sets up the sandbox from inside, and must load nothing that code has written.
+
+    What code may have chosen goes along under other names, for the processes that this one starts.
+    """
+    own = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONUSERBASE")}
+    later = {name for name, value in env.items() if CHOOSING.fullmatch(name) and own.get(name) != value}
+    kept = {LATER + name if name in later else name: value for name, value in env.items()}
+    kept |= {name: own[name] for name in later & own.keys()}
+    return kept | {"PYTHONUSERBASE": os.devnull}  # packages of the user: in the home folder, which code can write to
+
+
 def through_proxy(port: int) -> dict[str, str]:
     """What makes programs ask our proxy, and talk to servers inside the sandbox without it."""
     address, near = f"http://127.0.0.1:{port}", "localhost,127.0.0.1,::1"
