@@ -25,10 +25,6 @@ _TOKEN = re.compile(
 )
 _REGEX = re.compile(rf"/(?:[^/\\\[{_END}]|\\.|\[(?:[^\]\\{_END}]|\\.)*\])+/\w*")
 _TEMPLATE = re.compile(r"(?:[^`\\$]|\\.|\$(?!\{))*", re.DOTALL)
-_BEFORE_REGEX = frozenset("return typeof case in of delete void throw new instanceof else do yield await".split())
-_CLIENTS = frozenset("http https axios got superagent ky".split())
-_KEYWORDS = _BEFORE_REGEX | frozenset("if while for switch catch function super async with import require".split())
-_DECLARING = frozenset("const let var function class async static get set".split())
 _FUNCTIONS = ("function", "async", "(", "class")  # in brackets, it is called at once
 _LONGEST = 100_000
 _LONGEST_ARGUMENT = 100
@@ -100,7 +96,9 @@ def _tokenize(code: str, at: int, streams: list[list[Token]], inside: bool = Fal
             literal = _REGEX.match(code, at)
             is_doubled = before.text in ("+", "-") and len(tokens) > 1 and tokens[-2].text == before.text  # `i++ / 2`
             is_operator = before.kind == "mark" and before.text not in ")]}" and not is_doubled
-            is_keyword = before.text in _BEFORE_REGEX and (len(tokens) < 2 or tokens[-2].text != ".")
+            is_keyword = before.text in listed("javascript.txt", "@before_regex") and (
+                len(tokens) < 2 or tokens[-2].text != "."
+            )
             if literal and (not before.text or is_operator or is_keyword or (before.text == ")" and is_head)):
                 tokens.append(Token("regex", literal[0], at))
                 at = literal.end()
@@ -175,7 +173,7 @@ class _Walk:
         elif (
             is_property
             and called
-            and not _CLIENTS.isdisjoint(
+            and not listed("javascript.txt", "@client").isdisjoint(
                 each.text.removeprefix("node:") for each in self.tokens[max(at - 3, 0) : at - 1]
             )
         ):
@@ -197,7 +195,11 @@ class _Walk:
                 self._call(at, token, before)
             elif not self._in_braces(at) and (is_property or after.text not in ("=", ".")):
                 self._unknown(token, f"{name} is handed on")
-        elif called and name not in _KEYWORDS | self.declared and before.text not in ("function", "class"):
+        elif (
+            called
+            and name not in listed("javascript.txt", "@keyword") | self.declared
+            and before.text not in ("function", "class")
+        ):
             harmless = listed("javascript.txt", "@method" if is_property else "@function")
             root = before.text == "." and at > 1 and self.tokens[at - 2].text == "computer"
             if name not in harmless and not root and not self._defines(at):
@@ -336,13 +338,17 @@ def _declared(tokens: list[Token]) -> frozenset[str]:
     pairs = _pairs(tokens)
     for at, token in enumerate(tokens):
         after = tokens[at + 1].text if at + 1 < len(tokens) else ""
-        if token.kind == "name" and at and (tokens[at - 1].text in _DECLARING or after == "=>"):
+        if (
+            token.kind == "name"
+            and at
+            and (tokens[at - 1].text in listed("javascript.txt", "@declaring") or after == "=>")
+        ):
             found.add(token.text)
         elif token.text == ")" and after in ("=>", "{") and not tokens[at + 1].begins_line:
             # Its parameters; before them, the name of a method.
             start = max(pairs.get(at, at) - 1, 0)
             parameters = tokens[start : min(at, start + _LONGEST_ARGUMENT)]
-            found |= {each.text for each in parameters if each.kind == "name"} - _KEYWORDS
+            found |= {each.text for each in parameters if each.kind == "name"} - listed("javascript.txt", "@keyword")
     return frozenset(found) - javascript_calls().keys() | frozenset(
         name.text
         for word, name in pairwise(tokens)

@@ -21,12 +21,6 @@ HOLE = "\0"
 _LONGEST = 4096
 _NOWHERE = re.compile(r"/dev/(null|zero|u?random|std(in|out|err)|tty|fd/.*)|-")
 _FIRST_UNKNOWN = re.compile(r"[\0*?\[{]")
-# Below the home folder; a name with a slash at the end is a folder.
-_SECRET_HOME = (
-    ".ssh/", ".gnupg/", ".aws/", ".azure/", ".config/gcloud/", ".kube/", ".docker/config.json", ".config/gh/",
-    ".netrc", ".pgpass", ".npmrc", ".pypirc", ".git-credentials", ".password-store/", ".mozilla/", ".vault-token",
-    ".config/google-chrome/", "Library/Keychains/", ".local/share/keyrings/", ".config/open-interpreter/keys",
-)  # fmt: skip
 _SECRET_SYSTEM = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers")
 _SECRET_ANYWHERE = re.compile(
     r"/(\.env(\.(?!example|sample|template)[^/]*)?|id_(rsa|dsa|ecdsa|ed25519)[^/]*|[^/]*\.(pem|p12|pfx|kdbx|keystore))$"
@@ -101,7 +95,7 @@ def is_secret(full: str) -> bool:
     return any(
         path == name.rstrip("/") or (name.endswith("/") and path.startswith(name)) or _stars(path, name)
         for path in below
-        for name in _SECRET_HOME
+        for name in listed("programs.txt", "@secret_home")
     )
 
 
@@ -264,11 +258,9 @@ def _only_asks(statement: str) -> bool:
     tables = re.findall(r"(?:\bwith|\brecursive|,)\s*(\w+)\s*\(", statement, re.IGNORECASE)
     called = {name.lower() for name in re.findall(r"([\w.]+)\s*\(", statement)}
     computing = listed("programs.txt", "@sql").union(map(str.lower, tables))
-    if not called <= computing and not re.match(r"\s*pragma\b", statement, re.IGNORECASE):
-        return False
-    if re.match(r"\s*with\b", statement, re.IGNORECASE):
-        return not _CHANGING.search(statement)
-    return bool(_ASKING.match(statement)) and not _CHANGING.search(statement)
+    computes = called <= computing or re.match(r"\s*pragma\b", statement, re.IGNORECASE)
+    asks = re.match(r"\s*with\b", statement, re.IGNORECASE) or _ASKING.match(statement)
+    return bool(computes and asks) and not _CHANGING.search(statement)
 
 
 # -- calls of the computer's tools --------------------------------------------------------------------------------

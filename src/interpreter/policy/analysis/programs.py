@@ -128,8 +128,9 @@ def analyze_command(call: Call, notes: Notes) -> None:
         call = call._replace(words=[name, f"-{call.arguments[0]}", *call.arguments[1:]])  # `tar xf` is `tar -xf`
     row = programs().get(program)
     local = "/" in name and not is_of_system(name)
+    starts = row is not None and not row.verbs and any(rule.kind == "start" for rule in row.effects)  # anything
     if program not in listed("programs.txt", "@builtins"):
-        doing.program(name if local else program, known=row is not None and not row.starts_anything and not local)
+        doing.program(name if local else program, known=row is not None and not starts and not local)
     if row is not None and not local:
         _ByTable(program, row, call, doing, notes).apply()
     return None
@@ -331,19 +332,14 @@ def shell(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def evaluate(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
-    nested(" ".join(call.arguments), call, notes)
-
-
-@handler
-def source(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
-    _script("".join(call.arguments[:1]), doing)
-
-
-@handler
-def trap(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
-    if len(call.arguments) > 1 and call.arguments[0] not in ("-", "", "-p", "-l"):
-        nested(call.arguments[0], call, notes)
+def runs_arguments(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+    match call.program:
+        case "eval":
+            nested(" ".join(call.arguments), call, notes)
+        case "source" | ".":
+            _script("".join(call.arguments[:1]), doing)
+        case "trap" if len(call.arguments) > 1 and call.arguments[0] not in ("-", "", "-p", "-l"):
+            nested(call.arguments[0], call, notes)
 
 
 @handler
@@ -717,10 +713,8 @@ def database(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> No
 def database_file(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     files, codes = arguments.operands[:1], arguments.operands[1:] + ([call.stdin] if call.stdin else [])
     doing.read(*files)
-    if arguments.has("-readonly", "--readonly", "-version", "--version") or (
-        codes and not any(map(sql_changes, codes))
-    ):
-        return
-    for file in files:
-        doing.path("database", file, "file")
-        doing.write(file)
+    is_asked = bool(codes) and not any(map(sql_changes, codes))
+    if not is_asked and not arguments.has("-readonly", "--readonly", "-version", "--version"):
+        for file in files:
+            doing.path("database", file, "file")
+            doing.write(file)

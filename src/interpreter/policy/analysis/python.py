@@ -59,7 +59,12 @@ def taken_out(code: str) -> tuple[str, list[Magic]]:
     lines = code.split("\n")
     first = next((at for at, line in enumerate(lines) if line.strip()), 0)
     if lines[first].startswith("%%"):
-        return _cell(lines, first)
+        name, _, rest = lines[first][2:].partition(" ")
+        body = "\n".join(lines[first + 1 :])
+        if name == "capture" or name in listed("python.txt", "@magic_timed"):
+            inner, found = taken_out("\n" * (first + 1) + body)
+            return inner, [Magic(first + 1, name, rest.strip()), *found]
+        return "", [Magic(first + 1, f"%{name}", rest.strip(), body)]
     found = []
     for at, line in enumerate(lines):
         match = _LINE.fullmatch(line) or _BARE.fullmatch(line)
@@ -77,15 +82,6 @@ def taken_out(code: str) -> tuple[str, list[Magic]]:
         elif _HELP.fullmatch(line) and "?" in line:
             lines[at] = "None"
     return "\n".join(lines), found
-
-
-def _cell(lines: list[str], first: int) -> tuple[str, list[Magic]]:
-    name, _, rest = lines[first][2:].partition(" ")
-    body = "\n".join(lines[first + 1 :])
-    if name == "capture" or name in listed("python.txt", "@magic_timed"):
-        inner, found = taken_out("\n" * (first + 1) + body)
-        return inner, [Magic(first + 1, name, rest.strip()), *found]
-    return "", [Magic(first + 1, f"%{name}", rest.strip(), body)]
 
 
 Known = Mapping[str, tuple[Effect, ...]]

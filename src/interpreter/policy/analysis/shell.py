@@ -42,7 +42,10 @@ class Words:
         word = self.word(node)
         if node.type in ("simple_expansion", "expansion"):
             return word.split() or [word]  # what is not quoted is split
-        return list(braced(word)) if node.type in ("word", "concatenation") and "{" in word else [word]
+        if node.type not in ("word", "concatenation"):
+            return [word]
+        choices = [part.split(",") if at % 2 else [part] for at, part in enumerate(_BRACES.split(word))]
+        return list(map("".join, islice(product(*choices), _MOST_BRACES)))
 
     def word(self, node: Node) -> str:
         """The node's text without quotes and escapes."""
@@ -60,13 +63,14 @@ class Words:
             case "simple_expansion":
                 return self.variables.get(self.text(node)[1:], HOLE)
             case "expansion":
-                return self._expansion(self.text(node)[2:-1])
-            case "brace_expression" | "string_content":
+                # `${x}`, and `${x%.txt}`, which stays in the folder where x is
+                found = re.fullmatch(r"(\w+)%%?[^/]*", self.text(node)[2:-1])
+                value = self.variables.get(found[1] if found else self.text(node)[2:-1], HOLE)
+                return value if HOLE in value or not found else value[: value.rfind("/") + 1] + "*"
+            case "brace_expression" | "string_content" | "$":
                 return self.text(node)
             case "process_substitution":
                 return "/dev/fd/63"  # what the shell puts there is a pipe, no file
-            case "$":
-                return "$"
         return HOLE
 
     def text(self, node: Node) -> str:
@@ -75,14 +79,6 @@ class Words:
     def beginning(self, node: Node) -> str:
         """As much of the text as is shown: a part can have all the others inside."""
         return self.code[node.start_byte : min(node.end_byte, node.start_byte + _SHOWN)]
-
-    def _expansion(self, inner: str) -> str:
-        """`${x}`, and `${x%.txt}`, which stays in the folder where x is."""
-        found = re.fullmatch(r"(\w+)%%?[^/]*", inner)
-        if found is None:
-            return self.variables.get(inner, HOLE)
-        value = self.variables.get(found[1], HOLE)
-        return HOLE if HOLE in value else value[: value.rfind("/") + 1] + "*"
 
     def _pieces(self, node: Node) -> str:
         """A string with double quotes; the parser leaves out blanks between its parts."""
@@ -97,13 +93,6 @@ class Words:
         return "".join(pieces)
 
 
-def braced(word: str) -> Iterator[str]:
-    """`a{b,c}` as `ab` and `ac`."""
-    parts = _BRACES.split(word)
-    choices = [part.split(",") if at % 2 else [part] for at, part in enumerate(parts)]
-    yield from map("".join, islice(product(*choices), _MOST_BRACES))
-
-
 def _unescaped(found: re.Match[str]) -> str:
     """A character of `$'...'`."""
     for digits, base in ((found[1] or found[2], 16), (found[3], 8)):
@@ -112,42 +101,7 @@ def _unescaped(found: re.Match[str]) -> str:
     return _ANSI.get(found[4], HOLE)
 
 
-_PRINTING = ("echo", "printf", "cat")
 _LISTS = ("list", "pipeline", "negated_command", "redirected_statement")
-
-
-class Pipes:
-    """What seems to come through a pipe, by the id of the command that it goes to."""
-
-    def __init__(self, words: Words, stdin: dict[int, str]) -> None:
-        self._words, self._stdin = words, stdin
-        self._through: dict[int, str] = {}
-
-    def to(self, command: Node) -> str:
-        return self._through.get(command.id, "")
-
-    def see(self, pipeline: Node) -> None:
-        """`echo TEXT | bash`."""
-        commands = [last_command(part) for part in pipeline.children if part.is_named]
-        for before, after in pairwise(commands):
-            if before is not None and after is not None:
-                self._through[after.id] = self._printed(before)
-
-    def go_on(self, owner: Node, redirect: Node) -> None:
-        """`cat <<END | bash`: the rest of the pipe stands in the redirection."""
-        for part in redirect.children:
-            reader = next((each for each in part.children if each.type == "command"), None)
-            if part.type == "pipeline" and reader is not None:
-                self._through[reader.id] = self._printed(owner)
-
-    def _printed(self, command: Node) -> str:
-        name = command.child_by_field_name("name")
-        if name is None or self._words.text(name) not in _PRINTING:
-            return ""
-        if self._words.text(name) == "cat":
-            return self._stdin.get(command.id, "")
-        words = map(self._words.word, command.children_by_field_name("argument"))
-        return " ".join(word for word in words if not re.fullmatch(r"-[neE]+", word))
 
 
 def last_command(node: Node | None) -> Node | None:
@@ -242,7 +196,8 @@ class Shell:
         self.more: dict[int, list[Node]] = {}
         """Arguments that stand after a redirection, by the id of their command."""
         self.stdin: dict[int, str] = {}
-        self.pipes = Pipes(self.words, self.stdin)
+        self.piped: dict[int, str] = {}
+        """What seems to come through a pipe, by the id of the command that it goes to."""
 
     def walk(self, root: Node) -> None:
         if root.has_error:
@@ -273,7 +228,10 @@ class Shell:
             case "function_definition":
                 self._function(node)
             case "pipeline":
-                self.pipes.see(node)
+                commands = [last_command(part) for part in node.children if part.is_named]
+                for before, after in pairwise(commands):
+                    if before is not None and after is not None:
+                        self.piped[after.id] = self._printed(before)
             case "expansion" if self.words.text(node).endswith("@P}"):
                 self.notes.not_known("shell", "text that is expanded as a prompt", self._line(node))
             case "declaration_command":
@@ -310,7 +268,7 @@ class Shell:
             if child.type == "variable_assignment":
                 self._environment(child, line, note_environment if words else note_changed)
         text = " ".join([self.words.beginning(node), *map(self.words.text, self.more.get(node.id, ()))])
-        call = Call(words, line, text, self.stdin.get(node.id), self.functions, self.pipes.to(node))
+        call = Call(words, line, text, self.stdin.get(node.id), self.functions, self.piped.get(node.id, ""))
         if words and words[0] in self.known and words[0] not in self.functions:
             self.notes.not_known("shell", f"what {words[0]} does, which another block defined", line)
         analyze_command(call, self.notes)
@@ -381,20 +339,16 @@ class Shell:
                         self._settle(part, once=False)
                 case "redirected_statement" | "command":
                     self._redirections(node)
-                    self._filled(node)
+                    # Variables before a command are its own; those that `read` and its like fill are not known.
+                    self.prefixes |= {part.id for part in node.children if part.type == "variable_assignment"}
+                    name = node.child_by_field_name("name")
+                    for part in node.children[1:] if name is not None and name.text in _FILLING else ():
+                        self._settle(part, once=False)
 
     def _settle(self, name: Node | None, once: bool) -> None:
         if name is not None:
             key = self.words.text(name)
             self.settled[key] = once and key not in self.settled
-
-    def _filled(self, node: Node) -> None:
-        """Variables before a command are its own; those that `read` and its like fill are not known."""
-        self.prefixes |= {part.id for part in node.children if part.type == "variable_assignment"}
-        name = node.child_by_field_name("name")
-        if name is not None and name.text in _FILLING:
-            for part in node.children[1:]:
-                self._settle(part, once=False)
 
     def _redirections(self, node: Node) -> None:
         owner = node if node.type == "command" else last_command(node.child_by_field_name("body"))
@@ -407,9 +361,23 @@ class Shell:
                 self.more.setdefault(owner.id, []).extend(redirect.children_by_field_name("argument"))
                 body = next((part for part in redirect.children if part.type == "heredoc_body"), None)
                 self.stdin[owner.id] = self.words.text(body) if body else ""
-                self.pipes.go_on(owner, redirect)
+                for part in redirect.children:  # `cat <<END | bash`: the rest of the pipe stands in the redirection
+                    reader = next((each for each in part.children if each.type == "command"), None)
+                    if part.type == "pipeline" and reader is not None:
+                        self.piped[reader.id] = self._printed(owner)
             elif redirect.type == "herestring_redirect":
                 self.stdin[owner.id] = self.words.word(redirect.children[-1])
+
+    def _printed(self, command: Node) -> str:
+        """What a command prints for the next one: `echo TEXT | bash`."""
+        name = command.child_by_field_name("name")
+        program = self.words.text(name) if name is not None else ""
+        if program == "cat":
+            return self.stdin.get(command.id, "")
+        words = map(
+            self.words.word, command.children_by_field_name("argument") if program in ("echo", "printf") else ()
+        )
+        return " ".join(word for word in words if not re.fullmatch(r"-[neE]+", word))
 
     def _plain(self, node: Node) -> list[str]:
         return [self.words.beginning(part) for part in node.children]

@@ -49,11 +49,6 @@ class Program:
     like: re.Pattern[str] | None = None
     """Words that it may take for commands or files."""
 
-    @property
-    def starts_anything(self) -> bool:
-        """Whether it may do anything, whatever it is told to do."""
-        return not self.verbs and any(rule.kind == "start" for rule in self.effects)
-
 
 @cache
 def programs() -> dict[str, Program]:
@@ -74,22 +69,18 @@ def programs() -> dict[str, Program]:
         elif words[0] == "prefix":
             row.prefixes = frozenset(words[1:])
         else:
-            options = dict(pair for word in words for pair in _options(word))
+            options = {name: takes for word in words for name, takes in _options(word).items()}
             row.options |= options
             if right:
                 row.adds |= dict.fromkeys(options, _rules(right))
     return found
 
 
-def _options(word: str) -> Iterator[tuple[str, str]]:
+def _options(word: str) -> dict[str, str]:
     if word.startswith("-[") and word.endswith("]"):
-        yield from ((f"-{letter}", "") for letter in word[2:-1])
-        return
-    for mark in ("=?", "=*", "="):
-        if word.endswith(mark):
-            yield word.removesuffix(mark), mark
-            return
-    yield word, ""
+        return {f"-{letter}": "" for letter in word[2:-1]}
+    name, equals, more = word.partition("=")
+    return {name: equals + more}
 
 
 def _rules(text: str) -> tuple[Rule, ...]:
@@ -204,9 +195,7 @@ def _calls(name: str) -> Calls:
 
 def _does(text: str) -> Does:
     kind, *places = text.split()
-    if not places:
-        return Does(kind)
-    if places[0] == "self":
-        return Does(kind, -1, "self")
+    if places in ([], ["self"]):
+        return Does(kind, -1, "".join(places))
     at, _, name = places[0].partition(":")
     return Does(kind, int(at), name)
