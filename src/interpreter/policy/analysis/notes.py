@@ -92,17 +92,11 @@ def is_secret(full: str) -> bool:
     if _SECRET_ANYWHERE.search(full) or any(_stars(full, path) for path in _SECRET_SYSTEM):
         return True
     below = [os.path.relpath(full, folder) for folder in homes() if _within(full, folder)]
-    return any(
-        path == name.rstrip("/") or (name.endswith("/") and path.startswith(name)) or _stars(path, name)
-        for path in below
-        for name in listed("programs.txt", "@secret_home")
-    )
+    return any(_stars(path, name) for path in below for name in listed("programs.txt", "@secret_home"))
 
 
 def _stars(path: str, name: str) -> bool:
-    """Could a path with stars in it be this one, or in it? A star does not stand for a dot at the beginning."""
-    if "*" not in path and "?" not in path and "[" not in path:
-        return False
+    """Could a path, which may have stars in it, be this one, or in it? A star stands for no dot at the beginning."""
     given, wanted = path.split("/"), name.rstrip("/").split("/")
     return len(given) >= len(wanted) and all(
         fnmatchcase(meant, part) and (not meant.startswith(".") or part.startswith("."))

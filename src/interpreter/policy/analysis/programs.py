@@ -338,6 +338,10 @@ def runs_arguments(call: Call, arguments: Arguments, doing: Doing, notes: Notes)
             nested(" ".join(call.arguments), call, notes)
         case "source" | ".":
             _script("".join(call.arguments[:1]), doing)
+        case "alias":
+            for _, code in (word.split("=", 1) for word in call.arguments if "=" in word):
+                doing.unknown("an alias changes what a command means")
+                nested(code, call, notes)
         case "trap" if len(call.arguments) > 1 and call.arguments[0] not in ("-", "", "-p", "-l"):
             nested(call.arguments[0], call, notes)
 
@@ -480,15 +484,6 @@ def changes_commands(call: Call, arguments: Arguments, doing: Doing, notes: Note
 
 
 @handler
-def alias(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
-    for word in call.arguments:
-        _, equals, code = word.partition("=")
-        if equals:
-            doing.unknown("an alias changes what a command means")
-            nested(code, call, notes)
-
-
-@handler
 def change_folder(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     operands = [word for word in call.arguments if word == "-" or not word.startswith("-")]
     is_back = operands == ["-"] or call.program == "popd" or (call.program == "pushd" and not operands)
@@ -539,12 +534,13 @@ def awk(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
 def dd(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     for word in call.arguments:
         name, _, value = word.partition("=")
-        if name == "if":
-            doing.read(value)
-        elif name == "of":
-            doing.write(value)
-        elif HOLE in word:
-            doing.unknown("dd with words that are made when it runs")
+        match name:
+            case "if":
+                doing.read(value)
+            case "of":
+                doing.write(value)
+            case _ if HOLE in word:
+                doing.unknown("dd with words that are made when it runs")
 
 
 @handler
@@ -558,18 +554,21 @@ def find(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     left = words[start:]
     while left:
         word = left.pop(0)
-        if word == "-delete":
-            doing.delete(*found, tree=True)
-        elif word in ("-fprint", "-fprintf", "-fls", "-fprint0"):
-            doing.write(*left[:1])
-        elif word in ("-exec", "-execdir", "-ok", "-okdir", "-x", "-X", "--exec", "--exec-batch"):
-            end = next((at for at, word in enumerate(left) if word in (";", "+")), len(left))
-            inner = [path for word in left[:end] for path in (found if word == "{}" else [word.replace("{}", HOLE)])]
-            inner += found if call.program != "find" and "{}" not in left[:end] else []
-            analyze_command(Call(inner, call.line, " ".join(inner), None, call.functions), notes)
-            left = left[end + 1 :]
-        elif call.program == "find" and ((word.startswith("-") and word not in options) or HOLE in word):
-            doing.unknown(f"find {word}, an option that is not known".replace(HOLE, "*"))
+        match word:
+            case "-delete":
+                doing.delete(*found, tree=True)
+            case "-fprint" | "-fprintf" | "-fls" | "-fprint0":
+                doing.write(*left[:1])
+            case "-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec" | "--exec-batch":
+                end = next((at for at, word in enumerate(left) if word in (";", "+")), len(left))
+                inner = [
+                    path for word in left[:end] for path in (found if word == "{}" else [word.replace("{}", HOLE)])
+                ]
+                inner += found if call.program != "find" and "{}" not in left[:end] else []
+                analyze_command(Call(inner, call.line, " ".join(inner), None, call.functions), notes)
+                left = left[end + 1 :]
+            case _ if call.program == "find" and ((word.startswith("-") and word not in options) or HOLE in word):
+                doing.unknown(f"find {word}, an option that is not known".replace(HOLE, "*"))
         if left and options.get(word) == "=":
             left.pop(0)
 

@@ -87,7 +87,6 @@ def taken_out(code: str) -> tuple[str, list[Magic]]:
 Known = Mapping[str, tuple[Effect, ...]]
 
 _LONGEST = 100_000
-_TELLING = (ast.Name, ast.Attribute, ast.Import, ast.ImportFrom, ast.Subscript)
 # The filters of warnings are the whole process's.
 _WARNINGS = threading.Lock()
 _MAGICS = tuple(f"@magic_{kind}" for kind in "command timed python shell env write shown harmless".split())
@@ -154,30 +153,26 @@ class _Look:
         left: list[ast.AST] = [self.tree]
         while left:
             node = left.pop()
-            if isinstance(node, ast.Call):
-                left += self._call(node)
-                continue
-            if isinstance(node, _TELLING):
-                self._tell(node)
+            match node:
+                case ast.Call():
+                    left += self._call(node)
+                    continue
+                case ast.Import(names=names):
+                    for alias in names:
+                        self._import(alias.name, alias.asname or alias.name.partition(".")[0], node.lineno)
+                case ast.ImportFrom(module=module, level=level, names=names):
+                    for alias in names:
+                        self._import("." * level + (module or ""), alias.asname or alias.name, node.lineno)
+                case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()):
+                    self._mention(node)
+                case ast.Attribute(value=value, attr=attr) if is_module(self.values.name(value)):
+                    self._step(node, attr).unknown(f"{_spelled(node)} is changed")
+                case ast.Subscript(value=value) if self.values.name(value) in listed("python.txt", "@namespace"):
+                    self._step(node, "a name looked up at run time").unknown("a name that is looked up at run time")
+                case ast.Subscript(value=value, slice=key, ctx=ast.Store() | ast.Del()):
+                    if self.values.name(value) == "os.environ":
+                        note_environment(self.values.text(key), self._step(node, "os.environ[]"))
             left += reversed(list(ast.iter_child_nodes(node)))
-
-    def _tell(self, node: ast.Name | ast.Attribute | ast.Import | ast.ImportFrom | ast.Subscript) -> None:
-        match node:
-            case ast.Import(names=names):
-                for alias in names:
-                    self._import(alias.name, alias.asname or alias.name.partition(".")[0], node.lineno)
-            case ast.ImportFrom(module=module, level=level, names=names):
-                for alias in names:
-                    self._import("." * level + (module or ""), alias.asname or alias.name, node.lineno)
-            case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()):
-                self._mention(node)
-            case ast.Attribute(value=value, attr=attr) if is_module(self.values.name(value)):
-                self._step(node, attr).unknown(f"{_spelled(node)} is changed")
-            case ast.Subscript(value=value) if self.values.name(value) in listed("python.txt", "@namespace"):
-                self._step(node, "a name looked up at run time").unknown("a name that is looked up at run time")
-            case ast.Subscript(value=value, slice=key, ctx=ast.Store() | ast.Del()):
-                if self.values.name(value) == "os.environ":
-                    note_environment(self.values.text(key), self._step(node, "os.environ[]"))
 
     def defines(self, steps: list[Doing]) -> dict[str, tuple[Effect, ...]]:
         """The functions of the block, the modules that it does not know, and what it has given other names."""
@@ -259,21 +254,23 @@ class _Look:
         if isinstance(root, ast.Name) and root.id in self.known and not self.values.bound(root.id):
             doing = self._step(node, root.id)
             doing.effects += [replace(effect, line=doing.line) for effect in self.known[root.id]]
-        elif isinstance(func, ast.Name):
-            if (name and not is_harmless(name)) or (not name and func.id in self.values.imports):
-                self._step(node, func.id).unknown(f"what {func.id}() does")
-        elif isinstance(func, ast.Attribute):
-            below = f"{getattr(func.value, 'attr', '')}.{func.attr}"
-            is_plain = not {func.attr, below}.isdisjoint(listed("python.txt", "@harmless"))
-            is_object = "()" in name or not is_known_module(name.partition(".")[0] or "?")
-            if not is_harmless(name) and func.attr not in self.values.defined and not (is_plain and is_object):
-                self._step(node, name or _spelled(func)).unknown(f"what {_spelled(func) or func.attr}() does")
-        elif isinstance(func, ast.Call) and not (
-            isinstance(func.func, ast.Name) and func.func.id in self.values.defined
-        ):
-            maker = self.values.name(func.func)
-            if maker == "type" or not is_harmless(maker):
-                self._step(node, maker).unknown("a call of what a call gives")
+            return
+        match func:
+            case ast.Name(id=called):
+                if (name and not is_harmless(name)) or (not name and called in self.values.imports):
+                    self._step(node, called).unknown(f"what {called}() does")
+            case ast.Attribute(value=value, attr=attr):
+                below = f"{getattr(value, 'attr', '')}.{attr}"
+                is_plain = not {attr, below}.isdisjoint(listed("python.txt", "@harmless"))
+                is_object = "()" in name or not is_known_module(name.partition(".")[0] or "?")
+                if not is_harmless(name) and attr not in self.values.defined and not (is_plain and is_object):
+                    self._step(node, name or _spelled(func)).unknown(f"what {_spelled(func) or attr}() does")
+            case ast.Call(func=ast.Name(id=maker)) if maker in self.values.defined:
+                pass
+            case ast.Call(func=made_by):
+                maker = self.values.name(made_by)
+                if maker == "type" or not is_harmless(maker):
+                    self._step(node, maker).unknown("a call of what a call gives")
 
     def _private(self, node: ast.Attribute) -> None:
         """`x.__globals__`: a way to anything; the code's own objects may have private parts."""

@@ -14,9 +14,10 @@ _DEEPEST = 12
 _TEXTS = tuple(f"@text_{kind}" for kind in "home temporary here joined below beside same parent".split())
 _BUILTIN = ("builtins", "__builtins__")
 _SAME_MODULE = {"posix": "os", "nt": "os"}
-_SETTING = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.withitem, ast.For, ast.comprehension)
-
-_NAMING = (*_SETTING, ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg)
+_NAMING = (
+    ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.withitem, ast.For, ast.comprehension,
+    ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg,
+)  # fmt: skip
 
 
 class Values:
@@ -166,14 +167,15 @@ class Values:
         if not isinstance(node, ast.Call) or depth > _DEEPEST:
             return HOLE
         name = self.name(node.func, depth + 1)
-        if name == "os.walk" and node.args:
-            return joined(self.text(node.args[0], depth + 1), "*")
-        if name in ("glob.glob", "glob.iglob") and node.args:
-            return self.text(node.args[0], depth + 1)
-        if f"{name}()" in listed("python.txt", "@paths_from"):
-            return joined(self._owner(node, depth), "*")
-        if name in ("sorted", "list", "reversed") and node.args:
-            return self._one_of(node.args[0], depth + 1)
+        match name:
+            case "os.walk" if node.args:
+                return joined(self.text(node.args[0], depth + 1), "*")
+            case "glob.glob" | "glob.iglob" if node.args:
+                return self.text(node.args[0], depth + 1)
+            case "sorted" | "list" | "reversed" if node.args:
+                return self._one_of(node.args[0], depth + 1)
+            case _ if f"{name}()" in listed("python.txt", "@paths_from"):
+                return joined(self._owner(node, depth), "*")
         return HOLE
 
     def _owner(self, node: ast.Call, depth: int = 0) -> str:

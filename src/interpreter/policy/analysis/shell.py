@@ -355,18 +355,19 @@ class Shell:
         if owner is None:
             return
         for redirect in node.children_by_field_name("redirect"):
-            if redirect.type == "file_redirect":
-                self.more.setdefault(owner.id, []).extend(redirect.children_by_field_name("destination")[1:])
-            elif redirect.type == "heredoc_redirect":
-                self.more.setdefault(owner.id, []).extend(redirect.children_by_field_name("argument"))
-                body = next((part for part in redirect.children if part.type == "heredoc_body"), None)
-                self.stdin[owner.id] = self.words.text(body) if body else ""
-                for part in redirect.children:  # `cat <<END | bash`: the rest of the pipe stands in the redirection
-                    reader = next((each for each in part.children if each.type == "command"), None)
-                    if part.type == "pipeline" and reader is not None:
-                        self.piped[reader.id] = self._printed(owner)
-            elif redirect.type == "herestring_redirect":
-                self.stdin[owner.id] = self.words.word(redirect.children[-1])
+            match redirect.type:
+                case "file_redirect":
+                    self.more.setdefault(owner.id, []).extend(redirect.children_by_field_name("destination")[1:])
+                case "heredoc_redirect":
+                    self.more.setdefault(owner.id, []).extend(redirect.children_by_field_name("argument"))
+                    body = next((part for part in redirect.children if part.type == "heredoc_body"), None)
+                    self.stdin[owner.id] = self.words.text(body) if body else ""
+                    for part in redirect.children:  # `cat <<END | bash`: the rest of the pipe stands in the redirection
+                        reader = next((each for each in part.children if each.type == "command"), None)
+                        if part.type == "pipeline" and reader is not None:
+                            self.piped[reader.id] = self._printed(owner)
+                case "herestring_redirect":
+                    self.stdin[owner.id] = self.words.word(redirect.children[-1])
 
     def _printed(self, command: Node) -> str:
         """What a command prints for the next one: `echo TEXT | bash`."""

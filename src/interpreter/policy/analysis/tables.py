@@ -57,22 +57,23 @@ def programs() -> dict[str, Program]:
     row = Program(())
     for left, right in _rows("programs.txt"):
         words = left.split()
-        if left.startswith("@"):
-            continue
-        if not left.startswith(" "):
-            row = Program(_rules(right))
-            found |= dict.fromkeys(words, row)
-        elif words[0] == "verb":
-            row.verbs |= dict.fromkeys(words[1:], _rules(right))
-        elif words[0] == "like":
-            row.like = re.compile(left.strip().removeprefix("like "))
-        elif words[0] == "prefix":
-            row.prefixes = frozenset(words[1:])
-        else:
-            options = {name: takes for word in words for name, takes in _options(word).items()}
-            row.options |= options
-            if right:
-                row.adds |= dict.fromkeys(options, _rules(right))
+        match words[0]:
+            case _ if left.startswith("@"):
+                continue
+            case _ if not left.startswith(" "):
+                row = Program(_rules(right))
+                found |= dict.fromkeys(words, row)
+            case "verb":
+                row.verbs |= dict.fromkeys(words[1:], _rules(right))
+            case "like":
+                row.like = re.compile(left.strip().removeprefix("like "))
+            case "prefix":
+                row.prefixes = frozenset(words[1:])
+            case _:
+                options = {name: takes for word in words for name, takes in _options(word).items()}
+                row.options |= options
+                if right:
+                    row.adds |= dict.fromkeys(options, _rules(right))
     return found
 
 
