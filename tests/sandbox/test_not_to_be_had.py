@@ -253,3 +253,13 @@ def test_our_temporary_files_are_not_in_what_code_can_write_to(
     for sandbox in (Sandbox(kind, str(tmp_path)), Sandbox("read-only", "/usr", paths=(f"{tmp_path}:rw",))):
         with pytest.raises(SandboxUnavailableError, match="set TMPDIR"):
             places(sandbox, [], [])
+
+
+def test_seatbelt_keeps_folders_above_our_installation_in_place(
+    workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(workspace / "tools/a/venv"))
+    lines = profile(places(Sandbox("workspace", str(workspace)), [], []), [], None).splitlines()
+    assert f'(deny file-write* (subpath "{workspace}/tools/a/venv"))' in lines
+    assert f'(deny file-write-unlink (literal "{workspace}/tools"))' in lines
+    assert f'(deny file-write-unlink (literal "{workspace.parent}"))' not in lines

@@ -10,7 +10,7 @@ from pathlib import Path
 from interpreter.errors import SandboxUnavailableError
 from interpreter.host import processes
 from interpreter.runtimes.launch import Start
-from interpreter.sandbox.places import TRUSTED, Places
+from interpreter.sandbox.places import TRUSTED, Places, is_inside
 from interpreter.sandbox.sandbox import ENTER, Limits
 
 PROGRAM = "/usr/bin/sandbox-exec"
@@ -48,6 +48,8 @@ def profile(places: Places, folders: list[Path], port: int | None, repositories:
         pattern = f"^{re.escape(os.path.realpath(path))}/(.*/)?({trusted})(/.*)?$"
         lines.append(f"(deny file-write* (regex {escaped(pattern)}))")
     lines += [f"(deny file-write* (subpath {quoted(path)}))" for path in (*places.protected, *repositories)]
+    above = {folder for path in places.protected for folder in path.parents if is_inside(folder, places.writable)}
+    lines += [f"(deny file-write-unlink (literal {quoted(folder)}))" for folder in sorted(above)]  # nor renamed
     lines += [f"(deny file-read* file-write* (subpath {quoted(path)}))" for path in places.masked]
     lines.append("(deny network*)")
     if port is not None:
