@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 SIGINT = _signal.SIGINT
 _NOTHING: Any = object()
-_GRACE = 0.05  # seconds in which a handler has run, unless the main thread blocks
+_WAKE_AFTER = (0.05, 0.5)  # seconds: by then a handler has run, unless the main thread blocks
 
 # Only the main thread writes these three, except for `_targeted`, which `interrupt_user_code` sets.
 _active: SigintHandler | None = None  # the handler that is installed
@@ -35,8 +35,7 @@ _closing: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
 _abandoned: deque[Iterator[Any]] = deque()  # iterators that were garbage-collected before their end
 _starting = threading.Lock()  # held to start the helpers: two that close would do so at the same time
 _helpers: tuple[int, threading.Thread | None] = 0, None  # the process they run in, and the thread that closes iterators
-_listening = 0  # the process in which a helper learns of signals from the kernel
-_runs = 0  # how often a SIGINT handler has run in Python
+_listening = 0, -1  # the process in which a helper learns of signals, and the descriptor that the kernel writes to
 
 
 def in_main_thread() -> bool:
@@ -60,8 +59,7 @@ class SigintHandler:
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         """Called by Python. Nothing in here may take a lock or start a thread."""
-        global _runs, _targeted
-        _runs += 1
+        global _targeted
         if _targeted:
             _targeted = False
             if _in_user_code:
@@ -71,10 +69,6 @@ class SigintHandler:
 
     def on_sigint(self, in_user_code: bool) -> None:
         """The user pressed Ctrl-C."""
-        raise NotImplementedError
-
-    def cancel_blocked(self) -> None:
-        """Called in a helper thread if SIGINT came but `handle` cannot run, because the main thread blocks."""
         raise NotImplementedError
 
     @contextlib.contextmanager
@@ -199,10 +193,6 @@ class Guarded(SigintHandler, Generator[T, None, None]):
         self.interrupted = True
         _requests.put(self._cancel)
 
-    def cancel_blocked(self) -> None:
-        if not _in_user_code:
-            self._cancel()
-
     def _cancel(self) -> None:
         with self._ending:
             if not self._over:
@@ -243,7 +233,7 @@ def call_soon(function: Callable[[], None]) -> None:
 def _start_helpers() -> None:
     """Start two threads that wait for work: one cancels, one closes iterators. They do not survive a fork."""
     global _helpers
-    if _listening != os.getpid() and in_main_thread():
+    if in_main_thread() and hasattr(_signal, "pthread_kill"):
         _listen()
     if _helpers[0] == os.getpid():
         return
@@ -258,38 +248,37 @@ def _start_helpers() -> None:
 
 
 def _listen() -> None:
-    """Let the kernel wake a helper when a signal comes.
+    """Let the kernel wake a helper when a signal comes. Call it in the main thread.
 
     Python runs its handlers between two instructions. A signal that comes just before a blocking system call is
-    therefore not handled until that call returns, which may be never: then the helper cancels the work.
+    therefore not handled until that call returns, which may be never. The helper ends the call with another signal.
     """
     global _listening
-    _listening = os.getpid()
-    reading, writing = os.pipe()
-    os.set_blocking(writing, False)
-    others = _signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
-    if others != -1:  # an event loop uses it
+    if _listening[0] != os.getpid():
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        _listening = os.getpid(), writing
+        if _signal.getsignal(_signal.SIGURG) == _signal.SIG_DFL:
+            _signal.signal(_signal.SIGURG, lambda number, frame: None)
+            threading.Thread(target=_wake_main_thread, args=[reading], name="signals", daemon=True).start()
+    others = _signal.set_wakeup_fd(_listening[1], warn_on_full_buffer=False)
+    if others not in (-1, _listening[1]):  # an event loop uses it
         _signal.set_wakeup_fd(others)
-        os.close(writing)
-    threading.Thread(target=_cancel_what_blocks, args=[reading], name="signals", daemon=True).start()
 
 
-def _cancel_what_blocks(signals: int) -> None:
-    known = _runs
+def _wake_main_thread(signals: int) -> None:
     with open(signals, "rb", buffering=0) as arriving:
         while numbers := arriving.read(64):
-            if SIGINT not in numbers:
-                continue
-            time.sleep(_GRACE)
-            if _runs == known and (handler := _active) is not None:
-                handler.cancel_blocked()
-            known = _runs
+            for delay in _WAKE_AFTER if SIGINT in numbers else ():
+                time.sleep(delay)
+                if _active is not None:
+                    _signal.pthread_kill(threading.main_thread().ident, _signal.SIGURG)
 
 
 def _forked() -> None:
     global _starting
     _starting = threading.Lock()  # another thread of the parent may have held it
-    if _listening and in_main_thread():
+    if _listening[0] and in_main_thread():
         _signal.set_wakeup_fd(-1)  # signals of this process are not for the parent
 
 
@@ -396,6 +385,4 @@ class Hold:
             _signal.signal(SIGINT, self._note)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
-        global _runs
-        _runs += 1
         self._pressed, self._frame = True, frame

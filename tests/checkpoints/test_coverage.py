@@ -26,6 +26,16 @@ def test_the_first_copy_tells_its_cost(bench: Bench) -> None:
     assert bench.record.before(2).copied_files == 0
 
 
+def test_a_block_waits_for_a_small_copy_that_the_background_has_not_made(bench: Bench) -> None:
+    bench.write("a", "12345")
+    os.utime(bench.root / "a", (1, 1))
+    time.sleep(0.05)  # what has just changed is read at once
+    bench.record.prepare(0)
+    assert bench.record.snapshot.waiting
+    coverage = bench.record.before(1)
+    assert coverage.sentences == [] and coverage.copied_files == 1 and not bench.record.snapshot.waiting
+
+
 def test_a_large_file_is_named(limited: Bench) -> None:
     limited.write("big.bin", b"x" * 5_000)
     coverage = limited.record.before(1)
@@ -139,7 +149,9 @@ def test_a_block_does_not_wait_for_the_whole_first_copy(bench: Bench, monkeypatc
     assert [each.path for each in bench.record.after(1).not_covered] == ["00"]
     bench.record.undo()
     assert (bench.read("00"), bench.read("01")) == ("second", "first")
-    assert not bench.record.snapshot.waiting and bench.record.before(2).sentences == []
+    assert not bench.record.snapshot.waiting
+    monkeypatch.undo()
+    assert bench.record.before(2).sentences == []
 
 
 def test_a_block_does_not_wait_until_the_workspace_is_read(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,7 +71,3 @@ class Interrupts(SigintHandler):
         if self.count > 1 and (in_user_code or self._state != "inside"):
             raise KeyboardInterrupt
         self._cancel()
-
-    def cancel_blocked(self) -> None:
-        if self._state not in ("elsewhere", "asking"):
-            self._cancel()

@@ -143,13 +143,18 @@ class FileRecord:
                     self._background_cost = self.prepare(_SLICE)
             while self.snapshot.waiting:
                 with self._lock, self._hold:  # a block may begin and end between two slices
-                    begin, here = time.perf_counter(), self.snapshot
-                    here.copied_files = here.copied_bytes = 0
-                    self._ledger.write_seen(here.store_waiting(_SLICE), own=True)
-                    seconds = time.perf_counter() - begin
-                    cost = Coverage(copied_files=here.copied_files, copied_bytes=here.copied_bytes, seconds=seconds)
-                    self._background_cost = cost.with_cost_of(self._background_cost)
+                    self._copy_more(_SLICE)
                 time.sleep(_PAUSE)
+
+    def _copy_more(self, seconds: float) -> None:
+        """Go on with the first copy of the workspace for so long."""
+        begin, here = time.perf_counter(), self.snapshot
+        here.copied_files = here.copied_bytes = 0
+        while here.waiting and (left := begin + seconds - time.perf_counter()) > 0:
+            self._ledger.write_seen(here.store_waiting(left), own=True)
+        cost = time.perf_counter() - begin
+        copied = Coverage(copied_files=here.copied_files, copied_bytes=here.copied_bytes, seconds=cost)
+        self._background_cost = copied.with_cost_of(self._background_cost)
 
     def before(self, block: str | int) -> Coverage:
         """A block is about to run: say what is covered. Blocks that were undone cannot be redone from here on.
@@ -161,6 +166,7 @@ class FileRecord:
             return Coverage(_UNSEEN, off_is_news=True)
         try:
             with self._hold:
+                self._copy_more(_FIRST_COPY)
                 coverage = self.prepare(_FIRST_COPY).with_cost_of(self._background_cost)
                 self._named.update(coverage.news)
                 self.snapshot.news.clear()

@@ -342,7 +342,7 @@ class Snapshot:
         if found.kind != "file":
             return found
         known = self.items.get(path)
-        unchanged = known is not None and known[:5] == found[:5] and path not in self._fresh
+        unchanged = known is not None and _covered(known) and known[:5] == found[:5] and path not in self._fresh
         if unchanged and key == self.tree.key(path):
             return known
         if found.size > self._limits.file_bytes:
