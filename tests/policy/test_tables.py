@@ -16,7 +16,7 @@ OPERANDS = set(
 )
 PLAIN = set(
     "read write delete tree temporary env writearchive extract readtext fetch unpickled get send sendto reach engine touch "
-    "server commit table sql kill program shell runall import environment fork fixed expression unknown".split()
+    "server commit table sql kill program shell runall import environment fork fixed expression unknown given link".split()
 )
 OPTIONS = set("read write run target host install also only instead no local unknown".split())
 

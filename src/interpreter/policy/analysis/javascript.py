@@ -25,7 +25,7 @@ _TOKEN = re.compile(
 )
 _REGEX = re.compile(rf"/(?:[^/\\\[{_END}]|\\.|\[(?:[^\]\\{_END}]|\\.)*\])+/\w*")
 _TEMPLATE = re.compile(r"(?:[^`\\$]|\\.|\$(?!\{))*", re.DOTALL)
-_FUNCTIONS = ("function", "async", "(", "class")  # in brackets, it is called at once
+_FUNCTIONS = ("function", "async", "class")  # in brackets, it is called at once
 _LONGEST = 100_000
 _LONGEST_ARGUMENT = 100
 
@@ -152,11 +152,7 @@ class _Walk:
                 self._name(at, token, before, after[0])
             elif token.text in ("(", "?.") and before.text == "]" and (token.text == "(" or after[0].text == "("):
                 self._unknown(token, "a call of something that is looked up when it runs")
-            elif (
-                token.text == "("
-                and before.text == ")"
-                and self.tokens[self.pairs.get(at - 1, -2) + 1].text not in _FUNCTIONS
-            ):
+            elif token.text == "(" and before.text == ")" and not self._is_function(self.pairs.get(at - 1, -2) + 1):
                 self._unknown(token, "a call of what a call gives")
             elif token.text == "[" and before.text in self.modules | {"process", "require", "module"}:
                 self._unknown(token, f"{before.text}[]: a way around names")
@@ -205,6 +201,12 @@ class _Walk:
             if name not in harmless and not root and not self._defines(at):
                 self._unknown(token, f"what {name}() does")
 
+    def _is_function(self, at: int) -> bool:
+        """Does a function begin there, as in `(() => ...)()`?"""
+        if self.tokens[at].text != "(":
+            return self.tokens[at].text in _FUNCTIONS
+        return self.tokens[self._close(at) + 1].text == "=>"
+
     def _in_braces(self, at: int) -> bool:
         """`const {readFile} = require("fs")` and `import {readFile} from "fs"`, without another name."""
         place = bisect_right(self.braces, at)
@@ -248,6 +250,8 @@ class _Walk:
         for does in javascript_calls()[name]:
             value = values[max(does.at, 0)]
             match does.kind:
+                case "read" if any(token.text in ("flag", "flags") for given in arguments for token in given):
+                    doing.path("write", value)
                 case "read" | "write":
                     doing.path("read" if does.kind == "read" else "write", value)
                 case "delete" | "tree":
@@ -287,6 +291,10 @@ class _Walk:
             module, end = _value(arguments[0]) if arguments else HOLE, self._close(at + 1)
             before = self.tokens[at - 2 if at and self.tokens[at - 1].text == "await" else at - 1] if at else _NONE
             plain = before.text in ("=", "", ";", "}", "(") and self.tokens[end + 1].text not in ("[", "(", ",")
+            if before.text == "(":  # `(await import("fs")).x`, but not `f(require("fs"))`
+                opening = self.pairs.get(end + 1, 0)
+                called = opening > 0 and self.tokens[opening - 1].kind == "name"
+                plain = not called and self.tokens[end + 1].text == ")" and self.tokens[end + 2].text == "."
             if not plain and self.tokens[end + 1].text != ".":
                 self._unknown(token, f"the module {module} is handed on".replace(HOLE, "*"))
         elif name == "import" and rest[0].text == ".":

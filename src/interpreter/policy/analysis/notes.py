@@ -36,6 +36,8 @@ class Places:
     def __init__(self, workspace: str, cwd: str | None = None) -> None:
         self.workspace = _real(workspace)
         self.cwd: str | None = _real(cwd) if cwd else self.workspace
+        self._links: list[str] = []
+        """Symbolic links that the code makes: what is below them is somewhere else."""
 
     def effect(self, kind: Kind, text: str, line: int, how: str = "") -> Effect | None:
         """What happens to a path, and where that leads; None for what is no file, such as /dev/null."""
@@ -43,7 +45,7 @@ class Places:
             return None
         shown = text.replace(HOLE, "*") or "*"
         full = self.full(text)
-        if full is None:
+        if full is None or any(full.startswith(f"{link}/") for link in self._links):
             return Effect(kind, shown, line, "unknown", known=False, how=how)
         place: Place = "workspace" if _within(full, self.workspace) else "outside"
         return Effect(kind, shown, line, place, full, HOLE not in text, how)
@@ -60,20 +62,28 @@ class Places:
             return _real(path)
         cut = path.rfind("/", 0, first.start()) + 1
         rest = path[cut:].replace(HOLE, "*")
-        if ".." in rest.split("/"):
-            return None
+        if any(
+            part[0] == "." and fnmatchcase("..", part) for part in filter(None, path[cut:].split("/"))
+        ) or ".." in rest.split("/"):
+            return None  # `.?` may be `..`
         return f"{_real(path[:cut]).rstrip('/')}/{rest}"
+
+    def link(self, text: str) -> None:
+        """A symbolic link is made there."""
+        self._links += filter(None, [self.full(text)])
 
     def move(self, text: str | None) -> None:
         """`cd`: later paths count from there."""
         full = self.full(text) if text is not None else None
-        self.cwd = full if full is not None and not _FIRST_UNKNOWN.search(full) else None
+        self.cwd = full if full is not None and full not in self._links and not _FIRST_UNKNOWN.search(full) else None
 
 
 def expanded(path: str) -> str:
     """With the home folder in the place of a tilde."""
     if path == "~" or path.startswith("~/"):
         return home() + path[1:]
+    if path.startswith(("~-", "~+")):
+        return HOLE  # where the shell is or was
     if not re.match(r"~\w", path):
         return path
     named = os.path.expanduser(path)  # as the system has it

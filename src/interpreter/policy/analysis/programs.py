@@ -255,6 +255,10 @@ class _ByTable:
                 if kind == "move":
                     doing.delete(*sources, tree=True)
                 doing.write(*targets)
+                if self.program == "ln":
+                    for target, source in ((target, source) for target in targets for source in sources):
+                        doing.places.link(target)
+                        doing.places.link(f"{target}/{source.rstrip('/').rsplit('/', 1)[-1]}")
             case "kill":
                 command = " ".join([self.program, *self.call.plain]).replace(HOLE, "*")
                 doing.note("kill", f"{rule.what or 'processes'} ({command})")
@@ -289,7 +293,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 def wrapper(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     name = call.program
     if name == "command" and {"-v", "-V"} & set(call.arguments[:1]):
-        return
+        return None
     words = arguments.operands[_BEFORE_COMMAND.get(name, 0) :]
     while words and _ASSIGNMENT.match(words[0]):
         note_environment(words[0].partition("=")[0], doing)
@@ -302,9 +306,12 @@ def wrapper(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> Non
         nested(text, call, notes)
     if name == "env" and not words:
         doing.note("secret", "the environment")
+    if words and name == "watch":
+        return nested(" ".join(words), call, notes)  # it hands them to a shell
     if words:
         doing.dropped = all(effect.kind == "program" for effect in doing.effects)
         _inner(words, call, notes)
+    return None
 
 
 @handler
@@ -522,11 +529,21 @@ _AWK_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"|#[^\n]*')
 _AWK_ACTS = re.compile(r"\b(system|getline|close|fflush|ENVIRON|PROCINFO)\b|@|(?<!\|)\|(?!\|)|\bprintf?\b[^;}\n]*>")
 
 
+# In a regular expression these characters are no string, comment or end of a statement.
+_AWK_UNCLEAR = re.compile(r"/[^/\n]*[\"#;}][^/\n]*/")
+_AWK_MAY_ACT = re.compile(rf"{_AWK_ACTS.pattern}|\bprintf?\b[^\0]*>")
+
+
 @handler
 def awk(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     script = "" if arguments.has("-f", "--file") else "".join(arguments.operands[:1])
     doing.read(*(word for word in arguments.operands[bool(script) :] if not _ASSIGNMENT.match(word)))
-    if HOLE in script or _AWK_ACTS.search(_AWK_TEXT.sub('""', script)):
+    script = re.sub(r"\\\n|,\s*\n", " ", script)
+    if (
+        HOLE in script
+        or _AWK_ACTS.search(_AWK_TEXT.sub('""', script))
+        or (_AWK_UNCLEAR.search(script) and _AWK_MAY_ACT.search(script))
+    ):
         doing.unknown("an awk program that may write files or run commands")
 
 
@@ -582,6 +599,7 @@ def patch(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
 
 # -- git ----------------------------------------------------------------------------------------------------------
 
+_GIT_PLAIN_SETTING = re.compile(r"user\.|color\.|init\.defaultbranch$|pull\.rebase$|push\.default$", re.IGNORECASE)
 _GIT = ("@git_reads", "@git_writes", "@git_get", "@git_send")
 
 
@@ -597,6 +615,11 @@ def git(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     verb, rest = top.operands[0], top.operands[1:]
     kind = next((kind for kind in _GIT if verb in listed("programs.txt", kind)), "")
     arguments = Arguments(rest, "-m -F -b -B -o --output --message -n -u")
+    hidden = [
+        word for word in rest if word.startswith(("--output=", "--open-files-in-pager", "-O")) or word == "--output"
+    ]
+    if hidden and not arguments.has("--output", "-O", "--open-files-in-pager"):
+        doing.unknown(f"git {hidden[0]}")
     doing.write(*arguments.value("--output", "-o"))
     doing.read(*(word for word in arguments.operands if kind == "@git_reads" and word.startswith(("/", "~", ".."))))
     if arguments.has("-O", "--open-files-in-pager", "-x", "--edit", "-e") and verb not in ("clean", "add"):
@@ -612,11 +635,22 @@ def git(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
             doing.write(operands[1] if len(operands) > 1 else named)
         elif verb in ("pull", "submodule"):
             doing.write(folder)
+            if "foreach" in operands:
+                doing.unknown("git submodule foreach starts a program")
         elif verb != "ls-remote":
             doing.write(own_files, how="git")
     elif kind == "@git_writes" and not only_lists:
-        doing.write(own_files, how="git")
         paths = [word for word in rest if not word.startswith("-")]
+        doing.write(own_files, how="git")
+        if (verb == "config" and not _GIT_PLAIN_SETTING.match("".join(paths[:1]))) or (verb, *paths[:1]) == (
+            "bisect",
+            "run",
+        ):
+            doing.unknown("git with a setting or command that may start programs")
+        if verb == "config" and arguments.has("--global", "--system", "-f", "--file"):
+            doing.write("~/.gitconfig", *arguments.value("-f", "--file"))
+        if verb in ("init", "worktree"):
+            doing.write(*(path for path in paths if path.startswith(("/", "~", "..")) or HOLE in path))
         if verb in ("clean", "rm"):
             doing.delete(*(paths or [folder] * (verb == "clean")), tree=True)
         elif verb in ("checkout", "restore", "switch") or (verb == "reset" and {"--hard", "--merge"} & set(rest)):
@@ -638,7 +672,8 @@ def curl(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     for address in arguments.operands + arguments.value("--url") or [""]:
         doing.network(address, "send" if sends else "get")
         if arguments.has("-O", "--remote-name", "-J", "--remote-name-all"):
-            doing.write(address.rstrip("/").rsplit("/", 1)[-1].partition("?")[0])
+            named = address.rstrip("/").rsplit("/", 1)[-1].partition("?")[0]
+            doing.write("/".join([*arguments.value("--output-dir")[-1:], named]))
     for data in arguments.value("-d", "--data", "--data-ascii", "--data-binary", "-F", "--form", "--json"):
         if "@" in data[:1] or "=@" in data:
             doing.read(data.partition("@")[2].partition(";")[0])
@@ -708,12 +743,22 @@ def database(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> No
         doing.note("database", call.words[0], how="server")
 
 
+_SQL_REACHES = re.compile(
+    r"\b(attach|vacuum|load_extension|writefile|edit|copy|export|install)\b"
+    r"|(?m:^)\s*\.(?!tables?\b|schemas?\b|indexes|headers?\b|mode\b|databases|stats|width|nullvalue|timer|help|show|quit|exit)",
+    re.IGNORECASE,
+)
+
+
 @handler
 def database_file(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     files, codes = arguments.operands[:1], arguments.operands[1:] + ([call.stdin] if call.stdin else [])
     doing.read(*files)
     is_asked = bool(codes) and not any(map(sql_changes, codes))
-    if not is_asked and not arguments.has("-readonly", "--readonly", "-version", "--version"):
+    reaches = any(_SQL_REACHES.search(code) for code in codes)
+    if reaches:
+        doing.unknown("SQL or a command that may reach other files or start programs")
+    if reaches or (not is_asked and not arguments.has("-readonly", "--readonly", "-version", "--version")):
         for file in files:
             doing.path("database", file, "file")
             doing.write(file)

@@ -89,6 +89,9 @@ Known = Mapping[str, tuple[Effect, ...]]
 _LONGEST = 100_000
 # The filters of warnings are the whole process's.
 _WARNINGS = threading.Lock()
+_MOVING = ("os.chdir", "os.fchdir", "contextlib.chdir")
+# The modules that `df.plot(backend=...)` and the like may load.
+_BACKENDS = frozenset("matplotlib plotly agg Agg loky threading multiprocessing numba python scipy".split())
 _MAGICS = tuple(f"@magic_{kind}" for kind in "command timed python shell env write shown harmless".split())
 _TIMING = re.compile(r"\s*((-[nrpt]\s*\d+|-[qoct])\s+)*")
 
@@ -115,6 +118,8 @@ def analyze(code: str, notes: Notes, known: Known, line: int = 1) -> dict[str, t
     start = len(notes.steps)
     for magic in magics:
         _magic(magic, line - 1, notes)
+    if [magic.line for magic in magics if magic.name == "cd"] not in ([], [1]):
+        notes.places.move(None)  # the Python code in between may run here or there
     look = _Look(tree, line - 1, notes, known)
     look.walk()
     notes.depth -= 1
@@ -144,7 +149,7 @@ class _Look:
         self.modules: dict[str, tuple[Effect, ...]] = {}
         self.asked = {id(part) for node in nodes for part in _asked(node)}
         self.bases = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
-        showing = listed("python.txt", "@showing")
+        showing = {name for name in listed("python.txt", "@showing") if not self.values.bound(name)}
         for node in nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in showing:
                 self.bases |= set(map(id, node.args))
@@ -165,11 +170,17 @@ class _Look:
                         self._import("." * level + (module or ""), alias.asname or alias.name, node.lineno)
                 case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()):
                     self._mention(node)
+                case ast.MatchClass(kwd_attrs=attributes) if not python_methods().keys().isdisjoint(attributes):
+                    self._step(node, "case").unknown("a method is handed on")
+                case ast.Attribute(attr="backend"):
+                    self._step(node, "backend").unknown("a module that is chosen when it runs")
                 case ast.Attribute(value=value, attr=attr) if is_module(self.values.name(value)):
                     self._step(node, attr).unknown(f"{_spelled(node)} is changed")
                 case ast.Subscript(value=value) if self.values.name(value) in listed("python.txt", "@namespace"):
                     self._step(node, "a name looked up at run time").unknown("a name that is looked up at run time")
                 case ast.Subscript(value=value, slice=key, ctx=ast.Store() | ast.Del()):
+                    if _spelled(value).endswith("rcParams") and self.values.text(key) in ("backend", HOLE):
+                        self._step(node, "rcParams").unknown("a module that is chosen when it runs")
                     if self.values.name(value) == "os.environ":
                         note_environment(self.values.text(key), self._step(node, "os.environ[]"))
             left += reversed(list(ast.iter_child_nodes(node)))
@@ -210,10 +221,14 @@ class _Look:
             apply(effects, Called(name, node, self.values, doing, self.notes, id(node) in self.loops))
             if not doing.effects:
                 doing.dropped = True
-        elif name == "os.chdir":
-            self.notes.places.move(self.values.text(node.args[0]) if node.args else None)
+        elif name in _MOVING:
+            sure = name == "os.chdir" and node.args and id(node) in map(id, self._runs_once())
+            self.notes.places.move(self.values.text(node.args[0]) if sure else None)
         elif effects is None:
             self._unlisted(node, name)
+        for keyword in node.keywords:
+            if keyword.arg == "backend" and self.values.text(keyword.value) not in _BACKENDS:
+                self._step(node, name or "backend").unknown("a module that is chosen when it runs")
         rest: list[ast.AST] = [*node.args, *node.keywords]
         if isinstance(node.func, ast.Attribute):
             self._private(node.func)
@@ -221,6 +236,12 @@ class _Look:
         elif not isinstance(node.func, ast.Name):
             rest.insert(0, node.func)
         return reversed(rest)
+
+    def _runs_once(self) -> Iterator[ast.AST]:
+        """What runs for sure, and in the order of the text: not what stands in functions, loops and branches."""
+        for statement in self.tree.body:
+            if isinstance(statement, ast.Expr):
+                yield statement.value
 
     def _by_method(self, func: ast.Attribute, node: ast.Call, name: str) -> tuple[Does, ...] | None:
         """An object of unknown kind: the method's name, and what it is given, must tell."""
@@ -238,10 +259,14 @@ class _Look:
         if (
             func.attr in ("rename", "replace")
             and len(node.args) == 1
-            and not node.keywords
+            and {keyword.arg for keyword in node.keywords} <= {None, "target"}
             and not isinstance(node.args[0], ast.Dict | ast.Lambda | ast.DictComp)
         ):
             return (Does("delete", -1, "self"), Does("write", 0))
+        if func.attr in ("rename", "replace") and any(keyword.arg in ("target", None) for keyword in node.keywords):
+            return (Does("delete", -1, "self"), Does("write", 0, "target"))
+        if func.attr in ("copy", "move") and node.args and self.values.text(node.args[0]) != HOLE:
+            return (Does("write", 0),)
         if func.attr == "connect" and node.args and isinstance(node.args[0], ast.Tuple):
             return (Does("sendto", 0),)
         return None
@@ -257,13 +282,15 @@ class _Look:
             return
         match func:
             case ast.Name(id=called):
-                if (name and not is_harmless(name)) or (not name and called in self.values.imports):
+                is_other = called in self.values.imports or called in self.values.captured
+                if (name and not is_harmless(name)) or (not name and is_other):
                     self._step(node, called).unknown(f"what {called}() does")
             case ast.Attribute(value=value, attr=attr):
                 below = f"{getattr(value, 'attr', '')}.{attr}"
                 is_plain = not {attr, below}.isdisjoint(listed("python.txt", "@harmless"))
                 is_object = "()" in name or not is_known_module(name.partition(".")[0] or "?")
-                if not is_harmless(name) and attr not in self.values.defined and not (is_plain and is_object):
+                is_own = not name and attr in self.values.defined
+                if not is_harmless(name) and not is_own and not (is_plain and is_object):
                     self._step(node, name or _spelled(func)).unknown(f"what {_spelled(func) or attr}() does")
             case ast.Call(func=ast.Name(id=maker)) if maker in self.values.defined:
                 pass
@@ -289,6 +316,8 @@ class _Look:
             return
         if name == "os.environ" and id(node) not in self.asked:
             self._step(node, name).note("secret", "the environment")
+        if name in _MOVING:
+            self.notes.places.move(None)
         is_named = isinstance(node, ast.Attribute) or node.id in self.values.imports
         effects = python_calls().get(name)
         if id(node) in self.bases:

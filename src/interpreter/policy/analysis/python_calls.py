@@ -77,8 +77,14 @@ def _apply_plain(does: Does, called: Called) -> None:
             doing.write(text)
         case "delete" | "tree":
             doing.delete(text, tree=does.kind == "tree")
+        case "temporary" if (folder := called.keyword("dir")) is not None or called.spread:
+            doing.write(f"{values.text(folder)}/*")
         case "temporary":
             doing.write("/tmp/*", how="temporary")
+        case "link":
+            doing.places.link(text)
+        case "given" if is_given:
+            called.unknown()
         case "env":
             doing.read(".env" if argument is None else text)
         case "writearchive":
@@ -111,7 +117,7 @@ def _apply_plain(does: Does, called: Called) -> None:
         case "engine" if text.partition(":///")[2]:
             doing.write(text.partition(":///")[2])
         case "touch" if argument is not None and not text.startswith((":memory:", "file::memory:")):
-            doing.write(text)
+            doing.write(_database_path(text))
         case "server":
             doing.note("database", doing.words[0], how="server")
         case "commit" if _connected(called) is not None:
@@ -123,7 +129,9 @@ def _apply_plain(does: Does, called: Called) -> None:
             told = called.node is not None and text.strip() and HOLE not in text.lstrip()[:6]
             if _REACHING.search(text):
                 doing.unknown("SQL that may reach other files")
-            if not told or sql_changes(text.replace(HOLE, " x ")):
+            if not told and _connected(called) == ":memory:":
+                doing.unknown("SQL that is made when it runs")
+            elif not told or sql_changes(text.replace(HOLE, " x ")):
                 _change_database(called)
         case "kill":
             what = "this program" if called.name == "os.abort" else "a process"
@@ -145,7 +153,7 @@ def _apply_plain(does: Does, called: Called) -> None:
             doing.note("kill", "this machine: a loop that starts itself over and over")
         case "fixed" if not re.fullmatch(r"[\w.-]+", text):
             called.unknown()  # it may be a module or an address
-        case "expression" if argument is not None and (HOLE in text or re.search(r"@\w+\s*[.(\[]|__", text)):
+        case "expression" if argument is not None and _reaches(text):
             called.unknown()  # `df.query("a > @b")`: names in it can lead anywhere
         case "unknown":
             called.unknown()
@@ -252,10 +260,22 @@ def _connected(called: Called) -> str | None:
             continue
         first = called.values.text(value.args[0]) if value.args else ":memory:"
         if name in ("sqlite3.connect", "duckdb.connect", "aiosqlite.connect"):
-            return first
+            return _database_path(first)
         if name == "sqlalchemy.create_engine":
             return (first.partition(":///")[2] or ":memory:") if first.startswith("sqlite") else None
     return None
+
+
+def _database_path(text: str) -> str:
+    """`file:/a/b?mode=ro` is `/a/b`."""
+    return re.sub(r"^file:(//[^/]*)?", "", text).partition("?")[0] if text.startswith("file:") else text
+
+
+def _reaches(expression: str) -> bool:
+    """May an expression of `df.query` do more than compute? Names of variables, and methods, can lead anywhere."""
+    methods = re.findall(r"\.\s*(\w+)\s*\(", expression)
+    known = all(method in listed("python.txt", "@harmless") for method in methods)
+    return HOLE in expression or not known or bool(re.search(r"@\w+\s*[.(\[]|__", expression))
 
 
 def _attribute(does: Does, called: Called) -> None:
@@ -298,9 +318,36 @@ def _towards(does: Does, called: Called) -> None:
 
 def _methods(does: Does, called: Called) -> None:
     """`df.agg("mean")` calls the method of that name."""
-    given = [*called.node.args, *called.node.keywords] if called.node else []
-    texts = [part.value for each in given for part in ast.walk(each) if isinstance(part, ast.Constant)]
+    given: list[ast.AST] = [*called.node.args, *called.node.keywords] if called.node else []
+    names = [part.id for each in given for part in ast.walk(each) if isinstance(part, ast.Name)]
+    for name in names:  # what they stand for, or are taken from
+        given += [value for value in called.values.assigned.get(name, ()) if value is not None]
+        given += [called.values.iterated[name]] if name in called.values.iterated else []
+    parts = [part for each in given for part in ast.walk(each)]
+    texts = [part.value for part in parts if isinstance(part, ast.Constant)]
+    texts += [called.values.text(part) for part in parts if isinstance(part, ast.BinOp)]
     if any(isinstance(text, str) and (text in python_methods() or text.startswith(("to_", "_"))) for text in texts):
+        called.unknown()
+
+
+def _options(does: Does, called: Called) -> None:
+    """`pd.set_option("display.max_rows", 9)`; the option `plotting.backend` imports a module."""
+    names = called.node.args[::2] if called.node else []
+    known = all(_OPTION.fullmatch(called.values.text(name)) for name in names)
+    if called.spread or not known or (called.node and called.node.keywords):
+        called.unknown()
+
+
+_OPTION = re.compile(r"(display|mode|compute|styler|future)\.[\w.]+|(max|min|chop|precision|float|width|expand)\w*")
+
+
+def _settings(does: Does, called: Called) -> None:
+    """`rcParams.update({...})`; the setting `backend` imports a module."""
+    argument = called.argument(does)
+    if isinstance(argument, ast.Name):
+        argument = called.values.value(argument.id)
+    keys = [called.values.text(key) for key in argument.keys] if isinstance(argument, ast.Dict) else [HOLE]
+    if called.spread or any(HOLE in key or key == "backend" for key in keys):
         called.unknown()
 
 
@@ -317,4 +364,6 @@ KINDS: dict[str, Handler] = {
     "inplace": _inplace,
     "towards": _towards,
     "methods": _methods,
+    "options": _options,
+    "settings": _settings,
 }

@@ -8,15 +8,23 @@ from collections.abc import Iterable, Mapping
 
 from interpreter.config.homes import home
 from interpreter.policy.analysis.notes import HOLE, Places
-from interpreter.policy.analysis.tables import is_harmless, is_module, listed, python_aliases, python_calls
+from interpreter.policy.analysis.tables import (
+    is_harmless,
+    is_module,
+    is_open_module,
+    listed,
+    python_aliases,
+    python_calls,
+)
 
 _DEEPEST = 12
 _TEXTS = tuple(f"@text_{kind}" for kind in "home temporary here joined below beside same parent".split())
 _BUILTIN = ("builtins", "__builtins__")
 _SAME_MODULE = {"posix": "os", "nt": "os"}
 _NAMING = (
-    ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.withitem, ast.For, ast.comprehension,
+    ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.withitem, ast.For, ast.AsyncFor, ast.comprehension,
     ast.Import, ast.ImportFrom, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.arg,
+    ast.MatchAs, ast.MatchStar, ast.MatchMapping,
 )  # fmt: skip
 
 
@@ -34,6 +42,8 @@ class Values:
         self._followed: set[str] = set()
         self.iterated: dict[str, ast.expr] = {}
         self.defined: set[str] = set()
+        self.captured: set[str] = set()
+        """Names that a pattern of `match` sets: `case object(unlink=f)`."""
         for node in nodes:
             if isinstance(node, _NAMING):
                 self._enter(node)
@@ -152,7 +162,7 @@ class Values:
         if name in self.defined:
             return ""
         everything = (f"{module}.{name}" for module in self.stars)
-        found = (full for full in everything if full in python_calls() or is_harmless(full))
+        found = (full for full in everything if full in python_calls() or is_harmless(full) or is_other(full))
         return next(found, python_aliases().get(name, name))
 
     def value(self, name: str) -> ast.expr | None:
@@ -217,13 +227,20 @@ class Values:
                     root = alias.name.partition(".")[0]
                     self._import(alias.asname or root, alias.name if alias.asname else root)
             case ast.ImportFrom(module=module, names=names, level=level):
-                self.stars |= {module or "" for alias in names if alias.name == "*"}
+                self.stars |= {_SAME_MODULE.get(module or "", module or "") for alias in names if alias.name == "*"}
                 owner = "." * level + (module or "")
                 for alias in names:
                     full = alias.name if owner in _BUILTIN else f"{_SAME_MODULE.get(owner, owner)}.{alias.name}"
                     self._import(alias.asname or alias.name, full)
             case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
                 self.defined.add(name)
+            case (
+                ast.MatchAs(name=str() as name)
+                | ast.MatchStar(name=str() as name)
+                | ast.MatchMapping(rest=str() as name)
+            ):
+                self.captured.add(name)
+                self._assign(name, None)
             case ast.arg(arg=name):
                 self._assign(name, None)
             case ast.For(target=ast.Name(id=name), iter=over) | ast.comprehension(target=ast.Name(id=name), iter=over):
@@ -262,6 +279,12 @@ class Values:
     def _assign(self, name: str, value: ast.expr | None) -> None:
         self.assigned.setdefault(name, []).append(value)
         self.iterated.pop(name, None)
+
+
+def is_other(name: str) -> bool:
+    """May `from module import *` bring another `open` than the builtin one?"""
+    module, _, last = name.rpartition(".")
+    return last == "open" and module != "pathlib" and not is_open_module(module)
 
 
 def joined(*parts: str) -> str:

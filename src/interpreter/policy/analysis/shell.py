@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 _MOST_BRACES = 64
 _SHOWN = 500
-_BRACES = re.compile(r"\{([^{}\s]*,[^{}\s]*)\}")
+_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
+_ASSIGNING = re.compile(r"\$\{(\w+):?=")
+_QUOTED_INDEX = re.compile(r"\$\(|`|\w\[\$?$")
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|([0-7]{1,3})|(.))", re.DOTALL)
 _ANSI = {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
 
@@ -44,8 +46,13 @@ class Words:
             return word.split() or [word]  # what is not quoted is split
         if node.type not in ("word", "concatenation"):
             return [word]
-        choices = [part.split(",") if at % 2 else [part] for at, part in enumerate(_BRACES.split(word))]
-        return list(map("".join, islice(product(*choices), _MOST_BRACES)))
+        found: list[str] = []
+        left = [word]
+        while left and len(found) < _MOST_BRACES:
+            parts = _BRACES.split(left.pop(0))
+            choices = [part.split(",") if at % 2 else [part] for at, part in enumerate(parts)]
+            (found if len(parts) == 1 else left).extend(map("".join, islice(product(*choices), _MOST_BRACES + 1)))
+        return found + [HOLE] * bool(left)  # too many to look at
 
     def word(self, node: Node) -> str:
         """The node's text without quotes and escapes."""
@@ -232,6 +239,8 @@ class Shell:
                 for before, after in pairwise(commands):
                     if before is not None and after is not None:
                         self.piped[after.id] = self._printed(before)
+            case "expansion" if (found := _ASSIGNING.match(self.words.text(node))) and TELLING.fullmatch(found[1]):
+                self.notes.not_known("shell", f"{found[1]} is changed", self._line(node))
             case "expansion" if self.words.text(node).endswith("@P}"):
                 self.notes.not_known("shell", "text that is expanded as a prompt", self._line(node))
             case "declaration_command":
@@ -265,7 +274,8 @@ class Shell:
         words = [word for part in [*heads, *arguments] for word in self.words.expanded(part)]
         line = self._line(node)
         for child in node.children:
-            if child.type == "variable_assignment":
+            is_separator = words[:1] == ["read"] and self.words.text(child).startswith("IFS=")
+            if child.type == "variable_assignment" and not is_separator:
                 self._environment(child, line, note_environment if words else note_changed)
         text = " ".join([self.words.beginning(node), *map(self.words.text, self.more.get(node.id, ()))])
         call = Call(words, line, text, self.stdin.get(node.id), self.functions, self.piped.get(node.id, ""))
@@ -290,6 +300,9 @@ class Shell:
             return
         self._environment(node, self._line(node), note_changed)
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
+        quoted = value is not None and value.type in ("raw_string", "ansi_c_string")
+        if value is not None and quoted and _QUOTED_INDEX.search(self.words.word(value)):
+            self.notes.not_known("shell", "a text that may be run as a command in an index", self._line(node))
         if name is not None and self.settled.get(self.words.text(name)):
             self.variables[self.words.text(name)] = self.words.word(value) if value is not None else ""
 

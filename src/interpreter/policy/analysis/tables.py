@@ -158,7 +158,7 @@ def is_open_module(name: str) -> bool:
 # A function of this name is not harmless only because its module is.
 _ACTING = re.compile(
     r"(read|write|save|load|dump|open|fetch|download|upload|run|exec|eval|system|connect|send|post|put|delete|remove|show|scan)"
-    r"(?![a-z])"
+    r"(?![a-z])|save|\w+_(write|save|download)(?![a-z])"
 )
 
 
