@@ -55,7 +55,7 @@ def carry_out(
 def how_far(interpreter: OpenInterpreter, plan: UndoPlan) -> Literal["nothing", "files", "parts"]:
     """What an interrupted undo has done: nothing, some of the files, or some of the parts."""
     timeline = interpreter.timeline
-    record = timeline.record()
+    record = timeline.files.record()
     if record is not None and record.unfinished:
         return "files"
     return "parts" if any(timeline.places[part] == plan.to for part in plan.parts) else "nothing"

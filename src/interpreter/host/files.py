@@ -49,9 +49,10 @@ class Folder:
     gives it nothing.
     """
 
+    _fd: int | None = None
+
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = os.fspath(path)
-        self._fd: int | None = None
         if CONFINED:
             self._fd = os.open(self.path, _PLACE & ~getattr(os, "O_NOFOLLOW", 0))
 
@@ -76,8 +77,7 @@ class Folder:
         self.close()
 
     def __del__(self) -> None:
-        if hasattr(self, "_fd"):
-            self.close()
+        self.close()
 
     # -- contents ------------------------------------------------------------------------------------------------
 

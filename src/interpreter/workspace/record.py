@@ -26,7 +26,6 @@ from interpreter.workspace.restore import (
     Restoration,
     Step,
     plan_steps,
-    remaining_steps,
     repositories_in,
     select_steps,
 )
@@ -321,20 +320,34 @@ class FileRecord:
                 for name in folder.listdir(place) if folder.is_dir(place) else ():
                     if name.startswith(f"{PREFIX}{intent['token']}-"):
                         folder.unlink(os.path.join(place, name))
-            rest, kept = remaining_steps(intent["steps"], self.snapshot)
+            rest, kept = [], []  # what is still to be done, and what something else has changed meanwhile
+            for path, was, wanted, source in intent["steps"]:
+                now, want = self.snapshot.now(path), item_from_json(wanted)
+                if same(now, want):
+                    continue
+                if now is None or want is None:
+                    by_us = now is None  # we had made room, or had deleted it
+                else:
+                    by_us = now.kind == want.kind and (now.kind == "folder" or now.content == want.content)
+                if not by_us and not alike(now, item_from_json(was)):
+                    kept.append(Kept(path, "somebody else changed it meanwhile", drift=True))
+                    continue
+                lost = source is not None and self.snapshot.now(source) is None
+                rest.append(Step(path, now, want, source=None if lost else source))
             report = self._restore(intent, rest)
             return replace(report, kept=(*kept, *report.kept))
 
     def _plan(self, direction: Direction, count: int, last: str | int | None) -> Plan:
-        """What undoing or redoing so many blocks would do, or all up to the last one: the opposite of what they did, or
-        the same again; and then what something else had made of a file before it was overwritten.
+        """What undoing or redoing so many blocks would do, or all blocks up to `last`.
+
+        Files that were overwritten on request get back what they held before that.
         """
         with self._lock, self._hold:
             self.settle()
             here, blocks = self._ledger.position, self._ledger.blocks
             chosen = blocks[:here][::-1] if direction == "undo" else blocks[here:]
+            names = [each.block for each in chosen]
             if last is not None:
-                names = [each.block for each in chosen]
                 if str(last) not in names:
                     raise UndoError(_UNKNOWN.format(last))
                 count = names.index(str(last)) + 1
@@ -358,8 +371,7 @@ class FileRecord:
             touched = {folder for folder, blocks_then in self._ledger.touched.items() if blocks_then > first}
             units = tuple(repositories_in(steps, self.snapshot, touched))
             off = tuple(NotCovered(f"block {each.block}", each.off) for each in chosen if each.off)
-            taken = tuple(each.block for each in chosen)
-            return Plan(direction, taken, position, tuple(steps), units, off, self._stamp)
+            return Plan(direction, tuple(names[:count]), position, tuple(steps), units, off, self._stamp)
 
     def _restore(self, intent: dict[str, Any], steps: list[Step]) -> Report:
         if not os.path.isdir(self.snapshot.root):  # the block deleted the workspace itself
@@ -369,8 +381,7 @@ class FileRecord:
         restoration = Restoration(folder, write, token, self.snapshot.hard_link, self._interruption_point)
         restored = restoration.run(steps)  # if it is broken off here, the rest is done before anything else
         self._stamp += 1
-        overwritten = intent.get("overwritten")
-        more = {"overwritten": overwritten} if overwritten else {}
+        more = {"overwritten": intent["overwritten"]} if intent.get("overwritten") else {}
         self._ledger.add({"event": "moved", "position": intent["position"], **more})
         if restoration.failed:
             self._ledger.intend(intent)  # on a full disk, there was perhaps no room for it before

@@ -18,14 +18,14 @@ from interpreter.errors import UndoError
 from interpreter.host.files import Folder
 from interpreter.workspace.snapshot import NotCovered, Snapshot
 from interpreter.workspace.store import ContentStore
-from interpreter.workspace.tree import Item, Pair, alike, item_at, item_from_json, repository_of, same
+from interpreter.workspace.tree import Item, Pair, alike, item_at, repository_of, same
 
 Direction = Literal["undo", "redo"]
 Verb = Literal["create", "restore", "delete", "attributes"]
 PREFIX = ".undo-"
 """How the temporary names of files begin."""
+# What is always in a `.git` folder.
 _PERMANENT = {"HEAD", "config", "description", "hooks", "info", "info/exclude", "objects", "refs"}
-"""What is always in a `.git` folder."""
 _REPLACED = "its folder has been replaced"
 
 
@@ -47,8 +47,6 @@ class Step:
     """The `.git` folder it is in."""
     impossible: str | None = None
     """Why it cannot be done, if that is so."""
-    not_stored: bool = False
-    """What is there now is not stored: it cannot be brought back."""
 
     @property
     def verb(self) -> Verb:
@@ -158,8 +156,7 @@ def plan_steps(changes: Iterable[dict[str, Pair]], snapshot: Snapshot, store: Co
         if same(now, want) or (not path and want is None):  # the workspace itself is never deleted
             continue
         drift = not alike(now, want) and (path in broken or not alike(now, starts[path]))
-        not_stored = now is not None and not drift and not store.holds(now)
-        found.append(Step(path, now, want, drift, not_stored=not_stored, repository=repository_of(path)))
+        found.append(Step(path, now, want, drift, repository=repository_of(path)))
     leaving = {
         step.now.inode: (step.path, step.now)
         for step in found
@@ -233,30 +230,7 @@ def select_steps(
     return chosen, kept
 
 
-def remaining_steps(steps: list[list[Any]], snapshot: Snapshot) -> tuple[list[Step], list[Kept]]:
-    """What an undo that was cut off has not done; its steps are as the intent has them."""
-    rest, kept = [], []
-    for path, was, wanted, source in steps:
-        now, want = snapshot.now(path), item_from_json(wanted)
-        if same(now, want):
-            continue
-        if now is None or want is None:
-            by_us = now is None  # we had made room, or had deleted it
-        else:
-            by_us = now.kind == want.kind and (now.kind == "folder" or now.content == want.content)
-        if not by_us and not alike(now, item_from_json(was)):
-            kept.append(Kept(path, "somebody else changed it meanwhile", drift=True))
-            continue
-        lost = source is not None and snapshot.now(source) is None
-        rest.append(Step(path, now, want, source=None if lost else source))
-    return rest, kept
-
-
 # -- doing it ----------------------------------------------------------------------------------------------------
-
-
-class _Left(Exception):
-    """Something is better left as it is."""
 
 
 class Restoration:
@@ -324,7 +298,7 @@ class Restoration:
             try:
                 self._check(step)
                 do(step)
-            except (_Left, UndoError) as reason:
+            except UndoError as reason:  # it is better left as it is
                 self.left[step.path] = str(reason)
             except OSError as error:
                 if error.errno in (errno.ELOOP, errno.ENOTDIR):
@@ -347,7 +321,7 @@ class Restoration:
             by_us = found.inode in self._dated  # under another name
             as_planned &= by_us or found[2:4] == step.now[2:4]
         if not as_planned and not (found is None and step.want is None):
-            raise _Left("it has just changed")
+            raise UndoError("it has just changed")
 
     # -- the steps -----------------------------------------------------------------------------------------------
 
@@ -362,13 +336,13 @@ class Restoration:
             self._in_parent(step.path, lambda: self._folder.rmdir(step.path))
         except OSError as error:
             if self._folder.listdir(step.path):
-                raise _Left("there is something else in the folder") from error
+                raise UndoError("there is something else in the folder") from error
             raise
 
     def _rename(self, step: Step) -> None:
         source = str(step.source)
         if source in self.left or source in self.failed or not self._folder.exists(source):
-            raise _Left("the renamed file is not there any more")
+            raise UndoError("the renamed file is not there any more")
         self._in_parent(source, lambda: self._into_place(source, step.path))
 
     def _write(self, step: Step) -> None:
@@ -423,7 +397,7 @@ class Restoration:
             try:
                 self._folder.mkdir(parent, parents=True, exist_ok=True)
             except FileExistsError as error:
-                raise _Left(_REPLACED) from error
+                raise UndoError(_REPLACED) from error
         try:
             act()
         except PermissionError:

@@ -146,8 +146,18 @@ class _Pack:
         self.sizes: dict[str, int] = {}
         self._starts: dict[str, int] = {}
         self._length = 0
-        if path.exists() and path.stat().st_size:
-            self._read()
+        if not path.exists() or not path.stat().st_size:
+            return
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            while self._length + _PACK_HEAD.size <= len(data):
+                digest, size = _PACK_HEAD.unpack_from(data, self._length)
+                start = self._length + _PACK_HEAD.size
+                if start + size > len(data) or not any(digest):  # torn, or never written before the machine went down
+                    break
+                self._note(digest.hex(), start, size)
+            whole = len(data)
+        if self._length < whole:
+            os.truncate(path, self._length)
 
     def put(self, content: str, data: bytes) -> None:
         """Add a content under its hash; OSError if there is no room, and then nothing is added."""
@@ -175,18 +185,6 @@ class _Pack:
         else:
             self.path.unlink(missing_ok=True)
         self.sizes, self._starts, self._length = new.sizes, new._starts, new._length
-
-    def _read(self) -> None:
-        with open(self.path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            while self._length + _PACK_HEAD.size <= len(data):
-                digest, size = _PACK_HEAD.unpack_from(data, self._length)
-                start = self._length + _PACK_HEAD.size
-                if start + size > len(data) or not any(digest):  # torn, or never written before the machine went down
-                    break
-                self._note(digest.hex(), start, size)
-            whole = len(data)
-        if self._length < whole:
-            os.truncate(self.path, self._length)
 
     def _note(self, content: str, start: int, size: int) -> None:
         self.sizes[content], self._starts[content], self._length = size, start, start + size

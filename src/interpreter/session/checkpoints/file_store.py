@@ -21,12 +21,9 @@ if TYPE_CHECKING:
 
 FOLDER = "files"
 _TEMPORARY = "interpreter-undo-"
-_TRIMMED_AT_ONCE = 20
-"""So many stores of killed sessions are trimmed at a time; the others come next time."""
-_RECENT = 600
-"""Seconds for which a killed session may be about to be resumed."""
-_UNSETTLED = 7 * 24 * 3600
-"""Seconds for which a block or an undo that was cut off can be finished."""
+_TRIMMED_AT_ONCE = 20  # stores of killed sessions; the others come next time
+_RECENT = 600  # seconds for which a killed session may be about to be resumed
+_UNSETTLED = 7 * 24 * 3600  # seconds for which a block or an undo that was cut off can be finished
 
 
 class FileStore:

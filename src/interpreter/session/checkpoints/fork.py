@@ -183,7 +183,7 @@ def _fork_of(child: OpenInterpreter) -> Fork:
 
 
 def _record_of(interpreter: OpenInterpreter) -> FileRecord:
-    record = interpreter.timeline.record()
+    record = interpreter.timeline.files.record()
     if record is None:
         raise UndoError("Undo of files is off (setting `undo_files`), and without it there are no forks.")
     return record

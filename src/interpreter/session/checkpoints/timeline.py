@@ -73,7 +73,7 @@ class Timeline:
         self.places: dict[Part, int] = dict.fromkeys(PARTS, 0)
         self.files = FileStore(owner)
         self._conversation = Conversation(owner)
-        self._others: dict[int, Conversation] = {}  # of interpreters that share the computer
+        self._conversations = {id(owner): self._conversation}  # its own, and of those that share the computer
         self._newest = 0  # the id of the checkpoint that was made last
         self._latest: Mark | None = None  # the state of the runtimes before an undo
         self._running: Checkpoint | None = None  # the block that runs
@@ -107,14 +107,12 @@ class Timeline:
     @_locked
     def conversation_of(self, by: Participant) -> Conversation:
         """The conversation of an interpreter that acts in this session."""
-        if by is self._owner:
-            return self._conversation
-        return self._others.setdefault(id(by), Conversation(by))
+        return self._conversations.setdefault(id(by), Conversation(by))
 
     @property
     def conversations(self) -> list[Conversation]:
         """All that this session has, its own first."""
-        return [self._conversation, *self._others.values()]
+        return list(self._conversations.values())
 
     def prepare(self) -> None:
         """A block is on its way: make the first copy of the workspace meanwhile."""
@@ -168,7 +166,7 @@ class Timeline:
         """Forget every checkpoint: a new conversation begins."""
         self.files.close()
         self.checkpoints, self._latest, self._running, self._news = [], None, None, []
-        self._others.clear()
+        self._conversations = {id(self._owner): self._conversation}
         self._conversation.tail = []
         self.places = dict.fromkeys(PARTS, 0)
         self._forgot = False
@@ -275,10 +273,6 @@ class Timeline:
 
     # -- the files -----------------------------------------------------------------------------------------------
 
-    def record(self) -> FileRecord | None:
-        """The file record; None if undo of files is off."""
-        return self.files.record()
-
     def cover(self, paths: Iterable[str]) -> None:
         """A block that was previewed is about to change these files: store them first, also large ones."""
         record, _ = self._open_record()
@@ -292,7 +286,7 @@ class Timeline:
 
     def changes(self, checkpoint: int) -> Changes | None:
         """What a block changed; None if that is not known."""
-        record = self.record()
+        record = self.files.record()
         return record.changes(checkpoint) if record is not None else None
 
     def diff(self, checkpoint: int) -> dict[str, str]:
@@ -314,12 +308,9 @@ class Timeline:
         record, _ = self._open_record()
         if record is None or record.off is not None:
             return "undo of files is off"
-        try:
-            too_large = os.path.isfile(path) and os.path.getsize(path) > record.limits.file_bytes
-        except OSError:
-            return None  # it went just now
-        if too_large:
-            return "it is too large for undo"
+        with suppress(OSError):  # it went just now
+            if os.path.isfile(path) and os.path.getsize(path) > record.limits.file_bytes:
+                return "it is too large for undo"
         name = os.path.relpath(os.path.realpath(path), record.snapshot.root)
         return None if record.snapshot.covers(name) else "undo does not cover it"
 
